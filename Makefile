@@ -1,0 +1,42 @@
+# The few verbs of Slipway. `make up` and `make test` need a Debian machine, root and nothing else installed by hand.
+SHELL := /bin/bash
+PY := .venv/bin/python
+STACK ?= dev
+KEY := .slipway/ssh/id_ed25519
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: up down preview test unit lint bench requirements golden
+
+up: .venv/ready $(KEY)  ## from a bare machine (or CONTEXT=name: your own cluster) to a finished Slurm job
+	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(if $(CONTEXT),--context $(CONTEXT))
+
+down: .venv/ready  ## end the local cluster: only what `make up` started
+	@$(PY) -m local down
+
+preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line by line
+	@$(PY) -m standalone preview --stack $(STACK) $(if $(CONTEXT),--context $(CONTEXT))
+
+test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
+	@$(PY) -m pytest
+
+unit: .venv/ready  ## pure functions and plans, in seconds
+	@$(PY) -m pytest tests/unit tests/plan
+
+lint: .venv/ready  ## ruff, pyright strict, layers, pinned requirements
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
+
+bench: .venv/ready $(KEY)  ## the figures of the README, printed and as JSON in .slipway/bench.json; COLD=1 adds the bare-machine one
+	@$(PY) -m tests.bench $(if $(COLD),--cold)
+
+golden: .venv/ready  ## write the golden files again; read their diff like code
+	@SLIPWAY_GOLDEN=write $(PY) -m pytest -q tests/unit tests/plan
+
+requirements: .venv/ready  ## pin again after a change of pyproject.toml
+	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt
+	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
+
+.venv/ready: requirements-dev.txt local/bootstrap.sh
+	@local/bootstrap.sh
+
+$(KEY):
+	@mkdir -p $(@D) && ssh-keygen -q -t ed25519 -N "" -C slipway-dev -f $@

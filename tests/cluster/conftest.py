@@ -1,0 +1,39 @@
+"""One local cluster and one dev stack for the whole session: used when up, made when not, ended only by who made it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.dev_stack import ROOT, STATE, DevStack
+
+
+@pytest.fixture(scope="session")
+def kube() -> str:
+    """Path of the kubeconfig of a running local cluster with the images loaded. `make up` does the same in the same words."""
+    subprocess.run([sys.executable, "-m", "local", "prepare"], cwd=ROOT, check=True, timeout=3000)
+    return str(STATE / "kubeconfig")
+
+
+@pytest.fixture(scope="session")
+def deployed(kube: str) -> DevStack:
+    """The dev stack, up and with all Slurm nodes idle, once a session."""
+    assert kube
+    stack = DevStack()
+    stack.standalone("up", timeout_s=600)
+    stack.wait_until_idle()
+    return stack
+
+
+@pytest.fixture
+def stack(deployed: DevStack) -> Iterator[DevStack]:
+    """The dev stack with no jobs and all nodes idle, before and after the test."""
+    _quiet(deployed)
+    yield deployed
+    _quiet(deployed)
+
+
+def _quiet(stack: DevStack) -> None:
+    stack.slurm("scancel --state=PENDING --user=alice; scancel --user=alice")
+    stack.wait_until_idle()

@@ -1,0 +1,109 @@
+"""The dev stack on the local cluster, as the cluster tests see it: the product's own verbs, kubectl, ssh as a plain user, Slurm as root.
+
+Nothing here knows how a thing is made; it runs what a user would run, and waits for conditions with a deadline.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+STATE = ROOT / ".slipway"
+KEY = STATE / "ssh" / "id_ed25519"
+NAMESPACE = "slurm"
+NODE_PORT = "30022"
+
+
+def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.5) -> T:
+    """The first true value of `probe`, asked every `every_s` seconds. Fails after `deadline_s` with `what` and what was last seen."""
+    end = time.monotonic() + deadline_s
+    last: object = None
+    while time.monotonic() < end:
+        try:
+            value = probe()
+        except (subprocess.SubprocessError, AssertionError, json.JSONDecodeError, KeyError) as error:
+            last = error
+        else:
+            if value:
+                return value
+            last = value
+        time.sleep(every_s)
+    raise AssertionError(f"not within {deadline_s:.0f} s: {what}; last seen: {last!r}")
+
+
+class DevStack:
+    """Handles to one running dev stack. Every call has a deadline; a failed command raises with its output."""
+
+    def run(self, *argv: str, check: bool = True, timeout_s: float = 120, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """A command from the project root with the local cluster's kubeconfig; its whole output is in the failure."""
+        environment = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")}
+        done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False, input=stdin)
+        assert not check or done.returncode == 0, f"{' '.join(argv)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def standalone(self, verb: str, *options: str, check: bool = True, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
+        """`python -m standalone VERB --stack dev` with further options."""
+        return self.run(sys.executable, "-m", "standalone", verb, "--stack", "dev", *options, check=check, timeout_s=timeout_s)
+
+    def kubectl(self, *arguments: str, check: bool = True, timeout_s: float = 60, stdin: str = "") -> str:
+        """kubectl in the stack's namespace; its standard output."""
+        done = self.run(str(STATE / "bin" / "kubectl"), "--namespace", NAMESPACE, *arguments, check=check, timeout_s=timeout_s, stdin=stdin)
+        return done.stdout
+
+    def get(self, kind: str, *arguments: str) -> Any:
+        """`kubectl get -o json`, decoded."""
+        return json.loads(self.kubectl("get", kind, *arguments, "-o", "json"))
+
+    def slurm(self, command: str, check: bool = True, timeout_s: float = 60) -> str:
+        """A shell command as root beside slurmctld: an administrator's view."""
+        arguments = ("exec", "-i", "dev-slurmctld-0", "-c", "slurmctld", "--", "bash", "-c", command)
+        return self.kubectl(*arguments, check=check, timeout_s=timeout_s)
+
+    def address(self) -> str:
+        """A node's address that the login NodePort answers on."""
+        return self.run(
+            str(STATE / "bin" / "kubectl"),
+            *("get", "node", "system", "-o", 'jsonpath={.status.addresses[?(@.type=="InternalIP")].address}'),
+        ).stdout
+
+    def ssh(self, command: str, user: str = "alice", check: bool = True, timeout_s: float = 120, stdin: str = "") -> str:
+        """A command of a plain user over ssh, from outside the pods; its standard output."""
+        done = self.run(
+            *("ssh", "-i", str(KEY), "-p", NODE_PORT, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"),
+            *("-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=5", f"{user}@{self.address()}", command),
+            check=check,
+            timeout_s=timeout_s,
+            stdin=stdin,
+        )
+        return done.stdout
+
+    def submit(self, script: str, *options: str) -> int:
+        """`sbatch` of a script as the plain user; the job's id."""
+        done = self.ssh(f"cat > job.$$ && sbatch --parsable {' '.join(options)} job.$$", stdin=script)
+        return int(done.strip().split(";")[0])
+
+    def job_state(self, job: int) -> str:
+        """The job's state as slurmctld has it, for instance RUNNING or COMPLETED."""
+        shown = self.slurm(f"scontrol show job {job} -o")
+        return next(word.partition("=")[2] for word in shown.split() if word.startswith("JobState="))
+
+    def wait_for_job(self, job: int, state: str = "COMPLETED", deadline_s: float = 120) -> None:
+        """Waits until the job is in `state`."""
+        eventually(f"job {job} {state}", lambda: self.job_state(job) == state, deadline_s)
+
+    def nodes(self) -> dict[str, str]:
+        """Slurm node names and their states, for instance {"cpu-0": "IDLE+CLOUD"}."""
+        shown = self.slurm("scontrol show node -o")
+        pairs = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown.splitlines() if line]
+        return {pair["NodeName"]: pair["State"] for pair in pairs}
+
+    def wait_until_idle(self, deadline_s: float = 180) -> None:
+        """Waits until every Slurm node is plainly IDLE: registered, undrained, without jobs."""
+        eventually("all nodes idle", lambda: set(self.nodes().values()) == {"IDLE+CLOUD"}, deadline_s)
