@@ -1,0 +1,127 @@
+"""`make bench`: the README's figures, measured on this machine, printed as a table and written as JSON.
+
+Each is a whole process as a user would start it. The cold one (`--cold`) clones the checkout and takes every cache from an empty
+folder; only Debian packages already installed stay, which apt would fetch in about 15 s.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / ".slipway" / "bench.json"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure: the median of `runs` in `unit`, and the most that the README promises."""
+
+    name: str
+    unit: str
+    median: float
+    worst: float
+    runs: int
+    promised: float
+
+    @property
+    def holds(self) -> bool:
+        """True when the median is within the promise."""
+        return self.median <= self.promised
+
+
+def seconds(*argv: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None, log: Path | None = None) -> float:
+    """Wall seconds of a command; ends the bench with the command's own words when it fails."""
+    begin = time.monotonic()
+    done = subprocess.run(argv, cwd=cwd, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False)
+    took = time.monotonic() - begin
+    if log is not None:
+        log.write_text(done.stdout + done.stderr)
+    if done.returncode:
+        sys.exit(f"{' '.join(argv)} gave {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return took
+
+
+def figure(name: str, promised: float, runs: list[float], unit: str = "s") -> Figure:
+    """The median and the worst of several runs."""
+    return Figure(name, unit, round(statistics.median(runs), 2), round(max(runs), 2), len(runs), promised)
+
+
+def resources(size: int) -> int:
+    """How many resources the h100 stack has with `size` GPU machines."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = Path(folder) / "plan.json"
+        pool, node_set = f"cluster.nodePools[0].max={size}", f"cluster.nodeSets[0].size={size}"
+        seconds(*_standalone("preview", "h100", "--offline", "--config", pool, "--config", node_set, "--json", str(plan)))
+        return len(json.loads(plan.read_text())["resources"])
+
+
+def cold() -> float:
+    """Seconds from a fresh clone with empty caches to a finished job."""
+    with tempfile.TemporaryDirectory(prefix="slipway-cold-") as folder:
+        clone, home = Path(folder) / "slipway", Path(folder) / "home"
+        home.mkdir()
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+        empty = {
+            "HOME": str(home),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "GOPATH": str(home / "go"),
+            "GOFLAGS": "-modcacherw -buildvcs=false",
+        }
+        empty |= {"GOMODCACHE": str(home / "go/pkg/mod"), "GOCACHE": str(home / "cache/go-build"), "UV_CACHE_DIR": str(home / "cache/uv")}
+        took = seconds("make", "up", cwd=clone, environment=empty, log=RESULTS.with_name("bench-cold.log"))
+        seconds("make", "down", cwd=clone, environment=empty)
+        return took
+
+
+def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-machine figure; takes as long as it says.")] = False) -> None:
+    """Measures, prints, writes."""
+    key = ".slipway/ssh/id_ed25519"
+    python = sys.executable
+    figures: list[Figure] = []
+    seconds(python, "-m", "local", "down")
+    if cold_too:
+        figures.append(figure("bare machine to finished job", 900, [cold()]))
+    seconds(python, "-m", "local", "prepare")
+    seconds(python, "-m", "local", "down")
+    figures.append(figure("warm: cluster down to finished job", 90, [seconds(python, "-m", "local", "quickstart", "--key", key)]))
+    figures.append(figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev")) for _ in range(5)]))
+    figures.append(
+        figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(5)])
+    )
+    small = resources(10)
+    figures.append(figure("resources at 10,000 nodes beyond those at 10", 0, [float(resources(10_000) - small)], unit=""))
+    _print(figures)
+    RESULTS.parent.mkdir(exist_ok=True)
+    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    RESULTS.write_text(json.dumps({"machine": machine, "figures": [asdict(one) for one in figures]}, indent=2) + "\n")
+
+
+def _standalone(verb: str, stack: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "standalone", verb, "--stack", stack, *options]
+
+
+def _print(figures: list[Figure]) -> None:
+    table = Table("figure", "median", "worst", "runs", "promised", "")
+    for one in figures:
+        verdict = "[green]holds[/]" if one.holds else "[red]missed[/]"
+        table.add_row(
+            one.name, f"{one.median:g} {one.unit}", f"{one.worst:g} {one.unit}", str(one.runs), f"{one.promised:g} {one.unit}", verdict
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,57 @@
+"""Changes of a running cluster: the preview shows them, `up` applies them, running jobs finish."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+NEW_SET = json.dumps({"name": "extra", "pool": "workers", "size": 1, "cpus": 1, "memoryMiB": 512, "resources": {"cpu": "50m"}})
+NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})
+
+
+@pytest.fixture
+def restored(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, put back to its own file afterwards."""
+    yield stack
+    stack.standalone("up")
+    stack.wait_until_idle()
+
+
+def test_second_up_changes_nothing_and_says_so(stack: DevStack) -> None:
+    stack.standalone("up")
+    done = stack.standalone("up")
+    assert "nothing to change" in done.stdout.lower()
+
+
+def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:
+    stack.standalone("up")
+    assert "nothing to change" in stack.standalone("preview").stdout.lower()
+
+
+def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_runs(restored: DevStack) -> None:
+    change = ("--config", "cluster.partitions[0].maxTime=02:00:00")
+    preview = restored.standalone("preview", *change).stdout
+    assert any(line.strip().startswith("+") and "MaxTime=02:00:00" in line for line in preview.splitlines())
+    job = restored.submit("#!/bin/bash\nsleep 20\n", "--nodelist=cpu-0")
+    restored.wait_for_job(job, "RUNNING")
+    pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"]}
+    restored.standalone("up", *change)
+    eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
+    restored.wait_for_job(job)
+    assert {pod["metadata"]["uid"] for pod in restored.get("pod")["items"]} >= pods
+
+
+def test_node_set_is_added_while_a_job_runs_and_pruned_again(restored: DevStack) -> None:
+    job = restored.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-0")
+    restored.wait_for_job(job, "RUNNING")
+    change = ("--config", f"cluster.nodeSets[2]={NEW_SET}", "--config", f"cluster.partitions[2]={NEW_PARTITION}")
+    assert "extra" in restored.standalone("preview", *change).stdout
+    restored.standalone("up", *change)
+    eventually("the new node idle", lambda: restored.nodes().get("extra-0") == "IDLE+CLOUD", 180)
+    restored.wait_for_job(restored.submit("#!/bin/bash\ntrue\n", "--partition=extra"))
+    restored.wait_for_job(job)
+    restored.standalone("up")
+    eventually("the set pruned", lambda: "extra-0" not in restored.nodes(), 120)
+    eventually("its pod gone", lambda: not restored.kubectl("get", "pod", "extra-0", "--ignore-not-found"), 120)

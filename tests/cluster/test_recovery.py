@@ -1,0 +1,77 @@
+"""Any one pod killed comes back alone; running jobs, the queue and accounting survive."""
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+LONG_JOB = "#!/bin/bash\nsleep 25\necho finished\n"
+
+
+def kill_pod(stack: DevStack, pod: str) -> str:
+    """Ends a pod at once, as a dying machine would; gives the uid of the one that is gone."""
+    uid = stack.get("pod", pod)["metadata"]["uid"]
+    stack.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+    return uid
+
+
+def is_back(stack: DevStack, component: str, gone: str) -> bool:
+    """True when a pod of the component is Ready that is not the one that was killed."""
+    for pod in stack.get("pod", "--selector", f"app.kubernetes.io/component={component}")["items"]:
+        conditions = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
+        if pod["metadata"]["uid"] != gone and conditions.get("Ready") == "True":
+            return True
+    return False
+
+
+def test_running_job_and_queue_survive_a_slurmctld_kill(stack: DevStack) -> None:
+    running = stack.submit(LONG_JOB, "--nodelist=cpu-0 --output=survivor.out")
+    stack.wait_for_job(running, "RUNNING")
+    waiting = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0 --exclusive")
+    started = stack.slurm(f"scontrol show job {running} -o | grep -o 'StartTime=[^ ]*'")
+    gone = kill_pod(stack, "dev-slurmctld-0")
+    eventually("slurmctld back", lambda: is_back(stack, "slurmctld", gone), 120)
+    stack.wait_for_job(running)
+    stack.wait_for_job(waiting)
+    assert stack.ssh("cat survivor.out") == "finished\n"
+    assert stack.slurm(f"scontrol show job {running} -o | grep -o 'StartTime=[^ ]*'") == started
+    assert "Restarts=0" in stack.slurm(f"scontrol show job {running} -o")
+
+
+@pytest.mark.parametrize("component", ["slurmrestd", "login", "slurmdbd", "mariadb"])
+def test_killed_service_comes_back_alone_and_running_jobs_do_not_notice(stack: DevStack, component: str) -> None:
+    job = stack.submit("#!/bin/bash\nsleep 10\n", "--nodelist=cpu-1")
+    stack.wait_for_job(job, "RUNNING")
+    pod = stack.get("pod", "--selector", f"app.kubernetes.io/component={component}")["items"][0]["metadata"]["name"]
+    gone = kill_pod(stack, pod)
+    eventually(f"{component} back", lambda: is_back(stack, component, gone), 120)
+    stack.wait_for_job(job)
+
+
+def test_killed_worker_comes_back_as_the_same_slurm_node(stack: DevStack) -> None:
+    gone = kill_pod(stack, "cpu-1")
+    eventually("worker back", lambda: stack.get("pod", "cpu-1")["metadata"]["uid"] != gone, 60)
+    stack.wait_until_idle()
+    job = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-1 --output=back.out")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat back.out") == "cpu-1\n"
+
+
+def test_job_on_a_killed_worker_is_requeued_and_finishes(stack: DevStack) -> None:
+    job = stack.submit("#!/bin/bash\nsleep 5\nhostname\n", "--nodelist=cpu-0 --requeue --output=requeued.out")
+    stack.wait_for_job(job, "RUNNING")
+    kill_pod(stack, "cpu-0")
+    stack.wait_for_job(job, deadline_s=400)
+    assert stack.ssh("cat requeued.out").strip().endswith("cpu-0")
+
+
+def test_accounting_survives_the_loss_of_database_and_slurmdbd_pods(stack: DevStack) -> None:
+    before = stack.submit("#!/bin/bash\ntrue\n")
+    stack.wait_for_job(before)
+    eventually("recorded", lambda: "COMPLETED" in stack.ssh(f"sacct -nXP -j {before} -o state"), 60)
+    gone = [kill_pod(stack, pod) for pod in ("dev-mariadb-0", "dev-slurmdbd-0")]
+    while_down = stack.submit("#!/bin/bash\ntrue\n")
+    stack.wait_for_job(while_down)
+    for component, uid in zip(("mariadb", "slurmdbd"), gone, strict=True):
+        eventually(f"{component} back", lambda component=component, uid=uid: is_back(stack, component, uid), 180)
+    jobs = f"{before},{while_down}"
+    eventually("both jobs in sacct", lambda: stack.ssh(f"sacct -nXP -j {jobs} -o state", check=False).count("COMPLETED") == 2, 120)
