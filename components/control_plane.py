@@ -1,0 +1,211 @@
+"""slurmctld and slurmrestd of one cluster, with the JWT key between them. Slurm's files come rendered.
+
+One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
+"""
+
+from typing import TypedDict
+
+import pulumi
+import pulumi_random as random
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import config_map, declare, secret
+from components.pods import (
+    MUNGE_SOCKET,
+    SLURM_UID,
+    SLURMCTLD_PORT,
+    SLURMRESTD_PORT,
+    SLURMRESTD_UID,
+    ClaimArgs,
+    PodDefaults,
+    claim_retention,
+    claim_template,
+    config_volume,
+    confined,
+    container,
+    empty_volume,
+    http_probe,
+    lost_node_tolerations,
+    mount,
+    munge_volumes,
+    munged,
+    pod_template,
+    scripts_volume,
+    secret_volume,
+    service,
+    tcp_probe,
+)
+
+_STATE_PATH = "/var/spool/slurmctld"
+_GRACE_S = 30
+"""Seconds that slurmctld gets to save its state when it is stopped."""
+
+
+class ControlPlaneArgs(TypedDict):
+    """What the control plane needs to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    files: dict[str, str]
+    """Slurm's files by name, slurm.conf among them; workers and login get theirs from slurmctld."""
+    users: str
+    """Name of the ConfigMap with the cluster's users: slurmctld looks up who submits."""
+    state: ClaimArgs
+    """The disk of slurmctld's queue and job records."""
+    deletion_protection: bool
+    """True: queue and JWT key cannot be deleted by a change of the stack, and the queue's disk outlives it."""
+
+
+class SlurmControlPlane(pulumi.ComponentResource):
+    """slurmctld (one pod, its own disk) and slurmrestd. A change of Slurm's files restarts neither; a change of image or scripts both."""
+
+    slurmctld_address: pulumi.Output[str]
+    """Host and port of slurmctld inside the cluster; HTTP too: /livez, /readyz, /metrics."""
+    rest_url: pulumi.Output[str]
+    """URL of slurmrestd inside the cluster; it wants a JWT."""
+    jwt_secret: pulumi.Output[str]
+    """Name of the Secret whose `jwt_hs256.key` signs tokens."""
+
+    def __init__(self, name: str, args: ControlPlaneArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:SlurmControlPlane", name, {}, opts)
+        cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
+        protected = args["deletion_protection"]
+        kept = pulumi.ResourceOptions(parent=self, protect=protected)
+        plain = pulumi.ResourceOptions(parent=self)
+        secret_name = object_name(cluster, "jwt")
+        key = random.RandomBytes(f"{secret_name}-key", length=32, opts=kept)
+        data = {"jwt_hs256.key": pulumi.Output.secret(key.base64)}
+        jwt_secret = declare(secret(secret_name, namespace, labels(cluster, "slurmctld"), data), kept)
+        config = declare(build_config(args), plain)
+        priority = declare(build_priority_class(cluster, namespace), plain)
+        declare(service(args["pods"], "slurmctld", SLURMCTLD_PORT, headless=True), plain)
+        needs = [jwt_secret, config, priority]
+        declare(build_slurmctld(args), pulumi.ResourceOptions(parent=self, protect=protected, depends_on=needs))
+        declare(service(args["pods"], "slurmrestd", SLURMRESTD_PORT), plain)
+        declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[config, priority]))
+        self.slurmctld_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmctld')}.{namespace}:{SLURMCTLD_PORT}")
+        self.rest_url = pulumi.Output.from_input(f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}")
+        self.jwt_secret = pulumi.Output.from_input(secret_name)
+        self.register_outputs({"slurmctld_address": self.slurmctld_address, "rest_url": self.rest_url, "jwt_secret": self.jwt_secret})
+
+
+def build_config(args: ControlPlaneArgs) -> Manifest:
+    """The ConfigMap of Slurm's files, under a fixed name: a change reaches slurmctld's pod, whose sidecar then reconfigures."""
+    cluster = args["pods"]["cluster"]
+    return config_map(object_name(cluster, "slurm-config"), args["pods"]["namespace"], labels(cluster, "slurmctld"), args["files"])
+
+
+def priority_class_name(cluster: str, namespace: str) -> str:
+    """The control plane's priority class; classes have no namespace of their own, so the name carries it."""
+    return f"{namespace}-{cluster}-control-plane"
+
+
+def build_priority_class(cluster: str, namespace: str) -> Manifest:
+    """Before any job's pod, behind Kubernetes' own system classes."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": priority_class_name(cluster, namespace), "labels": labels(cluster, "slurmctld")},
+        "value": 1_000_000,
+        "description": "Control plane of a Slurm cluster: without it no job starts.",
+    }
+
+
+def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
+    """The StatefulSet of slurmctld: one replica, so its pod is `<cluster>-slurmctld-0`."""
+    pods = args["pods"]
+    cluster, name = pods["cluster"], object_name(pods["cluster"], "slurmctld")
+    spec: Manifest = {
+        "replicas": 1,
+        "serviceName": name,
+        "selector": {"matchLabels": selector(cluster, "slurmctld")},
+        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args)),
+        "volumeClaimTemplates": [claim_template("state", args["state"])],
+        "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+    }
+    about = metadata(name, pods["namespace"], labels(cluster, "slurmctld"))
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+
+
+def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
+    pods = args["pods"]
+    config = mount("config", "/etc/slurm", read_only=True)
+    users = mount("users", "/var/lib/extrausers", read_only=True)
+    slurmctld = container(
+        pods,
+        "slurmctld",
+        "slurmctld.sh",
+        [
+            *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
+            *(mount("run", "/run/slurm"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+        ],
+        requests=("100m", "128Mi"),
+        ports=[{"name": "slurmctld", "containerPort": SLURMCTLD_PORT}],
+        securityContext=confined(SLURM_UID),
+        startupProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=1, failureThreshold=300),
+        livenessProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
+        readinessProbe=http_probe(SLURMCTLD_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+    )
+    reconfigure = container(
+        pods,
+        "reconfigure",
+        "reconfigure.sh",
+        [config, users, *MUNGE_SOCKET, mount("reconfigure-tmp", "/tmp")],  # noqa: S108
+        requests=("10m", "16Mi"),
+        securityContext=confined(SLURM_UID),
+    )
+    return {
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        # The group that may write the claim and read the JWT key.
+        "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
+        "initContainers": [munged(pods)],
+        "containers": [slurmctld, reconfigure],
+        "volumes": [
+            config_volume("config", object_name(pods["cluster"], "slurm-config")),
+            config_volume("users", args["users"]),
+            secret_volume("jwt", object_name(pods["cluster"], "jwt")),
+            *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
+            *(scripts_volume(pods), *munge_volumes(pods)),
+        ],
+    }
+
+
+def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
+    """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    slurmrestd = container(
+        pods,
+        "slurmrestd",
+        "slurmrestd.sh",
+        [
+            *(mount("config", "/etc/slurm", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
+            *(*MUNGE_SOCKET, mount("tmp", "/tmp")),  # noqa: S108
+        ],
+        requests=("10m", "64Mi"),
+        ports=[{"name": "slurmrestd", "containerPort": SLURMRESTD_PORT}],
+        securityContext=confined(SLURMRESTD_UID),
+        readinessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=2),
+        livenessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
+    )
+    pod: Manifest = {
+        "priorityClassName": priority_class_name(cluster, pods["namespace"]),
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        "initContainers": [munged(pods)],
+        "containers": [slurmrestd],
+        "volumes": [
+            config_volume("config", object_name(pods["cluster"], "slurm-config")),
+            config_volume("users", args["users"]),
+            empty_volume("tmp"),
+            *(scripts_volume(pods), *munge_volumes(pods)),
+        ],
+    }
+    spec: Manifest = {
+        "replicas": 1,
+        "selector": {"matchLabels": selector(cluster, "slurmrestd")},
+        "template": pod_template(pods, "slurmrestd", pod),
+    }
+    about = metadata(object_name(cluster, "slurmrestd"), pods["namespace"], labels(cluster, "slurmrestd"))
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}

@@ -1,0 +1,39 @@
+"""Names and labels that every object of a cluster carries, and the small frozen subset that selectors use.
+
+Selectors are immutable in Kubernetes: a key added to `selector` replaces every workload. Add to `labels` instead.
+"""
+
+from typing import Any
+
+Manifest = dict[str, Any]
+"""A Kubernetes object, or a part of one, in the words of the API: camelCase keys, plain values."""
+
+
+def object_name(cluster: str, part: str) -> str:
+    """The fixed name of what others dial or mount: `<cluster>-<part>`."""
+    return f"{cluster}-{part}"
+
+
+def selector(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
+    """The frozen labels that choose the pods of one component, or of one node set of it."""
+    chosen = {
+        "app.kubernetes.io/name": "slurm",
+        "app.kubernetes.io/instance": cluster,
+        "app.kubernetes.io/component": component,
+    }
+    return chosen if nodeset is None else {**chosen, "slipway.dev/nodeset": nodeset}
+
+
+def labels(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
+    """All labels of an object: its selector, and where it comes from."""
+    return {
+        **selector(cluster, component, nodeset),
+        "app.kubernetes.io/part-of": "slipway",
+        "app.kubernetes.io/managed-by": "slipway",
+        "slipway.dev/cluster": cluster,
+    }
+
+
+def metadata(name: str, namespace: str, object_labels: dict[str, str], annotations: dict[str, str] | None = None) -> Manifest:
+    """The metadata of a namespaced object; annotations only where there are some."""
+    return {"name": name, "namespace": namespace, "labels": object_labels, **({"annotations": annotations} if annotations else {})}

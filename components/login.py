@@ -1,0 +1,174 @@
+"""Where people log in: sshd with keys only, the same homes and shared root as the workers, Slurm's clients.
+
+Who may log in travels in two ConfigMaps made elsewhere, so that a new user arrives in a minute and rolls nothing.
+"""
+
+import base64
+from typing import NotRequired, TypedDict
+
+import pulumi
+import pulumi_random as random
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import SKIP_AWAIT, declare, encode, secret
+from components.pods import (
+    MUNGE_SOCKET,
+    PodDefaults,
+    config_volume,
+    container,
+    empty_volume,
+    mount,
+    munge_volumes,
+    munged,
+    pod_template,
+    scripts_volume,
+    secret_volume,
+    tcp_probe,
+)
+from components.shared_storage import SharedMountArgs, build_mount, build_volume
+
+SSHD_PORT = 2222
+_PKCS8_ED25519 = bytes.fromhex("302e020100300506032b657004220420")
+"""What stands before the 32 secret bytes of an Ed25519 key in PKCS#8. Source: RFC 8410, section 7."""
+
+
+class LoginServiceArgs(TypedDict):
+    """How sshd is reached from outside."""
+
+    type: str
+    """ClusterIP, NodePort or LoadBalancer."""
+    node_port: NotRequired[int]
+    """The port on every node; Kubernetes chooses where left out."""
+    annotations: dict[str, str]
+    """What a cloud's load balancer wants to be told."""
+    source_ranges: list[str]
+    """Networks that may connect to a load balancer; all where empty."""
+
+
+class LoginNodesArgs(TypedDict):
+    """What login nodes need to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    replicas: int
+    """How many login pods."""
+    service: LoginServiceArgs
+    """How they are reached."""
+    users: str
+    """Name of the ConfigMap with passwd, group and shadow."""
+    user_keys: str
+    """Name of the ConfigMap with each user's public keys, under the user's name."""
+    mounts: list[SharedMountArgs]
+    """Shared folders, homes among them."""
+    deletion_protection: bool
+    """True: the host key cannot be deleted by a change of the stack."""
+
+
+class LoginNodes(pulumi.ComponentResource):
+    """sshd on one or more pods behind one Service, all with one host key. A change of image or scripts rolls them, and ends sessions."""
+
+    ssh_command: pulumi.Output[str]
+    """How to log in, with `USER` for the user's name, and `NODE` for any node's address where only nodes answer."""
+
+    def __init__(self, name: str, args: LoginNodesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:LoginNodes", name, {}, opts)
+        cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
+        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
+        secret_name = object_name(cluster, "login-host-keys")
+        seed = random.RandomBytes(f"{secret_name}-seed", length=32, opts=kept)
+        data = {"ssh_host_ed25519_key": pulumi.Output.secret(seed.base64).apply(lambda secret_bytes: encode(host_key(secret_bytes)))}
+        host_keys = declare(secret(secret_name, namespace, labels(cluster, "login"), data), kept)
+        declare(build_service(args), pulumi.ResourceOptions(parent=self))
+        declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=[host_keys]))
+        self.ssh_command = pulumi.Output.from_input(ssh_command(args))
+        self.register_outputs({"ssh_command": self.ssh_command})
+
+
+def host_key(seed: str) -> str:
+    """An Ed25519 private key as PEM from 32 random bytes in base64: in PKCS#8 the seed is the key. Raises ValueError for other lengths."""
+    secret_bytes = base64.b64decode(seed, validate=True)
+    if len(secret_bytes) != 32:
+        raise ValueError(f"an Ed25519 key is made from 32 bytes, not {len(secret_bytes)}")
+    body = base64.b64encode(_PKCS8_ED25519 + secret_bytes).decode()
+    return f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
+
+
+def ssh_command(args: LoginNodesArgs) -> str:
+    """How to log in, as far as it is known before anything runs."""
+    name, namespace, service = object_name(args["pods"]["cluster"], "login"), args["pods"]["namespace"], args["service"]
+    if service["type"] == "NodePort":
+        port = service.get("node_port")
+        found = str(port) if port else f"$(kubectl -n {namespace} get service {name} -o jsonpath='{{.spec.ports[0].nodePort}}')"
+        return f"ssh -p {found} USER@NODE"
+    if service["type"] == "LoadBalancer":
+        return f"ssh USER@$(kubectl -n {namespace} get service {name} -o jsonpath='{{.status.loadBalancer.ingress[0].*}}')"
+    return f"kubectl -n {namespace} port-forward service/{name} 2222:22 & ssh -p 2222 USER@localhost"
+
+
+def build_service(args: LoginNodesArgs) -> Manifest:
+    """The Service in front of sshd. Only a load balancer's is waited for: it takes its time, and its address is what users need."""
+    cluster, wanted = args["pods"]["cluster"], args["service"]
+    balanced = wanted["type"] == "LoadBalancer"
+    port: Manifest = {"name": "ssh", "port": 22, "targetPort": SSHD_PORT}
+    if "node_port" in wanted:
+        port["nodePort"] = wanted["node_port"]
+    spec: Manifest = {"type": wanted["type"], "selector": selector(cluster, "login"), "ports": [port]}
+    if wanted["source_ranges"]:
+        spec["loadBalancerSourceRanges"] = wanted["source_ranges"]
+    annotations = {**wanted["annotations"], **({} if balanced else SKIP_AWAIT)}
+    about = metadata(object_name(cluster, "login"), args["pods"]["namespace"], labels(cluster, "login"), annotations)
+    return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
+
+
+def build_deployment(args: LoginNodesArgs) -> Manifest:
+    """The Deployment of the login pods: a new one is ready before an old one goes."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    spec: Manifest = {
+        "replicas": args["replicas"],
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "selector": {"matchLabels": selector(cluster, "login")},
+        "template": pod_template(pods, "login", _pod(args)),
+    }
+    about = metadata(object_name(cluster, "login"), pods["namespace"], labels(cluster, "login"))
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+
+
+def _pod(args: LoginNodesArgs) -> Manifest:
+    pods = args["pods"]
+    sshd = container(
+        pods,
+        "login",
+        "login.sh",
+        [
+            *(mount("users", "/var/lib/extrausers", read_only=True), mount("user-keys", "/etc/slipway/keys", read_only=True)),
+            *(mount("host-keys", "/etc/slipway/host-keys", read_only=True), mount("run", "/run/slurm"), *MUNGE_SOCKET),
+            *(build_mount(source) for source in args["mounts"]),
+        ],
+        requests=("50m", "128Mi"),
+        ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
+        securityContext=_SSHD_CONTEXT,
+        readinessProbe=tcp_probe(SSHD_PORT, periodSeconds=2),
+    )
+    return {
+        "initContainers": [munged(pods)],
+        "containers": [sshd],
+        "volumes": [
+            *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
+            *(secret_volume("host-keys", object_name(pods["cluster"], "login-host-keys"), mode=0o400), empty_volume("run")),
+            *(scripts_volume(pods), *munge_volumes(pods)),
+            *(build_volume(pods["cluster"], source) for source in args["mounts"]),
+        ],
+    }
+
+
+_SSHD_CONTEXT: Manifest = {
+    # sshd starts as root, becomes the user who logs in, and keeps its unprivileged part in an empty root. Homes are made and given away.
+    "runAsUser": 0,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {
+        "drop": ["ALL"],
+        "add": ["AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT"],
+    },
+    "seccompProfile": {"type": "RuntimeDefault"},
+}

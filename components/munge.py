@@ -1,0 +1,37 @@
+"""The munge key of a cluster. Only munged sidecars mount it; the daemons beside them see a socket."""
+
+from typing import TypedDict
+
+import pulumi
+import pulumi_random as random
+
+from components.labels import labels, object_name
+from components.objects import declare, secret
+
+
+class MungeSecretArgs(TypedDict):
+    """What a munge key needs to know."""
+
+    cluster: str
+    """Name of the cluster, prefix of the Secret's name."""
+    namespace: str
+    """Namespace of the Secret."""
+    deletion_protection: bool
+    """True: neither key nor Secret can be deleted or replaced."""
+
+
+class MungeSecret(pulumi.ComponentResource):
+    """The munge key that every daemon of one Slurm cluster shares. Replacing it needs every daemon restarted at once."""
+
+    secret_name: pulumi.Output[str]
+    """Name of the Secret; the key is in `munge.key`, 1,024 random bytes."""
+
+    def __init__(self, name: str, args: MungeSecretArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:MungeSecret", name, {}, opts)
+        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
+        secret_name = object_name(args["cluster"], "munge")
+        key = random.RandomBytes(f"{secret_name}-key", length=1024, opts=kept)
+        data = {"munge.key": pulumi.Output.secret(key.base64)}
+        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "munge"), data), kept)
+        self.secret_name = pulumi.Output.from_input(secret_name)
+        self.register_outputs({"secret_name": self.secret_name})

@@ -1,0 +1,77 @@
+"""One manifest to one typed resource of pulumi-kubernetes, and the objects that hold files. Builders are pure; `declare` alone registers.
+
+Manifests keep Kubernetes' camelCase keys, which the typed classes accept as they are, so that what a builder returns is what the API gets.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.labels import Manifest, metadata
+
+SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
+"""For objects that become ready only once something else exists: waiting for them first would wait for ever."""
+
+_CLASSES: dict[tuple[str, str], Any] = {
+    ("v1", "ConfigMap"): kubernetes.core.v1.ConfigMap,
+    ("v1", "Namespace"): kubernetes.core.v1.Namespace,
+    ("v1", "PersistentVolume"): kubernetes.core.v1.PersistentVolume,
+    ("v1", "PersistentVolumeClaim"): kubernetes.core.v1.PersistentVolumeClaim,
+    ("v1", "Secret"): kubernetes.core.v1.Secret,
+    ("v1", "Service"): kubernetes.core.v1.Service,
+    ("v1", "ServiceAccount"): kubernetes.core.v1.ServiceAccount,
+    ("apps/v1", "Deployment"): kubernetes.apps.v1.Deployment,
+    ("apps/v1", "StatefulSet"): kubernetes.apps.v1.StatefulSet,
+    ("batch/v1", "CronJob"): kubernetes.batch.v1.CronJob,
+    ("node.k8s.io/v1", "RuntimeClass"): kubernetes.node.v1.RuntimeClass,
+    ("policy/v1", "PodDisruptionBudget"): kubernetes.policy.v1.PodDisruptionBudget,
+    ("rbac.authorization.k8s.io/v1", "Role"): kubernetes.rbac.v1.Role,
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): kubernetes.rbac.v1.RoleBinding,
+    ("scheduling.k8s.io/v1", "PriorityClass"): kubernetes.scheduling.v1.PriorityClass,
+}
+_ARGUMENTS = {"roleRef": "role_ref"}
+
+
+def declare(manifest: Manifest, opts: pulumi.ResourceOptions, name: str | None = None) -> pulumi.CustomResource:
+    """Registers a manifest as the typed resource of its kind. The logical name is the object's own unless given.
+
+    Raises KeyError for a kind that has no class above.
+    """
+    make = _CLASSES[manifest["apiVersion"], manifest["kind"]]
+    fields = {_ARGUMENTS.get(key, key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    return make(name or manifest["metadata"]["name"], **fields, opts=opts)
+
+
+def content_name(prefix: str, files: Mapping[str, str]) -> str:
+    """`<prefix>-<hash of the files>`: the same files give the same name, any change another."""
+    content = json.dumps(dict(files), sort_keys=True).encode()
+    return f"{prefix}-{hashlib.sha256(content).hexdigest()[:10]}"
+
+
+def config_map(name: str, namespace: str, object_labels: dict[str, str], files: Mapping[str, str]) -> Manifest:
+    """A mutable ConfigMap under a fixed name: a change reaches running pods and rolls nothing."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, namespace, object_labels), "data": dict(files)}
+
+
+def immutable_config_map(prefix: str, namespace: str, object_labels: dict[str, str], files: Mapping[str, str]) -> Manifest:
+    """An immutable ConfigMap named by its content: a change makes a new one, and so rolls the pods that mount it.
+
+    The old one goes when nothing declared mounts it any more. A worker that still runs from it keeps its files until its kubelet restarts.
+    """
+    return {**config_map(content_name(prefix, files), namespace, object_labels, files), "immutable": True}
+
+
+def secret(name: str, namespace: str, object_labels: dict[str, str], data: Mapping[str, pulumi.Input[str]]) -> Manifest:
+    """A Secret from values that are base64 already; pass Pulumi secrets, so that they stay secret in state, plans and logs."""
+    about = metadata(name, namespace, object_labels)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "Opaque", "data": dict(data)}
+
+
+def encode(text: str) -> str:
+    """Text as the base64 that a Secret's `data` holds."""
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,207 @@
+"""What the pods of a cluster share: image, placement, the munged sidecar, volumes, who runs as whom. Pure builders of manifests.
+
+Daemons find each other by fixed names, so no pod waits for another here: their start scripts wait and retry.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import SKIP_AWAIT
+
+SLURM_UID = 64030
+"""SlurmUser, Debian's own number; fixed in the image."""
+MUNGE_UID = 401
+SLURMRESTD_UID = 402
+MYSQL_UID = 403
+
+SLURMCTLD_PORT = 6817
+SLURMD_PORT = 6818
+SLURMDBD_PORT = 6819
+SLURMRESTD_PORT = 6820
+MARIADB_PORT = 3306
+
+SCRIPTS_PATH = "/opt/slipway/scripts"
+CLUSTER_DOMAIN = "cluster.local"
+LOST_NODE_S = 30
+"""Seconds that a pod of the control plane stays on a node that Kubernetes has lost, instead of five minutes."""
+
+
+class PodDefaults(TypedDict):
+    """What every pod of one cluster has in common."""
+
+    cluster: str
+    """Name of the cluster, prefix of its objects."""
+    namespace: str
+    """Namespace of all its pods."""
+    image: str
+    """Full reference of the Slurm image."""
+    pull_policy: str
+    """IfNotPresent, Always or Never."""
+    pull_secrets: list[str]
+    """Names of Secrets with registry credentials."""
+    scripts: str
+    """Name of the ConfigMap with the start scripts."""
+    node_selector: dict[str, str]
+    """Labels of the nodes that pods other than workers run on."""
+    tolerations: list[dict[str, Any]]
+    """Taints of those nodes."""
+
+
+class ClaimArgs(TypedDict):
+    """A disk of a daemon's own."""
+
+    size: str
+    """Its size, for instance `5Gi`."""
+    storage_class: NotRequired[str]
+    """Its storage class; the cluster's default where left out."""
+
+
+def pod_template(
+    defaults: PodDefaults, component: str, spec: Manifest, nodeset: str | None = None, annotations: dict[str, str] | None = None
+) -> Manifest:
+    """A pod template: the cluster's defaults under what `spec` says. No pod gets a service account token: none talks to Kubernetes."""
+    about = {"labels": labels(defaults["cluster"], component, nodeset), **({"annotations": annotations} if annotations else {})}
+    shared: Manifest = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "imagePullSecrets": [{"name": name} for name in defaults["pull_secrets"]],
+        "nodeSelector": defaults["node_selector"],
+        "tolerations": defaults["tolerations"],
+        # A node name such as gpu-0 resolves in every pod, whatever its node set: all workers are under one headless Service.
+        "dnsConfig": {"searches": [f"{object_name(defaults['cluster'], 'slurmd')}.{defaults['namespace']}.svc.{CLUSTER_DOMAIN}"]},
+    }
+    return {"metadata": about, "spec": {**shared, **spec}}
+
+
+def container(
+    defaults: PodDefaults,
+    name: str,
+    script: str,
+    mounts: Sequence[Manifest],
+    env: Mapping[str, str] | None = None,
+    requests: tuple[str, str] = ("10m", "32Mi"),
+    **more: Any,
+) -> Manifest:
+    """A container of the Slurm image that runs one start script; `requests` are CPU and memory. `more` is added as it is."""
+    variables = {"SLIPWAY_CLUSTER": defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
+    return {
+        "name": name,
+        "image": defaults["image"],
+        "imagePullPolicy": defaults["pull_policy"],
+        "command": [f"{SCRIPTS_PATH}/{script}"],
+        "env": [{"name": key, "value": value} for key, value in variables.items()],
+        "resources": {"requests": {"cpu": requests[0], "memory": requests[1]}},
+        "volumeMounts": [mount("scripts", SCRIPTS_PATH, read_only=True), *mounts],
+        **more,
+    }
+
+
+def confined(uid: int) -> Manifest:
+    """The security context of a daemon that needs nothing but its own user."""
+    return {
+        "runAsUser": uid,
+        "runAsGroup": uid,
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def munged(defaults: PodDefaults) -> Manifest:
+    """munged as a native sidecar: it is up before the pod's daemons start, and ends after them."""
+    return container(
+        defaults,
+        "munged",
+        "munged.sh",
+        [mount("munge-key", "/etc/slipway/munge", read_only=True), *MUNGE_SOCKET, mount("munge-state", "/var/lib/munge")],
+        requests=("10m", "16Mi"),
+        restartPolicy="Always",
+        securityContext=confined(MUNGE_UID),
+        startupProbe={"exec": {"command": ["test", "-S", "/run/munge/munge.socket.2"]}, "periodSeconds": 1, "failureThreshold": 60},
+    )
+
+
+def munge_volumes(defaults: PodDefaults) -> list[Manifest]:
+    """The key, which only the sidecar mounts, and the socket, which it shares with the pod's daemons."""
+    return [
+        # Readable by the sidecar's own user without an fsGroup, which would re-own the files of shared volumes.
+        secret_volume("munge-key", object_name(defaults["cluster"], "munge"), mode=0o444),
+        empty_volume("munge", in_memory=True),
+        empty_volume("munge-state"),
+    ]
+
+
+def scripts_volume(defaults: PodDefaults) -> Manifest:
+    """The start scripts, executable."""
+    return config_volume("scripts", defaults["scripts"], mode=0o555)
+
+
+def mount(volume: str, path: str, read_only: bool = False) -> Manifest:
+    """Where a container sees a volume."""
+    return {"name": volume, "mountPath": path, **({"readOnly": True} if read_only else {})}
+
+
+MUNGE_SOCKET: list[Manifest] = [mount("munge", "/run/munge")]
+"""What a daemon mounts to authenticate."""
+
+
+def config_volume(name: str, config_map: str, mode: int = 0o444) -> Manifest:
+    """All files of a ConfigMap; `mode` is for each file."""
+    return {"name": name, "configMap": {"name": config_map, "defaultMode": mode}}
+
+
+def secret_volume(name: str, secret: str, mode: int = 0o440) -> Manifest:
+    """All files of a Secret; with the pod's fsGroup, that group may read them."""
+    return {"name": name, "secret": {"secretName": secret, "defaultMode": mode}}
+
+
+def empty_volume(name: str, in_memory: bool = False) -> Manifest:
+    """A folder that lives as long as the pod."""
+    return {"name": name, "emptyDir": {"medium": "Memory"} if in_memory else {}}
+
+
+def tcp_probe(port: int, **timing: int) -> Manifest:
+    """Ready when something listens on the port; `timing` in the words of Kubernetes, in seconds."""
+    return {"tcpSocket": {"port": port}, **timing}
+
+
+def http_probe(port: int, path: str, **timing: int) -> Manifest:
+    """Ready when the path answers 200; `timing` in the words of Kubernetes, in seconds."""
+    return {"httpGet": {"port": port, "path": path}, **timing}
+
+
+def service(defaults: PodDefaults, component: str, port: int, headless: bool = False, **more: Any) -> Manifest:
+    """The Service `<cluster>-<component>` in front of a component's pods, on the port that its daemon listens on.
+
+    A headless one also answers for pods that are not ready, so that peers can be dialled while they start.
+    """
+    cluster = defaults["cluster"]
+    spec: Manifest = {"selector": selector(cluster, component), "ports": [{"name": component, "port": port, "targetPort": port}], **more}
+    if headless:
+        spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
+    about = metadata(object_name(cluster, component), defaults["namespace"], labels(cluster, component), SKIP_AWAIT)
+    return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
+
+
+def claim_template(name: str, claim: ClaimArgs) -> Manifest:
+    """The claim that a StatefulSet makes for its pod."""
+    spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": claim["size"]}}}
+    if "storage_class" in claim:
+        spec["storageClassName"] = claim["storage_class"]
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def claim_retention(deletion_protection: bool) -> Manifest:
+    """Whether a StatefulSet's claims outlive it; its scaling never removes one."""
+    return {"whenDeleted": "Retain" if deletion_protection else "Delete", "whenScaled": "Retain"}
+
+
+def lost_node_tolerations() -> list[Manifest]:
+    """How long a pod stays on a node that went away; Kubernetes gives a pod five minutes unless it says so itself."""
+    return [
+        {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": LOST_NODE_S}
+        for reason in ("not-ready", "unreachable")
+    ]

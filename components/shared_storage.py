@@ -1,0 +1,135 @@
+"""Storage that users and jobs share: the shared root, homes and further mounts, from any of four kinds of source.
+
+Makes a claim where one is needed; host paths and claims that exist are only referred to. What is on the storage is left alone.
+"""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import SKIP_AWAIT, declare
+from components.pods import mount
+
+
+class NfsArgs(TypedDict):
+    """A folder of an NFS server."""
+
+    server: str
+    """Name or address, as the nodes see it."""
+    path: str
+    """The exported folder."""
+    options: list[str]
+    """Mount options, for instance `nfsvers=4.1`."""
+
+
+class SharedMountArgs(TypedDict):
+    """One shared folder and its source: exactly one of `host_path`, `claim`, `storage_class` with `size`, or `nfs`."""
+
+    name: str
+    """Name of the volume, unique in the cluster."""
+    mount_path: str
+    """Where login and worker pods see it."""
+    read_only: NotRequired[bool]
+    """True: pods cannot write to it."""
+    host_path: NotRequired[str]
+    """A folder that every node has, made where missing."""
+    claim: NotRequired[str]
+    """Name of a claim that exists in the namespace."""
+    storage_class: NotRequired[str]
+    """Class of a claim to be made; it must give ReadWriteMany."""
+    size: NotRequired[str]
+    """Size of that claim, for instance `100Gi`."""
+    nfs: NotRequired[NfsArgs]
+    """An NFS server's folder, mounted by the nodes."""
+
+
+class SharedStorageArgs(TypedDict):
+    """What shared storage needs to know."""
+
+    cluster: str
+    """Name of the cluster, prefix of the claims' names."""
+    namespace: str
+    """Namespace of the claims."""
+    mounts: list[SharedMountArgs]
+    """The shared folders."""
+    deletion_protection: bool
+    """True: claims and volumes cannot be deleted by a change of the stack, and outlive it."""
+
+
+class SharedStorage(pulumi.ComponentResource):
+    """Claims for the shared folders of one cluster. A change of a source replaces its claim; the data of the old one is not moved."""
+
+    claim_names: pulumi.Output[list[str]]
+    """Names of the claims made here, sorted."""
+
+    def __init__(self, name: str, args: SharedStorageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:SharedStorage", name, {}, opts)
+        protected = args["deletion_protection"]
+        kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected)
+        claims = build_claims(args)
+        for manifest in claims:
+            declare(manifest, kept)
+        self.claim_names = pulumi.Output.from_input(sorted(m["metadata"]["name"] for m in claims if m["kind"] == "PersistentVolumeClaim"))
+        self.register_outputs({"claim_names": self.claim_names})
+
+
+def build_volume(cluster: str, source: SharedMountArgs) -> Manifest:
+    """The pod volume of a shared folder."""
+    if "host_path" in source:
+        return {"name": source["name"], "hostPath": {"path": source["host_path"], "type": "DirectoryOrCreate"}}
+    claim = source["claim"] if "claim" in source else object_name(cluster, source["name"])
+    return {"name": source["name"], "persistentVolumeClaim": {"claimName": claim}}
+
+
+def build_mount(source: SharedMountArgs) -> Manifest:
+    """Where a container sees a shared folder. Mounts that the node adds later (an automounter's) show up in running pods."""
+    return {**mount(source["name"], source["mount_path"], source.get("read_only", False)), "mountPropagation": "HostToContainer"}
+
+
+def build_claims(args: SharedStorageArgs) -> list[Manifest]:
+    """The claims to make, and for NFS their volumes: a volume written in a pod takes no mount options."""
+    made: list[Manifest] = []
+    for source in args["mounts"]:
+        if "nfs" in source:
+            volume = _nfs_volume(args, source["name"], source["nfs"])
+            made += [volume, _claim(args, source["name"], "1Gi", "", volume["metadata"]["name"])]
+        elif "storage_class" in source:
+            made.append(_claim(args, source["name"], source.get("size", ""), source["storage_class"]))
+    return made
+
+
+def _claim(args: SharedStorageArgs, name: str, size: str, storage_class: str, volume: str | None = None) -> Manifest:
+    # Not waited for: with WaitForFirstConsumer a claim binds only when a pod, which is declared after it, asks for it.
+    about = metadata(object_name(args["cluster"], name), args["namespace"], labels(args["cluster"], "storage"), SKIP_AWAIT)
+    spec: Manifest = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": size}},
+        "storageClassName": storage_class,
+        **({"volumeName": volume} if volume else {}),
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": spec}
+
+
+def _nfs_volume(args: SharedStorageArgs, name: str, nfs: NfsArgs) -> Manifest:
+    claim = object_name(args["cluster"], name)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        # Volumes have no namespace of their own, so the name carries it.
+        "metadata": {
+            "name": f"{args['namespace']}-{claim}",
+            "labels": labels(args["cluster"], "storage"),
+            "annotations": SKIP_AWAIT,
+        },
+        "spec": {
+            # NFS has no size; Kubernetes wants a number, the same as the claim's.
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "",
+            "mountOptions": nfs["options"],
+            "nfs": {"server": nfs["server"], "path": nfs["path"]},
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": claim, "namespace": args["namespace"]},
+        },
+    }

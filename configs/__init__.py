@@ -1,0 +1,1 @@
+"""All that a user can say about a cluster, checked, and the pure functions that render it."""

@@ -1,0 +1,171 @@
+"""The base of every config model, and the types of single values: names, paths, times, sizes.
+
+Each type refuses with a whole plain sentence fragment ("... is not a DNS label: ..."), because users read it as it stands. Rules that
+need more than one value are not here: `checks.py` has them.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+MAX_NODES = 65_536
+"""Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
+
+_INITIALISMS = {"Mib": "MiB", "Gib": "GiB"}
+
+
+def camel(name: str) -> str:
+    """`memory_mib` as users write it: `memoryMiB`."""
+    out = to_camel(name)
+    for ugly, fine in _INITIALISMS.items():
+        out = re.sub(rf"{ugly}(?=$|[A-Z])", fine, out)
+    return out
+
+
+class Model(BaseModel):
+    """Frozen, camelCase in YAML, unknown keys refused, and no guessing: the text "2" is not the number 2."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=camel, populate_by_name=True, use_attribute_docstrings=True)
+
+
+def refuse(message: str) -> PydanticCustomError:
+    """A refusal whose message reaches the user as it is. Braces in it are not placeholders."""
+    return PydanticCustomError("slipway", "{message}", {"message": message})  # type: ignore[arg-type]
+
+
+def is_one_line(text: str) -> bool:
+    """True when the text cannot start a second line or hide one: printable characters only."""
+    return text.isprintable()
+
+
+def _matching(pattern: str, what: str, longest: int) -> Callable[[str], str]:
+    compiled = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if len(value) > longest:
+            raise refuse(f"{value[:longest]!r}... has {len(value)} characters; {longest} are allowed.")
+        if compiled.fullmatch(value) is None:
+            raise refuse(f"{value!r} is not {what}.")
+        return value
+
+    return check
+
+
+def _quoted_time(value: object) -> object:
+    # YAML 1.1 reads an unquoted 12:30:00 as a number in base 60, so the text that the user wrote is gone.
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise refuse(f'{value} is a number here. Write the time in quotes: "1-00:00:00" is a day, "30" is 30 minutes.')
+    return value
+
+
+def _time(value: str) -> str:
+    if _TIME.fullmatch(value) is None:
+        raise refuse(
+            f'{value!r} is not a time that Slurm knows. Write days-hours:minutes:seconds, as in "1-12:00:00", minutes, or UNLIMITED.'
+        )
+    return value
+
+
+_TIME = re.compile(r"INFINITE|UNLIMITED|\d{1,8}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}")
+
+_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_LABEL_SAYS = "a DNS label: lower-case letters, digits and dashes, first a letter, last no dash"
+
+
+def _one_line(value: str) -> str:
+    if not is_one_line(value):
+        raise refuse(f"{value!r} holds a line break or another control character. One line of printable characters is allowed.")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/"):
+        raise refuse(f"{value!r} is a relative path. Write it from the root: /{value.lstrip('./')}.")
+    if re.fullmatch(r"(/[A-Za-z0-9._@+-]+)+", value) is None or {".", ".."} & set(value.split("/")):
+        raise refuse(f"{value!r} is not a plain absolute path, such as /data/sets: no trailing slash, no spaces, no `..`.")
+    return value
+
+
+def _setting(value: object) -> object:
+    # YAML's yes and no, and plain numbers, are how Slurm's own files say them.
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _setting_text(value: str) -> str:
+    if not value.strip():
+        raise refuse("is empty. Slurm would read the next key as its value; leave the key out instead.")
+    if "#" in value:
+        raise refuse(f"{value!r} holds a #, which starts a comment in Slurm's files.")
+    return _one_line(value)
+
+
+def _key_sentence(value: str) -> str:
+    return _matching(r"[A-Za-z][A-Za-z0-9_]*", "a key of slurm.conf: letters, digits and underscores", 64)(value)
+
+
+ClusterName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 20))]
+"""At most 20 characters: `<cluster>-slurmrestd-<hash>` and longer names must stay under Kubernetes' 63."""
+DnsLabel = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 63))]
+NodeSetName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 30))]
+CheckName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 20))]
+"""A CronJob is called `<cluster>-check-<name>`, and its name may have 52 characters."""
+PartitionName = Annotated[
+    StrictStr,
+    AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40)),
+]
+ObjectName = Annotated[
+    StrictStr,
+    AfterValidator(_matching(rf"{_LABEL}(\.{_LABEL})*", "a Kubernetes object name: DNS labels joined by dots", 253)),
+]
+Feature = Annotated[
+    StrictStr,
+    AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9_.=-]*", "a feature: letters, digits and any of _ . = -, first a letter", 64)),
+]
+GpuModel = Annotated[StrictStr, AfterValidator(_matching(r"[a-z][a-z0-9_.-]*", "a GPU model: lower case, as in h100 or a10g", 32))]
+LabelText = Annotated[StrictStr, AfterValidator(_matching(r"([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?", "a Kubernetes label value", 63))]
+LabelKey = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", "a Kubernetes label key", 317)
+    ),
+]
+UserName = Annotated[
+    StrictStr,
+    AfterValidator(_matching(r"[a-z_][a-z0-9_-]*", "a user name: lower-case letters, digits, dashes and underscores, first a letter", 32)),
+]
+ImageReference = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(
+            r"[a-z0-9][A-Za-z0-9._/:-]*(:[\w][\w.-]{0,127}|@sha256:[a-f0-9]{64})",
+            "an image with its tag or digest, such as registry.example/slurm:26.05",
+            500,
+        )
+    ),
+]
+Size = Annotated[
+    StrictStr, AfterValidator(_matching(r"[1-9]\d{0,8}(Mi|Gi|Ti|M|G|T)", "a size such as 100Gi (units Mi, Gi, Ti, M, G, T)", 12))
+]
+CpuQuantity = Annotated[
+    StrictStr, AfterValidator(_matching(r"[1-9]\d{0,5}m|[1-9]\d{0,3}(\.\d{1,3})?|0\.\d{1,3}", 'a CPU quantity such as "500m" or "2"', 8))
+]
+Host = Annotated[StrictStr, AfterValidator(_matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an IP address", 253))]
+Line = Annotated[StrictStr, AfterValidator(_one_line)]
+AbsolutePath = Annotated[StrictStr, AfterValidator(_absolute)]
+SlurmTime = Annotated[StrictStr, BeforeValidator(_quoted_time), AfterValidator(_time)]
+SettingKey = Annotated[StrictStr, AfterValidator(_key_sentence)]
+SettingText = Annotated[StrictStr, BeforeValidator(_setting), AfterValidator(_setting_text)]
+Settings = dict[SettingKey, SettingText]
+"""`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+Seconds = Annotated[int, Field(strict=True, ge=1, le=31_536_000)]
+MiB = Annotated[int, Field(strict=True, ge=1)]
+Flag = Annotated[bool, Field(strict=True)]

@@ -1,0 +1,91 @@
+"""The whole config of one cluster, and every part of it under one name. Single values have their types in `fields`; rules across parts
+are in `checks`; `load` makes a `Cluster` from a stack file."""
+
+from typing import TypeVar
+
+from configs.access import Group, Login, LoginService, User
+from configs.fields import ClusterName, DnsLabel, Flag, Model
+from configs.nodes import Gpus, NodeSet, Partition, PodResources
+from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
+from configs.services import Accounting, CheckKind, HealthCheck, Images, Kubernetes
+from configs.storage import Disk, Mount, Nfs, Source, SourceKind, Storage
+from configs.tuning import PriorityWeights, SlurmSettings
+
+
+class Cluster(Model):
+    """One Slurm cluster, as the `slipway:cluster` key of a stack file says it."""
+
+    name: ClusterName
+    """Prefix of every object (`<name>-slurmctld`) and Slurm's ClusterName."""
+    namespace: DnsLabel = "slurm"
+    create_namespace: Flag = True
+    kubernetes: Kubernetes = Kubernetes()
+    deletion_protection: Flag = False
+    """Storage, the accounting database and the keys are kept when the stack goes."""
+    images: Images = Images()
+    node_pools: tuple[NodePool, ...]
+    gpu_operator: GpuOperator = GpuOperator()
+    system_nodes: SystemNodes = SystemNodes()
+    node_sets: tuple[NodeSet, ...]
+    partitions: tuple[Partition, ...]
+    storage: Storage
+    login: Login = Login()
+    accounting: Accounting = Accounting()
+    health_checks: tuple[HealthCheck, ...] = ()
+    slurm: SlurmSettings = SlurmSettings()
+
+    def node_pool(self, name: str) -> NodePool:
+        """The pool of that name. Raises KeyError where there is none."""
+        return _named(self.node_pools, name)
+
+    def node_set(self, name: str) -> NodeSet:
+        """The node set of that name. Raises KeyError where there is none."""
+        return _named(self.node_sets, name)
+
+    def mounts_of(self, node_set: NodeSet) -> tuple[Mount, ...]:
+        """The further mounts of one node set's pods."""
+        return tuple(mount for mount in self.storage.mounts if node_set.mounts is None or mount.name in node_set.mounts)
+
+
+_Named = TypeVar("_Named", NodePool, NodeSet)
+
+
+def _named(parts: tuple[_Named, ...], name: str) -> _Named:
+    for part in parts:
+        if part.name == name:
+            return part
+    raise KeyError(name)
+
+
+__all__ = [
+    "Accounting",
+    "CheckKind",
+    "Cluster",
+    "Disk",
+    "EksNodes",
+    "ExistingNodes",
+    "Gpus",
+    "GpuOperator",
+    "Group",
+    "Hardware",
+    "HardwareGpus",
+    "HealthCheck",
+    "Images",
+    "Kubernetes",
+    "Login",
+    "LoginService",
+    "Mount",
+    "Nfs",
+    "NodePool",
+    "NodeSet",
+    "Partition",
+    "PodResources",
+    "PriorityWeights",
+    "SlurmSettings",
+    "Source",
+    "SourceKind",
+    "Storage",
+    "SystemNodes",
+    "Taint",
+    "User",
+]

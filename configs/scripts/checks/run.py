@@ -1,0 +1,128 @@
+"""The program of a health check's CronJob: runs one check on every idle node of its sets, drains what fails, lifts what passes again.
+
+`python3 -m checks.run '<spec>'` beside the files of this folder, as SlurmUser. Prints one JSON line a node, and records the last result
+in the node's `Extra` in Slurm, under the key `slipway`; an `Extra` that is not JSON belongs to someone else and is left alone.
+Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .plan import PASSED, SKIPPED, UNKNOWN, Done, Drain, Node, Outcome, Release, Reservation, Reserve, Resume, Run, Step, actions
+from .plan import next_step as next_step
+from .plan import plan_checks
+from .slurm import Slurm, SlurmError
+
+_MOST_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the check needs to know of one node."""
+
+    settings: dict[str, Any]
+    gpus: int
+    """GPUs that the check's job asks for: all of the node's for a check of GPUs, else none."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One check, as the component wrote it."""
+
+    name: str
+    check: str
+    timeout_s: int
+    parallel: int
+    deadline_s: int
+    """Seconds after which no further node is begun."""
+    targets: Mapping[str, Target]
+
+
+def read_spec(text: str) -> Spec:
+    """From `{name, check, timeoutS, parallel, deadlineS, nodeSets: [{name, size, gpus, settings}]}`; a set's nodes are `<name>-<ordinal>`."""
+    raw = json.loads(text)
+    targets = {
+        f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
+    }
+    return Spec(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], targets)
+
+
+def check_node(spec: Spec, name: str, step: Step, slurm: Slurm, run: Callable[[Node, Reservation | None], Outcome]) -> Outcome:
+    """Takes one node from its first step to the end of this run, reading it afresh after every write and every job."""
+    taken: list[Step] = []
+    outcome: Outcome | None = None
+    while not isinstance(step, Done):
+        if len(taken) == _MOST_STEPS:
+            return Outcome(UNKNOWN, f"no end after {_MOST_STEPS} steps; the last one was {step}")
+        taken.append(step)
+        if isinstance(step, Run):
+            outcome = run(slurm.nodes(name)[name], step.reservation)
+        else:
+            apply(name, step, slurm)
+        if isinstance(step, Run) and outcome and outcome.result == PASSED and not step.reservation:
+            return outcome
+        step = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations(spec.name).get(name), outcome)
+    return replace(step.outcome, action=actions(taken, step.outcome))
+
+
+def apply(name: str, step: Step, slurm: Slurm) -> None:
+    """Makes one write."""
+    match step:
+        case Reserve(held):
+            slurm.reserve(held)
+        case Resume():
+            slurm.resume(name)
+        case Drain(reason):
+            slurm.drain(name, reason)
+        case Release(held):
+            slurm.release(held)
+        case Run() | Done():
+            raise TypeError(f"{step} is not a write")
+
+
+def extra_with(extra: str, check: str, outcome: Outcome, at: str) -> str | None:
+    """A node's `Extra` with a check's last result in it; None when the field is someone else's."""
+    try:
+        fields = json.loads(extra) if extra else {}
+    except ValueError:
+        return None
+    if not isinstance(fields, dict) or not isinstance(fields.setdefault("slipway", {}), dict):
+        return None
+    fields["slipway"][check] = {"result": outcome.result, "at": at}
+    return json.dumps(fields, separators=(",", ":"), sort_keys=True)
+
+
+def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], clock: Callable[[], float] = time.monotonic) -> None:
+    """Runs the check on all nodes, at most `parallel` at a time, and reports each as it ends. Raises SlurmError when Slurm cannot be read."""
+    nodes = slurm.nodes()
+    steps = plan_checks(spec.name, spec.targets, nodes, slurm.reservations(spec.name))
+    end = clock() + spec.deadline_s
+    program = Path(__file__).with_name(f"{spec.check}.py")
+    left_over = Target({}, 0)
+
+    def work(name: str) -> None:
+        step = steps[name]
+        target = spec.targets.get(name, left_over)
+
+        def run(node: Node, held: Reservation | None) -> Outcome:
+            if name not in spec.targets:
+                return Outcome(UNKNOWN, "no longer in the node sets of this check")
+            return slurm.run(spec.name, node, program, target.settings, spec.timeout_s, target.gpus, held)
+
+        try:
+            outcome = Outcome(UNKNOWN, "no time left in this run") if clock() > end else check_node(spec, name, step, slurm, run)
+        except SlurmError as error:
+            outcome = Outcome(UNKNOWN, f"Slurm: {error}")
+        report(name, outcome)
+
+    with ThreadPoolExecutor(max_workers=spec.parallel) as pool:
+        for done in [pool.submit(work, name) for name in steps]:
+            done.result()

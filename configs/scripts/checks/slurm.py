@@ -1,0 +1,140 @@
+"""Slurm through its own commands: readings as JSON, writes with scontrol, a check as a job with srun. Thin: it decides nothing.
+
+Every call has a deadline in seconds. Whatever goes wrong is a `SlurmError` with Slurm's own words.
+"""
+
+import getpass
+import json
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .plan import FAILED, PASSED, SKIPPED, UNKNOWN, Node, Outcome, Reservation, reason_prefix
+
+_CALL_S = 30
+_IMMEDIATE_S = 5
+_TOP_PRIORITY = 4294967293
+"""The highest that Slurm takes from its own user: a check of an idle node never waits behind the queue."""
+_BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
+
+
+class SlurmError(Exception):
+    """Slurm did not answer, or refused."""
+
+
+class Slurm:
+    """One Slurm cluster, as the commands in this container reach it. Run it as SlurmUser: others may not drain or reserve."""
+
+    def nodes(self, name: str = "") -> dict[str, Node]:
+        """All nodes by name, or the one named; nothing for a node that Slurm does not know."""
+        try:
+            answer = json.loads(_call("scontrol", "show", "node", *([name] if name else []), "--json"))
+        except SlurmError as error:
+            if name and "not found" in str(error):
+                return {}
+            raise
+        return {entry["name"]: _node(entry) for entry in answer["nodes"]}
+
+    def reservations(self, check: str) -> dict[str, Reservation]:
+        """The reservations that runs of this check hold, by node name."""
+        text = _call("scontrol", "show", "reservation", "--oneliner")
+        found = [_reservation(line) for line in text.splitlines()]
+        return {held.node: held for held in found if held and held.reason.startswith(reason_prefix(check))}
+
+    def reserve(self, held: Reservation) -> None:
+        """No end: a run that was killed must not free a node that failed. The next run of the check ends it."""
+        _call(
+            "scontrol",
+            "create",
+            "reservation",
+            f"ReservationName={held.name}",
+            f"Nodes={held.node}",
+            f"Users={getpass.getuser()}",
+            "StartTime=now",
+            "Duration=UNLIMITED",
+            "Flags=MAINT,IGNORE_JOBS",
+            f"Comment={held.reason}",
+        )
+
+    def release(self, held: Reservation) -> None:
+        _call("scontrol", "delete", f"ReservationName={held.name}")
+
+    def resume(self, node: str) -> None:
+        _call("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
+    def drain(self, node: str, reason: str) -> None:
+        _call("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
+
+    def record(self, nodes: Iterable[str], extra: str) -> None:
+        """Writes the `Extra` field of nodes, all the same."""
+        _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
+
+    def run(self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None) -> Outcome:
+        """Runs a check's program on a node as a job that has the node for itself, or says why it did not start.
+
+        Exclusive, so that a node that got a job meanwhile is skipped instead of shared; at top priority and immediate, so that it never
+        waits in the queue. The program travels on standard input: workers need no copy of it.
+        """
+        command = [
+            *("srun", "--quiet", f"--job-name=slipway-check-{check}", "--chdir=/", "--export=PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
+            *("--nodes=1", "--ntasks=1", f"--nodelist={node.name}", "--exclusive", "--mem=0", "--mpi=none", "--cpu-bind=none"),
+            *(f"--immediate={_IMMEDIATE_S}", f"--priority={_TOP_PRIORITY}", f"--time={-(-timeout_s // 60) + 1}"),
+            *([f"--partition={node.partitions[0]}"] if node.partitions else []),
+            *([f"--gres=gpu:{gpus}"] if gpus else []),
+            *([f"--reservation={held.name}"] if held else []),
+            *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
+        ]
+        try:
+            with program.open("rb") as source:
+                done = subprocess.run(command, stdin=source, capture_output=True, text=True, timeout=_IMMEDIATE_S + timeout_s + _CALL_S)
+        except subprocess.TimeoutExpired:
+            return Outcome(UNKNOWN, f"did not end within {timeout_s} s")
+        return read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
+
+
+def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:
+    """What a check's job said: its last line is `{"result": "passed" | "failed" | "unknown", "found": "..."}`. All else is unknown."""
+    try:
+        answer = json.loads(output.strip().splitlines()[-1])
+        if code == 0 and answer["result"] in (PASSED, FAILED, UNKNOWN):
+            return Outcome(answer["result"], str(answer["found"]))
+    except (IndexError, KeyError, TypeError, ValueError):
+        pass
+    if any(words in errors for words in _BUSY_WORDS):
+        return Outcome(SKIPPED, "busy")
+    if code in (124, 137):
+        return Outcome(UNKNOWN, f"did not end within {timeout_s} s")
+    last = (errors.strip().splitlines() or ["no output"])[-1]
+    return Outcome(UNKNOWN, f"could not run: {last} (exit code {code})")
+
+
+def _call(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_CALL_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise SlurmError(f"{command[0]} {command[1]} did not answer within {_CALL_S} s") from None
+    except OSError as error:
+        raise SlurmError(f"{command[0]}: {error.strerror}") from None
+    if done.returncode:
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise SlurmError(words[-1] if words else f"{' '.join(command[:3])} ended with {done.returncode}")
+    return done.stdout
+
+
+def _node(entry: dict[str, Any]) -> Node:
+    return Node(
+        name=entry["name"],
+        state=frozenset(entry["state"]),
+        reason=entry["reason"],
+        reason_user=entry.get("reason_set_by_user") or "",
+        partitions=tuple(entry["partitions"]),
+        extra=entry.get("extra") or "",
+    )
+
+
+def _reservation(line: str) -> Reservation | None:
+    """One line of `scontrol show reservation --oneliner`; its JSON leaves the comment out. None for other lines."""
+    match = re.match(r"ReservationName=(\S+) .*? Nodes=(\S+) .*?Comment=(.*)$", line)
+    return Reservation(match[1], match[2], match[3].strip()) if match else None

@@ -1,0 +1,75 @@
+"""Config of storage: the shared root, homes, further mounts, and the disks of slurmctld and the accounting database."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from configs.fields import AbsolutePath, DnsLabel, Flag, Host, Line, Model, ObjectName, Size
+
+SourceKind = Literal["hostPath", "claim", "storageClass", "nfs"]
+
+
+class Nfs(Model):
+    """An NFS export."""
+
+    server: Host
+    path: Line = Field(pattern=r"^/\S*$")
+    options: tuple[Line, ...] = ()
+    """Mount options, such as nfsvers=4.1."""
+
+
+class Source(Model):
+    """Where a shared volume comes from: exactly one of the four. `storageClass` must offer ReadWriteMany and wants a `size`."""
+
+    host_path: AbsolutePath | None = None
+    """A folder on every node. It is shared only if something else shares it: for one machine."""
+    claim: ObjectName | None = None
+    """An existing PersistentVolumeClaim in the cluster's namespace."""
+    storage_class: ObjectName | None = None
+    size: Size | None = None
+    nfs: Nfs | None = None
+
+    @property
+    def sources(self) -> Mapping[SourceKind, object]:
+        """The sources that are given, by their key. One, once the config has been checked."""
+        candidates: dict[SourceKind, object] = {
+            "hostPath": self.host_path,
+            "claim": self.claim,
+            "storageClass": self.storage_class,
+            "nfs": self.nfs,
+        }
+        return {kind: value for kind, value in candidates.items() if value is not None}
+
+    @property
+    def kind(self) -> SourceKind:
+        """Which of the four it is."""
+        return next(iter(self.sources))
+
+
+class Mount(Source):
+    """A further shared volume, in the login pods and in the workers that do not choose others."""
+
+    name: DnsLabel
+    mount_path: AbsolutePath
+    read_only: Flag = False
+
+
+class Disk(Model):
+    """A disk of one pod (ReadWriteOnce)."""
+
+    storage_class: ObjectName | None = None
+    """Default: the cluster's own default class."""
+    size: Size = "5Gi"
+
+
+class Storage(Model):
+    """All storage of the cluster."""
+
+    shared_root: Source
+    """The shared root, at /shared in the login pods and workers."""
+    home: Source
+    """Homes of the users, at /home."""
+    mounts: tuple[Mount, ...] = ()
+    state: Disk = Disk()
+    """slurmctld's state: the queue lives here."""
