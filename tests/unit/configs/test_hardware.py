@@ -77,7 +77,9 @@ def test_machine_is_as_ec2_describes_it(name: str, described: Mapping[str, Mappi
     }
 
 
-@pytest.mark.parametrize("family", ["p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "g5", "g6", "g6e", "c7i", "m7i", "r7i", "c7a", "m7a"])
+@pytest.mark.parametrize(
+    "family", ["p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "g5", "g6", "g6e", "c7i", "m7i", "r7i", "c7a", "m7a"]
+)
 def test_every_virtual_size_of_a_family_is_there(family: str, described: Mapping[str, Mapping[str, Any]]) -> None:
     sizes = {name for name in described if name.startswith(f"{family}.") and ".metal" not in name}
     assert sizes == {name for name in MACHINES if name.startswith(f"{family}.")}

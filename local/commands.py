@@ -1,0 +1,49 @@
+"""Runs other programs and turns their failure into one clear error. Decides nothing."""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+
+
+class LocalError(Exception):
+    """Something that a person must see: says what failed and what to do. Never carries a stack trace to the terminal."""
+
+
+def run(argv: Sequence[str], *, stdin: str | None = None, timeout_s: float = 120, env: Mapping[str, str] | None = None) -> str:
+    """Standard output of a program that must succeed. Raises LocalError with its last words when it does not."""
+    try:
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, env=env, check=False)
+    except FileNotFoundError:
+        raise LocalError(f"{argv[0]}: no such program") from None
+    except subprocess.TimeoutExpired:
+        raise LocalError(f"{' '.join(argv)}: no end after {timeout_s:.0f} s") from None
+    if done.returncode:
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
+        raise LocalError("\n".join([f"{' '.join(argv)}: exit {done.returncode}", *words]))
+    return done.stdout
+
+
+def succeeds(argv: Sequence[str], timeout_s: float = 30) -> bool:
+    """True when the program ran and gave exit code 0; its output is dropped."""
+    try:
+        return subprocess.run(argv, capture_output=True, timeout=timeout_s, check=False).returncode == 0
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False
+
+
+def wait_until(what: str, holds: Callable[[], bool], *, timeout_s: float, log: Path | None = None, interval_s: float = 0.1) -> None:
+    """Returns when `holds()` is true. Raises LocalError naming `what`, and the end of `log`, after `timeout_s`."""
+    deadline = monotonic() + timeout_s
+    while not holds():
+        if monotonic() > deadline:
+            raise LocalError(f"{what}: not so after {timeout_s:.0f} s{tail(log)}")
+        sleep(interval_s)
+
+
+def tail(log: Path | None, lines: int = 8) -> str:
+    """The end of a log file as a paragraph for an error message, empty when there is none."""
+    if log is None or not log.exists():
+        return ""
+    last = log.read_text(errors="replace").splitlines()[-lines:]
+    return f"\nThe end of {log}:\n" + "\n".join(f"  {line}" for line in last)

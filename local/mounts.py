@@ -1,0 +1,85 @@
+"""A node's private mount namespace: its own /run, /var/lib/{containerd,kubelet,cni} and pod logs, bound from our state folder.
+
+containerd and kubelet of one node must share it (in two, pods see empty volumes). It is pinned by a file, so it needs no process.
+"""
+
+import shlex
+from pathlib import Path
+
+from local.commands import run, succeeds
+from local.layout import Node, Paths
+
+BOUND = {
+    "containerd": Path("/var/lib/containerd"),
+    "kubelet": Path("/var/lib/kubelet"),
+    "cni": Path("/var/lib/cni"),
+    "logs/pods": Path("/var/log/pods"),
+    "logs/containers": Path("/var/log/containers"),
+}
+"""Folder of a node in our state, and where the node's programs see it."""
+
+
+def render_script(node: Node, paths: Paths) -> str:
+    """What runs inside the new namespace. Mounts of the host still arrive (slave), the node's own stay inside and are shared among its
+    pods (shared), as mount propagation of volumes needs it."""
+    binds = [(paths.node(node) / name, target) for name, target in BOUND.items()] + [(paths.run(node), Path("/run"))]
+    lines = [f"mount --bind {shlex.quote(str(source))} {target}" for source, target in binds]
+    return "\n".join(["mount --make-rshared /", *lines]) + "\n"
+
+
+def mount_points(mountinfo: str) -> set[str]:
+    """Where something is mounted, from /proc/self/mountinfo (which writes spaces as \\040)."""
+    return {line.split()[4].replace("\\040", " ") for line in mountinfo.splitlines()}
+
+
+def up(nodes: tuple[Node, ...], paths: Paths) -> None:
+    """Makes the namespaces that are not there. Raises LocalError."""
+    pins = paths.runtime / "mnt"
+    pins.mkdir(parents=True, exist_ok=True)
+    _make_mount_points(paths)
+    if str(pins) not in _mounted():
+        run(["mount", "--bind", str(pins), str(pins)])
+        # A namespace can only be pinned on a mount that is not propagated into that namespace.
+        run(["mount", "--make-private", str(pins)])
+    for node in nodes:
+        pin = paths.mount_pin(node)
+        if str(pin) in _mounted():
+            continue
+        for name in BOUND:
+            (paths.node(node) / name).mkdir(parents=True, exist_ok=True)
+        paths.run(node).mkdir(parents=True, exist_ok=True)
+        pin.touch()
+        run(["unshare", f"--mount={pin}", "--propagation=slave", "sh", "-e"], stdin=render_script(node, paths))
+
+
+def down(nodes: tuple[Node, ...], paths: Paths) -> None:
+    """Lets go of the namespaces; their mounts vanish with their last process. Then removes the mount points that we made."""
+    pins = paths.runtime / "mnt"
+    for place in [*(paths.mount_pin(node) for node in nodes), pins]:
+        while str(place) in _mounted():
+            if not succeeds(["umount", str(place)]):
+                run(["umount", "--lazy", str(place)])
+    if paths.made_folders.exists():
+        for name in reversed(paths.made_folders.read_text().splitlines()):
+            folder = Path(name)
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        paths.made_folders.unlink()
+
+
+def enter(node: Node, paths: Paths) -> tuple[str, ...]:
+    """Command line prefix that runs a program as the node: in its mount and network namespaces, under the same process id."""
+    return ("nsenter", f"--mount={paths.mount_pin(node)}", f"--net=/run/netns/{node.netns}", "--")
+
+
+def _make_mount_points(paths: Paths) -> None:
+    made = paths.made_folders.read_text().splitlines() if paths.made_folders.exists() else []
+    for target in BOUND.values():
+        if not target.exists():
+            paths.made_folders.write_text("\n".join([*made, str(target)]) + "\n")
+            made.append(str(target))
+            target.mkdir(parents=True)
+
+
+def _mounted() -> set[str]:
+    return mount_points(Path("/proc/self/mountinfo").read_text())

@@ -1,0 +1,98 @@
+"""The network of the local cluster: one bridge on the host, one network namespace a node on it, and routes.
+
+No address is translated on the host and no route leads out: traffic between nodes keeps its pods' addresses (Slurm takes a node's
+address from its connection), and nothing can leave the machine. Pods hang on point-to-point links, routed, so that service addresses
+work between two pods of one node without the bridge's netfilter.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from local import layout
+from local.commands import run, succeeds
+from local.layout import Node
+
+SYSCTLS = {"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0"}
+"""Inside a node's network namespace."""
+
+RULES_NEEDED = """
+table ip probe {
+  chain nat { type nat hook postrouting priority 100; mark and 0x4000 == 0x4000 masquerade fully-random; }
+  chain dnat { type nat hook prerouting priority -100; fib daddr type local ip daddr 192.0.2.1 dnat to numgen random mod 2 map { 0 : 192.0.2.2, 1 : 192.0.2.3 }; }
+}
+"""
+"""What kube-proxy's nftables mode asks of the kernel, in one ruleset."""
+
+
+@dataclass(frozen=True)
+class Existing:
+    """What is there already: links on the host and network namespaces, by name."""
+
+    links: frozenset[str]
+    namespaces: frozenset[str]
+
+
+def observe() -> Existing:
+    """Reads links and namespaces of this machine."""
+    netns = Path("/run/netns")
+    return Existing(
+        links=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
+        namespaces=frozenset(path.name for path in netns.iterdir()) if netns.is_dir() else frozenset(),
+    )
+
+
+def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
+    """The `ip` commands that complete the network, from any half-made state; those that only repeat themselves are left in."""
+    commands: list[str] = []
+    if layout.BRIDGE not in existing.links:
+        commands.append(f"link add {layout.BRIDGE} type bridge")
+    commands += [
+        f"address replace {layout.HOST}/{layout.NODE_RANGE.prefixlen} dev {layout.BRIDGE}",
+        f"link set {layout.BRIDGE} up",
+    ]
+    for node in nodes:
+        if node.netns not in existing.namespaces:
+            commands.append(f"netns add {node.netns}")
+        if node.link not in existing.links:
+            commands.append(f"link add {node.link} type veth peer name eth0 netns {node.netns}")
+        commands += [f"link set {node.link} master {layout.BRIDGE} up", f"route replace {node.pods} via {node.address}"]
+    commands.append(f"route replace {layout.SERVICE_RANGE} via {nodes[0].address}")
+    return commands
+
+
+def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
+    """The `ip` commands inside a node's namespace: its address, and routes to the other nodes' pods. No default route."""
+    return [
+        "link set lo up",
+        f"address replace {node.address}/{layout.NODE_RANGE.prefixlen} dev eth0",
+        "link set eth0 up",
+        *(f"route replace {other.pods} via {other.address}" for other in nodes if other != node),
+        # kube-proxy rewrites the destination; the route is only so that the node's own programs get that far.
+        f"route replace {layout.SERVICE_RANGE} dev eth0",
+    ]
+
+
+def plan_down(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
+    """The `ip` commands that remove everything; routes and cables go with their bridge and namespaces."""
+    return [
+        *(f"netns delete {node.netns}" for node in nodes if node.netns in existing.namespaces),
+        *(f"link delete {node.link}" for node in nodes if node.link in existing.links and node.netns not in existing.namespaces),
+        *([f"link delete {layout.BRIDGE}"] if layout.BRIDGE in existing.links else []),
+    ]
+
+
+def up(nodes: tuple[Node, ...]) -> None:
+    """Makes or completes the network. Raises LocalError with the words of `ip`."""
+    run(["unshare", "--net", "nft", "-f", "-"], stdin=RULES_NEEDED)
+    run(["ip", "-batch", "-"], stdin="\n".join(plan_up(nodes, observe())) + "\n")
+    sysctls = "\n".join(f"echo {value} >/proc/sys/{name}" for name, value in SYSCTLS.items())
+    for node in nodes:
+        run(["ip", "-n", node.netns, "-batch", "-"], stdin="\n".join(plan_node(node, nodes)) + "\n")
+        # /proc/sys/net is the reader's own namespace's, whichever mount of /proc it is read through.
+        run(["nsenter", f"--net=/run/netns/{node.netns}", "sh", "-e"], stdin=sysctls)
+
+
+def down(nodes: tuple[Node, ...]) -> None:
+    """Removes the network; what is gone already is no error."""
+    for command in plan_down(nodes, observe()):
+        succeeds(["ip", *command.split()])

@@ -1,0 +1,174 @@
+"""Long-running programs that we start, each with a record that says exactly which process it is, so that only those are ever ended.
+
+A record holds process id, start time and boot id: a reused id is never taken for ours. The record is written by the process itself
+before it becomes the program, so that there is no moment in which a program runs without one.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic, sleep
+
+LAUNCHER = """
+set -e
+record=$1 digest=$2 procs=$3; shift 3
+[ -z "$procs" ] || echo $$ >"$procs"
+set -- "$(cut -d' ' -f22 /proc/$$/stat)" "$@"
+echo "$$ $1 $(cat /proc/sys/kernel/random/boot_id) $digest" >"$record.new"
+mv "$record.new" "$record"
+shift
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes a process this one and no other: start time in clock ticks since boot, and the boot it belongs to."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to keep running. `watched` is text (its configuration) whose change means that it must be started again."""
+
+    name: str
+    argv: tuple[str, ...]
+    cgroup_procs: tuple[str, ...] = ()
+    watched: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Changes with the command line and with the configuration."""
+        return sha256("\0".join([*self.argv, self.watched]).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A process that we started, and the digest of the Program that it was started from."""
+
+    name: str
+    identity: Identity
+    digest: str
+
+
+def parse_record(name: str, text: str) -> Record | None:
+    """A record file's content; None when it is not one (a disk that was full)."""
+    match text.split():
+        case [pid, ticks, boot_id, digest] if pid.isdigit() and ticks.isdigit():
+            return Record(name, Identity(int(pid), int(ticks), boot_id), digest)
+        case _:
+            return None
+
+
+def parse_stat(stat: str, boot_id: str) -> Identity | None:
+    """Identity from /proc/PID/stat; None for a zombie, which runs no more. The name in brackets may hold spaces and brackets."""
+    before, _, after = stat.rpartition(")")
+    fields = after.split()
+    if len(fields) < 20 or fields[0] in ("Z", "X"):
+        return None
+    return Identity(int(before.split(" ", 1)[0]), int(fields[19]), boot_id)
+
+
+def boot_id() -> str:
+    """Identifies this boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def observe(pid: int, boot: str) -> Identity | None:
+    """The identity of the process that has this id now; None when there is none."""
+    try:
+        return parse_stat(Path(f"/proc/{pid}/stat").read_text(), boot)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def is_alive(record: Record, boot: str) -> bool:
+    """True when the very process of the record still runs."""
+    return observe(record.identity.pid, boot) == record.identity
+
+
+def read_records(folder: Path) -> dict[str, Record]:
+    """All records, by program name."""
+    found = (parse_record(path.name, path.read_text()) for path in sorted(folder.glob("*")) if path.suffix != ".new")
+    return {record.name: record for record in found if record}
+
+
+def running(folder: Path) -> dict[str, Record]:
+    """The records whose processes still run, by program name."""
+    boot = boot_id()
+    return {name: record for name, record in read_records(folder).items() if is_alive(record, boot)}
+
+
+def plan_start(programs: Iterable[Program], alive: dict[str, Record]) -> tuple[list[Record], list[Program]]:
+    """What to stop because it runs with an older configuration, and what to start because it does not run (any more)."""
+    outdated = [alive[p.name] for p in programs if p.name in alive and alive[p.name].digest != p.digest]
+    return outdated, [p for p in programs if p.name not in alive or alive[p.name].digest != p.digest]
+
+
+def keep_running(programs: Iterable[Program], records: Path, logs: Path) -> list[str]:
+    """Starts what does not run, restarts what runs with an older configuration. Gives the names of what was started."""
+    programs = list(programs)
+    outdated, to_start = plan_start(programs, running(records))
+    stop(outdated, records)
+    for program in to_start:
+        start(program, records, logs)
+    return [program.name for program in to_start]
+
+
+def start(program: Program, records: Path, logs: Path) -> None:
+    """Starts a program in a session of its own, with its output in `logs`. Returns when its record is written."""
+    records.mkdir(parents=True, exist_ok=True)
+    logs.mkdir(parents=True, exist_ok=True)
+    record = records / program.name
+    record.unlink(missing_ok=True)
+    procs = program.cgroup_procs[0] if program.cgroup_procs else ""
+    with (logs / f"{program.name}.log").open("ab") as log:
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", LAUNCHER, "launcher", str(record), program.digest, procs, *program.argv],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    while not record.exists() and child.poll() is None:
+        sleep(0.005)
+
+
+def stop(records: Iterable[Record], folder: Path, grace_s: float = 10) -> None:
+    """Ends processes by their records: asks, waits up to `grace_s`, then kills. Their records go when they are gone."""
+    boot = boot_id()
+    left = [record for record in records if is_alive(record, boot)]
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        for record in left:
+            send(record, sent, boot)
+        deadline = monotonic() + grace_s
+        while left and monotonic() < deadline:
+            left = [record for record in left if is_alive(record, boot)]
+            sleep(0.02)
+    for record in records:
+        if record not in left:
+            (folder / record.name).unlink(missing_ok=True)
+
+
+def send(record: Record, number: signal.Signals, boot: str) -> None:
+    """Sends a signal to the process of the record and to no other, even when its id has been reused in the meantime."""
+    try:
+        handle = os.pidfd_open(record.identity.pid)
+    except ProcessLookupError:
+        return
+    try:
+        # The handle pins the process; only then is it safe to ask which process it is.
+        if is_alive(record, boot):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, number)
+    finally:
+        os.close(handle)

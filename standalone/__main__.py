@@ -1,0 +1,5 @@
+"""`python -m standalone`: see cli.py."""
+
+from standalone.cli import main
+
+main()

@@ -1,0 +1,201 @@
+"""What a program declares, as data: resources with their inputs and options, secrets masked the moment it becomes JSON.
+
+Pure. The golden plans and the saved ones (`.slipway/plans/<stack>.json`) are `as_json`; `compare` says what changed between two of them
+in the engine's own terms: identity is the URN, or a URN that an alias names.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+MASK = "[secret]"
+Op = Literal["create", "update", "replace", "delete", "same", "cli"]
+"""`cli`: nothing this package can look at; only the pulumi CLI knows."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that must never be shown or stored: any JSON value, or a part of one."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return MASK
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that exists only once a provider has made something."""
+
+    def __repr__(self) -> str:
+        return "[known after up]"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One registration: what was declared, under which options. `inputs` may hold Secret and Unknown."""
+
+    urn: str
+    type: str
+    name: str
+    parent: str = ""
+    custom: bool = True
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Only those given: protect, retainOnDelete, deleteBeforeReplace, ignoreChanges, replaceOnChanges, provider, import, read."""
+    dependencies: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def is_object(self) -> bool:
+        """True for a plain Kubernetes object: a typed or custom resource of exactly one manifest."""
+        kind = self.inputs.get("kind")
+        tail = self.type.rpartition(":")[2]
+        return self.type.startswith("kubernetes:") and isinstance(kind, str) and kind == tail and not kind.endswith("List")
+
+    @property
+    def is_counted(self) -> bool:
+        """True for what the count line counts: neither components nor providers."""
+        return self.custom and not self.type.startswith("pulumi:providers:")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that one run of the program declared, sorted by URN, and what it exports."""
+
+    project: str
+    stack: str
+    resources: tuple[Resource, ...]
+    outputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One changed path of an object. None is "not there"; long text is shown as a line diff."""
+
+    path: tuple[str, ...]
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """What will happen to one resource (`urn`, empty for what is no longer declared), and why in `differences` or `note`."""
+
+    op: Op
+    type: str
+    name: str
+    urn: str = ""
+    differences: tuple[Difference, ...] = ()
+    note: str = ""
+
+
+def masked(value: Any) -> Any:
+    """The value as JSON, with every secret as `[secret]` and every unknown in words."""
+    if isinstance(value, (Secret, Unknown)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {key: masked(one) for key, one in sorted(cast(Mapping[str, Any], value).items())}
+    if isinstance(value, (list, tuple)):
+        return [masked(one) for one in cast(Sequence[Any], value)]
+    return value
+
+
+def revealed(value: Any) -> Any:
+    """The value with secrets as they are."""
+    if isinstance(value, Secret):
+        return revealed(value.value)
+    if isinstance(value, Mapping):
+        return {key: revealed(one) for key, one in cast(Mapping[str, Any], value).items()}
+    if isinstance(value, (list, tuple)):
+        return [revealed(one) for one in cast(Sequence[Any], value)]
+    return value
+
+
+def secret_texts(value: Any, is_secret: bool = False) -> Iterator[str]:
+    """Every piece of text inside a Secret of `value`."""
+    if isinstance(value, Secret):
+        yield from secret_texts(value.value, True)
+    elif isinstance(value, Mapping):
+        for one in cast(Mapping[str, Any], value).values():
+            yield from secret_texts(one, is_secret)
+    elif isinstance(value, (list, tuple)):
+        for one in cast(Sequence[Any], value):
+            yield from secret_texts(one, is_secret)
+    elif is_secret and isinstance(value, str):
+        yield value
+
+
+def unknown_path(value: Any, path: str = "") -> str | None:
+    """The path of the first value that only the cluster or a provider could tell."""
+    if isinstance(value, Secret):
+        return unknown_path(value.value, path)
+    if isinstance(value, Unknown):
+        return path
+    pairs: Iterator[tuple[str, Any]] = iter(())
+    if isinstance(value, Mapping):
+        pairs = ((f"{path}.{key}" if path else key, one) for key, one in cast(Mapping[str, Any], value).items())
+    elif isinstance(value, (list, tuple)):
+        pairs = ((f"{path}[{at}]", one) for at, one in enumerate(cast(Sequence[Any], value)))
+    return next((found for where, one in pairs if (found := unknown_path(one, where)) is not None), None)
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON: sorted, stable, no secret in it."""
+    return {
+        "project": plan.project,
+        "stack": plan.stack,
+        "outputs": masked(plan.outputs),
+        "resources": [_resource_json(one) for one in sorted(plan.resources, key=lambda one: one.urn)],
+    }
+
+
+def _resource_json(one: Resource) -> dict[str, Any]:
+    shown: dict[str, Any] = {"urn": one.urn, "type": one.type, "name": one.name, "custom": one.custom}
+    optional = {"parent": one.parent, "options": masked(one.options), "dependencies": sorted(one.dependencies), "aliases": sorted(one.aliases)}
+    return shown | {key: value for key, value in optional.items() if value} | {"inputs": masked(one.inputs)}
+
+
+def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Change]:
+    """What going from one plan's JSON to another's would do, resource by resource. Secrets are masked in both, so not compared.
+
+    Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old one left over is deleted. For
+    Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule).
+    """
+    before = {one["urn"]: one for one in (old or {}).get("resources", [])}
+    changes: list[Change] = []
+    for one in new["resources"]:
+        known = next((urn for urn in (one["urn"], *one.get("aliases", [])) if urn in before), None)
+        if known is None:
+            changes.append(Change("create", one["type"], one["name"], one["urn"]))
+            continue
+        found = tuple(differences(before.pop(known)["inputs"], one["inputs"]))
+        moved = any(one.path in (("metadata", "name"), ("metadata", "namespace")) for one in found)
+        op: Op = "replace" if moved else "update" if found else "same"
+        changes.append(Change(op, one["type"], one["name"], one["urn"], found))
+    changes += [Change("delete", one["type"], one["name"]) for one in before.values()]
+    return changes
+
+
+def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """Every changed leaf between two JSON values. Lists whose items all have a name are matched by it."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        before, after = cast(Mapping[str, Any], old), cast(Mapping[str, Any], new)
+        for key in sorted({*before, *after}):
+            yield from differences(before.get(key), after.get(key), (*path, key))
+    elif isinstance(old, list) and isinstance(new, list):
+        before, after = _keyed(cast(list[Any], old)), _keyed(cast(list[Any], new))
+        if before is not None and after is not None:
+            yield from differences(before, after, path)
+        elif old != new:
+            items = [{f"[{at}]": one for at, one in enumerate(cast(list[Any], side))} for side in (old, new)]
+            yield from differences(items[0], items[1], path)
+    elif old != new:
+        yield Difference(path, old, new)
+
+
+def _keyed(items: list[Any]) -> dict[str, Any] | None:
+    names = [str(cast(dict[str, Any], one)["name"]) for one in items if isinstance(one, dict) and "name" in one]
+    if not items or len(names) != len(items) or len(set(names)) != len(names):
+        return None
+    return {f"[{name}]": one for name, one in zip(names, items, strict=True)}

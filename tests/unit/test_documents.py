@@ -1,0 +1,37 @@
+"""Documents stay true: the verbs they name exist, the layout they show is there, and the stack file stays small."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def makefile_verbs() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_make_verb_in_a_page_exists(page: str) -> None:
+    named = set(re.findall(r"`?make ([a-z]+)\b", (ROOT / page).read_text())) - {"it", "sure"}
+    assert named
+    assert named <= makefile_verbs()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_file_named_in_a_page_exists(page: str) -> None:
+    named = set(re.findall(r"`([\w./-]+(?:\.md|\.yaml|\.py|\.toml|/))`", (ROOT / page).read_text()))
+    assert named
+    assert [name for name in named if not (ROOT / name).exists() and not name.startswith(".slipway")] == []
+
+
+def test_main_stays_under_sixty_lines() -> None:
+    assert len((ROOT / "__main__.py").read_text().splitlines()) < 60
+
+
+def test_requirements_pin_every_dependency_of_the_project() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
+    assert {re.split(r"[><=\[]", one)[0] for one in declared} <= pinned
