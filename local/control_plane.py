@@ -126,6 +126,6 @@ def scheduler(paths: Paths, binary: Path) -> Program:
     )
 
 
-def _program(name: str, binary: str, **flags: object) -> Program:
+def _program(name: str, binary: str, /, **flags: object) -> Program:
     argv = (binary, *(f"--{flag.replace('_', '-')}={value}" for flag, value in flags.items()))
     return Program(name, argv, (cgroups.procs_file(CGROUP),))

@@ -152,7 +152,12 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 def _resource_json(one: Resource) -> dict[str, Any]:
     shown: dict[str, Any] = {"urn": one.urn, "type": one.type, "name": one.name, "custom": one.custom}
-    optional = {"parent": one.parent, "options": masked(one.options), "dependencies": sorted(one.dependencies), "aliases": sorted(one.aliases)}
+    optional = {
+        "parent": one.parent,
+        "options": masked(one.options),
+        "dependencies": sorted(one.dependencies),
+        "aliases": sorted(one.aliases),
+    }
     return shown | {key: value for key, value in optional.items() if value} | {"inputs": masked(one.inputs)}
 
 
@@ -160,11 +165,11 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
     """What going from one plan's JSON to another's would do, resource by resource. Secrets are masked in both, so not compared.
 
     Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old one left over is deleted. For
-    Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule).
+    Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule). Components and providers are left aside.
     """
-    before = {one["urn"]: one for one in (old or {}).get("resources", [])}
+    before = {one["urn"]: one for one in (old or {}).get("resources", []) if _counts(one)}
     changes: list[Change] = []
-    for one in new["resources"]:
+    for one in (one for one in new["resources"] if _counts(one)):
         known = next((urn for urn in (one["urn"], *one.get("aliases", [])) if urn in before), None)
         if known is None:
             changes.append(Change("create", one["type"], one["name"], one["urn"]))
@@ -175,6 +180,10 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
         changes.append(Change(op, one["type"], one["name"], one["urn"], found))
     changes += [Change("delete", one["type"], one["name"]) for one in before.values()]
     return changes
+
+
+def _counts(one: Mapping[str, Any]) -> bool:
+    return one["custom"] and not one["type"].startswith("pulumi:providers:")
 
 
 def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:

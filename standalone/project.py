@@ -30,6 +30,7 @@ class Project:
 
 def load(root: Path, stack: str, overrides: tuple[str, ...] = (), config_file: Path | None = None) -> Project:
     """Reads project and stack file, then applies `KEY.PATH=VALUE` overrides in order. Raises StandaloneError naming file and line."""
+    root = root.resolve()
     about = _read(root / "Pulumi.yaml")
     name = str(about.get("name", ""))
     file = config_file or root / f"Pulumi.{stack}.yaml"
@@ -171,7 +172,11 @@ _Loader.yaml_implicit_resolvers = {
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)", "-+0123456789"),
-    ("float", r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+0123456789."),
+    (
+        "float",
+        r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 

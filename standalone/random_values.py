@@ -55,7 +55,9 @@ def make(type_: str, inputs: Mapping[str, Any], entropy: Entropy) -> bytes:
         case "RandomPassword" | "RandomString":
             return _text(inputs, entropy).encode()
         case other:
-            raise StandaloneError(f"random {other} is made by the pulumi CLI only; use RandomBytes, RandomPassword or RandomId, or `pulumi up`.")
+            raise StandaloneError(
+                f"random {other} is made by the pulumi CLI only; use RandomBytes, RandomPassword or RandomId, or `pulumi up`."
+            )
 
 
 def outputs(type_: str, inputs: Mapping[str, Any], value: bytes) -> dict[str, Any]:

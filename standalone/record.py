@@ -164,7 +164,7 @@ class _Monitor(MockMonitor):
         if request.transforms:
             raise StandaloneError(f"{request.name}: transforms are run by the engine; run `pulumi up`.")
         inputs = cast(dict[str, Any], _decoded(request.object))
-        aliases = tuple(self._aliases(request, urn))
+        aliases = tuple(dict.fromkeys(self._aliases(request, urn)))
         identity, known = "", struct_pb2.Struct()
         known.CopyFrom(request.object)
         if request.type.startswith("random:"):
@@ -300,9 +300,10 @@ def _item(struct: struct_pb2.Struct, key: str) -> Any:
 
 def _all_secret(value: Any) -> Any:
     """Every value of a Kubernetes Secret, marked or not; its keys may be seen."""
-    if isinstance(value, dict):
-        return {key: one if isinstance(one, Secret) else Secret(one) for key, one in cast(dict[str, Any], value).items()}
-    return value if isinstance(value, Secret) else Secret(value)
+    inner = value.value if isinstance(value, Secret) else value
+    if isinstance(inner, dict):
+        return {key: one if isinstance(one, Secret) else Secret(one) for key, one in cast(dict[str, Any], inner).items()}
+    return Secret(inner)
 
 
 def _add_outputs(known: struct_pb2.Struct, values: Mapping[str, Any], secret: set[str]) -> None:

@@ -34,12 +34,32 @@ if [[ $found != "$series".* ]]; then
   echo "setup.sh: Debian offers Slurm $found; this image is for Slurm $series. Take a base whose archive has $series, or teach configs/ the new series and raise SLURM_SERIES." >&2
   exit 3
 fi
-apt-get install -y -qq --no-install-recommends "${packages[@]}"
+
+# UCX (for OpenMPI) depends on AMD's HIP runtime, and that on LLVM: 270 MB for two modules that UCX loads only beside an AMD driver. An empty
+# package of a version just below the real one stands in: `apt-get install` of the real one replaces it.
+hip=$(apt-cache depends libucx0 | sed -n 's/^ *Depends: \(libamdhip64-[0-9]*\)$/\1/p')
+if [[ -n $hip ]]; then
+  mkdir -p /tmp/stand-in/DEBIAN
+  cat >/tmp/stand-in/DEBIAN/control <<CONTROL
+Package: $hip
+Version: $(apt-cache show --no-all-versions "$hip" | sed -n 's/^Version: //p')~slipway
+Architecture: $(dpkg --print-architecture)
+Maintainer: Slipway
+Description: empty stand-in for AMD's HIP runtime; install the real package for ROCm-aware MPI
+CONTROL
+  dpkg-deb --build /tmp/stand-in /tmp/stand-in.deb >/dev/null
+  dpkg -i /tmp/stand-in.deb >/dev/null
+  rm -rf /tmp/stand-in /tmp/stand-in.deb
+fi
+apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]}"
 
 # Debian's example configuration would be read where ours is missing; its plugstack.conf names a glob that Slurm 26.05 rejects.
 rm -rf /etc/slurm && mkdir -p /etc/slurm
 rm -f /etc/munge/munge.key /etc/ssh/ssh_host_* /etc/ssh/sshd_config
 rm -rf /var/lib/mysql /etc/mysql/mariadb.conf.d/*
+install -m 0644 "$here/nsswitch.conf" /etc/nsswitch.conf
+install -m 0644 "$here/sshd_config" /etc/ssh/sshd_config
+install -m 0755 "$here/authorized-keys" /usr/local/sbin/slipway-authorized-keys
 install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
 
 # New users' homes are made by their first login.
@@ -53,6 +73,8 @@ for entry in slurm=slurmctld munge=munge openmpi=openmpi-bin openssh=openssh-ser
 done >/usr/share/slipway/versions
 
 apt-get clean
+# What mmdebstrap was told about this build's machine (proxy, date checks) is no business of the image.
+rm -f /etc/apt/apt.conf.d/99mmdebstrap
 rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/sbin/policy-rc.d
 find /usr/share/doc -mindepth 1 -not -name copyright -not -type d -delete
 find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +

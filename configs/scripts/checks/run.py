@@ -12,13 +12,29 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from .plan import PASSED, SKIPPED, UNKNOWN, Done, Drain, Node, Outcome, Release, Reservation, Reserve, Resume, Run, Step, actions
-from .plan import next_step as next_step
-from .plan import plan_checks
+from .plan import (
+    PASSED,
+    SKIPPED,
+    UNKNOWN,
+    Done,
+    Drain,
+    Node,
+    Outcome,
+    Release,
+    Reservation,
+    Reserve,
+    Resume,
+    Run,
+    Step,
+    actions,
+    next_step,
+    plan_checks,
+)
 from .slurm import Slurm, SlurmError
 
 _MOST_STEPS = 12
@@ -47,7 +63,7 @@ class Spec:
 
 
 def read_spec(text: str) -> Spec:
-    """From `{name, check, timeoutS, parallel, deadlineS, nodeSets: [{name, size, gpus, settings}]}`; a set's nodes are `<name>-<ordinal>`."""
+    """From `{name, check, timeoutS, parallel, deadlineS, nodeSets: [{name, size, gpus, settings}]}`; nodes are `<set>-<ordinal>`."""
     raw = json.loads(text)
     targets = {
         f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
@@ -91,17 +107,15 @@ def apply(name: str, step: Step, slurm: Slurm) -> None:
 def extra_with(extra: str, check: str, outcome: Outcome, at: str) -> str | None:
     """A node's `Extra` with a check's last result in it; None when the field is someone else's."""
     try:
-        fields = json.loads(extra) if extra else {}
-    except ValueError:
+        fields: Any = json.loads(extra or "{}")
+        fields.setdefault("slipway", {})[check] = {"result": outcome.result, "at": at}
+    except (AttributeError, TypeError, ValueError):
         return None
-    if not isinstance(fields, dict) or not isinstance(fields.setdefault("slipway", {}), dict):
-        return None
-    fields["slipway"][check] = {"result": outcome.result, "at": at}
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
 
 def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], clock: Callable[[], float] = time.monotonic) -> None:
-    """Runs the check on all nodes, at most `parallel` at a time, and reports each as it ends. Raises SlurmError when Slurm cannot be read."""
+    """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError when Slurm cannot be read."""
     nodes = slurm.nodes()
     steps = plan_checks(spec.name, spec.targets, nodes, slurm.reservations(spec.name))
     end = clock() + spec.deadline_s
@@ -126,3 +140,43 @@ def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], cl
     with ThreadPoolExecutor(max_workers=spec.parallel) as pool:
         for done in [pool.submit(work, name) for name in steps]:
             done.result()
+
+
+def record(spec: Spec, slurm: Slurm, outcomes: Mapping[str, Outcome], at: str) -> None:
+    """Writes the results into the nodes' `Extra`, one call for all nodes that get the same text. A skipped node keeps its last result."""
+    nodes = slurm.nodes()
+    texts: dict[str, list[str]] = {}
+    for name, outcome in outcomes.items():
+        if name in nodes and outcome.result != SKIPPED and (text := extra_with(nodes[name].extra, spec.name, outcome, at)):
+            texts.setdefault(text, []).append(name)
+    for text, names in texts.items():
+        slurm.record(names, text)
+
+
+def _end_at_once(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+def main() -> int:
+    # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
+    signal.signal(signal.SIGTERM, _end_at_once)
+    spec, slurm = read_spec(sys.argv[1]), Slurm()
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    outcomes: dict[str, Outcome] = {}
+
+    def report(name: str, outcome: Outcome) -> None:
+        outcomes[name] = outcome
+        sys.stdout.write(json.dumps({"check": spec.name, "node": name, "at": at, **asdict(outcome)}) + "\n")
+        sys.stdout.flush()
+
+    try:
+        run_all(spec, slurm, report)
+        record(spec, slurm, outcomes, at)
+    except SlurmError as error:
+        sys.stderr.write(f"check {spec.name}: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

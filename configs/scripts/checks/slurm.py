@@ -7,6 +7,7 @@ import getpass
 import json
 import re
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from .plan import FAILED, PASSED, SKIPPED, UNKNOWN, Node, Outcome, Reservation, 
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
+_ANSWER_S = 20
+_POLL_S = 0.2
 _TOP_PRIORITY = 4294967293
 """The highest that Slurm takes from its own user: a check of an idle node never waits behind the queue."""
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
@@ -29,12 +32,7 @@ class Slurm:
 
     def nodes(self, name: str = "") -> dict[str, Node]:
         """All nodes by name, or the one named; nothing for a node that Slurm does not know."""
-        try:
-            answer = json.loads(_call("scontrol", "show", "node", *([name] if name else []), "--json"))
-        except SlurmError as error:
-            if name and "not found" in str(error):
-                return {}
-            raise
+        answer = json.loads(_call("scontrol", "show", "node", *([name] if name else []), "--json"))
         return {entry["name"]: _node(entry) for entry in answer["nodes"]}
 
     def reservations(self, check: str) -> dict[str, Reservation]:
@@ -62,7 +60,11 @@ class Slurm:
         _call("scontrol", "delete", f"ReservationName={held.name}")
 
     def resume(self, node: str) -> None:
+        """Lifts the drain, and waits until slurmctld has heard from the node: right after, it shows NOT_RESPONDING for about a second."""
         _call("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        end = time.monotonic() + _ANSWER_S
+        while "NOT_RESPONDING" in self.nodes(node)[node].state and time.monotonic() < end:
+            time.sleep(_POLL_S)
 
     def drain(self, node: str, reason: str) -> None:
         _call("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
@@ -71,7 +73,9 @@ class Slurm:
         """Writes the `Extra` field of nodes, all the same."""
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
-    def run(self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None) -> Outcome:
+    def run(
+        self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
+    ) -> Outcome:
         """Runs a check's program on a node as a job that has the node for itself, or says why it did not start.
 
         Exclusive, so that a node that got a job meanwhile is skipped instead of shared; at top priority and immediate, so that it never
@@ -135,6 +139,6 @@ def _node(entry: dict[str, Any]) -> Node:
 
 
 def _reservation(line: str) -> Reservation | None:
-    """One line of `scontrol show reservation --oneliner`; its JSON leaves the comment out. None for other lines."""
-    match = re.match(r"ReservationName=(\S+) .*? Nodes=(\S+) .*?Comment=(.*)$", line)
+    """One line of `scontrol show reservation --oneliner`, because its JSON leaves the comment out (26.05). None for other lines."""
+    match = re.match(r"ReservationName=(\S+) .*? Nodes=(\S+) .*? Comment=(.*)$", line)
     return Reservation(match[1], match[2], match[3].strip()) if match else None

@@ -1,0 +1,27 @@
+"""The stack file: one config, one Slurm cluster. `pulumi up` runs it, and `python -m standalone up` where there is no Pulumi CLI."""
+
+from pathlib import Path
+
+import pulumi
+from configs.faults import ConfigFaults
+
+from components.cluster import SlurmCluster
+
+stack = pulumi.get_stack()
+try:
+    cluster = SlurmCluster(
+        stack,
+        {
+            "config": pulumi.Config("slipway").require_object("cluster"),
+            "config_file": f"Pulumi.{stack}.yaml",
+            "root": str(Path(__file__).parent),
+        },
+    )
+except ConfigFaults as faults:
+    # A RunError is shown as it is, without a stack trace: these are a user's mistakes, not the program's.
+    raise pulumi.RunError(str(faults)) from None
+
+pulumi.export("namespace", cluster.namespace)
+pulumi.export("login", cluster.ssh_command)
+pulumi.export("slurmctld", cluster.slurmctld_address)
+pulumi.export("rest", cluster.rest_url)

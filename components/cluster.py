@@ -1,0 +1,118 @@
+"""One Slurm cluster from one config: every part below is a component that knows only its own arguments, which `arguments` works out.
+
+Config is parsed once, whole, before anything is registered. Leaves the Kubernetes cluster itself to others.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+import configs
+from components import arguments
+from components.accounting import Accounting
+from components.control_plane import SlurmControlPlane
+from components.labels import Manifest, labels, object_name
+from components.login import LoginNodes
+from components.munge import MungeSecret
+from components.node_set import NodeSet
+from components.objects import config_map, declare, immutable_config_map
+from components.pods import SLURMD_PORT, service
+from components.shared_storage import SharedStorage
+from configs import images, users
+from configs.load import load_cluster
+from configs.models import Cluster
+
+_PACKAGE = Path(configs.__file__).parent
+_SCRIPTS = _PACKAGE / "scripts" / "start"
+_IMAGE = _PACKAGE.parent / "images" / "slurm"
+
+
+class SlurmClusterArgs(TypedDict):
+    """What a user says."""
+
+    config: dict[str, Any]
+    """The cluster as the key `slipway:cluster` of a stack file says it; `configs.models.Cluster` has every field."""
+    config_file: str
+    """Name of that file, for messages about mistakes in it."""
+    root: str
+    """Folder that relative paths in the config start from."""
+
+
+class SlurmCluster(pulumi.ComponentResource):
+    """A whole Slurm cluster in one namespace. A change of its name or namespace replaces all of it; partitions and users roll nothing."""
+
+    namespace: pulumi.Output[str]
+    """Namespace of all its objects."""
+    ssh_command: pulumi.Output[str]
+    """How a user logs in."""
+    slurmctld_address: pulumi.Output[str]
+    """Host and port of slurmctld inside the Kubernetes cluster."""
+    rest_url: pulumi.Output[str]
+    """URL of slurmrestd inside the Kubernetes cluster."""
+
+    def __init__(self, name: str, args: SlurmClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        cluster = load_cluster(args["config"], Path(args["root"]), args["config_file"])
+        super().__init__("slipway:index:SlurmCluster", name, {}, opts)
+        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=pulumi.ResourceOptions(parent=self))
+        child = pulumi.ResourceOptions(parent=self, provider=provider)
+        if cluster.create_namespace:
+            kept = pulumi.ResourceOptions(parent=self, provider=provider, protect=cluster.deletion_protection)
+            namespace = declare(build_namespace(cluster), kept)
+            child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[namespace])
+        files = build_files(cluster, {file.name: file.read_text() for file in sorted(_SCRIPTS.glob("*.sh"))})
+        image = cluster.images.slurm or images.reference("slurm", _IMAGE)
+        pods = arguments.pod_defaults(cluster, image, files["scripts"]["metadata"]["name"])
+        shared: list[pulumi.Resource] = [
+            *(declare(manifest, child) for manifest in files.values()),
+            MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
+            SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster), child),
+        ]
+        after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
+        control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
+        if cluster.accounting.enabled:
+            Accounting(object_name(cluster.name, "accounting"), arguments.accounting_args(cluster, pods), after)
+        declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)
+        for node_set in cluster.node_sets:
+            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), after)
+        login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
+        self.namespace = pulumi.Output.from_input(cluster.namespace)
+        self.ssh_command = login.ssh_command
+        self.slurmctld_address, self.rest_url = control_plane.slurmctld_address, control_plane.rest_url
+        self.register_outputs(
+            {
+                "namespace": self.namespace,
+                "ssh_command": self.ssh_command,
+                "slurmctld_address": self.slurmctld_address,
+                "rest_url": self.rest_url,
+            }
+        )
+
+
+def provider_settings(cluster: Cluster) -> dict[str, Any]:
+    """How the provider works: replaced only with its cluster identifier, and ConfigMaps and Secrets updated in place."""
+    said = cluster.kubernetes
+    return {
+        "cluster_identifier": said.cluster_identifier or cluster.name,
+        "enable_config_map_mutable": True,
+        "enable_secret_mutable": True,
+        **({"context": said.context} if said.context else {}),
+    }
+
+
+def build_namespace(cluster: Cluster) -> Manifest:
+    """The namespace, open for privileged pods: slurmd makes cgroups. Source: Kubernetes' Pod Security Standards."""
+    about = {**labels(cluster.name, "namespace"), "pod-security.kubernetes.io/enforce": "privileged"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.namespace, "labels": about}}
+
+
+def build_files(cluster: Cluster, scripts: Mapping[str, str]) -> dict[str, Manifest]:
+    """The ConfigMaps that more than one component mounts: users and their keys, which change in place, and the start scripts."""
+    name, namespace = cluster.name, cluster.namespace
+    return {
+        "users": config_map(object_name(name, "users"), namespace, labels(name, "users"), users.render(cluster)),
+        "user-keys": config_map(object_name(name, "user-keys"), namespace, labels(name, "users"), users.render_keys(cluster)),
+        "scripts": immutable_config_map(object_name(name, "scripts"), namespace, labels(name, "scripts"), scripts),
+    }

@@ -1,0 +1,147 @@
+"""From one config to Slurm's files: slurm.conf, cgroup.conf, gres.conf, plugstack.conf, and slurmdbd.conf for the accounting pod.
+
+Pure: same config, same text, without a time or a host in it. A node set is one line whatever its size, so 10,000 nodes make no longer
+file than 10. The wording is in templates/; what is computed is here. Leaves out passwords: start scripts add them from Secrets.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+import jinja2
+
+from configs.models import Cluster, Gpus, NodeSet, Partition
+from configs.shapes import shape_of
+from configs.slurm_keys import known, setting
+
+PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
+
+DEFAULTS: Mapping[str, str] = {
+    "EnforcePartLimits": "ALL",
+    "InactiveLimit": "0",
+    "JobAcctGatherFrequency": "30",
+    "LaunchParameters": "use_interactive_step",
+    "LogTimeFormat": "iso8601_ms",
+    "MpiDefault": "none",
+    "ResumeTimeout": "600",
+    "SuspendTime": "INFINITE",
+    "SuspendTimeout": "120",
+    "UnkillableStepTimeout": "180",
+}
+"""Settings that a cluster gets unless `slurm.settings` says otherwise. EnforcePartLimits: a job that can never run is refused at once."""
+
+_CGROUP_PLUGINS = {"auto": "autodetect", "v1": "cgroup/v1", "v2": "cgroup/v2"}
+
+# Where the devices of a vendor start: /dev/nvidia0, /dev/dri/renderD128.
+_DEVICE_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
+
+
+def render(cluster: Cluster) -> dict[str, str]:
+    """Slurm's files by name, as slurmctld and slurmrestd read them and all others fetch them from slurmctld."""
+    nodes = _template("nodes.conf.j2").render(
+        nodes=[node_line(cluster, node_set) for node_set in cluster.node_sets if node_set.size],
+        partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
+        raw=cluster.slurm.raw,
+    )
+    gres = [gres_line(node_set, node_set.gpus) for node_set in cluster.node_sets if node_set.size and node_set.gpus]
+    return {
+        "slurm.conf": render_settings(cluster) + nodes,
+        "cgroup.conf": _template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
+        "gres.conf": _template("gres.conf.j2").render(lines=gres),
+        "plugstack.conf": _template("plugstack.conf.j2").render(),
+    }
+
+
+def render_settings(cluster: Cluster) -> str:
+    """slurm.conf without its nodes, partitions and raw lines: it stands alone, whatever these refer to."""
+    own = {known(key, DEFAULTS) or key: value for key, value in cluster.slurm.settings.items()}
+    settings = {**DEFAULTS, **own}
+    models = {node_set.gpus.model: None for node_set in cluster.node_sets if node_set.gpus}
+    return _template("slurm.conf.j2").render(
+        cluster=cluster,
+        slurm=cluster.slurm,
+        ports=PORTS,
+        gres_tres=["gres/gpu", *(f"gres/gpu:{model}" for model in models)] if models else [],
+        settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
+    )
+
+
+def render_slurmdbd(cluster: Cluster) -> str:
+    """slurmdbd.conf without its password line."""
+    return _template("slurmdbd.conf.j2").render(cluster=cluster, ports=PORTS)
+
+
+def hostlist(node_set: NodeSet) -> str:
+    """The nodes of a set as Slurm writes them: `gpu-[0-63]`, `gpu-0` for one, nothing for none."""
+    if node_set.size <= 1:
+        return f"{node_set.name}-0" if node_set.size else ""
+    return f"{node_set.name}-[0-{node_set.size - 1}]"
+
+
+def node_line(cluster: Cluster, node_set: NodeSet) -> str:
+    """The one line of a node set. Raises KeyError for a pool that is not there."""
+    shape = shape_of(cluster, node_set)
+    pairs = {
+        "NodeName": hostlist(node_set),
+        "CPUs": shape.cpus,
+        "Boards": 1,
+        "SocketsPerBoard": shape.sockets,
+        "CoresPerSocket": shape.cores_per_socket,
+        "ThreadsPerCore": shape.threads_per_core,
+        "RealMemory": shape.memory_mib,
+        **({"Gres": f"gpu:{shape.gpus.model}:{shape.gpus.count}"} if shape.gpus else {}),
+        **({"Feature": ",".join(node_set.features)} if node_set.features else {}),
+        **node_set.slurmd,
+        "State": "CLOUD",
+    }
+    return _line(pairs)
+
+
+def partition_line(cluster: Cluster, partition: Partition) -> str:
+    """The line of a partition. Raises KeyError for a node set that is not there."""
+    sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).size]
+    settings = {known(key, {"DefMemPerCPU", "DefMemPerNode"}) or key: value for key, value in partition.settings.items()}
+    pairs = {
+        "PartitionName": partition.name,
+        # Without a node the key is left out: an empty value would swallow the next key.
+        **({"Nodes": ",".join(map(hostlist, sets))} if sets else {}),
+        "Default": "YES" if partition.default else "NO",
+        "MaxTime": partition.max_time,
+        "DefaultTime": partition.default_time or partition.max_time,
+        "State": partition.state,
+        "PriorityTier": partition.priority_tier,
+        **({} if "DefMemPerNode" in settings or not sets else {"DefMemPerCPU": _memory_per_cpu(cluster, sets)}),
+        # The sets are of fixed size, so their nodes are never suspended.
+        "SuspendTime": "INFINITE",
+        **settings,
+    }
+    return _line(pairs)
+
+
+def gres_line(node_set: NodeSet, gpus: Gpus) -> str:
+    """The device files of a set's GPUs."""
+    prefix, first = _DEVICE_FILES[gpus.vendor]
+    last = first + gpus.count - 1
+    files = f"{prefix}{first}" if gpus.count == 1 else f"{prefix}[{first}-{last}]"
+    return _line({"NodeName": hostlist(node_set), "Name": "gpu", "Type": gpus.model, "File": files})
+
+
+def _memory_per_cpu(cluster: Cluster, sets: list[NodeSet]) -> int:
+    """MiB a CPU for jobs that ask for no memory. Without it such a job would get all memory of a node. Source: slurm.conf(5), DefMemPerCPU."""
+    shapes = [shape_of(cluster, node_set) for node_set in sets]
+    return cluster.slurm.default_memory_per_cpu_mib or max(1, min(shape.memory_mib // shape.cpus for shape in shapes))
+
+
+def _line(pairs: Mapping[str, object]) -> str:
+    return " ".join(setting(key, str(value)) for key, value in pairs.items())
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(  # noqa: S701 - Slurm's files are not HTML
+        loader=jinja2.PackageLoader("configs"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)

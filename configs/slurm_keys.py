@@ -1,0 +1,111 @@
+"""The keys that Slurm 26.05 knows in slurm.conf, on a node line and on a partition line, and how one line of it is read.
+
+Slurm refuses to start on a key it does not know, so a typing mistake must be found before. Source of the lists: slurm.conf(5) of 26.05 and
+the parser's own tables; tests/slurm/test_render.py has the real parser read every one of them.
+"""
+
+import re
+from collections.abc import Iterable
+
+GLOBAL_KEYS = frozenset(
+    """
+    AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost AccountingStorageParameters
+    AccountingStoragePort AccountingStorageTRES AccountingStorageType AccountingStoreFlags AcctGatherEnergyType AcctGatherFilesystemType
+    AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthAltParameters AuthAltTypes AuthInfo
+    AuthType BatchStartTimeout BcastExclude BcastParameters BurstBufferType CertgenParameters CertgenType CertmgrParameters CertmgrType
+    CliFilterParameters CliFilterPlugins ClusterName CommunicationParameters CompleteWait CpuFreqDef CpuFreqGovernors CredType
+    DataParserParameters DebugFlags DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode DependencyParameters DisableRootJobs EioTimeout
+    EnforcePartLimits Epilog EpilogMsgTime EpilogSlurmctld EpilogTimeout FairShareDampeningFactor FederationParameters FirstJobId
+    GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckInterval HealthCheckNodeState HealthCheckProgram
+    HealthCheckTimeout HttpParserType InactiveLimit InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
+    JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser JobDefaults JobFileAppend
+    JobRequeue JobSubmitPlugins KillOnBadExit KillWait LaunchParameters LicenseParameters Licenses LogTimeFormat MailDomain MailProg
+    MaxArraySize MaxBatchRequeue MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode
+    MCSParameters MCSPlugin MessageTimeout MetricsAuthUsers MetricsParameters MetricsType MinJobAge MpiDefault MpiParams NamespaceType
+    NodeFeaturesPlugins OverTimeLimit PluginDir PlugStackConfig PreemptExemptTime PreemptMode PreemptParameters PreemptType PrEpParameters
+    PrEpPlugins PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
+    PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc
+    PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES PrivateData ProctrackType
+    Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PrologTimeout PropagatePrioProcess PropagateResourceLimits
+    PropagateResourceLimitsExcept RebootProgram ReconfigFlags RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate
+    ResumeTimeout ResvEpilog ResvOverRun ResvProlog ReturnToService SchedulerParameters SchedulerTimeSlice SchedulerType ScronParameters
+    SelectType SelectTypeParameters SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldHttpAuthParameters SlurmctldLogFile
+    SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug SlurmctldTimeout
+    SlurmdDebug SlurmdHttpAuthParameters SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug
+    SlurmdTimeout SlurmdUser SlurmSchedLogFile SlurmSchedLogLevel SlurmUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation
+    SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime SuspendTimeout SwitchParameters SwitchType
+    TaskEpilog TaskPlugin TaskPluginParam TaskProlog TCPTimeout TLSParameters TLSType TmpFS TopologyParam TopologyPlugin TrackWCKey
+    TreeWidth UnkillableStepProgram UnkillableStepTimeout UrlParserType UsePAM VSizeFactor WaitTime X11Parameters
+    """.split()
+)
+
+NODE_KEYS = frozenset(
+    """
+    BcastAddr Boards CoreSpecCount CoresPerSocket CpuBind CPUs CpuSpecList Feature Features Gres MemSpecLimit NodeAddr NodeHostname
+    NodeName Parameters Port RealMemory Reason RestrictedCoresPerGPU Sockets SocketsPerBoard State SuspendTime ThreadsPerCore TmpDisk
+    Topology TRESWeights Weight
+    """.split()
+)
+
+PARTITION_KEYS = frozenset(
+    """
+    AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind Default DefaultTime DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode
+    DenyAccounts DenyQos DisableRootJobs Exclusive GraceTime Hidden JobDefaults LLN MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU
+    MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe OverTimeLimit PartitionName PowerDownOnIdle PreemptMode PriorityJobFactor
+    PriorityTier QOS ReqResv ResumeTimeout RootOnly SelectTypeParameters State SuspendTime SuspendTimeout Topology TRESBillingWeights
+    """.split()
+)
+
+LINE_KEYS = frozenset({"NodeName", "PartitionName", "NodeSet", "DownNodes", "PowerAction"})
+"""Keys that start a line of their own kind and may come many times."""
+
+OWN_NODE_KEYS = frozenset(
+    """
+    Boards CoresPerSocket CPUs Feature Features Gres NodeAddr NodeHostname NodeName Port RealMemory Sockets SocketsPerBoard State
+    SuspendTime ThreadsPerCore
+    """.split()
+)
+"""Keys of a node line that come from a node set's own fields, or that would break the set where a user set them."""
+
+OWN_PARTITION_KEYS = frozenset(
+    """
+    Default DefaultTime MaxTime Nodes PartitionName PriorityTier ResumeTimeout State SuspendTime SuspendTimeout
+    """.split()
+)
+"""The same of a partition line."""
+
+_PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)")
+
+
+def pairs_of(line: str) -> list[tuple[str, str]] | None:
+    """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it.
+
+    Source: Slurm's src/common/parse_config.c: a # starts a comment, a value holds no space unless it stands in double quotes.
+    """
+    text = line.split("#", 1)[0].strip()
+    pairs: list[tuple[str, str]] = []
+    at = 0
+    while at < len(text):
+        match = _PAIR.match(text, at)
+        if match is None:
+            return None
+        quoted: str | None = match[2]
+        pairs.append((match[1], quoted if quoted is not None else match[3]))
+        at = match.end()
+    return pairs
+
+
+def rendered_keys(text: str) -> dict[str, str]:
+    """First key of each line of a rendered file, in lower case (Slurm does not tell case), with its value."""
+    firsts = (pairs[0] for line in text.splitlines() if (pairs := pairs_of(line)))
+    return {key.lower(): value for key, value in firsts}
+
+
+def setting(key: str, value: str) -> str:
+    """`Key=value`, in double quotes where the value holds a space: without them Slurm would read the rest as further keys."""
+    return f'{key}="{value}"' if " " in value or "\t" in value else f"{key}={value}"
+
+
+def known(key: str, keys: Iterable[str]) -> str | None:
+    """The key as Slurm spells it, whatever the case it was written in; None where Slurm does not know it."""
+    return {each.lower(): each for each in keys}.get(key.lower())

@@ -1,0 +1,1 @@
+"""Container images of Slipway and the program that builds them."""

@@ -1,0 +1,58 @@
+"""The cache of finished archives: `~/.cache/slipway/images/<name>-<tag>.tar`, outside the checkout, so that equal inputs are built once."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from configs.images import content_tag
+
+FOLDER = Path(__file__).parent
+KEPT = 4
+"""Archives of one image that stay when a new one is built; each is some 340 MB."""
+
+
+def names() -> list[str]:
+    """The images that can be built: each folder here with a Dockerfile."""
+    return sorted(each.parent.name for each in FOLDER.glob("*/Dockerfile"))
+
+
+def cache() -> Path:
+    """The cache folder, as the XDG rules have it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway" / "images"
+
+
+def archive(name: str) -> Path:
+    """Where the archive of the image's present content is, or will be."""
+    return cache() / f"{name}-{content_tag(FOLDER / name)}.tar"
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """One build at a time: a second waits here, and then finds the archive."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def prune(name: str) -> None:
+    """Removes all but the newest archives of an image, and their logs."""
+    archives = sorted(cache().glob(f"{name}-*.tar"), key=lambda each: each.stat().st_mtime, reverse=True)
+    for old in archives[KEPT:]:
+        old.unlink(missing_ok=True)
+        old.with_suffix(".log").unlink(missing_ok=True)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Gives the archive a second name, by link where the file system allows; the target is whole or absent at any time."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        os.link(source, partial)
+    except OSError:
+        shutil.copyfile(source, partial)
+    partial.replace(target)

@@ -1,0 +1,72 @@
+"""Command line of the local cluster: `python -m local up|down|status|load-image|kubectl`, and the two verbs of `make up`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from local import cluster, first_job, layout, quickstart
+from local.commands import LocalError
+
+ROOT = Path(__file__).parents[1]
+PATHS = layout.find_paths(ROOT)
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+console = Console()
+
+
+@app.command()
+def up() -> None:
+    """Make a Kubernetes of three nodes on this machine, or complete one that is there."""
+    cluster.up(PATHS, console)
+
+
+@app.command()
+def down() -> None:
+    """End what `up` started and remove it, volumes of the StorageClass `local-path` included. Host paths and built programs stay."""
+    cluster.down(PATHS, console)
+
+
+@app.command()
+def status() -> None:
+    """Show what runs. Exit code 1 when the cluster is not up."""
+    health = cluster.health(PATHS)
+    for name, alive in health.programs.items():
+        console.print(f" {'[green]✓[/]' if alive else '[red]✗ ended:[/]'} {name}", highlight=False)
+    if health.nodes is None:
+        console.print(" [red]✗[/] no answer from the API server" if health.programs else " The local cluster is down.", highlight=False)
+    for name, ready in (health.nodes or {}).items():
+        console.print(f" {'[green]✓[/]' if ready else '[red]✗ not Ready:[/]'} node {name}", highlight=False)
+    if not health.is_up:
+        raise typer.Exit(1)
+
+
+@app.command("load-image")
+def load_image(archive: Annotated[Path, typer.Argument(help="A docker archive, or an OCI layout in a tar.")]) -> None:
+    """Bring an image to every node."""
+    cluster.load_image(archive, PATHS, console)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def kubectl(context: typer.Context) -> None:
+    """Run kubectl against the local cluster: `python -m local kubectl -- get pods -A`."""
+    program = PATHS.bin / "kubectl"
+    if not program.exists():
+        raise LocalError("the local cluster is down; start it with: python -m local up")
+    os.execv(program, ["kubectl", "--kubeconfig", str(PATHS.kubeconfig), *context.args])  # noqa: S606 (becomes kubectl)
+
+
+def main() -> None:
+    """Runs a verb; an expected failure is its message and exit code 1, without a stack trace."""
+    try:
+        app()
+    except LocalError as error:
+        Console(stderr=True).print(f"[red]slipway:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Questions and orders to the local cluster's API server, through kubectl. Waiting happens here, deciding in pure functions."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from local import layout, node
+from local.archives import Recipe
+from local.commands import run, wait_until
+from local.layout import Node, Paths
+
+MANIFESTS = Path(__file__).parent / "manifests"
+
+
+class Api:
+    """The API server as the cluster's administrator."""
+
+    def __init__(self, paths: Paths, kubectl: Path) -> None:
+        self._paths = paths
+        self._kubectl = (str(kubectl), "--kubeconfig", str(paths.kubeconfig))
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> str:
+        """Output of kubectl. Raises LocalError with its words."""
+        return run([*self._kubectl, *arguments], stdin=stdin, timeout_s=timeout_s)
+
+    def get(self, *arguments: str) -> Any:
+        """`kubectl get ... -o json`, parsed."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def is_ready(self) -> bool:
+        """True when the API server says so itself."""
+        try:
+            context = ssl.create_default_context(cafile=str(self._paths.pki / "ca.crt"))
+            connection = http.client.HTTPSConnection(str(layout.HOST), layout.API_PORT, timeout=2, context=context)
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def apply(self, text: str) -> None:
+        """Server-side apply, as the owner of what is applied."""
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+
+    def wait_for_nodes(self, nodes: tuple[Node, ...], since: datetime | None, timeout_s: float) -> None:
+        """Returns when all nodes are Ready by a report younger than `since`, and have their GPUs.
+
+        A kubelet that registers takes away capacity that no device plugin reports, so GPUs are given only after it has reported.
+        """
+
+        def settled() -> bool:
+            found = {item["metadata"]["name"]: item for item in self.get("node")["items"]}
+            ready = [n for n in nodes if n.name in found and is_node_ready(found[n.name], since)]
+            for each in ready:
+                if lacks_gpus(each, found[each.name]):
+                    self.kubectl("patch", "node", each.name, "--subresource=status", "--type=merge", "-p", node.capacity_patch(each))
+            return len(ready) == len(nodes)
+
+        log = self._paths.logs / f"kubelet-{nodes[0].name}.log"
+        wait_until("all nodes Ready", settled, timeout_s=timeout_s, log=log, interval_s=0.3)
+
+    def wait_for_deployments(self, timeout_s: float, *names: str) -> None:
+        """Returns when the deployments, given as namespace/name, are available."""
+
+        def available() -> bool:
+            items = self.get("deployment", "--all-namespaces")["items"]
+            there = {f"{i['metadata']['namespace']}/{i['metadata']['name']}" for i in items if is_deployment_ready(i)}
+            return set(names) <= there
+
+        wait_until(f"{', '.join(names)} available", available, timeout_s=timeout_s, interval_s=0.3)
+
+
+def is_node_ready(item: Mapping[str, Any], since: datetime | None) -> bool:
+    """True when the kubelet has reported Ready, at `since` or later when given."""
+    for condition in item["status"].get("conditions", []):
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            reported = datetime.fromisoformat(condition["lastHeartbeatTime"])
+            return since is None or reported >= since.replace(microsecond=0)
+    return False
+
+
+def lacks_gpus(wanted: Node, item: Mapping[str, Any]) -> bool:
+    """True when the node's status does not show its simulated GPUs."""
+    shown = item["status"].get("capacity", {}).get(layout.GPU_RESOURCE, "0")
+    return wanted.gpus > 0 and shown != str(wanted.gpus)
+
+
+def is_deployment_ready(item: Mapping[str, Any]) -> bool:
+    """True when the newest version of a deployment, and nothing else of it, is available."""
+    status, wanted = item.get("status", {}), item["spec"]["replicas"]
+    return (
+        status.get("observedGeneration") == item["metadata"]["generation"]
+        and status.get("updatedReplicas") == wanted
+        and status.get("availableReplicas") == wanted
+    )
+
+
+def render_manifests(paths: Paths, recipes: Mapping[str, Recipe]) -> str:
+    """All manifests of `local/manifests`, with addresses and image names filled in."""
+    values = {
+        "CLUSTER_DOMAIN": layout.CLUSTER_DOMAIN,
+        "DNS": str(layout.DNS),
+        "VOLUMES": str(paths.volumes),
+        **{name.upper().replace("-", "_"): recipe.reference for name, recipe in recipes.items()},
+    }
+    texts = [path.read_text() for path in sorted(MANIFESTS.glob("*.yaml"))]
+    # A shell's "$VOL_DIR" stays as it is: only names in braces are ours.
+    return "---\n".join(_Braced(text).substitute(values) for text in texts)
+
+
+class _Braced(Template):
+    pattern = r"\$\{(?P<braced>[A-Z_]+)\}(?P<escaped>(?!))?(?P<named>(?!))?(?P<invalid>(?!))?"

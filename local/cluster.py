@@ -1,0 +1,211 @@
+"""The verbs of the local cluster: `up` completes whatever is there, `down` removes all of it. Both can be interrupted and repeated."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+
+from rich.console import Console
+
+from local import archives, cgroups, control_plane, images, layout, mounts, network, node, packages, pki, preflight, processes, tunables
+from local.api import Api, is_node_ready, render_manifests
+from local.binaries import KUBERNETES, Cache, pinned_version
+from local.commands import succeeds, wait_until
+from local.layout import NODES, SYSTEM, Paths
+from local.processes import Program
+from local.steps import Steps
+
+
+@dataclass(frozen=True)
+class Health:
+    """What `status` shows: programs by name and whether they run, and nodes by name and whether they are Ready (None: no answer)."""
+
+    programs: dict[str, bool]
+    nodes: dict[str, bool] | None
+
+    @property
+    def is_up(self) -> bool:
+        """True when everything runs."""
+        return bool(self.programs) and all(self.programs.values()) and bool(self.nodes) and all(self.nodes.values())
+
+
+def up(paths: Paths, console: Console) -> None:
+    """Makes or completes the cluster. Raises LocalError; what was done stays, and a further `up` goes on from there."""
+    steps = Steps(console)
+    cache = Cache(paths.cache)
+    with steps.step("Machine") as step:
+        built = cache.find()
+        preflight.require(preflight.observe(paths, is_built=built is not None))
+        step.note = "fit"
+    paths.state.mkdir(parents=True, exist_ok=True)
+    with _exclusive(paths, console):
+        missing = packages.find_missing()
+        if missing:
+            with steps.step("Debian packages") as step:
+                packages.install(missing)
+                step.note = ", ".join(missing)
+        with steps.step("Programs") as step:
+            programs = built or cache.build(step.say)
+            step.note = f"Kubernetes {_version()}{', in the cache' if built else ''}"
+        started = _start(paths, programs, steps)
+    if started:
+        console.print(f"   The cluster is up after {steps.seconds:.0f} s. KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
+    else:
+        console.print(f"   The cluster was up already; nothing was started. KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
+
+
+def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
+    """Everything after the programs are there. Gives the names of what had to be started."""
+
+    def keep(*wanted: Program) -> list[str]:
+        return processes.keep_running(wanted, paths.records, paths.logs)
+
+    with steps.step("Network and namespaces"):
+        tunables.remember_and_raise(_tunables(paths))
+        network.up(NODES)
+        mounts.up(NODES, paths)
+        for cgroup in (control_plane.CGROUP, *(f"{each.cgroup}/runtime" for each in NODES)):
+            cgroups.make(cgroup)
+        for folder in (paths.etcd, paths.volumes, paths.bin):
+            folder.mkdir(parents=True, exist_ok=True)
+        paths.etcd.chmod(0o700)
+        _link_programs(paths, programs)
+    with steps.step("Certificates") as step:
+        step.note = "" if pki.make(paths, programs["kubeadm"], _version(), NODES) else "there already"
+        pki.write_kubeconfig(paths)
+
+    recipes = archives.our_recipes(programs)
+    files = {each: node.config_files(each, paths, recipes["pause"].reference) for each in NODES}
+    for path, text in (item for each in files.values() for item in each.items()):
+        _write(path, text)
+    api = Api(paths, programs["kubectl"])
+
+    with steps.step("Control plane and containerd"):
+        started = keep(
+            control_plane.etcd(paths),
+            control_plane.api_server(paths, programs["kube-apiserver"]),
+            *(node.containerd(each, paths, files[each]) for each in NODES),
+        )
+        for each in NODES:
+            log = paths.logs / f"containerd-{each.name}.log"
+            wait_until(f"containerd of {each.name} answers", lambda at=each: _answers(paths, at), timeout_s=30, log=log)
+        wanted = [(each, recipe) for each in NODES for recipe in recipes.values() if recipe.on_workers or each == SYSTEM]
+        images.load(((each, archives.write(recipe, paths.cache / "images")) for each, recipe in wanted), paths)
+        wait_until("the API server is ready", api.is_ready, timeout_s=90, log=paths.logs / "kube-apiserver.log")
+        started += keep(
+            control_plane.controller_manager(paths, programs["kube-controller-manager"]),
+            control_plane.scheduler(paths, programs["kube-scheduler"]),
+        )
+    with steps.step("Nodes") as step:
+        since = datetime.now(UTC)
+        kubelets = keep(*(node.kubelet(each, paths, files[each], programs["kubelet"]) for each in NODES))
+        started += kubelets + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
+        _apply(api, render_manifests(paths, recipes), paths)
+        api.wait_for_nodes(NODES, since if kubelets else None, timeout_s=90)
+        step.note = ", ".join(f"{each.name} ({each.gpus} simulated GPUs)" if each.gpus else each.name for each in NODES)
+    with steps.step("DNS and storage"):
+        api.wait_for_deployments(90, "kube-system/coredns", "local-path-storage/local-path-provisioner")
+    return started
+
+
+def down(paths: Paths, console: Console) -> None:
+    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
+
+    Data in volumes of the StorageClass `local-path` (`.slipway/volumes`) goes with it; data in host paths stays where it is.
+    """
+    steps = Steps(console)
+    paths.state.mkdir(parents=True, exist_ok=True)
+    with _exclusive(paths, console):
+        with steps.step("Programs and pods") as step:
+            records = processes.running(paths.records)
+            processes.stop([r for name, r in records.items() if not name.startswith("containerd-")], paths.records)
+            left = cgroups.kill()
+            step.note = f"{len(records)} programs ended" if records else "none running"
+            if left:
+                step.say(f"these processes do not go away: {' '.join(map(str, left))}")
+        with steps.step("Network and namespaces"):
+            mounts.down(NODES, paths)
+            network.down(NODES)
+            for path in cgroups.remove():
+                step.say(f"{path} is still in use")
+            tunables.restore(_tunables(paths))
+        with steps.step("State"):
+            for folder in (paths.etcd, paths.pki, paths.state / "nodes", paths.volumes, paths.records, paths.bin, paths.runtime):
+                rmtree(folder, ignore_errors=True)
+            for file in (paths.kubeconfig, _applied(paths)):
+                file.unlink(missing_ok=True)
+
+
+def load_image(archive: Path, paths: Paths, console: Console) -> None:
+    """Imports an archive into every node that lacks its images. Raises LocalError when the cluster is not up."""
+    steps = Steps(console)
+    with steps.step(archive.name) as step, _exclusive(paths, console):
+        imported = images.load(((each, archive) for each in NODES), paths)
+        step.note = f"loaded on {', '.join(imported)}" if imported else "on every node already"
+
+
+def health(paths: Paths) -> Health:
+    """What runs now, by the records and by the API server's word."""
+    boot = processes.boot_id()
+    programs = {name: processes.is_alive(record, boot) for name, record in processes.read_records(paths.records).items()}
+    kubectl = paths.bin / "kubectl"
+    if not kubectl.exists() or not (api := Api(paths, kubectl)).is_ready():
+        return Health(programs, None)
+    return Health(programs, {item["metadata"]["name"]: is_node_ready(item, None) for item in api.get("node")["items"]})
+
+
+def _apply(api: Api, text: str, paths: Paths) -> None:
+    """Applies our manifests once per content; the API server may need a moment for its own objects first."""
+    digest = sha256(text.encode()).hexdigest()
+    applied = _applied(paths)
+    if applied.exists() and applied.read_text() == digest:
+        return
+    api.apply(text)
+    applied.write_text(digest)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file whose content is new: kube-proxy ends itself when its configuration is written, changed or not."""
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def _answers(paths: Paths, at: layout.Node) -> bool:
+    return succeeds([*images.ctr(at, paths), "version"])
+
+
+def _link_programs(paths: Paths, programs: dict[str, Path]) -> None:
+    for name, program in programs.items():
+        link = paths.bin / name
+        if not link.is_symlink() or link.readlink() != program:
+            link.unlink(missing_ok=True)
+            link.symlink_to(program)
+
+
+def _version() -> str:
+    return pinned_version(KUBERNETES, (KUBERNETES.folder / "go.mod").read_text())
+
+
+def _tunables(paths: Paths) -> Path:
+    return paths.state / "sysctl.json"
+
+
+def _applied(paths: Paths) -> Path:
+    return paths.state / "applied"
+
+
+@contextmanager
+def _exclusive(paths: Paths, console: Console) -> Iterator[None]:
+    """One verb at a time on one state folder."""
+    with paths.lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            console.print(" [yellow]…[/] waiting for another `python -m local` to end")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,181 @@
+"""What applying the declared objects would do to the live ones, and to the pods of running jobs. Pure: decides from what was read.
+
+The truth is the API server's: each declared object as a server-side dry run returned it, against the live one. Nothing is guessed from schemas.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from standalone.plan import MASK, Difference, Op, differences, masked
+from standalone.render import PROTECT, RETAIN, Document, Key, key_of
+
+PART_OF = "applyset.kubernetes.io/part-of"
+NODESET = "slipway.dev/nodeset"
+_WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
+_SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
+
+
+@dataclass(frozen=True)
+class ObjectChange:
+    """What happens to one object. `live` is None for a new one, `document` for one that is no longer declared."""
+
+    op: Op
+    key: Key
+    document: Document | None = None
+    live: Mapping[str, Any] | None = None
+    differences: tuple[Difference, ...] = ()
+    note: str = ""
+
+    def is_marked(self, annotation: str) -> bool:
+        """True when the live object carries `annotation: "true"`: what was said when it was last applied."""
+        annotations = (self.live or {}).get("metadata", {}).get("annotations") or {}
+        return annotations.get(annotation) == "true"
+
+
+def applyset_id(name: str, namespace: str) -> str:
+    """The label value that kubectl gives the members of the ApplySet whose parent is ConfigMap `namespace/name`.
+
+    Source: kubectl/pkg/cmd/apply/applyset.go, ApplySet.ID.
+    """
+    digest = hashlib.sha256(f"{name}.{namespace}.ConfigMap.".encode()).digest()
+    return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
+
+
+def labelled(manifest: Mapping[str, Any], set_id: str) -> dict[str, Any]:
+    """The manifest as a member of the ApplySet, as kubectl would send it."""
+    about = manifest["metadata"]
+    return {**manifest, "metadata": {**about, "labels": {**about.get("labels", {}), PART_OF: set_id}}}
+
+
+def object_changes(
+    declared: Sequence[Document],
+    live: Mapping[Key, Mapping[str, Any]],
+    results: Mapping[Key, Mapping[str, Any]],
+    immutable: Mapping[Key, str],
+    members: Iterable[Mapping[str, Any]],
+) -> list[ObjectChange]:
+    """One change an object, in the order of `declared`, then those to prune. `immutable` holds what the server refused to change in place."""
+    found: list[ObjectChange] = []
+    for one in declared:
+        old = live.get(one.key)
+        if old is None:
+            found.append(ObjectChange("create", one.key, one))
+        elif one.key in immutable:
+            found.append(ObjectChange("replace", one.key, one, old, note=immutable[one.key]))
+        else:
+            changed = tuple(differences(clean(old), clean(results[one.key])))
+            secret = one.key.kind == "Secret" or one.has_secrets
+            changed = tuple(_hidden(each) for each in changed) if secret else changed
+            found.append(ObjectChange("update" if changed else "same", one.key, one, old, changed))
+    names = {one.key for one in declared}
+    gone = sorted((one for one in members if key_of(one) not in names), key=key_of, reverse=True)
+    found += [ObjectChange("delete", key_of(one), live=one) for one in gone if not one["metadata"].get("deletionTimestamp")]
+    return [_successor(one, found) if one.op == "create" and one.key.kind == "ConfigMap" else one for one in found]
+
+
+def _successor(new: ObjectChange, found: Sequence[ObjectChange]) -> ObjectChange:
+    """A new ConfigMap named by its content takes the place of one that goes: show what differs between the two."""
+    stem = _stem(new.key.name)
+    old = next((one for one in found if one.op == "delete" and one.key.kind == "ConfigMap" and stem and _stem(one.key.name) == stem), None)
+    if old is None or old.live is None or new.document is None:
+        return new
+    changed = differences(old.live.get("data"), masked(new.document.manifest.get("data")), ("data",))
+    return replace(new, differences=tuple(changed), note=f"takes the place of {old.key.name}")
+
+
+def _stem(name: str) -> str | None:
+    found = re.fullmatch(r"(.+)-[0-9a-f]{8,10}", name)
+    return found.group(1) if found else None
+
+
+def clean(value: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without what only the server writes."""
+    about = {key: one for key, one in value["metadata"].items() if key not in _SERVER_OWNED}
+    about["labels"] = {key: one for key, one in (about.get("labels") or {}).items() if key != PART_OF}
+    if not about["labels"]:
+        del about["labels"]
+    return {**{key: one for key, one in value.items() if key != "status"}, "metadata": about}
+
+
+def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:
+    """Why these changes must not be made: protection, objects of others, a namespace on its way out. Empty when they may."""
+    said: list[str] = []
+    for one in found:
+        about = (one.live or {}).get("metadata", {})
+        owner = (about.get("labels") or {}).get(PART_OF)
+        if one.op in ("delete", "replace") and one.is_marked(PROTECT):
+            verb = "no longer declared" if one.op == "delete" else f"cannot change in place ({one.note})"
+            said.append(f"{one.key} is protected and {verb}. Take its protection off, `up`, then try again.")
+        elif one.document and one.live and about.get("deletionTimestamp"):
+            said.append(f"{one.key} is being deleted; wait until it is gone (kubectl get {one.key.kind.lower()} {one.key.name}).")
+        elif one.document and one.live and owner != set_id and not adopt:
+            whose = "belongs to another stack" if owner else "was not made by this stack"
+            said.append(f"{one.key} exists and {whose}. Choose another name, or take it over with --adopt.")
+    return said
+
+
+def retained(found: Iterable[ObjectChange]) -> list[Key]:
+    """Objects no longer declared that stay in the cluster, as their `retainOnDelete` said."""
+    return [one.key for one in found if one.op == "delete" and one.is_marked(RETAIN)]
+
+
+def consequences(found: Iterable[ObjectChange]) -> list[str]:
+    """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
+    said: list[str] = []
+    in_place = [one.key.name for one in found if one.op == "update" and one.key.kind in ("ConfigMap", "Secret")]
+    if in_place:
+        said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
+    for one in found:
+        if one.key.kind in _WORKLOADS and (words := _effect(one)):
+            said.append(f"{one.key.kind} {one.key.name}: {words}")
+    return said
+
+
+def _effect(one: ObjectChange) -> str:
+    spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
+    is_worker = NODESET in spec.get("template", {}).get("metadata", {}).get("labels", {})
+    jobs = "; jobs on them are waited for as long as the pods' grace period allows" if is_worker else ""
+    if one.op == "delete":
+        return f"is removed and its {spec.get('replicas', 1)} pods end{jobs}"
+    if one.op == "replace":
+        return f"cannot change in place: it is deleted and made again, and its pods end{jobs}"
+    if one.op != "update":
+        return ""
+    replicas = next((each for each in one.differences if each.path == ("spec", "replicas")), None)
+    said: list[str] = []
+    if replicas and isinstance(replicas.old, int) and isinstance(replicas.new, int):
+        fewer = replicas.new < replicas.old
+        said.append(f"{replicas.old} to {replicas.new} pods{jobs if fewer else '; those there go on'}")
+    if any(each.path[:2] == ("spec", "template") for each in one.differences):
+        strategy = spec.get("updateStrategy", spec.get("strategy", {})).get("type", "RollingUpdate")
+        if strategy == "OnDelete":
+            said.append("running pods, and their jobs, go on as they are; each gets the change when it is next deleted")
+        else:
+            said.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
+    return ", ".join(said) or "no pod restarts"
+
+
+def _hidden(one: Difference) -> Difference:
+    if one.path[0] not in ("data", "stringData"):
+        return one
+    return Difference(one.path, MASK if one.old is not None else None, MASK if one.new is not None else None)
+
+
+def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectChange]) -> list[str]:
+    """Claims that StatefulSets made from templates and that stay when those are deleted (`persistentVolumeClaimRetentionPolicy`)."""
+    kept: list[str] = []
+    for one in workloads:
+        spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
+        if one.key.kind != "StatefulSet" or spec.get("persistentVolumeClaimRetentionPolicy", {}).get("whenDeleted") == "Delete":
+            continue
+        stems = [
+            f"{template['metadata']['name']}-{one.key.name}-"
+            for template in cast(list[dict[str, Any]], spec.get("volumeClaimTemplates", []))
+        ]
+        names = [claim["metadata"]["name"] for claim in claims]
+        kept += [name for name in names if any(name.startswith(stem) and name.removeprefix(stem).isdigit() for stem in stems)]
+    return sorted(kept)

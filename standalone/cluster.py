@@ -1,0 +1,247 @@
+"""What is read from and written to the cluster, each a kubectl call or two. Decisions are in changes.py and readiness.py.
+
+One stack keeps two objects of its own beside its declared ones: the ApplySet's parent (ConfigMap `slipway-<project>-<stack>`) and its random
+values (Secret `slipway-<project>-<stack>-random`). The Secret is made before anything that uses a value, and never overwritten.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from standalone.changes import PART_OF, applyset_id, labelled
+from standalone.faults import StandaloneError
+from standalone.kubectl import FIELD_MANAGER, Kubectl, decoded, document_list
+from standalone.render import CLUSTER_SCOPED, Document, Key, key_of
+
+_KINDS = "applyset.kubernetes.io/contains-group-kinds"
+_IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
+_VERBS = ("get", "list", "create", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where one stack lives: its cluster, its namespace and the names of its own two objects."""
+
+    kubectl: Kubectl
+    namespace: str
+    name: str
+
+    @property
+    def set_id(self) -> str:
+        """The label value of the stack's objects."""
+        return applyset_id(self.name, self.namespace)
+
+    @property
+    def random_name(self) -> str:
+        """The Secret that keeps the random values."""
+        return f"{self.name}-random"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The stack's own two objects as they are: random values by key, their version, and the kinds the stack has had."""
+
+    values: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    version: str | None = None
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that a decision needs: live objects, the server's dry-run results, what it will not change in place, members of the ApplySet."""
+
+    live: Mapping[Key, Mapping[str, Any]]
+    results: Mapping[Key, Mapping[str, Any]]
+    immutable: Mapping[Key, str]
+    members: Sequence[Mapping[str, Any]]
+
+
+def kept(home: Home) -> Kept:
+    """The stack's own objects; empty before its first `up`."""
+    names = (f"secret/{home.random_name}", f"configmap/{home.name}")
+    found = {one["kind"]: one for one in home.kubectl.objects("get", *names, "-n", home.namespace, "--ignore-not-found")}
+    secret, parent = found.get("Secret", {}), found.get("ConfigMap", {})
+    values = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+    kinds = parent.get("metadata", {}).get("annotations", {}).get(_KINDS, "")
+    return Kept(values, secret.get("metadata", {}).get("resourceVersion"), tuple(kind for kind in kinds.split(",") if kind))
+
+
+def keep(home: Home, before: Kept, fresh: Mapping[str, bytes]) -> None:
+    """Stores new random values. Raises StandaloneError when somebody else did so in the meantime: the next run reads theirs."""
+    if not fresh:
+        return
+    data = {key: base64.b64encode(value).decode() for key, value in fresh.items()}
+    about: dict[str, Any] = {"name": home.random_name, "namespace": home.namespace, "labels": {"app.kubernetes.io/managed-by": "slipway"}}
+    if before.version is None:
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "slipway.dev/random", "data": data}
+        answer = home.kubectl.call("create", "-f", "-", "--field-manager", FIELD_MANAGER, stdin=json.dumps(body))
+    else:
+        body = {"metadata": {"resourceVersion": before.version}, "data": data}
+        where = ("secret", home.random_name, "-n", home.namespace)
+        answer = home.kubectl.call("patch", *where, "--type=merge", "--patch-file=/dev/stdin", stdin=json.dumps(body))
+    if answer.code:
+        raise StandaloneError(f"The stack's random values could not be kept, so nothing was applied: {answer.err}")
+
+
+def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts: bool) -> Seen:
+    """Live objects, members and dry-run results, read side by side. Raises StandaloneError with all that the server refuses."""
+    with ThreadPoolExecutor(3) as pool:
+        members = pool.submit(_members, home, declared, before)
+        live = pool.submit(_live, home, declared)
+        early = pool.submit(_dry_run, home, declared, force_conflicts)
+        seen = live.result()
+        namespaces = {one.key.name for one in declared if one.key.kind == "Namespace" and one.key not in seen}
+        # In a namespace that is still to be made, the server has nothing to compare with, and every object is new.
+        answerable = [one for one in declared if one.key.namespace not in namespaces]
+        results, faults = early.result()
+        if faults and namespaces:
+            results, faults = _dry_run(home, answerable, force_conflicts)
+        if faults:
+            results, faults = _dry_run_apart(home, answerable, seen, force_conflicts, faults)
+    immutable = {key: fault for key, fault in faults.items() if key and any(sign in fault.lower() for sign in _IMMUTABLE)}
+    refused = {key: fault for key, fault in faults.items() if key not in immutable}
+    if refused:
+        rows = "\n".join(f"  {key}: {fault}" if key else f"  {fault}" for key, fault in refused.items())
+        raise StandaloneError(f"The API server refuses {len(refused)} of the objects; nothing was changed:\n{rows}")
+    return Seen(seen, results, immutable, members.result())
+
+
+def _live(home: Home, declared: Sequence[Document]) -> dict[Key, Mapping[str, Any]]:
+    if not declared:
+        return {}
+    found = home.kubectl.objects("get", "-f", "-", "--ignore-not-found", stdin=document_list(one.manifest for one in declared))
+    return {key_of(one): one for one in found}
+
+
+def _members(home: Home, declared: Sequence[Document], before: Kept) -> list[Mapping[str, Any]]:
+    """Objects that carry the ApplySet's label, of the kinds its parent lists; the stack's kinds too, if an earlier run was cut off early."""
+    kinds = sorted({*before.kinds, *(f"{one.key.kind}.{one.key.group}".rstrip(".") for one in declared)})
+    if not kinds:
+        return []
+    return list(home.kubectl.objects("get", ",".join(kinds), "-n", home.namespace, "-l", f"{PART_OF}={home.set_id}"))
+
+
+def members(home: Home, before: Kept) -> list[Mapping[str, Any]]:
+    """Every object of the stack that is there."""
+    return _members(home, (), before)
+
+
+_Faults = dict[Key | None, str]
+
+
+def _dry_run(home: Home, declared: Sequence[Document], force_conflicts: bool) -> tuple[dict[Key, Mapping[str, Any]], _Faults]:
+    if not declared:
+        return {}, {}
+    manifests = [labelled(one.manifest, home.set_id) for one in declared]
+    forced = ("--force-conflicts",) if force_conflicts or any(one.hints.get("patchForce") == "true" for one in declared) else ()
+    answer = home.kubectl.call(
+        *("apply", "--server-side", "--dry-run=server", "--field-manager", FIELD_MANAGER, *forced, "-f", "-", "-o", "json"),
+        stdin=document_list(manifests),
+    )
+    if answer.code:
+        return {}, {None: answer.err}
+    return {key_of(one): one for one in decoded(answer.out)}, {}
+
+
+def _dry_run_apart(
+    home: Home, declared: Sequence[Document], live: Mapping[Key, Any], force_conflicts: bool, faults: _Faults
+) -> tuple[dict[Key, Mapping[str, Any]], _Faults]:
+    """Which objects the refusal was about: those it names on their own (a conflict names none: then all that exist), the rest together."""
+    said = "\n".join(faults.values())
+    suspects = [one for one in declared if f'"{one.key.name}"' in said] or [one for one in declared if one.key in live]
+    rest = [one for one in declared if one not in suspects]
+    results, still = _dry_run(home, rest, force_conflicts)
+    with ThreadPoolExecutor(4) as pool:
+        for one, (result, fault) in zip(suspects, pool.map(lambda one: _dry_run(home, [one], force_conflicts), suspects), strict=True):
+            results |= result
+            still |= {one.key: _conflict(text) for text in fault.values()}
+    return results, still
+
+
+def _conflict(said: str) -> str:
+    said = said.removeprefix("error: ")
+    if "Apply failed with" not in said:
+        return said
+    return (
+        said.partition("\nPlease review")[0].replace("\n", " ") + "; take the fields over with --force-conflicts, or stop the other manager"
+    )
+
+
+def lacking_rights(home: Home, declared: Iterable[Document]) -> list[str]:
+    """What this user may not do of what the stack needs, all kinds at once: `statefulsets.apps: create, delete`."""
+    wanted = {(one.key.group, _plural(one.key.kind), one.key.kind in CLUSTER_SCOPED) for one in declared}
+    wanted |= {("", "secrets", False), ("", "configmaps", False)}
+    asked = [(group, plural, verb, scope) for group, plural, scope in sorted(wanted) for verb in _VERBS]
+    reviews = [
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {
+                "resourceAttributes": {"group": group, "resource": plural, "verb": verb, **({} if scope else {"namespace": home.namespace})}
+            },
+        }
+        for group, plural, verb, scope in asked
+    ]
+    answers = home.kubectl.objects("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": reviews}))
+    lacks: dict[str, list[str]] = {}
+    for one in answers:
+        if not one.get("status", {}).get("allowed"):
+            about = one["spec"]["resourceAttributes"]
+            lacks.setdefault(f"{about['resource']}.{about.get('group', '')}".rstrip("."), []).append(about["verb"])
+    return [f"{name}: {', '.join(verbs)}" for name, verbs in lacks.items()]
+
+
+def _plural(kind: str) -> str:
+    word = kind.lower()
+    if word.endswith("y"):
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith(("s", "x", "ch")) else "s")
+
+
+def make_namespace(home: Home, one: Document) -> None:
+    """The stack's namespace before all else: its own two objects live there."""
+    body = document_list([labelled(one.manifest, home.set_id)])
+    answer = home.kubectl.call("apply", "--server-side", "--field-manager", FIELD_MANAGER, "-f", "-", stdin=body)
+    if answer.code:
+        raise StandaloneError(answer.err)
+
+
+def apply(home: Home, declared: Sequence[Document], force_conflicts: bool) -> Iterator[str]:
+    """Applies all and prunes what is no longer declared; gives kubectl's lines as they come. Can be repeated after any failure."""
+    forced = ("--force-conflicts",) if force_conflicts or any(one.hints.get("patchForce") == "true" for one in declared) else ()
+    where = ("-n", home.namespace, "--applyset", f"configmaps/{home.name}", "--prune")
+    arguments = ("apply", "--server-side", "--field-manager", FIELD_MANAGER, *forced, *where, "-f", "-")
+    return home.kubectl.stream(*arguments, stdin=document_list(one.manifest for one in declared), applyset=True)
+
+
+def release(home: Home, keys: Iterable[Key]) -> None:
+    """Takes objects out of the ApplySet, so that pruning leaves them."""
+    for key in keys:
+        kind = f"{key.kind}.{key.group}".rstrip(".")
+        answer = home.kubectl.call("label", kind, key.name, *(("-n", key.namespace) if key.namespace else ()), f"{PART_OF}-")
+        if answer.code:
+            raise StandaloneError(f"{key} could not be released: {answer.err}")
+
+
+def delete(home: Home, objects: Sequence[Mapping[str, Any]], timeout_s: float) -> Iterator[str]:
+    """Deletes objects and waits until they, and the pods they own, are gone; gives kubectl's lines as they come."""
+    if not objects:
+        return iter(())
+    items = [{"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": _about(key_of(one))} for one in objects]
+    waits = ("--ignore-not-found", "--cascade=foreground", "--wait", f"--timeout={timeout_s:.0f}s")
+    return home.kubectl.stream("delete", *waits, "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def forget(home: Home) -> None:
+    """Deletes the stack's own two objects."""
+    names = (f"configmap/{home.name}", f"secret/{home.random_name}")
+    answer = home.kubectl.call("delete", *names, "-n", home.namespace, "--ignore-not-found")
+    if answer.code:
+        raise StandaloneError(answer.err)
+
+
+def _about(key: Key) -> dict[str, str]:
+    return {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}

@@ -1,0 +1,171 @@
+"""Kubernetes manifests from a plan: one document an object, in dependency order, ready for kubectl, Argo CD or Flux. Pure.
+
+What the Pulumi provider reads from annotations (`pulumi.com/*`) is taken off and kept beside the manifest. Protection travels as annotations of
+ours, because once an object is no longer declared, the cluster is the only place that still knows.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import yaml
+
+from standalone.faults import StandaloneError
+from standalone.plan import Plan, Resource, masked, revealed, unknown_path
+
+PROTECT = "slipway.dev/protect"
+RETAIN = "slipway.dev/retain-on-delete"
+CLUSTER_SCOPED = frozenset(
+    "APIService ClusterRole ClusterRoleBinding CSIDriver CustomResourceDefinition IngressClass MutatingWebhookConfiguration Namespace Node "
+    "PersistentVolume PriorityClass RuntimeClass StorageClass ValidatingWebhookConfiguration VolumeSnapshotClass".split()
+)
+_FIRST = "Namespace CustomResourceDefinition PriorityClass RuntimeClass StorageClass PersistentVolume PersistentVolumeClaim".split()
+_LAST = "Pod Deployment DaemonSet StatefulSet Job CronJob".split()
+
+
+class Key(NamedTuple):
+    """What tells one object of a cluster from another."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One object to apply: its manifest (with Secret where a value is one), the resource it comes from, and the provider's annotations."""
+
+    resource: Resource
+    manifest: Mapping[str, Any]
+    hints: Mapping[str, str]
+
+    @property
+    def key(self) -> Key:
+        """The object's identity in the cluster."""
+        return key_of(self.manifest)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """False where the stack says `pulumi.com/skipAwait`."""
+        return self.hints.get("skipAwait", "").lower() != "true"
+
+    @property
+    def has_secrets(self) -> bool:
+        """True when the manifest holds a value that must not be shown."""
+        return masked(self.manifest) != revealed(self.manifest)
+
+
+def key_of(manifest: Mapping[str, Any]) -> Key:
+    """The identity of a manifest or a live object."""
+    group = str(manifest["apiVersion"]).rpartition("/")[0]
+    about = manifest.get("metadata", {})
+    return Key(group, manifest["kind"], str(about.get("namespace") or ""), str(about.get("name") or ""))
+
+
+def documents(plan: Plan) -> list[Document]:
+    """Every Kubernetes object of the plan, each after what it depends on.
+
+    Raises StandaloneError that names all resources this package cannot make, or the first value that only a provider could compute.
+    """
+    if refused := sorted(f"{one.type} {one.name}" for one in plan.resources if one.is_counted and not _is_ours(one)):
+        rows = "\n".join(f"  {one}" for one in refused)
+        raise StandaloneError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows}")
+    known = {one.urn: one for one in plan.resources}
+    return [_document(one, known) for one in ordered([one for one in plan.resources if one.is_object])]
+
+
+def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:
+    """The inputs of the stack's Kubernetes provider; of the first by name where there are several."""
+    providers = [one for one in resources if one.type == "pulumi:providers:kubernetes"]
+    return min(providers, key=lambda one: one.name).inputs if providers else {}
+
+
+def ordered(resources: Sequence[Resource]) -> list[Resource]:
+    """Dependencies first; among the free ones by kind (namespaces first, workloads last), then by name. Stable."""
+    urns = {one.urn for one in resources}
+    left = {one.urn: {urn for urn in one.dependencies if urn in urns} for one in resources}
+    blocks: dict[str, list[Resource]] = {}
+    for one in resources:
+        for urn in left[one.urn]:
+            blocks.setdefault(urn, []).append(one)
+    ready = [(_rank(one), one.urn, one) for one in resources if not left[one.urn]]
+    heapq.heapify(ready)
+    done: list[Resource] = []
+    while ready:
+        _, urn, one = heapq.heappop(ready)
+        done.append(one)
+        for other in blocks.get(urn, ()):
+            left[other.urn].discard(urn)
+            if not left[other.urn]:
+                heapq.heappush(ready, (_rank(other), other.urn, other))
+    return done
+
+
+def namespace_of(found: Iterable[Document]) -> str:
+    """The one namespace of the stack's objects, where its ApplySet and its random values are kept too.
+
+    Raises StandaloneError for several: kubectl's ApplySets cover the namespace of their parent.
+    """
+    namespaces: dict[str, list[str]] = {}
+    for one in found:
+        if one.key.namespace:
+            namespaces.setdefault(one.key.namespace, []).append(str(one.key))
+    if len(namespaces) > 1:
+        rows = "\n".join(f"  {name}: {', '.join(sorted(keys)[:3])}" for name, keys in sorted(namespaces.items()))
+        raise StandaloneError(f"The stack has objects in several namespaces, which only the pulumi CLI can apply:\n{rows}")
+    return next(iter(namespaces), "default")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Files as literal blocks, so that a reviewer reads them line by line."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def yaml_text(manifest: Mapping[str, Any]) -> str:
+    """One manifest as YAML with its values as they are; keys sorted after apiVersion, kind and metadata. Stable."""
+    first = {key: revealed(manifest[key]) for key in ("apiVersion", "kind", "metadata") if key in manifest}
+    rest = {key: revealed(manifest[key]) for key in sorted(manifest) if key not in first}
+    texts = (yaml.dump({key: value}, Dumper=_Dumper, allow_unicode=True, width=10_000) for key, value in {**first, **rest}.items())
+    return "".join(texts)
+
+
+def _is_ours(one: Resource) -> bool:
+    return (one.is_object and "read" not in one.options) or one.type.startswith("random:")
+
+
+def _document(one: Resource, known: Mapping[str, Resource]) -> Document:
+    if path := unknown_path(one.inputs):
+        raise StandaloneError(f"{one.type} {one.name}: {path} is known only after another resource was made; run `pulumi up`.")
+    manifest: dict[str, Any] = {key: value for key, value in one.inputs.items() if key != "status"}
+    about = dict(manifest.get("metadata", {}))
+    annotations = cast(dict[str, str], revealed(about.pop("annotations", {})))
+    hints = {key.removeprefix("pulumi.com/"): value for key, value in annotations.items() if key.startswith("pulumi.com/")}
+    kept = {key: value for key, value in annotations.items() if not key.startswith("pulumi.com/")}
+    if one.options.get("protect"):
+        kept[PROTECT] = "true"
+    if one.options.get("retainOnDelete"):
+        kept[RETAIN] = "true"
+    if kept:
+        about["annotations"] = kept
+    if manifest["kind"] not in CLUSTER_SCOPED and not about.get("namespace"):
+        provider = known.get(str(one.options.get("provider", "")))
+        about["namespace"] = str((provider.inputs if provider else {}).get("namespace") or "default")
+    return Document(one, {**manifest, "metadata": about}, hints)
+
+
+def _rank(one: Resource) -> int:
+    kind = str(one.inputs.get("kind"))
+    if kind in _FIRST:
+        return _FIRST.index(kind)
+    return len(_FIRST) + 1 + _LAST.index(kind) if kind in _LAST else len(_FIRST)

@@ -1,0 +1,162 @@
+"""What a person sees: ticked steps, the tree of a preview, line diffs, counts. Every line passes `Screen.say`, which hides secrets once more.
+
+Lines are never wrapped or cropped, so that they read the same in a terminal, a log and a test.
+"""
+
+import contextlib
+import difflib
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from standalone.plan import MASK, Change, Difference, Op, Resource
+
+SIGNS: Mapping[Op, tuple[str, str]] = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "replace": ("+-", "magenta"),
+    "delete": ("-", "red"),
+    "same": (" ", ""),
+    "cli": ("?", "blue"),
+}
+_COUNTED: tuple[tuple[Op, str], ...] = (
+    ("create", "to create"),
+    ("update", "to update"),
+    ("replace", "to replace"),
+    ("delete", "to delete"),
+    ("cli", "known to the pulumi CLI only"),
+    ("same", "unchanged"),
+)
+_SHORTEST_SECRET = 6
+
+
+class Screen:
+    """Standard output, with the values that must never appear on it."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True)
+        self._secrets: set[str] = set()
+        self._started = time.monotonic()
+
+    def hide(self, texts: Iterable[str]) -> None:
+        """Texts to replace by `[secret]` wherever they would be printed. Very short ones would blot out ordinary words."""
+        self._secrets |= {text for text in texts if len(text) >= _SHORTEST_SECRET}
+
+    def hidden(self, text: str) -> str:
+        """The text without the secrets."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, MASK)
+        return text
+
+    def say(self, text: str = "", style: str = "") -> None:
+        """One line, or several, as they are."""
+        self.console.print(Text(self.hidden(text), style=style), soft_wrap=True)
+
+    def tick(self, text: str, since: float | None = None) -> None:
+        """A step that is done, with its time in seconds."""
+        took = f"  {time.monotonic() - since:.1f} s" if since is not None else ""
+        self.console.print(Text.assemble((" ✓ ", "green"), self.hidden(text), (took, "dim")), soft_wrap=True)
+
+    def fail(self, text: str) -> None:
+        """What ended a verb, on standard error."""
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        console.print(Text.assemble((" ✗ ", "red"), self.hidden(text)), soft_wrap=True)
+
+    @contextlib.contextmanager
+    def waiting(self, text: str) -> Iterator["Line"]:
+        """A spinner with a line that can be changed while it turns; in a log, only what changes is printed."""
+        with self.console.status(Text(self.hidden(text))) as status:
+            yield Line(self, status)
+
+
+class Line:
+    """The line beside a spinner."""
+
+    def __init__(self, screen: Screen, status: Status) -> None:
+        self._screen, self._status, self._last = screen, status, ""
+
+    def update(self, text: str) -> None:
+        """Shows another text."""
+        text = self._screen.hidden(text)
+        if text != self._last:
+            self._last = text
+            self._status.update(Text(text))
+
+
+def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Change], gone: Iterable[Change]) -> None:
+    """The declared resources under their parents, changed ones only, with what changes in each; then what goes."""
+    children: dict[str, list[Resource]] = {}
+    for one in resources:
+        children.setdefault(one.parent, []).append(one)
+    shown: set[str] = set()
+
+    def mark(one: Resource) -> bool:
+        below = [mark(child) for child in children.get(one.urn, [])]
+        change = changes.get(one.urn)
+        if any(below) or (change and change.op != "same" and not one.type.startswith("pulumi:providers:")):
+            shown.add(one.urn)
+        return one.urn in shown
+
+    def is_new(one: Resource) -> bool:
+        """True of a component when all below it is new."""
+        below = children.get(one.urn, [])
+        return bool(below) and all(changes[child.urn].op == "create" if child.urn in changes else is_new(child) for child in below)
+
+    def show(one: Resource, indent: str, last: bool, root: bool) -> None:
+        change = changes.get(one.urn) or Change("create" if is_new(one) else "same", one.type, one.name)
+        _row(screen, change, "" if root else indent + ("└─ " if last else "├─ "))
+        below = "" if root else indent + ("   " if last else "│  ")
+        for found in change.differences:
+            _difference(screen, found, "    " + below)
+        visible = sorted((child for child in children.get(one.urn, []) if child.urn in shown), key=lambda child: (child.type, child.name))
+        for child in visible:
+            show(child, below, child is visible[-1], root=False)
+
+    for one in sorted(children.get("", []), key=lambda one: (one.type, one.name)):
+        if mark(one):
+            show(one, "", last=True, root=True)
+    for change in gone:
+        _row(screen, change, "")
+
+
+def _row(screen: Screen, change: Change, guide: str) -> None:
+    sign, style = SIGNS[change.op]
+    note = f"  ({change.note})" if change.note else ""
+    screen.say(f" {sign:<2} {guide}{change.type}  {change.name}{note}", style)
+
+
+def _difference(screen: Screen, one: Difference, indent: str) -> None:
+    """One changed path: long text line by line, everything else as old and new."""
+    path = ".".join(one.path).replace(".[", "[")
+    if any(isinstance(side, str) and "\n" in side for side in (one.old, one.new)):
+        screen.say(f"{indent}{path}:", "bold")
+        before, after = str(one.old or "").splitlines(), str(one.new or "").splitlines()
+        for line in list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]:
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
+            screen.say(f"{indent}  {line}", style)
+    elif one.old is None:
+        screen.say(f"{indent}+ {path}: {_short(one.new)}", "green")
+    elif one.new is None:
+        screen.say(f"{indent}- {path}: {_short(one.old)}", "red")
+    else:
+        screen.say(f"{indent}~ {path}: {_short(one.old)} → {_short(one.new)}", "yellow")
+
+
+def _short(value: object, limit: int = 160) -> str:
+    text = str(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def counts(changes: Iterable[Change]) -> str:
+    """`12 to create, 1 to update, 20 unchanged`; the same words whatever the order."""
+    ops = [change.op for change in changes]
+    said = [f"{ops.count(op)} {words}" for op, words in _COUNTED if op in ops]
+    return ", ".join(said) or "no resources"
+
+
+def is_quiet(changes: Iterable[Change]) -> bool:
+    """True when none of the changes changes anything."""
+    return all(change.op in ("same", "cli") for change in changes)

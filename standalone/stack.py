@@ -1,0 +1,191 @@
+"""One stack brought together: the recorded program, the cluster it is for, and every change between the two.
+
+Reads only. `preview` shows what this finds, `up` acts on it, so both see the same.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from standalone import changes as decide
+from standalone import cluster, kubectl, random_values, record, render
+from standalone.cluster import Home, Kept
+from standalone.faults import StandaloneError
+from standalone.plan import Change, Plan, Resource, as_json, compare, secret_texts
+from standalone.project import Project
+from standalone.render import Document
+from standalone.show import Screen
+
+
+@dataclass(frozen=True)
+class Where:
+    """How to reach the cluster, as given on the command line."""
+
+    kubectl: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack as declared, and its home in a cluster."""
+
+    plan: Plan
+    documents: tuple[Document, ...]
+    home: Home
+    kept: Kept
+    fresh: Mapping[str, bytes]
+    """Random values that are not kept yet."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Everything that an `up` would do: by resource for people, by object for kubectl."""
+
+    changes: Mapping[str, Change]
+    gone: tuple[Change, ...]
+    objects: tuple[decide.ObjectChange, ...]
+
+    @property
+    def counted(self) -> list[Change]:
+        """The changes that the count line counts."""
+        return [*self.changes.values(), *self.gone]
+
+
+def home(plan: Plan, project: Project, where: Where) -> Home:
+    """Where the stack lives: the context is the option's, else the stack's Kubernetes provider's. Raises UnreachableError."""
+    inputs = render.provider_inputs(plan.resources)
+    context = where.context or (str(inputs["context"]) if inputs.get("context") else None)
+    objects = [one for one in plan.resources if one.is_object]
+    namespaces = [str(one.inputs["metadata"]["namespace"]) for one in objects if one.inputs.get("metadata", {}).get("namespace")]
+    namespace = max(sorted(set(namespaces)), key=namespaces.count) if namespaces else str(inputs.get("namespace") or "default")
+    client = kubectl.find(project.root, where.kubectl, where.kubeconfig, context)
+    return Home(client, namespace, f"slipway-{plan.project}-{plan.stack}")
+
+
+def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stack:
+    """Runs the program, asks the cluster for the stack's random values, and runs it again with them where there are any.
+
+    `for_real` makes missing values now (in memory); a preview takes stand-ins. Raises StandaloneError, UnreachableError for no cluster.
+    """
+    first = record.record(project)
+    for line in first.messages:
+        screen.say(f"warning: {line}", "yellow")
+    if not for_real:
+        hide(screen, first.plan)
+    at = home(first.plan, project, where)
+    declared = first.plan
+    if for_real:
+        render.namespace_of(render.documents(declared))
+    try:
+        before = cluster.kept(at)
+    except StandaloneError as error:
+        raise forbidden(error, at, declared) from error
+    fresh: dict[str, bytes] = {}
+    if any(one.type.startswith("random:") for one in declared.resources):
+
+        def value_of(key: str, others: tuple[str, ...], type_: str, inputs: Mapping[str, Any]) -> bytes:
+            known = next((before.values[one] for one in (key, *others) if one in before.values), None)
+            if known is None:
+                known = random_values.make(type_, inputs, os.urandom if for_real else random_values.placeholder(key))
+            if key not in before.values:
+                fresh[key] = known
+            return known
+
+        declared = record.record(project, value_of, preview=not for_real).plan
+    hide(screen, declared)
+    return Stack(declared, tuple(_objects(declared)), at, before, fresh)
+
+
+def _objects(plan: Plan) -> list[Document]:
+    """The objects of a plan, leaving aside what is not ours: a preview still shows the rest."""
+    return render.documents(replace(plan, resources=tuple(one for one in plan.resources if one.is_object and "read" not in one.options)))
+
+
+def hide(screen: Screen, plan: Plan) -> None:
+    """Tells the screen every secret text of the plan, and what each is in base64 or out of it."""
+    for one in plan.resources:
+        texts = list(secret_texts(one.inputs))
+        screen.hide(texts)
+        if one.inputs.get("kind") == "Secret":
+            screen.hide(decoded for text in texts if (decoded := _from_base64(text)))
+    screen.hide(secret_texts(plan.outputs))
+
+
+def _from_base64(text: str) -> str | None:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return None
+
+
+def forbidden(error: StandaloneError, at: Home, plan: Plan) -> StandaloneError:
+    """The same error, or, where the server said Forbidden, every right the user lacks."""
+    if "forbidden" not in str(error).lower():
+        return error
+    lacks = "\n".join(f"  {one}" for one in cluster.lacking_rights(at, _objects(plan)))
+    return StandaloneError(
+        f"{at.kubectl} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{lacks}" if lacks else str(error)
+    )
+
+
+def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
+    """Every change, from the server's own answers. Raises StandaloneError with what the server refuses, or the rights that lack."""
+    try:
+        seen = cluster.look(stack.home, stack.documents, stack.kept, force_conflicts)
+    except StandaloneError as error:
+        raise forbidden(error, stack.home, stack.plan) from error
+    objects = decide.object_changes(stack.documents, seen.live, seen.results, seen.immutable, seen.members)
+    found: dict[str, Change] = {}
+    gone: list[Change] = []
+    for one in objects:
+        if one.document:
+            about = one.document.resource
+            found[about.urn] = Change(one.op, about.type, about.name, about.urn, one.differences, one.note)
+        else:
+            note = "kept in the cluster: retainOnDelete" if one.key in decide.retained([one]) else ""
+            gone.append(Change("delete", one.key.kind, f"{one.key.namespace}/{one.key.name}".lstrip("/"), note=note))
+    for one in stack.plan.resources:
+        if one.is_counted and one.urn not in found:
+            found[one.urn] = Change(_other(one, stack), one.type, one.name, one.urn)
+    return Outlook(found, tuple(gone), tuple(objects))
+
+
+def _other(one: Resource, stack: Stack) -> Any:
+    if one.type.startswith("random:"):
+        kind, name = one.type.rpartition(":")[2], one.name
+        return "create" if any(key.startswith(f"{kind}.{name}.") for key in stack.fresh) else "same"
+    return "cli"
+
+
+def saved_outlook(plan: Plan, saved: Mapping[str, Any] | None) -> Outlook:
+    """Every change against a saved plan: without a cluster, what was last known."""
+    found = compare(saved, as_json(plan))
+    return Outlook({one.urn: one for one in found if one.urn}, tuple(one for one in found if not one.urn), ())
+
+
+def plan_file(project: Project) -> Path:
+    """Where the last plan of the stack is saved: git-ignored, no secret in it."""
+    return project.root / ".slipway" / "plans" / f"{project.stack}.json"
+
+
+def load_plan(project: Project) -> dict[str, Any] | None:
+    """The saved plan, or None. Raises StandaloneError when the file is not one."""
+    file = plan_file(project)
+    try:
+        return json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise StandaloneError(f"{file}: not a plan ({error}); delete it.") from error
+
+
+def save_plan(project: Project, plan: Plan) -> None:
+    """Writes the plan for the next preview without a cluster."""
+    file = plan_file(project)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(as_json(plan), indent=2, sort_keys=True) + "\n")

@@ -1,0 +1,72 @@
+"""Arguments of every component of one small cluster, for the tests of their builders."""
+
+from components.accounting import AccountingArgs
+from components.control_plane import ControlPlaneArgs
+from components.login import LoginNodesArgs
+from components.node_set import NodeSetArgs
+from components.pods import PodDefaults
+from components.shared_storage import SharedMountArgs
+
+PODS: PodDefaults = {
+    "cluster": "dev",
+    "namespace": "slurm",
+    "image": "registry.example/slurm:1",
+    "pull_policy": "IfNotPresent",
+    "pull_secrets": ["registry"],
+    "scripts": "dev-scripts-0123456789",
+    "node_selector": {"slipway.dev/pool": "system"},
+    "tolerations": [{"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"}],
+}
+
+MOUNTS: list[SharedMountArgs] = [
+    {"name": "shared-root", "mount_path": "/shared", "host_path": "/var/lib/slipway/dev/shared"},
+    {"name": "home", "mount_path": "/home", "storage_class": "efs", "size": "100Gi"},
+    {"name": "mount-data", "mount_path": "/data", "read_only": True, "claim": "datasets"},
+]
+
+CONTROL_PLANE: ControlPlaneArgs = {
+    "pods": PODS,
+    "files": {"slurm.conf": "ClusterName=dev\n"},
+    "users": "dev-users",
+    "state": {"size": "5Gi"},
+    "deletion_protection": False,
+}
+
+ACCOUNTING: AccountingArgs = {
+    "pods": PODS,
+    "slurmdbd_conf": "DbdHost=dev-slurmdbd\n",
+    "users": "dev-users",
+    "jwt_secret": "dev-jwt",
+    "storage": {"size": "5Gi", "storage_class": "fast"},
+    "deletion_protection": True,
+}
+
+NODE_SET: NodeSetArgs = {
+    "pods": PODS,
+    "name": "gpu",
+    "size": 2,
+    "pool": {
+        "node_selector": {"slipway.dev/pool": "workers"},
+        "tolerations": [{"key": "slipway.dev/pool", "operator": "Equal", "value": "workers", "effect": "NoSchedule"}],
+        "runtime_class": "nvidia",
+        "gpu_resource": "nvidia.com/gpu",
+    },
+    "cpu_request": "500m",
+    "memory_request_mib": 1024,
+    "memory_limit_mib": 2304,
+    "gpus": 4,
+    "simulated_gpus": True,
+    "users": "dev-users",
+    "mounts": MOUNTS,
+    "drain_grace_s": 3600,
+}
+
+LOGIN: LoginNodesArgs = {
+    "pods": PODS,
+    "replicas": 2,
+    "service": {"type": "NodePort", "node_port": 30022, "annotations": {}, "source_ranges": []},
+    "users": "dev-users",
+    "user_keys": "dev-user-keys",
+    "mounts": MOUNTS,
+    "deletion_protection": False,
+}

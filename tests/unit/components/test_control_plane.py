@@ -1,0 +1,89 @@
+"""slurmctld and slurmrestd."""
+
+from typing import Any
+
+import pytest
+
+from components import control_plane
+from components.control_plane import ControlPlaneArgs
+from components.pods import service
+from tests.unit.components.examples import CONTROL_PLANE, PODS
+from tests.unit.components.structure import structural_faults
+
+
+def slurmctld(args: ControlPlaneArgs = CONTROL_PLANE) -> dict[str, Any]:
+    return control_plane.build_slurmctld(args)
+
+
+def named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(item for item in items if item["name"] == name)
+
+
+def test_one_slurmctld_with_its_own_disk() -> None:
+    made = slurmctld()
+    assert made["metadata"]["name"] == made["spec"]["serviceName"] == "dev-slurmctld"
+    assert made["spec"]["replicas"] == 1
+    [claim] = made["spec"]["volumeClaimTemplates"]
+    assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}}
+    mounts = named(made["spec"]["template"]["spec"]["containers"], "slurmctld")["volumeMounts"]
+    assert named(mounts, "state")["mountPath"] == "/var/spool/slurmctld"
+
+
+def test_changed_slurm_conf_does_not_touch_the_pods() -> None:
+    changed: ControlPlaneArgs = {**CONTROL_PLANE, "files": {"slurm.conf": "ClusterName=dev\nPartitionName=new\n"}}
+    assert slurmctld(changed) == slurmctld()
+    assert control_plane.build_slurmrestd(changed) == control_plane.build_slurmrestd(CONTROL_PLANE)
+    assert control_plane.build_config(changed)["metadata"] == control_plane.build_config(CONTROL_PLANE)["metadata"]
+    assert control_plane.build_config(changed)["data"] == changed["files"]
+
+
+def test_config_is_mounted_as_a_folder_so_that_changes_arrive() -> None:
+    spec = slurmctld()["spec"]["template"]["spec"]
+    for name in ("slurmctld", "reconfigure"):
+        config = named(named(spec["containers"], name)["volumeMounts"], "config")
+        assert config == {"name": "config", "mountPath": "/etc/slurm", "readOnly": True}
+
+
+def test_slurmctld_is_probed_over_http() -> None:
+    container = named(slurmctld()["spec"]["template"]["spec"]["containers"], "slurmctld")
+    probes = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
+    assert probes == {
+        "startup": {"port": 6817, "path": "/livez"},
+        "liveness": {"port": 6817, "path": "/livez"},
+        "readiness": {"port": 6817, "path": "/readyz"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("protected", "kept"), [pytest.param(True, "Retain", id="protected"), pytest.param(False, "Delete", id="unprotected")]
+)
+def test_queue_outlives_the_stack_when_protected(protected: bool, kept: str) -> None:
+    policy = slurmctld({**CONTROL_PLANE, "deletion_protection": protected})["spec"]["persistentVolumeClaimRetentionPolicy"]
+    assert policy["whenDeleted"] == kept
+
+
+def test_munged_is_a_native_sidecar_under_its_own_user() -> None:
+    [munged] = slurmctld()["spec"]["template"]["spec"]["initContainers"]
+    assert munged["restartPolicy"] == "Always"
+    assert munged["securityContext"]["runAsUser"] == 401
+
+
+def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_signing_key() -> None:
+    spec = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    assert container["securityContext"]["runAsUser"] == 402
+    assert "jwt" not in {mount["name"] for mount in container["volumeMounts"]}
+
+
+def test_headless_service_answers_before_slurmctld_is_ready() -> None:
+    made = service(PODS, "slurmctld", 6817, headless=True)
+    assert made["spec"]["clusterIP"] == "None"
+    assert made["spec"]["publishNotReadyAddresses"] is True
+    assert made["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    assert structural_faults(made) == []
+
+
+def test_priority_class_is_named_for_one_cluster_of_one_namespace() -> None:
+    made = control_plane.build_priority_class("dev", "slurm")
+    assert made["metadata"]["name"] == slurmctld()["spec"]["template"]["spec"]["priorityClassName"] == "slurm-dev-control-plane"
+    assert structural_faults(made) == []

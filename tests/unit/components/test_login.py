@@ -1,0 +1,83 @@
+"""The way in: host key, Service, sshd's pod."""
+
+import base64
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from components import login
+from components.login import LoginServiceArgs
+from tests.unit.components.examples import LOGIN
+from tests.unit.components.structure import structural_faults
+
+SEED = bytes(range(32))
+PEM = login.host_key(base64.b64encode(SEED).decode())
+
+
+def service(**said: Any) -> Any:
+    return {"type": "ClusterIP", "annotations": {}, "source_ranges": [], **said}
+
+
+def test_host_key_is_the_ed25519_key_of_its_seed() -> None:
+    key = serialization.load_pem_private_key(PEM.encode(), password=None)
+    assert isinstance(key, Ed25519PrivateKey)
+    assert key.private_bytes_raw() == SEED
+
+
+def test_openssl_reads_the_host_key(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(PEM)
+    done = subprocess.run(["openssl", "pkey", "-in", str(tmp_path / "key"), "-pubout", "-outform", "DER"], capture_output=True, check=True)
+    # The public key of this seed. Source: the same seed through another implementation, cryptography's.
+    assert done.stdout[-32:] == Ed25519PrivateKey.from_private_bytes(SEED).public_key().public_bytes_raw()
+
+
+@pytest.mark.parametrize("length", [0, 31, 33, 64])
+def test_seed_of_another_length_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        login.host_key(base64.b64encode(bytes(length)).decode())
+
+
+def test_node_port_is_fixed_and_not_waited_for() -> None:
+    made = login.build_service(LOGIN)
+    assert made["spec"]["ports"] == [{"name": "ssh", "port": 22, "targetPort": 2222, "nodePort": 30022}]
+    assert made["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    assert structural_faults(made) == []
+
+
+def test_load_balancer_is_waited_for_and_open_to_named_networks_only() -> None:
+    wanted = service(type="LoadBalancer", annotations={"cloud/scheme": "internal"}, source_ranges=["203.0.113.0/24"])
+    made = login.build_service({**LOGIN, "service": wanted})
+    assert made["metadata"]["annotations"] == {"cloud/scheme": "internal"}
+    assert made["spec"]["loadBalancerSourceRanges"] == ["203.0.113.0/24"]
+    assert structural_faults(made) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "command"),
+    [
+        pytest.param(service(type="NodePort", node_port=30022), "ssh -p 30022 USER@NODE", id="node-port"),
+        pytest.param(service(type="NodePort"), "get service dev-login", id="node-port-that-kubernetes-chooses"),
+        pytest.param(service(type="LoadBalancer"), "status.loadBalancer", id="load-balancer"),
+        pytest.param(service(), "port-forward service/dev-login", id="cluster-ip"),
+    ],
+)
+def test_way_in_is_told(wanted: LoginServiceArgs, command: str) -> None:
+    assert command in login.ssh_command({**LOGIN, "service": wanted})
+
+
+def test_new_login_pod_is_ready_before_an_old_one_goes() -> None:
+    spec = login.build_deployment(LOGIN)["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+
+
+def test_sshd_has_what_logins_need_and_not_more() -> None:
+    [sshd] = login.build_deployment(LOGIN)["spec"]["template"]["spec"]["containers"]
+    context = sshd["securityContext"]
+    assert "privileged" not in context
+    assert context["allowPrivilegeEscalation"] is False
+    assert {"SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "NET_RAW", "MKNOD"}.isdisjoint(context["capabilities"]["add"])

@@ -1,0 +1,105 @@
+"""Rules that hold for every pod of a cluster, whatever runs in it."""
+
+from typing import Any
+
+import pytest
+
+from components import accounting, control_plane, login, node_set
+from components.labels import Manifest
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, NODE_SET
+from tests.unit.components.structure import structural_faults
+
+WORKLOADS: dict[str, Manifest] = {
+    "slurmctld": control_plane.build_slurmctld(CONTROL_PLANE),
+    "slurmrestd": control_plane.build_slurmrestd(CONTROL_PLANE),
+    "slurmdbd": accounting.build_slurmdbd(ACCOUNTING),
+    "mariadb": accounting.build_mariadb(ACCOUNTING),
+    "slurmd": node_set.build_stateful_set(NODE_SET),
+    "login": login.build_deployment(LOGIN),
+}
+each_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items()])
+unprivileged = pytest.mark.parametrize(
+    "workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items() if name not in ("slurmd", "login")]
+)
+
+
+def pod(workload: Manifest) -> dict[str, Any]:
+    return workload["spec"]["template"]["spec"]
+
+
+def containers(workload: Manifest) -> list[dict[str, Any]]:
+    return [*pod(workload).get("initContainers", []), *pod(workload)["containers"]]
+
+
+@each_workload
+def test_structure_is_kubernetes_own(workload: Manifest) -> None:
+    assert structural_faults(workload) == []
+
+
+@each_workload
+def test_selector_chooses_the_template(workload: Manifest) -> None:
+    chosen, carried = workload["spec"]["selector"]["matchLabels"], workload["spec"]["template"]["metadata"]["labels"]
+    assert chosen.items() <= carried.items()
+    assert set(chosen) - {"slipway.dev/nodeset"} == {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component")}
+
+
+@each_workload
+def test_no_pod_can_talk_to_kubernetes(workload: Manifest) -> None:
+    assert pod(workload)["automountServiceAccountToken"] is False
+
+
+@each_workload
+def test_every_mount_has_its_volume_and_every_volume_a_mount(workload: Manifest) -> None:
+    volumes = [volume["name"] for volume in pod(workload)["volumes"]]
+    claims = [template["metadata"]["name"] for template in workload["spec"].get("volumeClaimTemplates", [])]
+    mounted = {mount["name"] for one in containers(workload) for mount in one["volumeMounts"]}
+    assert len(set(volumes)) == len(volumes)
+    assert mounted == {*volumes, *claims}
+
+
+@each_workload
+def test_every_container_runs_a_start_script_and_asks_for_what_it_needs(workload: Manifest) -> None:
+    for one in containers(workload):
+        assert one["command"][0].startswith("/opt/slipway/scripts/")
+        assert one["resources"]["requests"].keys() >= {"cpu", "memory"}
+        assert one["imagePullPolicy"] == "IfNotPresent"
+
+
+@each_workload
+def test_munge_key_is_mounted_by_munged_alone(workload: Manifest) -> None:
+    holders = {one["name"] for one in containers(workload) for mount in one["volumeMounts"] if mount["name"] == "munge-key"}
+    assert holders <= {"munged"}
+
+
+@unprivileged
+def test_daemons_have_nothing_but_their_own_user(workload: Manifest) -> None:
+    for one in containers(workload):
+        context = one["securityContext"]
+        assert context["runAsNonRoot"]
+        assert context["runAsUser"] > 0
+        assert context["readOnlyRootFilesystem"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize("name", ["slurmd", "login"])
+def test_pods_with_shared_folders_have_no_group_that_would_own_their_files(name: str) -> None:
+    assert "securityContext" not in pod(WORKLOADS[name])
+
+
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "slurmd"])
+def test_all_but_workers_run_on_system_nodes(name: str) -> None:
+    spec = pod(WORKLOADS[name])
+    assert spec["nodeSelector"] == {"slipway.dev/pool": "system"}
+    assert {"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"} in spec["tolerations"]
+
+
+@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd", "mariadb"])
+def test_control_plane_leaves_a_lost_node_within_half_a_minute(name: str) -> None:
+    found = {one["key"]: one["tolerationSeconds"] for one in pod(WORKLOADS[name])["tolerations"] if one["effect"] == "NoExecute"}
+    assert found == {"node.kubernetes.io/not-ready": 30, "node.kubernetes.io/unreachable": 30}
+
+
+@each_workload
+def test_node_names_resolve_everywhere(workload: Manifest) -> None:
+    assert pod(workload)["dnsConfig"]["searches"] == ["dev-slurmd.slurm.svc.cluster.local"]
