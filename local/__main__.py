@@ -59,11 +59,32 @@ def kubectl(context: typer.Context) -> None:
     os.execv(program, ["kubectl", "--kubeconfig", str(PATHS.kubeconfig), *context.args])  # noqa: S606 (becomes kubectl)
 
 
+@app.command()
+def prepare() -> None:
+    """Build the Slurm image, make the cluster, bring the image to every node: what a stack needs."""
+    quickstart.prepare()
+
+
+@app.command("quickstart")
+def run_quickstart(
+    key: Annotated[Path, typer.Option(help="Private ssh key of the stack's user.")],
+    stack: Annotated[str, typer.Option(help="Stack to deploy.")] = "dev",
+    context: Annotated[str | None, typer.Option(help="A cluster of your own, by its kubeconfig context; default: the local one.")] = None,
+    namespace: Annotated[str, typer.Option(help="Namespace of the stack.")] = "slurm",
+    user: Annotated[str, typer.Option(help="User of the stack to log in as.")] = "alice",
+) -> None:
+    """What `make up` runs: prepare, deploy, first jobs over ssh, how to log in."""
+    own = ["kubectl", "--context", context] if context else [str(PATHS.bin / "kubectl"), "--kubeconfig", str(PATHS.kubeconfig)]
+    quickstart.quickstart(console, stack, own, context, namespace, user, key)
+
+
 def main() -> None:
     """Runs a verb; an expected failure is its message and exit code 1, without a stack trace."""
     try:
         app()
-    except LocalError as error:
+    except quickstart.StepFailedError as error:
+        sys.exit(error.code)
+    except (LocalError, first_job.FirstJobError) as error:
         Console(stderr=True).print(f"[red]slipway:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(1)
 

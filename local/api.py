@@ -5,14 +5,15 @@ import json
 import ssl
 from collections.abc import Mapping
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from local import layout, node
-from local.archives import Recipe
 from local.commands import run, wait_until
 from local.layout import Node, Paths
+from local.rootfs import Recipe
 
 MANIFESTS = Path(__file__).parent / "manifests"
 
@@ -108,6 +109,8 @@ def render_manifests(paths: Paths, recipes: Mapping[str, Recipe]) -> str:
         **{name.upper().replace("-", "_"): recipe.reference for name, recipe in recipes.items()},
     }
     texts = [path.read_text() for path in sorted(MANIFESTS.glob("*.yaml"))]
+    # A pod template that names its configuration's content rolls when that changes.
+    values["CONTENT"] = sha256("".join(texts).encode()).hexdigest()[:16]
     # A shell's "$VOL_DIR" stays as it is: only names in braces are ours.
     return "---\n".join(_Braced(text).substitute(values) for text in texts)
 

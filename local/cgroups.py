@@ -15,12 +15,12 @@ OURS = "slipway"
 
 
 def find_hierarchies(mountinfo: str) -> list[Path]:
-    """Where cgroups are mounted below /sys/fs/cgroup: one path with v2, one a controller with v1 (v2's `unified` left out)."""
+    """Where cgroups are mounted: /sys/fs/cgroup with v2; one path a controller with v1, where v2 may be beside them as `unified`."""
     found: list[Path] = []
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         point, kind = Path(left.split()[4]), right.split()[0]
-        if (kind == "cgroup2" and point == ROOT) or (kind == "cgroup" and point.parent == ROOT):
+        if kind in ("cgroup", "cgroup2") and ROOT in (point, point.parent):
             found.append(point)
     return list(dict.fromkeys(found))
 

@@ -11,11 +11,11 @@ from shutil import rmtree
 
 from rich.console import Console
 
-from local import archives, cgroups, control_plane, images, layout, mounts, network, node, packages, pki, preflight, processes, tunables
+from local import cgroups, control_plane, images, layout, mounts, network, node, packages, pki, preflight, processes, rootfs, tunables
 from local.api import Api, is_node_ready, render_manifests
 from local.binaries import KUBERNETES, Cache, pinned_version
 from local.commands import succeeds, wait_until
-from local.layout import NODES, SYSTEM, Paths
+from local.layout import NODES, Paths
 from local.processes import Program
 from local.steps import Steps
 
@@ -78,7 +78,7 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         step.note = "" if pki.make(paths, programs["kubeadm"], _version(), NODES) else "there already"
         pki.write_kubeconfig(paths)
 
-    recipes = archives.our_recipes(programs)
+    recipes = rootfs.our_recipes(programs)
     files = {each: node.config_files(each, paths, recipes["pause"].reference) for each in NODES}
     for path, text in (item for each in files.values() for item in each.items()):
         _write(path, text)
@@ -93,8 +93,8 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         for each in NODES:
             log = paths.logs / f"containerd-{each.name}.log"
             wait_until(f"containerd of {each.name} answers", lambda at=each: _answers(paths, at), timeout_s=30, log=log)
-        wanted = [(each, recipe) for each in NODES for recipe in recipes.values() if recipe.on_workers or each == SYSTEM]
-        images.load(((each, archives.write(recipe, paths.cache / "images")) for each, recipe in wanted), paths)
+        for recipe in recipes.values():
+            images.load(rootfs.make(recipe, paths.cache), NODES, paths)
         wait_until("the API server is ready", api.is_ready, timeout_s=90, log=paths.logs / "kube-apiserver.log")
         started += keep(
             control_plane.controller_manager(paths, programs["kube-controller-manager"]),
@@ -122,7 +122,8 @@ def down(paths: Paths, console: Console) -> None:
     with _exclusive(paths, console):
         with steps.step("Programs and pods") as step:
             records = processes.running(paths.records)
-            processes.stop([r for name, r in records.items() if not name.startswith("containerd-")], paths.records)
+            # All that they would save on their way out is thrown away below.
+            processes.stop(records.values(), paths.records, grace_s=0)
             left = cgroups.kill()
             step.note = f"{len(records)} programs ended" if records else "none running"
             if left:
@@ -134,6 +135,8 @@ def down(paths: Paths, console: Console) -> None:
                 step.say(f"{path} is still in use")
             tunables.restore(_tunables(paths))
         with steps.step("State"):
+            if used := images.in_use(NODES, paths):
+                rootfs.remove_unused(paths.cache, used)
             for folder in (paths.etcd, paths.pki, paths.state / "nodes", paths.volumes, paths.records, paths.bin, paths.runtime):
                 rmtree(folder, ignore_errors=True)
             for file in (paths.kubeconfig, _applied(paths)):
@@ -144,8 +147,9 @@ def load_image(archive: Path, paths: Paths, console: Console) -> None:
     """Imports an archive into every node that lacks its images. Raises LocalError when the cluster is not up."""
     steps = Steps(console)
     with steps.step(archive.name) as step, _exclusive(paths, console):
-        imported = images.load(((each, archive) for each in NODES), paths)
-        step.note = f"loaded on {', '.join(imported)}" if imported else "on every node already"
+        image = rootfs.unpack(archive, paths.cache)
+        loaded = images.load(image, NODES, paths)
+        step.note = f"{', '.join(image.references)} {'loaded on ' + ', '.join(loaded) if loaded else 'is on every node already'}"
 
 
 def health(paths: Paths) -> Health:

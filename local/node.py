@@ -77,7 +77,6 @@ def render_kubelet(node: Node, paths: Paths) -> str:
         "resolvConf": "",
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": node.cgroup,
-        "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,

@@ -144,10 +144,13 @@ def start(program: Program, records: Path, logs: Path) -> None:
 
 
 def stop(records: Iterable[Record], folder: Path, grace_s: float = 10) -> None:
-    """Ends processes by their records: asks, waits up to `grace_s`, then kills. Their records go when they are gone."""
+    """Ends processes by their records: asks, waits up to `grace_s` (0: does not ask), then kills. Their records go when they are gone."""
     boot = boot_id()
+    records = list(records)
     left = [record for record in records if is_alive(record, boot)]
-    for sent in (signal.SIGTERM, signal.SIGKILL):
+    for sent, grace_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
+        if not grace_s:
+            continue
         for record in left:
             send(record, sent, boot)
         deadline = monotonic() + grace_s

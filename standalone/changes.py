@@ -1,6 +1,6 @@
-"""What applying the declared objects would do to the live ones, and to the pods of running jobs. Pure: decides from what was read.
+"""What applying the declared objects would do to the live ones, and to the pods of running jobs. Pure.
 
-The truth is the API server's: each declared object as a server-side dry run returned it, against the live one. Nothing is guessed from schemas.
+The truth is the API server's: each declared object as a server-side dry run returned it, against the live one. Schemas are not guessed at.
 """
 
 import base64
@@ -32,7 +32,7 @@ class ObjectChange:
 
     def is_marked(self, annotation: str) -> bool:
         """True when the live object carries `annotation: "true"`: what was said when it was last applied."""
-        annotations = (self.live or {}).get("metadata", {}).get("annotations") or {}
+        annotations: dict[str, str] = (self.live or {}).get("metadata", {}).get("annotations") or {}
         return annotations.get(annotation) == "true"
 
 
@@ -58,7 +58,7 @@ def object_changes(
     immutable: Mapping[Key, str],
     members: Iterable[Mapping[str, Any]],
 ) -> list[ObjectChange]:
-    """One change an object, in the order of `declared`, then those to prune. `immutable` holds what the server refused to change in place."""
+    """One change an object, in the order of `declared`, then those to prune. `immutable`: refused in place."""
     found: list[ObjectChange] = []
     for one in declared:
         old = live.get(one.key)
@@ -94,10 +94,12 @@ def _stem(name: str) -> str | None:
 
 def clean(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object without what only the server writes."""
-    about = {key: one for key, one in value["metadata"].items() if key not in _SERVER_OWNED}
-    about["labels"] = {key: one for key, one in (about.get("labels") or {}).items() if key != PART_OF}
-    if not about["labels"]:
-        del about["labels"]
+    metadata: dict[str, Any] = value["metadata"]
+    given: dict[str, str] = metadata.get("labels") or {}
+    labels = {key: one for key, one in given.items() if key != PART_OF}
+    about: dict[str, Any] = {key: one for key, one in metadata.items() if key not in (*_SERVER_OWNED, "labels")}
+    if labels:
+        about["labels"] = labels
     return {**{key: one for key, one in value.items() if key != "status"}, "metadata": about}
 
 
@@ -105,8 +107,9 @@ def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[st
     """Why these changes must not be made: protection, objects of others, a namespace on its way out. Empty when they may."""
     said: list[str] = []
     for one in found:
-        about = (one.live or {}).get("metadata", {})
-        owner = (about.get("labels") or {}).get(PART_OF)
+        about: dict[str, Any] = (one.live or {}).get("metadata", {})
+        labels: dict[str, str] = about.get("labels") or {}
+        owner = labels.get(PART_OF)
         if one.op in ("delete", "replace") and one.is_marked(PROTECT):
             verb = "no longer declared" if one.op == "delete" else f"cannot change in place ({one.note})"
             said.append(f"{one.key} is protected and {verb}. Take its protection off, `up`, then try again.")
@@ -149,14 +152,14 @@ def _effect(one: ObjectChange) -> str:
     said: list[str] = []
     if replicas and isinstance(replicas.old, int) and isinstance(replicas.new, int):
         fewer = replicas.new < replicas.old
-        said.append(f"{replicas.old} to {replicas.new} pods{jobs if fewer else '; those there go on'}")
+        said.append(f"{replicas.old} to {replicas.new} pods{jobs if fewer else '; those there stay'}")
     if any(each.path[:2] == ("spec", "template") for each in one.differences):
         strategy = spec.get("updateStrategy", spec.get("strategy", {})).get("type", "RollingUpdate")
         if strategy == "OnDelete":
             said.append("running pods, and their jobs, go on as they are; each gets the change when it is next deleted")
         else:
             said.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
-    return ", ".join(said) or "no pod restarts"
+    return "; ".join(said) or "no pod restarts"
 
 
 def _hidden(one: Difference) -> Difference:

@@ -14,7 +14,7 @@ from standalone import deploy, project, record, render, show
 from standalone import stack as stacks
 from standalone.changes import consequences
 from standalone.faults import StandaloneError, UnreachableError
-from standalone.plan import Change, as_json, masked
+from standalone.plan import Change, Plan, as_json, masked
 from standalone.stack import Outlook, Where
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="The stack: Pulumi.<stack>.yaml.")]
@@ -57,22 +57,7 @@ def preview(
     """Shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line."""
     screen = shared_screen()
     found = project.load(root, stack, tuple(config or ()), config_file)
-    where = Where(kubectl, kubeconfig, context)
-    outlook: Outlook | None = None
-    if not offline:
-        try:
-            read = stacks.read(found, where, screen, for_real=False)
-            plan, outlook, against = read.plan, stacks.outlook(read, force_conflicts), f"{read.home.kubectl}"
-        except UnreachableError as error:
-            screen.say(f"warning: {error}", "yellow")
-    if outlook is None:
-        recording = record.record(found)
-        plan, saved = recording.plan, stacks.load_plan(found)
-        stacks.hide(screen, plan)
-        for line in recording.messages if offline else ():
-            screen.say(f"warning: {line}", "yellow")
-        outlook = stacks.saved_outlook(plan, saved)
-        against = "the plan saved last" if saved else "nothing: no plan is saved yet"
+    plan, outlook, against = _outlook(screen, found, None if offline else Where(kubectl, kubeconfig, context), force_conflicts)
     screen.say(f"{plan.project}/{plan.stack}, compared with {against}\n", "bold")
     _show(screen, plan, outlook)
     if save:
@@ -82,7 +67,24 @@ def preview(
         json_file.write_text(screen.hidden(json.dumps({**as_json(plan), "changes": changes}, indent=2, sort_keys=True)) + "\n")
 
 
-def _show(screen: show.Screen, plan: Any, outlook: Outlook) -> None:
+def _outlook(screen: show.Screen, found: project.Project, where: Where | None, force_conflicts: bool) -> tuple[Plan, Outlook, str]:
+    """The plan, what would change, and what it was compared with: the cluster if it answers, else the saved plan."""
+    if where:
+        try:
+            read = stacks.read(found, where, screen, for_real=False)
+            return read.plan, stacks.outlook(read, force_conflicts), str(read.home.kubectl)
+        except UnreachableError as error:
+            screen.say(f"warning: {error}", "yellow")
+    recording = record.record(found)
+    stacks.hide(screen, recording.plan)
+    for line in () if where else recording.messages:
+        screen.say(f"warning: {line}", "yellow")
+    saved = stacks.load_plan(found)
+    against = "the plan saved last" if saved else "nothing: no plan is saved yet"
+    return recording.plan, stacks.saved_outlook(recording.plan, saved), against
+
+
+def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
     if said := consequences(outlook.objects):
         screen.say("\nWhat happens to running pods and jobs:")
@@ -148,7 +150,7 @@ def up(
     screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.kubectl}", begin)
     outlook = deploy.up(read, screen, timeout, force_conflicts, adopt)
     stacks.save_plan(found, read.plan)
-    screen.say(f"{show.counts(outlook.counted)}  ({time.monotonic() - begin:.1f} s)".replace(" to ", " "), "bold")
+    screen.say(f"{show.counts(outlook.counted, is_done=True)}  ({time.monotonic() - begin:.1f} s)", "bold")
     for name, value in sorted(masked(read.plan.outputs).items()):
         screen.say(f"  {name}: {value}")
 

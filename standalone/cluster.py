@@ -1,7 +1,7 @@
 """What is read from and written to the cluster, each a kubectl call or two. Decisions are in changes.py and readiness.py.
 
-One stack keeps two objects of its own beside its declared ones: the ApplySet's parent (ConfigMap `slipway-<project>-<stack>`) and its random
-values (Secret `slipway-<project>-<stack>-random`). The Secret is made before anything that uses a value, and never overwritten.
+One stack keeps two objects of its own beside its declared ones: the ApplySet's parent (ConfigMap `slipway-<project>-<stack>`) and its
+random values (Secret `slipway-<project>-<stack>-random`). The Secret is made before anything that uses a value, and never overwritten.
 """
 
 import base64
@@ -63,9 +63,11 @@ def kept(home: Home) -> Kept:
     """The stack's own objects; empty before its first `up`."""
     names = (f"secret/{home.random_name}", f"configmap/{home.name}")
     found = {one["kind"]: one for one in home.kubectl.objects("get", *names, "-n", home.namespace, "--ignore-not-found")}
-    secret, parent = found.get("Secret", {}), found.get("ConfigMap", {})
-    values = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
-    kinds = parent.get("metadata", {}).get("annotations", {}).get(_KINDS, "")
+    secret: dict[str, Any] = found.get("Secret", {})
+    parent: dict[str, Any] = found.get("ConfigMap", {})
+    data: dict[str, str] = secret.get("data") or {}
+    values = {key: base64.b64decode(value) for key, value in data.items()}
+    kinds = str(parent.get("metadata", {}).get("annotations", {}).get(_KINDS, ""))
     return Kept(values, secret.get("metadata", {}).get("resourceVersion"), tuple(kind for kind in kinds.split(",") if kind))
 
 
@@ -117,7 +119,7 @@ def _live(home: Home, declared: Sequence[Document]) -> dict[Key, Mapping[str, An
 
 
 def _members(home: Home, declared: Sequence[Document], before: Kept) -> list[Mapping[str, Any]]:
-    """Objects that carry the ApplySet's label, of the kinds its parent lists; the stack's kinds too, if an earlier run was cut off early."""
+    """Objects that carry the ApplySet's label, of the kinds its parent lists and the stack has."""
     kinds = sorted({*before.kinds, *(f"{one.key.kind}.{one.key.group}".rstrip(".") for one in declared)})
     if not kinds:
         return []
@@ -155,9 +157,12 @@ def _dry_run_apart(
     rest = [one for one in declared if one not in suspects]
     results, still = _dry_run(home, rest, force_conflicts)
     with ThreadPoolExecutor(4) as pool:
-        for one, (result, fault) in zip(suspects, pool.map(lambda one: _dry_run(home, [one], force_conflicts), suspects), strict=True):
-            results |= result
-            still |= {one.key: _conflict(text) for text in fault.values()}
+        apart = [pool.submit(_dry_run, home, [one], force_conflicts) for one in suspects]
+    for one, answer in zip(suspects, apart, strict=True):
+        result, fault = answer.result()
+        results |= result
+        if fault:
+            still[one.key] = _conflict(next(iter(fault.values())))
     return results, still
 
 

@@ -133,8 +133,8 @@ def _pods(home: Home, late: Sequence[readiness.Waiting]) -> list[dict[str, Any]]
     """Pods of the late workloads only: a large set that is ready is never listed."""
     selectors = [one.selector for one in late if one.selector]
     with ThreadPoolExecutor(3) as pool:
-        listed = pool.map(lambda selector: home.kubectl.objects("get", "pods", "-n", home.namespace, "-l", selector), selectors)
-        return [pod for pods in listed for pod in pods]
+        listed = [pool.submit(home.kubectl.objects, "get", "pods", "-n", home.namespace, "-l", selector) for selector in selectors]
+        return [pod for pods in listed for pod in pods.result()]
 
 
 def _unstick(home: Home, workloads: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]], screen: Screen) -> None:

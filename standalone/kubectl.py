@@ -116,7 +116,8 @@ class Kubectl:
             raise UnreachableError(f"No cluster is chosen ({self}): start the local one with `make up`, or give --context or --kubeconfig.")
 
     def __str__(self) -> str:
-        return f'context "{self.context or "current"}" of {self.kubeconfig or "the default kubeconfig"}'
+        chosen = f'context "{self.context}"' if self.context else "the current context"
+        return f"{chosen} of {self.kubeconfig or 'the default kubeconfig'}"
 
 
 def find(root: Path, binary: str | None, kubeconfig: str | None, context: str | None) -> Kubectl:

@@ -197,10 +197,13 @@ def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Diff
         if before is not None and after is not None:
             yield from differences(before, after, path)
         elif old != new:
-            items = [{f"[{at}]": one for at, one in enumerate(cast(list[Any], side))} for side in (old, new)]
-            yield from differences(items[0], items[1], path)
+            yield from differences(_numbered(cast(list[Any], old)), _numbered(cast(list[Any], new)), path)
     elif old != new:
         yield Difference(path, old, new)
+
+
+def _numbered(items: list[Any]) -> dict[str, Any]:
+    return {f"[{at}]": one for at, one in enumerate(items)}
 
 
 def _keyed(items: list[Any]) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ Encrypted values stay with the CLI: they need its secrets provider.
 import difflib
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -64,15 +64,7 @@ def set_path(config: dict[str, Any], override: str, project: str) -> None:
     if not equals or not path:
         raise StandaloneError(f"--config {override}: expected KEY.PATH=VALUE, for instance cluster.nodeSets[0].size=3.")
     first, *rest = parse_path(path)
-    steps = [_full(str(first), project), *rest]
-    holder: Any = config
-    for step, following in zip(steps, steps[1:], strict=False):
-        _place(holder, step, override, lambda following=following: [] if isinstance(following, int) else {})
-        holder = holder[step]
-        if isinstance(holder, str) and holder[:1] in "{[":
-            raise StandaloneError(f"--config {override}: {step} is text in the stack file; write it as YAML to reach into it.")
-    _place(holder, steps[-1], override, None)
-    holder[steps[-1]] = _typed(text, override)
+    _put(config, [_full(str(first), project), *rest], _typed(text, override), override)
 
 
 def parse_path(path: str) -> list[str | int]:
@@ -83,23 +75,23 @@ def parse_path(path: str) -> list[str | int]:
     return [int(one.group(2)) if one.group(2) is not None else re.sub(r"\\(.)", r"\1", one.group(1) or one.group(3) or "") for one in found]
 
 
-def _place(holder: Any, step: str | int, override: str, empty: Callable[[], Any] | None) -> None:
-    """Checks that `holder` can take `step`, making room in a list's end and an empty container where one is missing."""
-    if isinstance(holder, list) and isinstance(step, int):
-        items = cast(list[Any], holder)
+def _put(holder: Any, steps: list[str | int], value: Any, override: str) -> Any:
+    """Puts `value` under `steps` and gives the holder back, made where there was none. A list takes one more at its end."""
+    if not steps:
+        return value
+    step, *rest = steps
+    if isinstance(step, int) and isinstance(holder, list | None):
+        items = cast(list[Any], [] if holder is None else holder)
         if step > len(items):
             raise StandaloneError(f"--config {override}: index {step} is past the end ({len(items)} there).")
-        if step == len(items):
-            items.append(None)
-        if items[step] is None and empty:
-            items[step] = empty()
-    elif isinstance(holder, dict) and isinstance(step, str):
-        entries = cast(dict[str, Any], holder)
-        if entries.get(step) is None:
-            entries[step] = empty() if empty else None
-    else:
-        wanted = "a list" if isinstance(step, int) else "an object"
-        raise StandaloneError(f"--config {override}: {step!r} needs {wanted}, found {type(holder).__name__}.")
+        items[step:] = [_put(items[step] if step < len(items) else None, rest, value, override), *items[step + 1 :]]
+        return items
+    if isinstance(step, str) and isinstance(holder, dict | None):
+        entries = cast(dict[str, Any], {} if holder is None else holder)
+        entries[step] = _put(entries.get(step), rest, value, override)
+        return entries
+    wanted = "a list" if isinstance(step, int) else "an object"
+    raise StandaloneError(f"--config {override}: {step!r} needs {wanted}, found {type(holder).__name__}.")
 
 
 def _typed(text: str, override: str) -> Any:
@@ -114,10 +106,8 @@ def _typed(text: str, override: str) -> Any:
     return int(text) if re.fullmatch(r"[-+]?(0|[1-9]\d*)", text) else text
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(cast(Any, value))
 
 
 def _full(key: str, project: str) -> str:
@@ -151,10 +141,8 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
     return {str(key): one for key, one in cast(dict[Any, Any], value).items()}
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """YAML 1.2 scalars, as the CLI's Go parser decodes them."""
-
-    yaml_implicit_resolvers: Mapping[str, list[tuple[str, re.Pattern[str]]]]
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2 scalars, as the CLI's Go parser decodes them. The pure-Python loader: a stack file is small, and libyaml may be absent."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         said: dict[Any, yaml.Node] = {}
@@ -162,7 +150,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if key.tag != "tag:yaml.org,2002:merge" and key.value in said:
                 raise yaml.constructor.ConstructorError(None, None, f'"{key.value}" is said twice', key.start_mark)
             said[key.value] = key
-        return cast(dict[Hashable, Any], super().construct_mapping(node, deep=deep))
+        return super().construct_mapping(node, deep=deep)
 
 
 _KEPT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
@@ -178,7 +166,7 @@ for _tag, _pattern, _first in (
         "-+0123456789.",
     ),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+    cast(Any, _Loader).add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 
 
 def _read(file: Path) -> dict[str, Any]:

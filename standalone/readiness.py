@@ -32,7 +32,7 @@ class Trouble:
 
 
 def waiting(workloads: Iterable[Mapping[str, Any]]) -> list[Waiting]:
-    """Those that are not ready, in the words of their kind. An OnDelete set is ready with pods of an older template: they are replaced by hand.
+    """Those that are not ready, in the words of their kind. An OnDelete set counts pods of any template.
 
     Source: kubectl's rollout status and the StatefulSet and Deployment status fields.
     """

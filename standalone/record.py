@@ -1,6 +1,6 @@
 """Runs the real program as the pulumi CLI would, under a monitor that writes down each registration instead of making anything.
 
-Provider outputs are not invented: a Kubernetes object gives back its inputs and its name, a random one its value, everything else is unknown.
+Provider outputs are not invented: a Kubernetes object gives back its inputs and its name, a random one its value; all else is unknown.
 Transforms, hooks and provider functions would run in the engine or in a provider, so a program that uses them is told to use the CLI.
 Source: pulumi.runtime.mocks and pulumi-language-python-exec; the URN and alias rules are the engine's.
 """
@@ -15,7 +15,7 @@ import runpy
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -70,7 +70,7 @@ def record(project: Project, value_of: ValueOf = placeholder_value, preview: boo
 def _run(project: Project, monitor: "_Monitor", preview: bool) -> None:
     settings: Any = MockSettings(
         monitor=monitor,
-        monitor_features=set(monitor.GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures),
+        monitor_features=set(cast(Any, monitor).GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures),
         engine=monitor,
         project=project.name,
         stack=project.stack,
@@ -88,7 +88,7 @@ def _run(project: Project, monitor: "_Monitor", preview: bool) -> None:
     configure(settings)
     set_all_config(dict(project.config), [])
     loop = asyncio.new_event_loop()
-    loop.set_exception_handler(lambda *_: None)
+    loop.set_exception_handler(_already_raised)
     try:
         with contextlib.chdir(project.program.parent), _first_on_path(project.program.parent):
             loop.run_until_complete(run_in_stack(lambda: _execute(project.program)))
@@ -106,6 +106,10 @@ def _run(project: Project, monitor: "_Monitor", preview: bool) -> None:
         loop.close()
 
 
+def _already_raised(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
+    """Tasks that a failed program leaves behind: their cause has been raised, their echo is noise."""
+
+
 def _execute(program: Path) -> None:
     if not program.exists():
         raise StandaloneError(f"{program}: the project's program is not there.")
@@ -113,7 +117,7 @@ def _execute(program: Path) -> None:
 
 
 @contextlib.contextmanager
-def _first_on_path(folder: Path) -> Iterator[None]:
+def _first_on_path(folder: Path) -> Generator[None]:
     before = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -172,7 +176,7 @@ class _Monitor(MockMonitor):
             _add_outputs(known, self._random(request, inputs, aliases), set(request.additionalSecretOutputs))
         elif request.type.startswith("kubernetes:") and "kind" in inputs:
             about: dict[str, Any] = inputs.setdefault("metadata", {})
-            if isinstance(about, dict) and "name" not in about and "generateName" not in about:
+            if "name" not in about and "generateName" not in about:
                 about["name"] = autoname(request.name, inputs)
                 known.get_or_create_struct("metadata").update({"name": about["name"]})
             identity = "/".join(str(part) for part in (about.get("namespace"), about.get("name")) if part)

@@ -1,7 +1,7 @@
 """Kubernetes manifests from a plan: one document an object, in dependency order, ready for kubectl, Argo CD or Flux. Pure.
 
-What the Pulumi provider reads from annotations (`pulumi.com/*`) is taken off and kept beside the manifest. Protection travels as annotations of
-ours, because once an object is no longer declared, the cluster is the only place that still knows.
+What the Pulumi provider reads from annotations (`pulumi.com/*`) is taken off and kept beside the manifest. Protection travels as
+annotations of ours, because once an object is no longer declared, the cluster is the only place that still knows.
 """
 
 import heapq
@@ -16,12 +16,24 @@ from standalone.plan import Plan, Resource, masked, revealed, unknown_path
 
 PROTECT = "slipway.dev/protect"
 RETAIN = "slipway.dev/retain-on-delete"
-CLUSTER_SCOPED = frozenset(
-    "APIService ClusterRole ClusterRoleBinding CSIDriver CustomResourceDefinition IngressClass MutatingWebhookConfiguration Namespace Node "
-    "PersistentVolume PriorityClass RuntimeClass StorageClass ValidatingWebhookConfiguration VolumeSnapshotClass".split()
+_FIRST = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "PriorityClass",
+    "RuntimeClass",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
 )
-_FIRST = "Namespace CustomResourceDefinition PriorityClass RuntimeClass StorageClass PersistentVolume PersistentVolumeClaim".split()
-_LAST = "Pod Deployment DaemonSet StatefulSet Job CronJob".split()
+_LAST = ("Pod", "Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob")
+CLUSTER_SCOPED = frozenset(
+    {
+        *("APIService", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "IngressClass", "MutatingWebhookConfiguration", "Node"),
+        *("ValidatingWebhookConfiguration", "VolumeSnapshotClass", *_FIRST),
+    }
+    - {"PersistentVolumeClaim"}
+)
+"""Kinds without a namespace; all others have one."""
 
 
 class Key(NamedTuple):
@@ -126,7 +138,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    return cast(Any, dumper).represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -160,7 +172,7 @@ def _document(one: Resource, known: Mapping[str, Resource]) -> Document:
         about["annotations"] = kept
     if manifest["kind"] not in CLUSTER_SCOPED and not about.get("namespace"):
         provider = known.get(str(one.options.get("provider", "")))
-        about["namespace"] = str((provider.inputs if provider else {}).get("namespace") or "default")
+        about["namespace"] = str((provider and provider.inputs.get("namespace")) or "default")
     return Document(one, {**manifest, "metadata": about}, hints)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees: ticked steps, the tree of a preview, line diffs, counts. Every line passes `Screen.say`, which hides secrets once more.
+"""What a person sees: ticked steps, the tree of a preview, line diffs, counts. Every line passes the Screen, which hides secrets.
 
 Lines are never wrapped or cropped, so that they read the same in a terminal, a log and a test.
 """
@@ -6,7 +6,7 @@ Lines are never wrapped or cropped, so that they read the same in a terminal, a 
 import contextlib
 import difflib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.status import Status
@@ -22,13 +22,13 @@ SIGNS: Mapping[Op, tuple[str, str]] = {
     "same": (" ", ""),
     "cli": ("?", "blue"),
 }
-_COUNTED: tuple[tuple[Op, str], ...] = (
-    ("create", "to create"),
-    ("update", "to update"),
-    ("replace", "to replace"),
-    ("delete", "to delete"),
-    ("cli", "known to the pulumi CLI only"),
-    ("same", "unchanged"),
+_COUNTED: tuple[tuple[Op, str, str], ...] = (
+    ("create", "to create", "created"),
+    ("update", "to update", "updated"),
+    ("replace", "to replace", "replaced"),
+    ("delete", "to delete", "deleted"),
+    ("cli", "known to the pulumi CLI only", "left to the pulumi CLI"),
+    ("same", "unchanged", "unchanged"),
 )
 _SHORTEST_SECRET = 6
 
@@ -66,7 +66,7 @@ class Screen:
         console.print(Text.assemble((" ✗ ", "red"), self.hidden(text)), soft_wrap=True)
 
     @contextlib.contextmanager
-    def waiting(self, text: str) -> Iterator["Line"]:
+    def waiting(self, text: str) -> Generator["Line"]:
         """A spinner with a line that can be changed while it turns; in a log, only what changes is printed."""
         with self.console.status(Text(self.hidden(text))) as status:
             yield Line(self, status)
@@ -150,10 +150,10 @@ def _short(value: object, limit: int = 160) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def counts(changes: Iterable[Change]) -> str:
-    """`12 to create, 1 to update, 20 unchanged`; the same words whatever the order."""
+def counts(changes: Iterable[Change], is_done: bool = False) -> str:
+    """`12 to create, 1 to update, 20 unchanged`, or what was done; the same words whatever the order."""
     ops = [change.op for change in changes]
-    said = [f"{ops.count(op)} {words}" for op, words in _COUNTED if op in ops]
+    said = [f"{ops.count(op)} {done if is_done else planned}" for op, planned, done in _COUNTED if op in ops]
     return ", ".join(said) or "no resources"
 
 

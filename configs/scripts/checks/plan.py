@@ -135,6 +135,8 @@ def next_step(check: str, name: str, node: Node | None, held: Reservation | None
     if held:
         return _again(node, held, outcome) if is_drained else _resumed(check, node, held, outcome)
     if outcome:
+        if outcome.result == SKIPPED and not node.state & _BUSY:
+            return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
         return Drain(drain_reason(check, outcome.found)) if outcome.result == FAILED and not is_drained else Done(outcome)
     if hindrance := _hindrance(node):
         return Done(hindrance)

@@ -50,7 +50,14 @@ TABLE = [
     pytest.param(IDLE, None, PASS, Done(PASS), id="passed-stays"),
     pytest.param(IDLE, None, FAIL, Drain("slipway: check disk: / has 3 MiB free"), id="failed-is-drained"),
     pytest.param(IDLE, None, UNSURE, Done(UNSURE), id="unknown-never-drains"),
-    pytest.param(IDLE, None, BUSY, Done(BUSY), id="got-busy-meanwhile-is-skipped"),
+    pytest.param(node("MIXED"), None, BUSY, Done(BUSY), id="got-busy-meanwhile-is-skipped"),
+    pytest.param(
+        IDLE,
+        None,
+        BUSY,
+        Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy")),
+        id="called-busy-but-idle-is-unknown",
+    ),
     pytest.param(
         node("DOWN", "NOT_RESPONDING"), None, FAIL, Drain("slipway: check disk: / has 3 MiB free"), id="failed-then-down-is-drained"
     ),

@@ -1,0 +1,165 @@
+"""Health checks of Slurm nodes: a CronJob a check. What a run does is in configs/scripts/checks/run.py.
+
+Results are one JSON line a node in the log of the run's pod, and the last one in the node's `Extra` in Slurm, under the key `slipway`. A
+failure drains the node with the reason `slipway: check <name>: ...`. Suspending a CronJob stops its check; drains stay until it passes.
+"""
+
+import json
+import math
+from typing import Any, TypedDict
+
+import pulumi
+
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import declare
+from components.pods import (
+    MUNGE_SOCKET,
+    SLURM_UID,
+    PodDefaults,
+    config_volume,
+    confined,
+    container,
+    empty_volume,
+    mount,
+    munge_volumes,
+    munged,
+    pod_template,
+    scripts_volume,
+)
+
+_FOLDER = "/opt/slipway"
+_PARALLEL = 16
+"""Nodes that one run checks at a time."""
+_SLACK_S = 120
+_LATEST_START_S = 300
+
+
+class CheckedNodesArgs(TypedDict):
+    """One node set as a check needs it."""
+
+    name: str
+    """Name of the set."""
+    size: int
+    """How many nodes it has."""
+    gpus: int
+    """GPUs of a node that the check's job asks for; 0 for checks of other things."""
+    settings: dict[str, Any]
+    """Everything that the program of the check reads, limits and facts of the nodes."""
+
+
+class HealthCheckArgs(TypedDict):
+    """One check."""
+
+    name: str
+    """Name of the check, as in the drain reason."""
+    check: str
+    """What is checked: disk, memory, clock or gpu."""
+    schedule: str
+    """Cron's five fields."""
+    timeout_s: int
+    """After so many seconds on a node the check counts as unknown."""
+    node_sets: list[CheckedNodesArgs]
+    """The sets whose idle nodes are checked."""
+
+
+class HealthChecksArgs(TypedDict):
+    """What health checks need to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    programs: str
+    """Name of the ConfigMap with the programs of the checks."""
+    slurm_config: str
+    """Name of the ConfigMap with slurm.conf."""
+    checks: list[HealthCheckArgs]
+    """The checks."""
+
+
+class HealthChecks(pulumi.ComponentResource):
+    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run; one that is removed leaves its drains, which
+    an administrator then lifts."""
+
+    cron_jobs: pulumi.Output[list[str]]
+    """Names of the CronJobs, one a check."""
+
+    def __init__(self, name: str, args: HealthChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:HealthChecks", name, {}, opts)
+        manifests = [build_cron_job(args, check) for check in args["checks"]]
+        for manifest in manifests:
+            declare(manifest, pulumi.ResourceOptions(parent=self))
+        self.cron_jobs = pulumi.Output.from_input([manifest["metadata"]["name"] for manifest in manifests])
+        self.register_outputs({"cron_jobs": self.cron_jobs})
+
+
+def build_cron_job(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
+    """The CronJob of one check. Runs never overlap: two runs of one check would lift each other's drains."""
+    pods = args["pods"]
+    name = object_name(pods["cluster"], f"check-{check['name']}")
+    deadline_s = build_deadline(check)
+    job = {
+        "backoffLimit": 0,
+        # Beyond the program's own deadline only what is under way ends: on each node at most two looks and their waiting.
+        "activeDeadlineSeconds": deadline_s + 2 * (check["timeout_s"] + _SLACK_S),
+        "template": pod_template(pods, "health-check", _pod(args, check, deadline_s)),
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": metadata(name, pods["namespace"], labels(pods["cluster"], "health-check")),
+        "spec": {
+            "schedule": check["schedule"],
+            "concurrencyPolicy": "Forbid",
+            "startingDeadlineSeconds": _LATEST_START_S,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 3,
+            "jobTemplate": {"metadata": {"labels": labels(pods["cluster"], "health-check")}, "spec": job},
+        },
+    }
+
+
+def build_deadline(check: HealthCheckArgs) -> int:
+    """Seconds after which a run begins no further node: time for all of them, each at its slowest."""
+    nodes = sum(each["size"] for each in check["node_sets"])
+    return math.ceil(nodes / _PARALLEL) * check["timeout_s"] + _SLACK_S
+
+
+def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
+    """What the program is told, as JSON."""
+    return json.dumps(
+        {
+            "name": check["name"],
+            "check": check["check"],
+            "timeoutS": check["timeout_s"],
+            "parallel": _PARALLEL,
+            "deadlineS": deadline_s,
+            "nodeSets": check["node_sets"],
+        },
+        sort_keys=True,
+    )
+
+
+def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Manifest:
+    pods = args["pods"]
+    program = container(
+        pods,
+        "check",
+        "",
+        [
+            *(mount("checks", f"{_FOLDER}/checks", read_only=True), mount("slurm-config", "/etc/slurm", read_only=True)),
+            *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
+        ],
+        command=["python3", "-B", "-m", "checks.run", build_spec(check, deadline_s)],
+        workingDir=_FOLDER,
+        # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
+        securityContext=confined(SLURM_UID),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    return {
+        "restartPolicy": "Never",
+        "initContainers": [munged(pods)],
+        "containers": [program],
+        "volumes": [
+            *(config_volume("checks", args["programs"]), config_volume("slurm-config", args["slurm_config"])),
+            *(empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
+        ],
+    }

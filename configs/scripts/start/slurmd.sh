@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# slurmd for the node that carries the pod's name. Its configuration comes from slurmctld. Runs as root in a privileged container.
+# This script is PID 1's only child and starts slurmd again when it ends: the steps of running jobs are processes of their own and live on.
+set -euo pipefail
+say() { printf 'slurmd.sh: %s\n' "$*" >&2; }
+[[ -n ${SLIPWAY_UNDER_INIT:-} ]] || SLIPWAY_UNDER_INIT=1 exec tini -- "${BASH:-bash}" "$0" "$@"
+
+node=$(hostname)
+stopping=/run/slipway/stopping # made by slurmd-prestop.sh
+own_reason="slipway: pod stopping"
+install -d -m 0755 /run/slipway /run/slurm /var/spool/slurmd /var/log/slurm
+rm -f "$stopping"
+
+make_devices() { # stand-ins for GPUs, so that Slurm can hand them out and guard them; there is nothing behind them
+  local minor
+  for ((minor = 0; minor < ${SLIPWAY_SIMULATED_GPUS:-0}; minor++)); do
+    [[ -e /dev/nvidia$minor ]] || mknod -m 0666 "/dev/nvidia$minor" c 195 "$minor"
+  done
+}
+
+prepare_cgroup() { # v2: a group with processes can have no children with controllers, so ours move into a leaf
+  local root=/sys/fs/cgroup controller pid
+  [[ -f $root/cgroup.controllers ]] || return 0
+  [[ $(</proc/self/cgroup) == *"0::/" ]] || return 0
+  mkdir -p "$root/slipway"
+  while read -r pid; do echo "$pid" >"$root/slipway/cgroup.procs" 2>/dev/null || true; done <"$root/cgroup.procs"
+  for controller in $(<"$root/cgroup.controllers"); do echo "+$controller" >"$root/cgroup.subtree_control" 2>/dev/null || true; done
+}
+
+answers() { timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; }
+
+lift_own_drain() { # once slurmd is registered: a drain that an earlier pod of this node set when it stopped, and no other
+  local line
+  while [[ ! -e $stopping ]]; do
+    if line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null) && [[ $line != *NOT_RESPONDING* && $line != *POWERED_DOWN* ]]; then
+      [[ $line == *"Reason=$own_reason"* ]] || return 0
+      if timeout 10 scontrol update NodeName="$node" State=UNDRAIN; then
+        say "lifted the drain that the stop of an earlier pod had set"
+        return 0
+      fi
+    fi
+    sleep 1
+  done
+}
+
+make_devices
+prepare_cgroup
+ended=0 slurmd_pid=
+trap 'ended=1; [[ -z $slurmd_pid ]] || kill -TERM "$slurmd_pid" 2>/dev/null || true' TERM INT
+
+waited=0
+until answers && munge --no-input --output /dev/null 2>/dev/null; do
+  ((ended)) && exit 0
+  ((waited++ % 15)) || say "waiting for munged and for slurmctld at $SLIPWAY_SLURMCTLD:6817"
+  sleep 1 & wait $! || true
+done
+
+lift_own_drain &
+while ((!ended)); do
+  slurmd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" -N "$node" &
+  slurmd_pid=$!
+  code=0
+  wait "$slurmd_pid" || code=$?
+  if ((ended)); then # the first wait ended with the signal; this one with slurmd
+    wait "$slurmd_pid" || true
+    break
+  fi
+  slurmd_pid=
+  say "slurmd ended with code $code; starting it again in 3 s (jobs' steps run on)"
+  sleep 3 & wait $! || true
+done

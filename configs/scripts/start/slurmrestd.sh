@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# slurmrestd as its own user, for clients with a JWT. It holds no key: slurmctld and slurmdbd check each token.
+set -euo pipefail
+as_slurmrestd=()
+[[ $(id -u) != 0 ]] || as_slurmrestd=(setpriv --reuid slurmrestd --regid slurmrestd --clear-groups)
+
+export SLURM_CONF=/etc/slurm/slurm.conf
+# A container may not unshare; slurmrestd would end at once. Source: slurmrestd(8), SLURMRESTD_SECURITY.
+export SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv
+exec "${as_slurmrestd[@]}" slurmrestd -a rest_auth/jwt -d v0.0.45 0.0.0.0:6820

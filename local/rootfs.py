@@ -1,0 +1,226 @@
+"""Root filesystems of container images, unpacked once into the cache and shared by all nodes.
+
+An image comes from an archive (docker or OCI, any number of layers) or from a recipe of our own: pause, a shell for
+local-path-provisioner's helper pods, CoreDNS, local-path-provisioner. Whiteouts are applied while unpacking, so that every image here has
+one layer. Nothing here talks to containerd.
+"""
+
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from local.commands import LocalError, run
+
+PREFIX = "localhost/slipway"
+WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+COMPRESSION = {b"\x1f\x8b": "--gzip", b"\x28\xb5\x2f\xfd": "--zstd", b"BZ": "--bzip2", b"\xfd7": "--xz"}
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a node must know of an image: its names, its OCI configuration, and where its files are. `key` stands for all content."""
+
+    references: tuple[str, ...]
+    key: str
+    config: Mapping[str, Any]
+    rootfs: Path
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An image of our own: programs by their path in it, links by path and target, and how it starts."""
+
+    name: str
+    content: str
+    files: Mapping[str, Path]
+    entrypoint: tuple[str, ...]
+    links: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """Changes with the image's content; `content` identifies that of the files."""
+        links = sorted(self.links.items())
+        return sha256(json.dumps([self.content, sorted(self.files), links, self.entrypoint]).encode()).hexdigest()
+
+    @property
+    def reference(self) -> str:
+        """The image's full name."""
+        return f"{PREFIX}/{self.name}:{self.key[:12]}"
+
+
+def our_recipes(programs: Mapping[str, Path]) -> dict[str, Recipe]:
+    """Our images, by name. The cache folder of a built program names its content already; Debian's two are small and hashed."""
+    catatonit, busybox = Path("/usr/bin/catatonit"), _first(Path("/usr/bin/busybox"), Path("/bin/busybox"))
+    applets = {f"bin/{name}": "busybox" for name in run([str(busybox), "--list"]).split() if name != "busybox"}
+    recipes = [
+        # `catatonit -P` is what a pause container does: sleep, and reap.
+        Recipe("pause", _digest(catatonit), {"pause": catatonit}, ("/pause", "-P"), {}),
+        Recipe("busybox", _digest(busybox), {"bin/busybox": busybox}, ("/bin/sh",), applets),
+        *(
+            Recipe(name, programs[name].parent.name, {name: programs[name]}, (f"/{name}",), {})
+            for name in ("coredns", "local-path-provisioner")
+        ),
+    ]
+    return {each.name: each for each in recipes}
+
+
+def make(recipe: Recipe, cache: Path) -> Image:
+    """The recipe's image, its files laid out in the cache unless they are there."""
+    rootfs = cache / "rootfs" / recipe.key[:32]
+    if not rootfs.is_dir():
+        partial = _begin(rootfs)
+        for name in ("tmp", *recipe.files, *recipe.links):
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+        (partial / "tmp").mkdir()
+        (partial / "tmp").chmod(0o1777)
+        for name, source in recipe.files.items():
+            shutil.copy(source, partial / name)
+        for name, target in recipe.links.items():
+            (partial / name).symlink_to(target)
+        partial.rename(rootfs)
+    config = {"Entrypoint": list(recipe.entrypoint), "Env": ["PATH=/bin:/usr/bin:/sbin:/usr/sbin"]}
+    return Image((recipe.reference,), recipe.key, config, rootfs)
+
+
+def unpack(archive: Path, cache: Path) -> Image:
+    """The image in an archive, unpacked into the cache unless it is there. Raises LocalError when the archive is none."""
+    try:
+        with tarfile.open(archive) as tar:
+            references, config_bytes, layers = _describe(tar, archive)
+            key = sha256(config_bytes).hexdigest()
+            rootfs = cache / "rootfs" / key[:32]
+            if not rootfs.is_dir():
+                partial = _begin(rootfs)
+                for number, layer in enumerate(layers):
+                    if number:
+                        _apply_whiteouts(tar, layer, partial)
+                    _extract(tar, layer, partial)
+                partial.rename(rootfs)
+    except FileNotFoundError:
+        raise LocalError(f"{archive}: no such file") from None
+    except (tarfile.TarError, ValueError, KeyError) as error:
+        raise LocalError(f"{archive}: not an image archive ({error})") from None
+    return Image(references, key, json.loads(config_bytes).get("config") or {}, rootfs)
+
+
+def remove_unused(cache: Path, used: Iterable[Path]) -> None:
+    """Removes root filesystems from the cache except those given, and what interrupted runs have left."""
+    keep = set(used)
+    for folder in (cache / "rootfs").glob("*"):
+        if folder not in keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def plan_whiteouts(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """From the names in a layer: paths that it deletes from the layers below, and folders whose lower content it hides whole."""
+    deleted: list[str] = []
+    emptied: list[str] = []
+    for path in map(PurePosixPath, names):
+        if path.name == OPAQUE:
+            emptied.append(str(path.parent))
+        elif path.name.startswith(WHITEOUT):
+            deleted.append(str(path.parent / path.name.removeprefix(WHITEOUT)))
+    return deleted, emptied
+
+
+def _describe(tar: tarfile.TarFile, archive: Path) -> tuple[tuple[str, ...], bytes, list[str]]:
+    """Names, configuration and the members that are layers, lowest first."""
+    members = {str(PurePosixPath(name)) for name in tar.getnames()}
+    if "manifest.json" in members:
+        found = json.loads(_read(tar, "manifest.json"))
+        if len(found) != 1:
+            raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
+        references, config, layers = found[0].get("RepoTags") or [], found[0]["Config"], found[0]["Layers"]
+    elif "index.json" in members:
+        found = json.loads(_read(tar, "index.json"))["manifests"]
+        if len(found) != 1:
+            raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
+        notes = found[0].get("annotations", {})
+        references = [notes.get("io.containerd.image.name") or notes.get("org.opencontainers.image.ref.name") or ""]
+        manifest = json.loads(_read(tar, _blob(found[0]["digest"])))
+        config, layers = _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]
+    else:
+        raise LocalError(f"{archive}: neither manifest.json nor index.json in it, so it holds no image")
+    if not any(references):
+        raise LocalError(f"{archive}: the image in it has no name. Save it with one, for example {PREFIX}/slurm:1.")
+    return tuple(name for name in references if name), _read(tar, config), layers
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _open(tar: tarfile.TarFile, name: str) -> io.BufferedIOBase:
+    for spelling in (name, f"./{name}"):
+        try:
+            file = tar.extractfile(spelling)
+        except KeyError:
+            continue
+        if file:
+            return file
+    raise KeyError(f"{name} is named but not in it")
+
+
+def _read(tar: tarfile.TarFile, name: str) -> bytes:
+    return _open(tar, name).read()
+
+
+def _apply_whiteouts(tar: tarfile.TarFile, layer: str, root: Path) -> None:
+    with tarfile.open(fileobj=_open(tar, layer), mode="r|*") as inner:
+        deleted, emptied = plan_whiteouts(member.name for member in inner)
+    for name in deleted:
+        _remove(root / name)
+    for name in emptied:
+        for child in (root / name).iterdir() if (root / name).is_dir() else ():
+            _remove(child)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _extract(tar: tarfile.TarFile, layer: str, root: Path) -> None:
+    """GNU tar keeps owners, capabilities and device files; Python's does not."""
+    head = _open(tar, layer).read(4)
+    compression = [flag for magic, flag in COMPRESSION.items() if head.startswith(magic)]
+    options = ("--numeric-owner", "--xattrs", "--xattrs-include=*", "--preserve-permissions", f"--exclude={WHITEOUT}*")
+    process = subprocess.Popen(
+        ["tar", *compression, *options, "-xf", "-", "-C", str(root)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin and process.stderr
+    try:
+        shutil.copyfileobj(_open(tar, layer), process.stdin, 1 << 20)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # tar has ended early and says why
+    words = process.stderr.read().decode(errors="replace")
+    if process.wait():
+        raise LocalError(f"unpacking {layer} failed:\n{words}".rstrip())
+
+
+def _begin(rootfs: Path) -> Path:
+    """An empty folder to fill and rename, below a folder for root alone: images hold programs with the set-user-id bit."""
+    rootfs.parent.mkdir(parents=True, exist_ok=True)
+    rootfs.parent.chmod(0o700)
+    partial = rootfs.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o755)
+    return partial
+
+
+def _digest(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()
+
+
+def _first(*paths: Path) -> Path:
+    return next((path for path in paths if path.exists()), paths[0])

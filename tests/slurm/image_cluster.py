@@ -1,0 +1,232 @@
+"""A whole Slurm cluster of the real image and the real start scripts, in pods without Kubernetes.
+
+The files come from `configs.slurm`; volumes, users and rights are those that the components ask of Kubernetes.
+"""
+
+import base64
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from configs.load import load_cluster
+from configs.slurm import render, render_slurmdbd
+from tests.slurm.image_pods import LOGIN_CAPABILITIES, SCRIPTS, Container, Machine
+
+SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE = 64030, 401, 402, 403, 10001
+
+STACK: dict[str, Any] = {
+    "name": "t",
+    "kubernetes": {},
+    "nodePools": [
+        {
+            "name": "workers",
+            "hardware": {"coresPerSocket": 2, "memoryMiB": 20000, "gpus": {"model": "h100", "count": 4, "memoryMiB": 81559}},
+            "max": 2,
+            "existing": {"count": 2, "labels": {"slipway.dev/pool": "workers"}},
+        }
+    ],
+    "nodeSets": [
+        {
+            "name": "gpu",
+            "pool": "workers",
+            "size": 2,
+            "cpus": 2,
+            "memoryMiB": 2048,
+            "gpus": {"model": "h100", "count": 4},
+            "simulatedGpus": True,
+        }
+    ],
+    "partitions": [{"name": "main", "nodeSets": ["gpu"], "default": True}],
+    "storage": {"sharedRoot": {"hostPath": "/srv/shared"}, "home": {"hostPath": "/srv/home"}},
+    "login": {"users": [{"name": "alice", "uid": ALICE}]},
+    "slurm": {"cgroupVersion": "auto"},
+}
+
+NAMES = {
+    "t-mariadb-0": ["t-mariadb"],
+    "t-slurmdbd-0": ["t-slurmdbd"],
+    "t-slurmctld-0": ["t-slurmctld"],
+    "t-slurmrestd": [],
+    "t-login": [],
+    "gpu-0": [],
+    "gpu-1": [],
+}
+
+
+def write_volume(folder: Path, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
+    """Writes files as the kubelet does: into a folder of its own that the link `..data` is swapped to in one step."""
+    folder.mkdir(exist_ok=True)
+    version = folder / f"..{secrets.token_hex(4)}"
+    version.mkdir()
+    for name, content in files.items():
+        file = version / name
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        os.chown(file, 0, group)
+        file.chmod(mode)
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(f"..data/{name}")
+    link = folder / "..data.new"
+    link.symlink_to(version.name)
+    link.replace(folder / "..data")
+    return folder
+
+
+@dataclass
+class ImageCluster:
+    """The pods by name, and how to start each again."""
+
+    machine: Machine
+    containers: dict[str, Container] = field(default_factory=dict[str, Container])
+    stack: dict[str, Any] = field(default_factory=lambda: STACK)
+
+    def prepare(self) -> None:
+        """Secrets, configuration and shared folders."""
+        key = base64.b64encode(secrets.token_bytes(32))
+        password = secrets.token_hex(12)
+        users = {
+            "passwd": f"alice:x:{ALICE}:{ALICE}::/home/alice:/bin/bash\n",
+            "group": f"alice:x:{ALICE}:\n",
+            "shadow": "alice:*:19700:0:99999:7:::\n",
+        }
+        self.volume("munge", {"munge.key": secrets.token_bytes(1024)})
+        self.volume("jwt", {"jwt_hs256.key": key}, 0o440, SLURM)
+        self.volume("password-mysql", {"password": password}, 0o440, MYSQL)
+        self.volume("password-slurm", {"password": password}, 0o440, SLURM)
+        self.volume("users", users)
+        self.configure(self.stack)
+        self.empty("home").chmod(0o755)
+        self.machine.open(NAMES)
+
+    def configure(self, stack: Mapping[str, Any], extra: str = "") -> None:
+        """Writes Slurm's files anew, as a change of the ConfigMap arrives in a pod."""
+        cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
+        files = render(cluster)
+        self.volume("slurm", {**files, "slurm.conf": files["slurm.conf"] + extra})
+        self.volume("slurmdbd", {"slurmdbd.conf": render_slurmdbd(cluster)})
+
+    def volume(self, name: str, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
+        """A ConfigMap or Secret as a volume."""
+        return write_volume(self.machine.folder / f"volume-{name}", files, mode, group)
+
+    def empty(self, name: str, fs_group: int | None = None) -> Path:
+        """A volume that starts out empty, with the rights that the kubelet gives it."""
+        folder = self.machine.folder / f"volume-{name}"
+        folder.mkdir(exist_ok=True)
+        if fs_group:
+            os.chown(folder, 0, fs_group)
+        folder.chmod(0o2777 if fs_group else 0o777)
+        return folder
+
+    def path(self, name: str, read_only: bool = True) -> tuple[Path, bool]:
+        """A volume made before, as a mount."""
+        return self.machine.folder / f"volume-{name}", read_only
+
+    def munged(self, pod: str) -> None:
+        """The sidecar of a pod."""
+        mounts = {
+            "/etc/slipway/munge": self.path("munge"),
+            "/run/munge": (self.empty(f"{pod}-munge"), False),
+            "/var/lib/munge": (self.empty(f"{pod}-munge-state"), False),
+        }
+        self._start(pod, "munged", "munged.sh", mounts, user=MUNGE, read_only=True)
+
+    def mariadb(self) -> Container:
+        """The accounting database."""
+        pod = "t-mariadb-0"
+        mounts = {
+            "/var/lib/mysql": (self.empty("mysql", MYSQL), False),
+            "/etc/slipway/mariadb": self.path("password-mysql"),
+            "/run/mysqld": (self.empty(f"{pod}-run", MYSQL), False),
+            "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
+        }
+        return self._start(pod, "mariadb", "mariadb.sh", mounts, user=MYSQL, fs_group=MYSQL, read_only=True)
+
+    def slurmdbd(self) -> Container:
+        """The accounting daemon."""
+        pod = "t-slurmdbd-0"
+        mounts = {
+            "/etc/slipway/slurmdbd": self.path("slurmdbd"),
+            "/etc/slurm": (self.empty(f"{pod}-etc", SLURM), False),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
+            "/var/lib/extrausers": self.path("users"),
+            "/etc/slipway/mariadb": self.path("password-slurm"),
+            "/etc/slipway/jwt": self.path("jwt"),
+            "/run/slurm": (self.empty(f"{pod}-run", SLURM), False),
+            "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
+        }
+        env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}
+        return self._start(pod, "slurmdbd", "slurmdbd.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def slurmctld(self) -> Container:
+        """The controller."""
+        pod = "t-slurmctld-0"
+        mounts = {
+            "/etc/slurm": self.path("slurm"),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
+            "/var/lib/extrausers": self.path("users"),
+            "/var/spool/slurmctld": (self.empty("state", SLURM), False),
+            "/etc/slipway/jwt": self.path("jwt"),
+            "/run/slurm": (self.empty(f"{pod}-run", SLURM), False),
+            "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
+        }
+        return self._start(pod, "slurmctld", "slurmctld.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def reconfigure(self) -> Container:
+        """The sidecar that tells the controller of changed files."""
+        pod = "t-slurmctld-0"
+        mounts = {
+            "/etc/slurm": self.path("slurm"),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
+            "/var/lib/extrausers": self.path("users"),
+            "/tmp": (self.empty(f"{pod}-reconfigure-tmp", SLURM), False),
+        }
+        return self._start(pod, "reconfigure", "reconfigure.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def slurmrestd(self) -> Container:
+        """The REST daemon."""
+        pod = "t-slurmrestd"
+        mounts = {
+            "/etc/slurm": self.path("slurm"),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
+            "/var/lib/extrausers": self.path("users"),
+            "/tmp": (self.empty(f"{pod}-tmp"), False),
+        }
+        return self._start(pod, "slurmrestd", "slurmrestd.sh", mounts, user=SLURMRESTD, read_only=True)
+
+    def slurmd(self, node: str, drain_grace_s: int = 60) -> Container:
+        """A worker."""
+        mounts = {
+            "/var/lib/extrausers": self.path("users"),
+            "/run/munge": (self.empty(f"{node}-munge"), True),
+            "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
+            "/run/slurm": (self.empty(f"{node}-run"), False),
+            "/home": self.path("home", read_only=False),
+        }
+        env = {"SLIPWAY_NODESET": "gpu", "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s), "SLIPWAY_SIMULATED_GPUS": "4"}
+        return self._start(node, "slurmd", "slurmd.sh", mounts, env, privileged=True)
+
+    def login(self, key: str, host_key: str) -> Container:
+        """A login node with one user key."""
+        self.volume("keys", {"alice": key})
+        self.volume("host-keys", {"ssh_host_ed25519_key": host_key}, 0o400)
+        mounts = {
+            "/var/lib/extrausers": self.path("users"),
+            "/etc/slipway/keys": self.path("keys"),
+            "/etc/slipway/host-keys": self.path("host-keys"),
+            "/run/slurm": (self.empty("t-login-run"), False),
+            "/run/munge": (self.empty("t-login-munge"), True),
+            "/home": self.path("home", read_only=False),
+        }
+        return self._start("t-login", "login", "login.sh", mounts, capabilities=LOGIN_CAPABILITIES)
+
+    def _start(
+        self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str] | None = None, **more: Any
+    ) -> Container:
+        variables = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", **(env or {})}
+        command = [f"/opt/slipway/scripts/{script}"]
+        assert (SCRIPTS / script).is_file()
+        self.containers[f"{pod}/{name}"] = self.machine.start(pod, name, command, mounts, variables, **more)
+        return self.containers[f"{pod}/{name}"]

@@ -1,0 +1,233 @@
+"""Pods without Kubernetes: containers of the real image under runc, with the users, mounts and rights that the components give them.
+
+A pod is a network namespace with an address on a bridge that nothing else is on, and one or more containers, each with its own overlay of
+the image's root. Everything made is removed by `Machine.close`, by recorded process id and name.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
+LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
+
+_ALL = (
+    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW "
+    "IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE "
+    "AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ"
+).split()
+
+
+T = TypeVar("T")
+
+
+class PodError(Exception):
+    """A program of the test machine failed, or a wait ran out; the text has the last lines of what it said."""
+
+
+@dataclass
+class Container:
+    """One running container."""
+
+    id: str
+    """Its name for runc."""
+    bundle: Path
+    """Folder with its configuration, overlay and log."""
+    process: subprocess.Popen[bytes]
+    machine: "Machine"
+
+    @property
+    def log(self) -> str:
+        """What it wrote so far."""
+        return (self.bundle / "log").read_text(errors="replace")
+
+    def run(self, *command: str, user: int = 0, timeout_s: float = 60, check: bool = True, env: Mapping[str, str] | None = None) -> str:
+        """Runs a command inside; gives what it printed. Raises PodError when it fails and `check` is on."""
+        variables = [part for key, value in (env or {}).items() for part in ("--env", f"{key}={value}")]
+        full = [*self.machine.runc, "exec", "--user", f"{user}:{user}", *variables, self.id, *command]
+        done = subprocess.run(full, capture_output=True, text=True, timeout=timeout_s, check=False)
+        if check and done.returncode:
+            raise PodError(f"{self.id}: {' '.join(command)} gave {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def signal(self, name: str) -> None:
+        """Sends a signal to the container's first process."""
+        subprocess.run([*self.machine.runc, "kill", self.id, name], check=True, capture_output=True)
+
+    def stop(self, signal: str = "TERM", timeout_s: float = 20) -> int:
+        """Ends the container and removes what it had; gives its exit code. After the time it is killed."""
+        if self.process.poll() is None:
+            self.signal(signal)
+            try:
+                self.process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self.signal("KILL")
+                self.process.wait(10)
+        subprocess.run([*self.machine.runc, "delete", "--force", self.id], capture_output=True, check=False)
+        subprocess.run(["umount", str(self.bundle / "root")], check=True, capture_output=True)
+        self.machine.containers.pop(self.id, None)
+        return self.process.returncode
+
+
+@dataclass
+class Machine:
+    """The pods of one test: their names, addresses and containers, all below one folder."""
+
+    folder: Path
+    image: Path
+    """The unpacked root of the image."""
+    prefix: str
+    """Start of the names of its network namespaces."""
+    containers: dict[str, Container] = field(default_factory=dict[str, Container])
+    addresses: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def runc(self) -> list[str]:
+        """runc with a state folder of its own."""
+        return ["runc", "--root", str(self.folder / "runc")]
+
+    def open(self, names: Mapping[str, Sequence[str]]) -> None:
+        """Makes the network: each pod with the names by which it is reached, on one bridge inside a namespace of its own."""
+        hub = f"{self.prefix}hub"
+        _run("ip", "netns", "add", hub)
+        _run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
+        _run("ip", "-n", hub, "link", "set", "bridge", "up")
+        self.add_address("hub", hub, "bridge", 1)
+        for number, pod in enumerate(names, start=10):
+            namespace = f"{self.prefix}{pod}"
+            _run("ip", "netns", "add", namespace)
+            _run("ip", "-n", hub, "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns", namespace)
+            _run("ip", "-n", hub, "link", "set", f"v{number}", "master", "bridge", "up")
+            _run("ip", "-n", namespace, "link", "set", "lo", "up")
+            self.add_address(pod, namespace, "eth0", number)
+        lines = [f"{self.addresses[pod]} {' '.join([pod, *more])}" for pod, more in names.items()]
+        (self.folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
+
+    def add_address(self, pod: str, namespace: str, link: str, number: int) -> None:
+        """Gives a link its address, and remembers it."""
+        self.addresses[pod] = f"198.18.255.{number}"
+        _run("ip", "-n", namespace, "address", "add", f"{self.addresses[pod]}/24", "dev", link)
+        _run("ip", "-n", namespace, "link", "set", link, "up")
+
+    def start(
+        self,
+        pod: str,
+        name: str,
+        command: Sequence[str],
+        mounts: Mapping[str, tuple[Path, bool]],
+        env: Mapping[str, str] | None = None,
+        user: int = 0,
+        group: int | None = None,
+        privileged: bool = False,
+        capabilities: Sequence[str] = (),
+        read_only: bool = False,
+        fs_group: int | None = None,
+    ) -> Container:
+        """Starts a container of a pod. `mounts`: path inside to (path outside, read-only)."""
+        container_id = f"{self.prefix}{pod}-{name}"
+        bundle = self.folder / container_id
+        shutil.rmtree(bundle, ignore_errors=True)
+        for part in ("upper", "work", "root"):
+            (bundle / part).mkdir(parents=True)
+        layers = f"lowerdir={self.image},upperdir={bundle / 'upper'},workdir={bundle / 'work'}"
+        _run("mount", "-t", "overlay", "overlay", "-o", layers, str(bundle / "root"))
+        all_mounts = {"/etc/hosts": (self.folder / "hosts", True), "/opt/slipway/scripts": (SCRIPTS, True), **mounts}
+        granted = [f"CAP_{each}" for each in (_ALL if privileged else capabilities)]
+        variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", **(env or {})}
+        spec = {
+            "ociVersion": "1.0.2",
+            "hostname": pod,
+            "root": {"path": "root", "readonly": read_only},
+            "process": {
+                "cwd": "/",
+                "args": list(command),
+                "env": [f"{key}={value}" for key, value in variables.items()],
+                "user": {"uid": user, "gid": user if group is None else group, "additionalGids": [fs_group] if fs_group else []},
+                "capabilities": {kind: granted for kind in ("bounding", "effective", "permitted")},
+                "noNewPrivileges": not privileged,
+            },
+            "mounts": [*_system_mounts(privileged), *(_bind(inside, *outside) for inside, outside in all_mounts.items())],
+            "linux": {
+                "namespaces": [
+                    *({"type": kind} for kind in ("pid", "ipc", "uts", "mount")),
+                    {"type": "network", "path": f"/run/netns/{self.prefix}{pod}"},
+                ],
+                "cgroupsPath": f"/{self.prefix}{self.folder.name}/{container_id}",
+                "resources": {"devices": [{"allow": privileged, "access": "rwm"}, *([] if privileged else _DEVICES)]},
+            },
+        }
+        (bundle / "config.json").write_text(json.dumps(spec))
+        with (bundle / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [*self.runc, "run", "--bundle", str(bundle), container_id], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        container = Container(container_id, bundle, process, self)
+        self.containers[container_id] = container
+        return container
+
+    def close(self) -> None:
+        """Ends all containers and removes namespaces, mounts and cgroups."""
+        for container in [*self.containers.values()]:
+            container.stop("KILL")
+        spaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+        for line in spaces.splitlines():
+            if line.split()[0].startswith(self.prefix):
+                _run("ip", "netns", "delete", line.split()[0])
+        for controller in Path("/sys/fs/cgroup").iterdir():
+            top = controller / f"{self.prefix}{self.folder.name}"
+            for group in sorted(top.rglob("*/"), reverse=True) if top.exists() else []:
+                group.rmdir()
+            if top.exists():
+                top.rmdir()
+
+
+def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s: float = 0.1) -> T:
+    """Polls until the probe gives something true; raises PodError after the deadline, with what it gave last."""
+    end = time.monotonic() + deadline_s
+    while True:
+        try:
+            found = probe()
+        except PodError as error:
+            found, last = None, str(error)
+        else:
+            last = repr(found)
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise PodError(f"no {what} within {deadline_s:.0f} s; last: {last}")
+        time.sleep(pause_s)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PodError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def _bind(inside: str, outside: Path, read_only: bool) -> dict[str, Any]:
+    return {"destination": inside, "type": "bind", "source": os.fspath(outside), "options": ["rbind", "ro" if read_only else "rw"]}
+
+
+def _system_mounts(privileged: bool) -> list[dict[str, Any]]:
+    access = "rw" if privileged else "ro"
+    return [
+        {"destination": "/proc", "type": "proc", "source": "proc"},
+        {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536k"]},
+        {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]},
+        {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["mode=1777"]},
+        {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue"},
+        {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", access]},
+        {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["nosuid", "noexec", "nodev", access]},
+    ]
+
+
+_DEVICES = [
+    {"allow": True, "type": "c", "major": major, "minor": minor, "access": "rwm"}
+    for major, minor in ((1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2), (136, None))
+]
