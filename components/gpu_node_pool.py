@@ -74,6 +74,8 @@ class EksNodesArgs(TypedDict):
     """True: all machines close together, in a placement group of their own."""
     efa_cards: list[int]
     """Network cards that get an Elastic Fabric Adapter; empty for none."""
+    security_group_ids: list[str]
+    """Security groups of the machines; empty for the EKS cluster's own, which other groups replace."""
     disk_gib: int
     """Root disk, in GiB."""
     labels: dict[str, str]
@@ -143,13 +145,8 @@ class GpuNodePool(pulumi.ComponentResource):
         from pulumi_aws import eks as aws_eks
 
         child = pulumi.ResourceOptions(parent=self)
-        groups: list[pulumi.Input[str]] = []
-        if eks["efa_cards"]:
-            network = aws_eks.get_cluster_output(name=eks["cluster_name"], opts=pulumi.InvokeOutputOptions(parent=self)).vpc_config
-            fabric = ec2.SecurityGroup(f"{name}-efa", **build_fabric_group(), vpc_id=network.vpc_id, opts=child)
-            groups = [network.cluster_security_group_id, fabric.id]
         placement = ec2.PlacementGroup(name, strategy="cluster", opts=child).name if eks["placement_group"] else None
-        template = ec2.LaunchTemplate(name, **build_launch_template(name, cluster, eks, groups, placement), opts=child)
+        template = ec2.LaunchTemplate(name, **build_launch_template(name, cluster, eks, placement), opts=child)
         version = aws_eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str))
         moved = pulumi.ResourceOptions(parent=self, ignore_changes=["scalingConfig.desiredSize"])
         return aws_eks.NodeGroup(name, **build_node_group(eks), launch_template=version, opts=moved)
@@ -220,29 +217,20 @@ def _pool_check_spec(args: GpuNodePoolArgs, existing: ExistingNodesArgs, account
     return {"backoffLimit": 0, "activeDeadlineSeconds": _WAIT_S + 300, "template": pod_template(args["pods"], "pool-check", pod)}
 
 
-def build_fabric_group() -> dict[str, Any]:
-    """A security group whose members may say anything to each other, and nothing else.
-
-    EFA wants both directions named with the group itself. Source: EC2 user guide, "Get started with EFA", security group.
-    """
-    everything = {"protocol": "-1", "from_port": 0, "to_port": 0, "self": True}
-    return {"description": "Slipway: EFA traffic between the machines of one pool", "ingress": [everything], "egress": [everything]}
-
-
-def build_network_interfaces(efa_cards: list[int], groups: list[pulumi.Input[str]]) -> list[dict[str, Any]]:
+def build_network_interfaces(efa_cards: list[int], security_group_ids: list[str]) -> list[dict[str, Any]]:
     """An Ethernet interface for the machine's address, and one EFA-only interface a card, which takes no address.
 
-    Source: EC2 user guide, "Maximize network bandwidth on instances with multiple network cards": card 0 has its Ethernet at device 0 and
-    its EFA at device 1, every other card its EFA at device 0. Groups are set on each, because EKS adds its own to no custom interface.
+    Card 0 has its Ethernet at device 0 and its EFA at device 1, every other card its EFA at device 0. Source: EC2 user guide, "Maximize
+    network bandwidth on instances with multiple network cards". Without groups EKS puts all interfaces into the cluster's own one, which
+    lets EFA through from Kubernetes 1.33 on. Source: EKS user guide, "View Amazon EKS security group requirements for clusters".
     """
     ethernet = {"network_card_index": 0, "device_index": 0, "interface_type": "interface"}
     fabric = [{"network_card_index": card, "device_index": 0 if card else 1, "interface_type": "efa-only"} for card in efa_cards]
-    return [{**each, "delete_on_termination": "true", "security_groups": groups} for each in [ethernet, *fabric]]
+    groups = {"security_groups": security_group_ids} if security_group_ids else {}
+    return [{**each, "delete_on_termination": "true", **groups} for each in [ethernet, *fabric]]
 
 
-def build_launch_template(
-    name: str, cluster: str, eks: EksNodesArgs, groups: list[pulumi.Input[str]], placement_group: pulumi.Input[str] | None
-) -> dict[str, Any]:
+def build_launch_template(name: str, cluster: str, eks: EksNodesArgs, placement_group: pulumi.Input[str] | None) -> dict[str, Any]:
     """Arguments of the launch template. No user data and no image: EKS chooses the image and joins it to the cluster by itself.
 
     Source: EKS user guide, "Customize managed nodes with launch templates" (what may stand where; hop limit 2 lets pods reach the
@@ -260,7 +248,9 @@ def build_launch_template(
         "tag_specifications": [{"resource_type": kind, "tags": tags} for kind in ("instance", "volume")],
     }
     if eks["efa_cards"]:
-        template["network_interfaces"] = build_network_interfaces(eks["efa_cards"], groups)
+        template["network_interfaces"] = build_network_interfaces(eks["efa_cards"], eks["security_group_ids"])
+    elif eks["security_group_ids"]:
+        template["vpc_security_group_ids"] = eks["security_group_ids"]
     if placement_group is not None:
         template["placement"] = {"group_name": placement_group}
     if "capacity_reservation_id" in eks:

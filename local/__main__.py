@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from local import cluster, first_job, layout, quickstart
 from local.commands import LocalError
@@ -85,7 +86,7 @@ def main() -> None:
     except quickstart.StepFailedError as error:
         sys.exit(error.code)
     except (LocalError, first_job.FirstJobError) as error:
-        Console(stderr=True).print(f"[red]slipway:[/] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[red]slipway:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(1)
 
 

@@ -2,12 +2,12 @@
 
 import http.client
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from local import layout, node
@@ -47,21 +47,21 @@ class Api:
         """Server-side apply, as the owner of what is applied."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
-    def wait_for_nodes(self, nodes: tuple[Node, ...], since: datetime | None, timeout_s: float) -> None:
-        """Returns when all nodes are Ready by a report younger than `since`, and have their GPUs.
+    def wait_for_nodes(self, since: Mapping[Node, datetime | None], timeout_s: float) -> None:
+        """Returns when all nodes are Ready, by a report younger than `since` where that is given, and have their GPUs.
 
         A kubelet that registers takes away capacity that no device plugin reports, so GPUs are given only after it has reported.
         """
 
         def settled() -> bool:
             found = {item["metadata"]["name"]: item for item in self.get("node")["items"]}
-            ready = [n for n in nodes if n.name in found and is_node_ready(found[n.name], since)]
+            ready = [n for n, at in since.items() if n.name in found and is_node_ready(found[n.name], at)]
             for each in ready:
                 if lacks_gpus(each, found[each.name]):
                     self.kubectl("patch", "node", each.name, "--subresource=status", "--type=merge", "-p", node.capacity_patch(each))
-            return len(ready) == len(nodes)
+            return len(ready) == len(since)
 
-        log = self._paths.logs / f"kubelet-{nodes[0].name}.log"
+        log = self._paths.logs / f"kubelet-{next(iter(since)).name}.log"
         wait_until("all nodes Ready", settled, timeout_s=timeout_s, log=log, interval_s=0.3)
 
     def wait_for_deployments(self, timeout_s: float, *names: str) -> None:
@@ -112,8 +112,4 @@ def render_manifests(paths: Paths, recipes: Mapping[str, Recipe]) -> str:
     # A pod template that names its configuration's content rolls when that changes.
     values["CONTENT"] = sha256("".join(texts).encode()).hexdigest()[:16]
     # A shell's "$VOL_DIR" stays as it is: only names in braces are ours.
-    return "---\n".join(_Braced(text).substitute(values) for text in texts)
-
-
-class _Braced(Template):
-    pattern = r"\$\{(?P<braced>[A-Z_]+)\}(?P<escaped>(?!))?(?P<named>(?!))?(?P<invalid>(?!))?"
+    return re.sub(r"\$\{([A-Z_]+)\}", lambda found: values[found[1]], "---\n".join(texts))

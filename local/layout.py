@@ -123,12 +123,31 @@ class Paths:
         return self.state / "volumes"
 
     @property
+    def tunables(self) -> Path:
+        """The machine's own kernel settings, to be given back."""
+        return self.state / "sysctl.json"
+
+    @property
+    def applied(self) -> Path:
+        """Digest of the manifests that were applied last."""
+        return self.state / "applied"
+
+    @property
+    def owner(self) -> Path:
+        """Says which state folder the cluster on this machine belongs to: there can be only one."""
+        return self.runtime / "owner"
+
+    @property
     def lock(self) -> Path:
         return self.state / "lock"
 
+    @property
+    def nodes(self) -> Path:
+        return self.state / "nodes"
+
     def node(self, node: Node) -> Path:
         """A node's disk: its containerd, kubelet and CNI folders, bound over the usual places in its mount namespace."""
-        return self.state / "nodes" / node.name
+        return self.nodes / node.name
 
     def run(self, node: Node) -> Path:
         """What the node sees as /run."""

@@ -18,13 +18,16 @@ BOUND = {
 }
 """Folder of a node in our state, and where the node's programs see it."""
 
+COMPLETE = "mounts-complete"
+"""File in a node's /run that says that nothing interrupted the making of its namespace."""
+
 
 def render_script(node: Node, paths: Paths) -> str:
     """What runs inside the new namespace. Mounts of the host still arrive (slave), the node's own stay inside and are shared among its
     pods (shared), as mount propagation of volumes needs it."""
     binds = [(paths.node(node) / name, target) for name, target in BOUND.items()] + [(paths.run(node), Path("/run"))]
     lines = [f"mount --bind {shlex.quote(str(source))} {target}" for source, target in binds]
-    return "\n".join(["mount --make-rshared /", *lines]) + "\n"
+    return "\n".join(["mount --make-rshared /", *lines, f"touch /run/{COMPLETE}"]) + "\n"
 
 
 def mount_points(mountinfo: str) -> set[str]:
@@ -42,9 +45,12 @@ def up(nodes: tuple[Node, ...], paths: Paths) -> None:
         # A namespace can only be pinned on a mount that is not propagated into that namespace.
         run(["mount", "--make-private", str(pins)])
     for node in nodes:
-        pin = paths.mount_pin(node)
+        pin, complete = paths.mount_pin(node), paths.run(node) / COMPLETE
         if str(pin) in _mounted():
-            continue
+            if complete.exists():
+                continue
+            run(["umount", str(pin)])
+        complete.unlink(missing_ok=True)
         for name in BOUND:
             (paths.node(node) / name).mkdir(parents=True, exist_ok=True)
         paths.run(node).mkdir(parents=True, exist_ok=True)
@@ -63,6 +69,8 @@ def down(nodes: tuple[Node, ...], paths: Paths) -> None:
         for name in reversed(paths.made_folders.read_text().splitlines()):
             folder = Path(name)
             if folder.is_dir() and not any(folder.iterdir()):
+                if str(folder) in _mounted():
+                    run(["umount", str(folder)])
                 folder.rmdir()
         paths.made_folders.unlink()
 
@@ -74,10 +82,11 @@ def enter(node: Node, paths: Paths) -> tuple[str, ...]:
 
 def _make_mount_points(paths: Paths) -> None:
     made = paths.made_folders.read_text().splitlines() if paths.made_folders.exists() else []
-    for target in BOUND.values():
+    # `ip netns` makes the last one, and mounts it on itself.
+    for target in (*BOUND.values(), Path("/run/netns")):
         if not target.exists():
-            paths.made_folders.write_text("\n".join([*made, str(target)]) + "\n")
             made.append(str(target))
+            paths.made_folders.write_text("\n".join(made) + "\n")
             target.mkdir(parents=True)
 
 

@@ -17,8 +17,14 @@ SYSCTLS = {"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "net/
 
 RULES_NEEDED = """
 table ip probe {
-  chain leaving { type nat hook postrouting priority 100; mark and 0x4000 == 0x4000 masquerade fully-random; }
-  chain arriving { type nat hook prerouting priority -100; fib daddr type local ip daddr 192.0.2.1 dnat to numgen random mod 2 map { 0 : 192.0.2.2, 1 : 192.0.2.3 }; }
+  chain leaving {
+    type nat hook postrouting priority 100;
+    mark and 0x4000 == 0x4000 masquerade fully-random;
+  }
+  chain arriving {
+    type nat hook prerouting priority -100;
+    fib daddr type local ip daddr 192.0.2.1 dnat to numgen random mod 2 map { 0 : 192.0.2.2, 1 : 192.0.2.3 };
+  }
 }
 """
 """What kube-proxy's nftables mode asks of the kernel, in one ruleset."""

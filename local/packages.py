@@ -1,7 +1,7 @@
 """The Debian packages that a local cluster needs. Installs only what is missing, and starts none of the services that come along."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def _exists(path: str) -> bool:
 
 
 @contextmanager
-def _services_kept_off() -> Iterator[None]:
+def _services_kept_off() -> Generator[None]:
     """Debian asks policy-rc.d before it starts a service; a policy that is there already is the machine's own and stays."""
     kept = POLICY.with_name("policy-rc.d.before-slipway")
     if POLICY.exists() and POLICY.read_text() != POLICY_TEXT:

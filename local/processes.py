@@ -25,6 +25,9 @@ shift
 exec "$@"
 """
 
+LOG_BYTES = 32 << 20
+"""A log that is longer is begun anew at its program's next start."""
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -130,7 +133,9 @@ def start(program: Program, records: Path, logs: Path) -> None:
     record = records / program.name
     record.unlink(missing_ok=True)
     procs = program.cgroup_procs[0] if program.cgroup_procs else ""
-    with (logs / f"{program.name}.log").open("ab") as log:
+    log_file = logs / f"{program.name}.log"
+    keeps_log = log_file.exists() and log_file.stat().st_size < LOG_BYTES
+    with log_file.open("ab" if keeps_log else "wb") as log:
         child = subprocess.Popen(
             ["/bin/sh", "-c", LAUNCHER, "launcher", str(record), program.digest, procs, *program.argv],
             stdin=subprocess.DEVNULL,
@@ -148,12 +153,10 @@ def stop(records: Iterable[Record], folder: Path, grace_s: float = 10) -> None:
     boot = boot_id()
     records = list(records)
     left = [record for record in records if is_alive(record, boot)]
-    for sent, grace_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
-        if not grace_s:
-            continue
+    for sent, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)) if grace_s else ((signal.SIGKILL, 10.0),):
         for record in left:
             send(record, sent, boot)
-        deadline = monotonic() + grace_s
+        deadline = monotonic() + wait_s
         while left and monotonic() < deadline:
             left = [record for record in left if is_alive(record, boot)]
             sleep(0.02)

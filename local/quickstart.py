@@ -48,6 +48,6 @@ def quickstart(console: Console, stack: str, kubectl: list[str], context: str | 
     login = first_job.find_login(kubectl, namespace, user, key)
     with console.status("first jobs, over ssh"):
         output = first_job.run_jobs(login)
-    console.print(output, highlight=False, markup=False)
+    console.print(output, highlight=False, markup=False, soft_wrap=True)
     console.print("[green]✓[/] Slurm is ready. Log in:\n")
     console.print("  " + " ".join(login.command()) + "\n", highlight=False, soft_wrap=True)

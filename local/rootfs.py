@@ -5,7 +5,6 @@ local-path-provisioner's helper pods, CoreDNS, local-path-provisioner. Whiteouts
 one layer. Nothing here talks to containerd.
 """
 
-import io
 import json
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from local.commands import LocalError, run
 
@@ -106,7 +105,7 @@ def unpack(archive: Path, cache: Path) -> Image:
     except FileNotFoundError:
         raise LocalError(f"{archive}: no such file") from None
     except (tarfile.TarError, ValueError, KeyError) as error:
-        raise LocalError(f"{archive}: not an image archive ({error})") from None
+        raise LocalError(f"{archive}: not an image archive ({str(error).splitlines()[0]})") from None
     return Image(references, key, json.loads(config_bytes).get("config") or {}, rootfs)
 
 
@@ -132,12 +131,14 @@ def plan_whiteouts(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def _describe(tar: tarfile.TarFile, archive: Path) -> tuple[tuple[str, ...], bytes, list[str]]:
     """Names, configuration and the members that are layers, lowest first."""
+    references: list[str]
     members = {str(PurePosixPath(name)) for name in tar.getnames()}
     if "manifest.json" in members:
         found = json.loads(_read(tar, "manifest.json"))
         if len(found) != 1:
             raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
-        references, config, layers = found[0].get("RepoTags") or [], found[0]["Config"], found[0]["Layers"]
+        references = [str(name) for name in found[0].get("RepoTags") or ()]
+        config, layers = found[0]["Config"], found[0]["Layers"]
     elif "index.json" in members:
         found = json.loads(_read(tar, "index.json"))["manifests"]
         if len(found) != 1:
@@ -157,7 +158,7 @@ def _blob(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
-def _open(tar: tarfile.TarFile, name: str) -> io.BufferedIOBase:
+def _open(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     for spelling in (name, f"./{name}"):
         try:
             file = tar.extractfile(spelling)
@@ -194,10 +195,9 @@ def _extract(tar: tarfile.TarFile, layer: str, root: Path) -> None:
     head = _open(tar, layer).read(4)
     compression = [flag for magic, flag in COMPRESSION.items() if head.startswith(magic)]
     options = ("--numeric-owner", "--xattrs", "--xattrs-include=*", "--preserve-permissions", f"--exclude={WHITEOUT}*")
-    process = subprocess.Popen(
-        ["tar", *compression, *options, "-xf", "-", "-C", str(root)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdin and process.stderr
+    process = subprocess.Popen(["tar", *compression, *options, "-xf", "-", "-C", str(root)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin
+    assert process.stderr
     try:
         shutil.copyfileobj(_open(tar, layer), process.stdin, 1 << 20)
         process.stdin.close()

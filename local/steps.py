@@ -1,10 +1,11 @@
 """How the verbs report: one line a step, with a tick and its time."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from time import monotonic
 
 from rich.console import Console
+from rich.markup import escape
 
 
 class Step:
@@ -16,7 +17,7 @@ class Step:
 
     def say(self, text: str) -> None:
         """A line of its own, at once."""
-        self._console.print(f"  [dim]· {text}[/]", highlight=False)
+        self._console.print(f"   [dim]· {escape(text)}[/]", highlight=False)
 
 
 class Steps:
@@ -32,12 +33,12 @@ class Steps:
         return monotonic() - self._began
 
     @contextmanager
-    def step(self, title: str) -> Iterator[Step]:
+    def step(self, title: str) -> Generator[Step]:
         """Runs the block as a step: a tick and its time when it ends, a cross when it fails."""
         began = monotonic()
         step = Step(self._console)
         try:
-            with self._console.status(title):
+            with self._console.status(escape(title)):
                 yield step
         except BaseException:
             self._line("[red]✗[/]", title, step.note, began)
@@ -45,5 +46,5 @@ class Steps:
         self._line("[green]✓[/]", title, step.note, began)
 
     def _line(self, mark: str, title: str, note: str, began: float) -> None:
-        text = f"{title}: {note}" if note else title
+        text = escape(f"{title}: {note}" if note else title)
         self._console.print(f" {mark} {text} [dim]{monotonic() - began:.1f} s[/]", highlight=False, soft_wrap=True)

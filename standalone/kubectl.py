@@ -123,6 +123,8 @@ class Kubectl:
 def find(root: Path, binary: str | None, kubeconfig: str | None, context: str | None) -> Kubectl:
     """kubectl and kubeconfig by precedence: option, environment, the local cluster's own, PATH and kubectl's default.
 
+    The local cluster's kubeconfig stands in only where no other context is named.
+
     Raises UnreachableError when there is no kubectl.
     """
     local = root / ".slipway"
@@ -136,7 +138,7 @@ def find(root: Path, binary: str | None, kubeconfig: str | None, context: str | 
     if kubeconfig and not Path(kubeconfig).exists():
         raise UnreachableError(f"{kubeconfig}: no such file (--kubeconfig).")
     mine = local / "kubeconfig"
-    fallback = str(mine) if context == LOCAL_CONTEXT and mine.exists() else None
+    fallback = str(mine) if context in (None, LOCAL_CONTEXT) and mine.exists() else None
     return Kubectl(found, kubeconfig or os.environ.get("KUBECONFIG") or fallback, context)
 
 

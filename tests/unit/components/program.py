@@ -12,7 +12,7 @@ import pulumi
 import yaml
 from google.protobuf import struct_pb2
 from pulumi.runtime import mocks, rpc, set_all_config, set_mocks
-from pulumi.runtime.stack import run_in_stack
+from pulumi.runtime.stack import run_pulumi_func
 
 ROOT = Path(__file__).parents[3]
 SECRET = {rpc._special_sig_key: rpc._special_secret_sig}  # pyright: ignore[reportPrivateUsage]
@@ -43,17 +43,22 @@ def stack_config(stack: str) -> dict[str, Any]:
 def run(stack: str, config: Mapping[str, Any]) -> list[Registered]:
     """What `__main__.py` registers for a config, in order. Raises what the program raises."""
     monitor = _Monitor()
-    set_mocks(monitor.mocks, project="slipway", stack=stack, preview=False, monitor=monitor)
-    set_all_config({"slipway:cluster": json.dumps(config)})
+    # Before the mocks: they make the root resource at once, and what it promises belongs to the loop of that moment.
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(run_in_stack(lambda: cast(None, runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"))))
+        set_mocks(monitor.mocks, project="slipway", stack=stack, preview=False, monitor=monitor)
+        set_all_config({"slipway:cluster": json.dumps(config)})
+        loop.run_until_complete(run_pulumi_func(_program))
     finally:
         loop.close()
         asyncio.set_event_loop(None)
         pulumi.runtime.reset_options()
     return monitor.registered
+
+
+def _program() -> None:
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 
 class _Mocks(mocks.Mocks):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import moto
@@ -19,8 +19,8 @@ NOT_IN_MOTO = {
 @pytest.fixture(scope="module")
 def described() -> Iterator[Mapping[str, Mapping[str, Any]]]:
     with moto.mock_aws():
-        client = boto3.client("ec2", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
-        pages = client.get_paginator("describe_instance_types").paginate()
+        client: Any = cast(Any, boto3).client("ec2", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
+        pages: list[Any] = client.get_paginator("describe_instance_types").paginate()
         yield {kind["InstanceType"]: kind for page in pages for kind in page["InstanceTypes"]}
 
 
@@ -86,7 +86,7 @@ def test_every_virtual_size_of_a_family_is_there(family: str, described: Mapping
 
 
 def test_two_sockets_where_ec2_hands_out_cores_in_pairs(described: Mapping[str, Mapping[str, Any]]) -> None:
-    """EC2 lists the core counts that a machine can start with: from 4 by 2 where they come from two processors, from 1 or 2 where from one."""
+    """EC2 lists the core counts a machine can start with: from 4 by 2 where they come from two processors, from 1 where from one."""
     decided = {name: described[name]["VCpuInfo"].get("ValidCores", [])[:3] for name in _known()}
     paired = {name for name, cores in decided.items() if cores == [4, 6, 8]}
     single = {name for name, cores in decided.items() if cores[:1] == [1]}

@@ -1,0 +1,246 @@
+"""Node pools: what is looked for among nodes that are there, and what is asked of EKS, as Pulumi's mocks record it."""
+
+import json
+from typing import Any, cast
+
+import pulumi
+import pytest
+from pulumi.runtime import mocks
+
+from components import gpu_node_pool
+from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs
+from configs.hardware import MACHINES
+from tests.unit.components.examples import PODS
+
+EXISTING: ExistingNodesArgs = {
+    "labels": {"slipway.dev/pool": "workers"},
+    "taints": [{"key": "slipway.dev/pool", "value": "workers", "effect": "NoSchedule"}],
+    "count": 2,
+    "gpu_resource": "nvidia.com/gpu",
+    "gpus": 4,
+}
+EKS: EksNodesArgs = {
+    "cluster_name": "ml",
+    "node_role_arn": "arn:aws:iam::123456789012:role/ml-node",
+    "subnet_ids": ["subnet-0a1b2c3d4e5f60718"],
+    "machine": "p5.48xlarge",
+    "min": 0,
+    "max": 64,
+    "desired": 8,
+    "ami_type": "AL2023_x86_64_NVIDIA",
+    "capacity_type": "ON_DEMAND",
+    "placement_group": True,
+    "efa_cards": list(MACHINES["p5.48xlarge"].efa_cards),
+    "security_group_ids": [],
+    "disk_gib": 500,
+    "labels": {"slipway.dev/pool": "h100"},
+    "taints": [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        {"key": "spot", "value": "", "effect": "PreferNoSchedule"},
+        {"key": "gone", "value": "x", "effect": "NoExecute"},
+    ],
+}
+POOL: GpuNodePoolArgs = {"pods": PODS, "name": "workers", "checks": "dev-checks-0123456789", "existing": EXISTING}
+
+
+class Recorder(mocks.Mocks):
+    """Answers as a provider would, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, dict[str, Any]] = {}
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        inputs = cast(dict[str, Any], args.inputs)  # pyright: ignore[reportUnknownMemberType]
+        self.asked[args.typ] = inputs
+        made = {"latestVersion": 7} if args.typ == "aws:ec2/launchTemplate:LaunchTemplate" else {}
+        return f"{args.name}-id", {**inputs, "name": f"{args.name}-name", **made}
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+        raise AssertionError(f"the program asks {args.token}")
+
+
+def deploy(args: GpuNodePoolArgs) -> Recorder:
+    recorder = Recorder()
+    pulumi.runtime.set_mocks(recorder, preview=False)
+    make = cast(Any, pulumi.runtime).test(lambda: gpu_node_pool.GpuNodePool("dev-pool-workers", args).pool)
+    make()
+    return recorder
+
+
+def eks(**changes: Any) -> EksNodesArgs:
+    return {**EKS, **changes}  # type: ignore[typeddict-item]
+
+
+def template(**changes: Any) -> dict[str, Any]:
+    return gpu_node_pool.build_launch_template("dev-pool-h100", "dev", eks(**changes), None)
+
+
+def job(existing: ExistingNodesArgs = EXISTING) -> dict[str, Any]:
+    return gpu_node_pool.build_pool_check(POOL, existing)[-1]
+
+
+def test_existing_nodes_are_looked_for_by_a_job_with_the_right_to_list_nodes_only() -> None:
+    account, role, binding, made = gpu_node_pool.build_pool_check(POOL, EXISTING)
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "slurm"}]
+    pod = made["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == account["metadata"]["name"]
+    assert pod["automountServiceAccountToken"]
+    assert pod["nodeSelector"] == PODS["node_selector"]
+
+
+def test_cluster_wide_names_hold_the_namespace() -> None:
+    _, role, binding, _ = gpu_node_pool.build_pool_check(POOL, EXISTING)
+    assert role["metadata"]["name"] == binding["metadata"]["name"] == "slurm-dev-pool-workers"
+
+
+def test_job_is_told_the_expectation() -> None:
+    [container] = job()["spec"]["template"]["spec"]["containers"]
+    assert container["command"][:3] == ["python3", "-B", "/opt/slipway/checks/pool.py"]
+    assert json.loads(container["command"][3]) == {
+        "pool": "workers",
+        "labels": {"slipway.dev/pool": "workers"},
+        "taints": EXISTING["taints"],
+        "count": 2,
+        "gpuResource": "nvidia.com/gpu",
+        "gpus": 4,
+        "waitS": 60,
+    }
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+def test_job_is_another_one_when_the_expectation_changes_and_the_same_one_when_not() -> None:
+    assert job()["metadata"]["name"] == job()["metadata"]["name"]
+    assert job()["metadata"]["name"] != job({**EXISTING, "count": 3})["metadata"]["name"]
+
+
+def test_failed_job_is_made_again_and_never_retried_by_itself() -> None:
+    assert job()["metadata"]["annotations"] == {"pulumi.com/replaceUnready": "true"}
+    assert job()["spec"]["backoffLimit"] == 0
+    assert job()["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_existing_pool_registers_rights_and_job_and_no_machine() -> None:
+    recorder = deploy(POOL)
+    assert set(recorder.asked) == {
+        "slipway:index:GpuNodePool",
+        "kubernetes:core/v1:ServiceAccount",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding",
+        "kubernetes:batch/v1:Job",
+    }
+    assert recorder.asked["kubernetes:batch/v1:Job"]["metadata"]["name"] == job()["metadata"]["name"]
+
+
+def test_eks_pool_registers_placement_template_and_group() -> None:
+    recorder = deploy({"pods": PODS, "name": "h100", "checks": "", "eks": EKS})
+    assert set(recorder.asked) == {
+        "slipway:index:GpuNodePool",
+        "aws:ec2/placementGroup:PlacementGroup",
+        "aws:ec2/launchTemplate:LaunchTemplate",
+        "aws:eks/nodeGroup:NodeGroup",
+    }
+    assert recorder.asked["aws:ec2/placementGroup:PlacementGroup"]["strategy"] == "cluster"
+    made = recorder.asked["aws:ec2/launchTemplate:LaunchTemplate"]
+    assert made["placement"] == {"groupName": "dev-pool-workers-name"}
+    assert made["instanceType"] == "p5.48xlarge"
+    assert made["metadataOptions"] == {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2}
+    assert len(made["networkInterfaces"]) == 33
+    group = recorder.asked["aws:eks/nodeGroup:NodeGroup"]
+    assert group["launchTemplate"] == {"id": "dev-pool-workers-id", "version": "7"}
+    assert group["scalingConfig"] == {"minSize": 0, "maxSize": 64, "desiredSize": 8}
+    assert group["labels"] == {"slipway.dev/pool": "h100"}
+
+
+def test_eks_pool_without_placement_group_makes_none() -> None:
+    recorder = deploy({"pods": PODS, "name": "h100", "checks": "", "eks": eks(placement_group=False, efa_cards=[])})
+    assert set(recorder.asked) == {"slipway:index:GpuNodePool", "aws:ec2/launchTemplate:LaunchTemplate", "aws:eks/nodeGroup:NodeGroup"}
+    assert "placement" not in recorder.asked["aws:ec2/launchTemplate:LaunchTemplate"]
+
+
+def test_pool_of_no_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match='pool "workers" is neither existing nor eks'):
+        deploy({"pods": PODS, "name": "workers", "checks": ""})
+
+
+def test_group_leaves_to_the_template_what_eks_wants_there() -> None:
+    """EKS refuses a group that names machine type, disk or remote access beside a launch template that does."""
+    assert not {"instance_types", "disk_size", "remote_access"} & gpu_node_pool.build_node_group(EKS).keys()
+    assert not {"iam_instance_profile", "image_id", "user_data", "instance_initiated_shutdown_behavior"} & template().keys()
+    assert all("subnet_id" not in interface for interface in template()["network_interfaces"])
+
+
+def test_taints_are_in_the_words_of_eks() -> None:
+    assert gpu_node_pool.build_node_group(EKS)["taints"] == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
+        {"key": "spot", "value": "", "effect": "PREFER_NO_SCHEDULE"},
+        {"key": "gone", "value": "x", "effect": "NO_EXECUTE"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("capacity_type", "reservation", "market", "target"),
+    [
+        pytest.param("ON_DEMAND", None, None, None, id="on-demand"),
+        pytest.param("SPOT", None, None, None, id="spot-is-said-by-the-group"),
+        pytest.param("ON_DEMAND", "cr-1", None, "cr-1", id="reserved"),
+        pytest.param("CAPACITY_BLOCK", "cr-1", "capacity-block", "cr-1", id="capacity-block"),
+    ],
+)
+def test_capacity(capacity_type: str, reservation: str | None, market: str | None, target: str | None) -> None:
+    said = {"capacity_type": capacity_type, **({"capacity_reservation_id": reservation} if reservation else {})}
+    made = template(**said)
+    assert made.get("instance_market_options") == (market and {"market_type": market})
+    specification = target and {"capacity_reservation_target": {"capacity_reservation_id": target}}
+    assert made.get("capacity_reservation_specification") == specification
+    assert gpu_node_pool.build_node_group(eks(**said))["capacity_type"] == capacity_type
+
+
+@pytest.mark.parametrize(
+    ("machine", "layout"),
+    [
+        pytest.param("g6e.24xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), (1, 0, "efa-only")], id="every-card-has-efa"),
+        pytest.param(
+            "p6-b300.48xlarge",
+            [(0, 0, "interface"), *((card, 0, "efa-only") for card in range(1, 17))],
+            id="card-0-has-none",
+        ),
+        pytest.param(
+            "p6e-gb200.36xlarge",
+            [(0, 0, "interface"), *((card, 0, "efa-only") for card in (1, 3, 5, 7, 9, 11, 13, 15))],
+            id="every-other-card",
+        ),
+    ],
+)
+def test_one_efa_a_card(machine: str, layout: list[tuple[int, int, str]]) -> None:
+    made = gpu_node_pool.build_network_interfaces(list(MACHINES[machine].efa_cards), [])
+    assert [(each["network_card_index"], each["device_index"], each["interface_type"]) for each in made] == layout
+
+
+def test_efa_layouts_fit_the_catalogue() -> None:
+    for machine in MACHINES.values():
+        made = gpu_node_pool.build_network_interfaces(list(machine.efa_cards), [])
+        assert len({(each["network_card_index"], each["device_index"]) for each in made}) == 1 + machine.efa_interfaces
+
+
+def test_security_groups_stand_on_the_interfaces_or_on_the_machine_never_on_both() -> None:
+    with_efa, without = template(security_group_ids=["sg-1"]), template(security_group_ids=["sg-1"], efa_cards=[])
+    assert all(each["security_groups"] == ["sg-1"] for each in with_efa["network_interfaces"])
+    assert "vpc_security_group_ids" not in with_efa
+    assert without["vpc_security_group_ids"] == ["sg-1"]
+    assert "network_interfaces" not in without
+    assert all("security_groups" not in each for each in template()["network_interfaces"])
+
+
+@pytest.mark.parametrize(
+    ("ami_type", "device"),
+    [
+        pytest.param("AL2023_x86_64_NVIDIA", "/dev/xvda", id="amazon-linux"),
+        pytest.param("BOTTLEROCKET_x86_64_NVIDIA", "/dev/xvdb", id="bottlerocket-keeps-images-on-its-second-disk"),
+    ],
+)
+def test_disk_is_where_the_image_has_it(ami_type: str, device: str) -> None:
+    [mapping] = template(ami_type=ami_type)["block_device_mappings"]
+    assert mapping["device_name"] == device
+    assert mapping["ebs"]["volume_size"] == 500

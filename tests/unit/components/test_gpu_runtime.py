@@ -1,0 +1,41 @@
+"""RuntimeClasses and the GPU Operator."""
+
+from components import gpu_runtime
+from components.gpu_runtime import GpuOperatorArgs
+
+OPERATOR: GpuOperatorArgs = {
+    "version": "v25.3.4",
+    "driver": False,
+    "toolkit": False,
+    "tolerations": [
+        {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"},
+        {"key": "slipway.dev/pool", "operator": "Equal", "value": "h100", "effect": "NoSchedule"},
+    ],
+}
+
+
+def test_runtime_class_is_made_once_and_named_like_its_handler() -> None:
+    made = gpu_runtime.build_runtime_classes({"cluster": "dev", "runtime_classes": ["nvidia", "kata", "nvidia"]})
+    assert [(each["metadata"]["name"], each["handler"]) for each in made] == [("kata", "kata"), ("nvidia", "nvidia")]
+
+
+def test_operator_makes_its_own_runtime_class() -> None:
+    made = gpu_runtime.build_runtime_classes({"cluster": "dev", "runtime_classes": ["nvidia", "kata"], "operator": OPERATOR})
+    assert [each["metadata"]["name"] for each in made] == ["kata"]
+
+
+def test_operator_never_replaces_a_driver_under_running_jobs() -> None:
+    assert gpu_runtime.build_operator(OPERATOR)["values"]["driver"] == {"enabled": False, "upgradePolicy": {"autoUpgrade": False}}
+
+
+def test_operator_runs_on_the_nodes_of_the_pools() -> None:
+    values = gpu_runtime.build_operator(OPERATOR)["values"]
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, OPERATOR["tolerations"][1]]
+    assert values["daemonsets"]["tolerations"] == tolerations
+    assert values["node-feature-discovery"]["worker"]["tolerations"] == tolerations
+    assert values["toolkit"] == {"enabled": False}
+
+
+def test_operator_is_a_pinned_helm_release_in_a_namespace_of_its_own() -> None:
+    made = gpu_runtime.build_operator(OPERATOR)
+    assert (made["chart"], made["version"], made["namespace"]) == ("gpu-operator", "v25.3.4", "gpu-operator")

@@ -1,0 +1,83 @@
+"""The CronJobs of health checks."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components import health_checks
+from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
+from configs.scripts.checks.run import Target, read_spec
+from tests.unit.components.examples import PODS
+from tests.unit.components.structure import structural_faults
+
+CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0}}
+CHECK: HealthCheckArgs = {"name": "disk", "check": "disk", "schedule": "*/15 * * * *", "timeout_s": 60, "node_sets": [CPU]}
+ARGS: HealthChecksArgs = {"pods": PODS, "programs": "dev-checks-0123456789", "slurm_config": "dev-slurm-config", "checks": [CHECK]}
+
+
+def cron_job(check: HealthCheckArgs = CHECK) -> dict[str, Any]:
+    return health_checks.build_cron_job(ARGS, check)
+
+
+def pod() -> dict[str, Any]:
+    return cron_job()["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+
+
+def test_cron_job_is_what_kubernetes_describes() -> None:
+    assert structural_faults(cron_job()) == []
+    assert cron_job()["metadata"]["name"] == "dev-check-disk"
+
+
+def test_runs_never_overlap_and_are_never_repeated() -> None:
+    spec = cron_job()["spec"]
+    assert spec["concurrencyPolicy"] == "Forbid"
+    assert spec["jobTemplate"]["spec"]["backoffLimit"] == 0
+    assert pod()["restartPolicy"] == "Never"
+
+
+def test_run_is_slurms_own_user_and_nothing_more() -> None:
+    [container] = pod()["containers"]
+    assert container["securityContext"]["runAsUser"] == 64030
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pod()["automountServiceAccountToken"] is False
+    assert pod()["nodeSelector"] == PODS["node_selector"]
+
+
+def test_munge_key_is_mounted_in_the_sidecar_only() -> None:
+    [container], [sidecar] = pod()["containers"], pod()["initContainers"]
+    assert sidecar["restartPolicy"] == "Always"
+    assert "munge-key" in [mount["name"] for mount in sidecar["volumeMounts"]]
+    assert "munge-key" not in [mount["name"] for mount in container["volumeMounts"]]
+
+
+def test_every_mount_has_its_volume() -> None:
+    volumes = {volume["name"] for volume in pod()["volumes"]}
+    mounts = {mount["name"] for container in (*pod()["containers"], *pod()["initContainers"]) for mount in container["volumeMounts"]}
+    assert mounts == volumes
+
+
+def test_program_reads_what_the_component_writes() -> None:
+    [container] = pod()["containers"]
+    assert container["command"][:4] == ["python3", "-B", "-m", "checks.run"]
+    assert container["workingDir"] == "/opt/slipway"
+    spec = read_spec(container["command"][4])
+    assert (spec.name, spec.check, spec.timeout_s, spec.parallel) == ("disk", "disk", 60, 16)
+    assert spec.targets == {"cpu-0": Target(CPU["settings"], 0), "cpu-1": Target(CPU["settings"], 0)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds"),
+    [
+        pytest.param(0, 120, id="none"),
+        pytest.param(16, 180, id="one-round"),
+        pytest.param(17, 240, id="two-rounds"),
+        pytest.param(10_000, 37_620, id="ten-thousand"),
+    ],
+)
+def test_deadline_leaves_time_for_every_node(nodes: int, seconds: int) -> None:
+    check: HealthCheckArgs = {**CHECK, "node_sets": [{**CPU, "size": nodes}]}
+    assert health_checks.build_deadline(check) == seconds
+    job = cron_job(check)["spec"]["jobTemplate"]["spec"]
+    assert job["activeDeadlineSeconds"] > seconds
+    assert json.loads(job["template"]["spec"]["containers"][0]["command"][4])["deadlineS"] == seconds

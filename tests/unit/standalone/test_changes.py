@@ -1,0 +1,204 @@
+"""What would happen to live objects, to running pods, and what must not happen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from standalone.changes import (
+    PART_OF,
+    ObjectChange,
+    applyset_id,
+    claims_left,
+    consequences,
+    labelled,
+    object_changes,
+    refusals,
+    retained,
+)
+from standalone.plan import MASK, Difference, Resource, Secret
+from standalone.render import PROTECT, RETAIN, Document, Key, key_of
+from tests.unit.standalone.conftest import stateful_set
+
+SET = applyset_id("slipway-demo-dev", "slurm")
+
+
+def config_map(name: str, data: Mapping[str, Any] | None = None, kind: str = "ConfigMap", **about: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "slurm", **about}, "data": dict(data or {})}
+
+
+def document(manifest: Mapping[str, Any]) -> Document:
+    name = manifest["metadata"]["name"]
+    return Document(Resource(name, f"kubernetes:core/v1:{manifest['kind']}", name, inputs=manifest), manifest, {})
+
+
+def live(manifest: Mapping[str, Any], set_id: str | None = SET, **about: Any) -> dict[str, Any]:
+    made = labelled(manifest, set_id) if set_id else dict(manifest)
+    server = {"uid": "u", "resourceVersion": "7", "creationTimestamp": "now", "generation": 3, "managedFields": [{}]}
+    return {**made, "metadata": {**made["metadata"], **server, **about}, "status": {"x": 1}}
+
+
+def changes_of(
+    declared: list[dict[str, Any]], there: list[dict[str, Any]], results: list[dict[str, Any]] | None = None
+) -> list[ObjectChange]:
+    answers = {key_of(one): one for one in ([live(one) for one in declared] if results is None else results)}
+    return object_changes([document(one) for one in declared], {key_of(one): one for one in there}, answers, {}, there)
+
+
+def test_the_applyset_label_is_kubectls() -> None:
+    # kubectl 1.35 gave this label to the members of ConfigMap "slipway-small-dev" in namespace "sa-test".
+    assert applyset_id("slipway-small-dev", "sa-test") == "applyset-6JFxl6oPFs69ZWxQhvaDr8YCRFS2M-481kSrFN8kmXU-v1"
+
+
+def test_only_what_the_server_would_change_is_a_change() -> None:
+    one = config_map("files", {"a": "1"})
+    assert [each.op for each in changes_of([one], [live(one)])] == ["same"]
+    assert [each.op for each in changes_of([one], [])] == ["create"]
+
+
+def test_a_changed_file_is_shown_by_its_key() -> None:
+    old, new = config_map("files", {"slurm.conf": "A=1\n", "other": "x"}), config_map("files", {"slurm.conf": "A=2\n", "other": "x"})
+    found = changes_of([new], [live(old)])[0]
+    assert (found.op, found.differences) == ("update", (Difference(("data", "slurm.conf"), "A=1\n", "A=2\n"),))
+
+
+def test_a_changed_secret_is_seen_and_not_shown() -> None:
+    old, new = config_map("key", {"key": "b2xk"}, "Secret"), config_map("key", {"key": "bmV3", "more": "bW9yZQ=="}, "Secret")
+    shown = changes_of([new], [live(old)])[0].differences
+    assert shown == (Difference(("data", "key"), MASK, MASK), Difference(("data", "more"), None, MASK))
+    marked = document(config_map("files", {"password": Secret("old")}))
+    found = object_changes(
+        [marked],
+        {marked.key: live(config_map("files", {"password": "a"}))},
+        {marked.key: live(config_map("files", {"password": "b"}))},
+        {},
+        [],
+    )
+    assert found[0].differences == (Difference(("data", "password"), MASK, MASK),)
+
+
+def test_what_is_no_longer_declared_goes_and_what_is_going_already_is_left() -> None:
+    there = [live(config_map("old")), live(config_map("leaving"), deletionTimestamp="now")]
+    assert [(one.op, one.key.name) for one in changes_of([], there)] == [("delete", "old")]
+
+
+def test_a_file_map_named_by_content_is_compared_with_the_one_it_follows() -> None:
+    old, new = config_map("dev-scripts-0a1b2c3d4e", {"a.sh": "one\n"}), config_map("dev-scripts-ffffffff00", {"a.sh": "two\n"})
+    found = changes_of([new], [live(old)], [])[0]
+    assert found.op == "create"
+    assert found.note == "takes the place of dev-scripts-0a1b2c3d4e"
+    assert found.differences == (Difference(("data", "a.sh"), "one\n", "two\n"),)
+
+
+def test_what_the_server_will_not_change_in_place_is_replaced() -> None:
+    one = config_map("files")
+    found = object_changes([document(one)], {key_of(one): live(one)}, {}, {key_of(one): "field is immutable"}, [])
+    assert (found[0].op, found[0].note) == ("replace", "field is immutable")
+
+
+def annotated(name: str, annotation: str) -> dict[str, Any]:
+    return live(config_map(name), annotations={annotation: "true"})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            ObjectChange("delete", Key("", "ConfigMap", "slurm", "a"), live=annotated("a", PROTECT)),
+            "protected and no longer",
+            id="protected",
+        ),
+        pytest.param(
+            ObjectChange(
+                "replace", Key("", "ConfigMap", "slurm", "a"), document(config_map("a")), annotated("a", PROTECT), note="immutable"
+            ),
+            r"protected and cannot change in place \(immutable\)",
+            id="protected-replace",
+        ),
+        pytest.param(
+            ObjectChange("update", Key("", "ConfigMap", "slurm", "a"), document(config_map("a")), live(config_map("a"), None)),
+            "was not made by this stack",
+            id="foreign",
+        ),
+        pytest.param(
+            ObjectChange("same", Key("", "ConfigMap", "slurm", "a"), document(config_map("a")), live(config_map("a"), "applyset-x-v1")),
+            "belongs to another stack",
+            id="another-stacks",
+        ),
+        pytest.param(
+            ObjectChange(
+                "update", Key("", "Namespace", "", "a"), document(config_map("a")), live(config_map("a"), deletionTimestamp="now")
+            ),
+            "is being deleted",
+            id="terminating",
+        ),
+    ],
+)
+def test_what_must_not_happen_is_refused_by_name(change: ObjectChange, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(refusals([change], SET, adopt=False)[0])
+
+
+def test_adoption_is_said_aloud_and_protection_can_be_kept() -> None:
+    foreign = ObjectChange("update", Key("", "ConfigMap", "slurm", "a"), document(config_map("a")), live(config_map("a"), None))
+    protected = ObjectChange("update", Key("", "ConfigMap", "slurm", "b"), document(config_map("b")), annotated("b", PROTECT))
+    assert refusals([foreign, protected], SET, adopt=True) == []
+
+
+def test_what_is_retained_is_named() -> None:
+    keep = ObjectChange("delete", Key("", "ConfigMap", "slurm", "a"), live=annotated("a", RETAIN))
+    drop = ObjectChange("delete", Key("", "ConfigMap", "slurm", "b"), live=live(config_map("b")))
+    assert [key.name for key in retained([keep, drop])] == ["a"]
+
+
+WORKER = {"metadata": {"labels": {"app": "gpu", "slipway.dev/nodeset": "gpu"}}}
+TEMPLATE = Difference(("spec", "template", "spec", "containers", "[slurmd]", "image"), "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            ("update", stateful_set(spec_updateStrategy={"type": "OnDelete"}), (TEMPLATE,)),
+            "running pods, and their jobs, go on",
+            id="on-delete",
+        ),
+        pytest.param(("update", stateful_set(), (TEMPLATE,)), "its pods are replaced one after the other", id="rolls"),
+        pytest.param(
+            ("update", stateful_set(spec_strategy={"type": "Recreate"}), (TEMPLATE,)), "its pods are replaced all at once", id="recreate"
+        ),
+        pytest.param(("update", stateful_set(), (Difference(("spec", "replicas"), 2, 4),)), "2 to 4 pods; those there stay", id="grows"),
+        pytest.param(
+            ("update", stateful_set(spec_template=WORKER), (Difference(("spec", "replicas"), 4, 2),)),
+            "4 to 2 pods; jobs on them are waited",
+            id="shrinks",
+        ),
+        pytest.param(
+            ("update", stateful_set(), (Difference(("metadata", "labels", "a"), None, "b"),)), "no pod restarts", id="labels-only"
+        ),
+        pytest.param(("delete", stateful_set(spec_template=WORKER), ()), "is removed and its 2 pods end; jobs on them", id="removed"),
+        pytest.param(("replace", stateful_set(), ()), "deleted and made again", id="replaced"),
+    ],
+)
+def test_what_happens_to_running_jobs_is_said_before(change: tuple[Any, dict[str, Any], tuple[Difference, ...]], words: str) -> None:
+    op, there, found = change
+    said = consequences([ObjectChange(op, key_of(there), live=there, differences=found)])
+    assert len(said) == 1
+    assert said[0].startswith("StatefulSet gpu: ")
+    assert words in said[0]
+
+
+def test_files_changed_in_place_restart_nothing_and_new_things_say_nothing() -> None:
+    changed = ObjectChange("update", Key("", "ConfigMap", "slurm", "dev-slurm-config"), live=live(config_map("x")))
+    new = ObjectChange("create", key_of(stateful_set()), document(stateful_set()))
+    assert consequences([changed, new]) == [
+        "dev-slurm-config: running pods get the new files in place within about a minute; none restarts for it"
+    ]
+
+
+def test_claims_that_outlive_their_set_are_known_by_its_retention_policy() -> None:
+    templates = [{"metadata": {"name": "state"}}]
+    keeps, drops = stateful_set("a", spec_volumeClaimTemplates=templates), stateful_set("b", spec_volumeClaimTemplates=templates)
+    drops["spec"]["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Delete"}
+    claims = [config_map(name, kind="PersistentVolumeClaim") for name in ("state-a-0", "state-a-10", "state-b-0", "state-a-x", "home")]
+    assert claims_left(claims, [ObjectChange("delete", key_of(one), live=one) for one in (keeps, drops)]) == ["state-a-0", "state-a-10"]

@@ -1,0 +1,112 @@
+"""Manifests: in dependency order, pure Kubernetes, with what the Pulumi provider would read taken off."""
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from standalone.faults import StandaloneError
+from standalone.plan import Plan, Resource, Secret, Unknown, revealed
+from standalone.render import PROTECT, RETAIN, Document, documents, namespace_of, ordered, yaml_text
+from tests.unit.standalone.conftest import Recorder
+
+
+def resource(
+    name: str, kind: str = "ConfigMap", needs: tuple[str, ...] = (), options: dict[str, Any] | None = None, **fields: Any
+) -> Resource:
+    about = {"name": name, "namespace": "slurm", **fields.pop("metadata", {})}
+    inputs = {"apiVersion": "v1", "kind": kind, "metadata": about, **fields}
+    return Resource(name, f"kubernetes:core/v1:{kind}", name, inputs=inputs, dependencies=needs, options=options or {})
+
+
+def rendered(*resources: Resource) -> list[Document]:
+    return documents(Plan("demo", "dev", resources, {}))
+
+
+def test_the_fixture_is_rendered_namespaces_first_and_workloads_last(recorded: Recorder) -> None:
+    keys = [str(one.key) for one in documents(recorded())]
+    scripts = next(key for key in keys if "scripts" in key)
+    assert keys == [
+        *("Namespace small", "PersistentVolumeClaim small/data", "ConfigMap small/files", scripts),
+        *("Secret small/key", "StatefulSet small/a", "StatefulSet small/b"),
+    ]
+
+
+@given(st.permutations(range(8)), st.data())
+def test_every_object_comes_after_what_it_needs_and_the_order_is_stable(order: list[int], data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(["Namespace", "ConfigMap", "Pod", "Secret"]), min_size=8, max_size=8))
+    needs = [tuple(f"n{at}" for at in data.draw(st.sets(st.integers(0, 7))) if at < mine) for mine in range(8)]
+    made = [resource(f"n{at}", kinds[at], needs[at]) for at in range(8)]
+    found = [one.name for one in ordered([made[at] for at in order])]
+    assert found == [one.name for one in ordered(made)]
+    assert len(found) == 8
+    for one in made:
+        assert all(found.index(need) < found.index(one.name) for need in one.dependencies)
+
+
+def test_the_providers_annotations_are_taken_off_and_kept_beside() -> None:
+    about = {"annotations": {"pulumi.com/skipAwait": "true", "pulumi.com/waitFor": "condition=Ready", "mine": "x"}}
+    found = rendered(resource("one", metadata=about))[0]
+    assert found.manifest["metadata"]["annotations"] == {"mine": "x"}
+    assert found.hints == {"skipAwait": "true", "waitFor": "condition=Ready"}
+    assert not found.is_waited_for
+
+
+def test_protection_travels_with_the_object() -> None:
+    found = rendered(resource("one", options={"protect": True, "retainOnDelete": True}))[0]
+    assert found.manifest["metadata"]["annotations"] == {PROTECT: "true", RETAIN: "true"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "provider", "namespace"),
+    [
+        pytest.param("ConfigMap", {"namespace": "slurm"}, "slurm", id="the-providers"),
+        pytest.param("ConfigMap", {}, "default", id="default"),
+        pytest.param("StorageClass", {"namespace": "slurm"}, "", id="cluster-scoped"),
+    ],
+)
+def test_an_object_without_a_namespace_gets_the_providers(kind: str, provider: dict[str, str], namespace: str) -> None:
+    made = Resource("p", "pulumi:providers:kubernetes", "p", inputs=provider)
+    one = resource("one", kind, options={"provider": "p"})
+    del one.inputs["metadata"]["namespace"]  # type: ignore[attr-defined]
+    assert rendered(made, one)[0].key.namespace == namespace
+
+
+def test_all_that_only_the_cli_can_make_is_named_at_once() -> None:
+    release = Resource("r", "kubernetes:helm.sh/v3:Release", "operator", inputs={"chart": "x"})
+    patch = Resource("c", "kubernetes:core/v1:ConfigMapPatch", "patch", inputs={"kind": "ConfigMap"})
+    read = resource("existing", options={"read": "slurm/existing"})
+    queue = Resource("q", "aws:sqs/queue:Queue", "jobs")
+    component = Resource("k", "demo:index:App", "app", custom=False)
+    with pytest.raises(StandaloneError, match="these 4 resources; run `pulumi up`") as caught:
+        rendered(release, queue, component, patch, read, resource("fine"))
+    assert str(caught.value).splitlines()[1:] == [
+        "  aws:sqs/queue:Queue jobs",
+        "  kubernetes:core/v1:ConfigMap existing",
+        "  kubernetes:core/v1:ConfigMapPatch patch",
+        "  kubernetes:helm.sh/v3:Release operator",
+    ]
+
+
+def test_a_value_that_is_not_known_is_named_with_its_path() -> None:
+    with pytest.raises(StandaloneError, match=r"ConfigMap one: data\.address is known only after"):
+        rendered(resource("one", data={"address": Unknown()}))
+
+
+def test_objects_in_two_namespaces_are_refused_by_name() -> None:
+    found = rendered(resource("one"), resource("two", metadata={"namespace": "kube-system"}))
+    with pytest.raises(
+        StandaloneError, match=r"(?s)several namespaces.*kube-system: ConfigMap kube-system/two.*slurm: ConfigMap slurm/one"
+    ):
+        namespace_of(found)
+
+
+def test_yaml_reads_back_and_shows_files_line_by_line() -> None:
+    found = rendered(resource("one", data={"slurm.conf": "A=1\nB=2\n", "key": Secret("hush")}))[0]
+    text = yaml_text(found.manifest)
+    assert yaml.safe_load(text) == revealed(found.manifest)
+    assert text.startswith("apiVersion: v1\nkind: ConfigMap\nmetadata:")
+    assert "  slurm.conf: |\n    A=1\n    B=2\n" in text
+    assert found.has_secrets
