@@ -24,6 +24,7 @@ from components.pods import (
     confined,
     container,
     empty_volume,
+    exec_probe,
     lost_node_tolerations,
     mount,
     munge_volumes,
@@ -34,6 +35,13 @@ from components.pods import (
     service,
     tcp_probe,
 )
+
+_PING = (
+    "bash",
+    "-c",
+    'MYSQL_PWD=$(</etc/slipway/mariadb/password) mariadb --no-defaults --host=127.0.0.1 --user=slurm --connect-timeout=5 --execute="SELECT 1"',
+)
+"""A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 
 
 class AccountingArgs(TypedDict):
@@ -103,9 +111,9 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         requests=("50m", "256Mi"),
         ports=[{"name": "mariadb", "containerPort": MARIADB_PORT}],
         securityContext=confined(MYSQL_UID),
-        startupProbe=tcp_probe(MARIADB_PORT, periodSeconds=1, failureThreshold=600),
-        livenessProbe=tcp_probe(MARIADB_PORT, periodSeconds=10, failureThreshold=6),
-        readinessProbe=tcp_probe(MARIADB_PORT, periodSeconds=2),
+        startupProbe=exec_probe(*_PING, periodSeconds=2, failureThreshold=300),
+        livenessProbe=exec_probe(*_PING, periodSeconds=20, timeoutSeconds=10, failureThreshold=6),
+        readinessProbe=exec_probe(*_PING, periodSeconds=10, timeoutSeconds=10),
     )
     pod: Manifest = {
         # InnoDB writes its pages out on a clean stop; killed before, it recovers from its log at the next start.
@@ -139,7 +147,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         [
             *(mount("config", "/etc/slipway/slurmdbd", read_only=True), mount("etc", "/etc/slurm"), *MUNGE_SOCKET),
             *(mount("users", "/var/lib/extrausers", read_only=True), mount("password", "/etc/slipway/mariadb", read_only=True)),
-            *(mount("jwt", "/etc/slipway/jwt", read_only=True), mount("run", "/run/slurm"), mount("tmp", "/tmp")),  # noqa: S108
+            *(mount("jwt", "/etc/slipway/jwt", read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
         ],
         env={"SLIPWAY_MARIADB_HOST": object_name(cluster, "mariadb")},
         requests=("20m", "64Mi"),

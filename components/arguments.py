@@ -3,16 +3,21 @@
 import math
 from typing import Any
 
+from configs.checks import CHECK_SETTINGS
+
 from components.accounting import AccountingArgs
 from components.control_plane import ControlPlaneArgs
+from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
+from components.gpu_runtime import GpuRuntimeArgs
+from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
-from components.node_set import NodeSetArgs, WorkerPoolArgs
+from components.node_set import SPOOL_PATH, NodeSetArgs, WorkerPoolArgs
 from components.pods import ClaimArgs, PodDefaults
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import slurm
-from configs.models import Cluster, Disk, Mount, NodePool, NodeSet, Source, Taint
+from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Source, Taint
 from configs.shapes import machine_of, shape_of
 
 POOL_LABEL = "slipway.dev/pool"
@@ -142,6 +147,113 @@ def worker_pool(pool: NodePool) -> WorkerPoolArgs:
     if pool.runtime_class is not None:
         where["runtime_class"] = pool.runtime_class
     return where
+
+
+def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
+    """RuntimeClasses that the pools name, and the GPU Operator where it is asked for."""
+    operator = cluster.gpu_operator
+    made: GpuRuntimeArgs = {
+        "cluster": cluster.name,
+        "runtime_classes": sorted({pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}),
+    }
+    if operator.enabled:
+        tainted = [toleration for pool in cluster.node_pools for toleration in worker_pool(pool)["tolerations"]]
+        made["operator"] = {
+            "version": operator.version,
+            "driver": operator.driver,
+            "toolkit": operator.toolkit,
+            "tolerations": [one for at, one in enumerate(tainted) if one not in tainted[:at]],
+        }
+    return made
+
+
+def node_pool_args(cluster: Cluster, pods: PodDefaults, checks: str, pool: NodePool) -> GpuNodePoolArgs:
+    """One pool: what is looked for, or what EKS is to make."""
+    made: GpuNodePoolArgs = {"pods": pods, "name": pool.name, "checks": checks}
+    if pool.existing is not None:
+        made["existing"] = _existing_nodes(cluster, pool, pool.existing)
+    if pool.eks is not None:
+        made["eks"] = _eks_nodes(pool, pool.eks)
+    return made
+
+
+def _existing_nodes(cluster: Cluster, pool: NodePool, nodes: ExistingNodes) -> ExistingNodesArgs:
+    wanted = [shape_of(cluster, node_set).gpu_count for node_set in cluster.node_sets if node_set.pool == pool.name]
+    return {
+        "labels": dict(nodes.labels),
+        "taints": _taints(nodes.taints),
+        "count": nodes.count,
+        "gpu_resource": nodes.gpu_resource,
+        # As many as one node of a set needs; a machine may hold more.
+        "gpus": max(wanted, default=0),
+    }
+
+
+def _eks_nodes(pool: NodePool, eks: EksNodes) -> EksNodesArgs:
+    machine = machine_of(pool)
+    made: EksNodesArgs = {
+        "cluster_name": eks.cluster_name,
+        "node_role_arn": eks.node_role_arn,
+        "subnet_ids": list(eks.subnet_ids),
+        "machine": machine.name,
+        "min": eks.min,
+        "max": pool.max,
+        "desired": eks.min if eks.desired is None else eks.desired,
+        "ami_type": eks.ami_type,
+        "capacity_type": eks.capacity_type,
+        "placement_group": eks.placement_group,
+        "efa_cards": list(machine.efa_cards) if eks.efa else [],
+        "security_group_ids": [],
+        "disk_gib": eks.disk_gib,
+        "labels": {**eks.labels, POOL_LABEL: pool.name},
+        "taints": _taints(eks.taints),
+    }
+    if eks.capacity_reservation_id is not None:
+        made["capacity_reservation_id"] = eks.capacity_reservation_id
+    return made
+
+
+def _taints(taints: tuple[Taint, ...]) -> list[TaintArgs]:
+    return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
+
+
+def health_checks_args(cluster: Cluster, pods: PodDefaults, checks: str) -> HealthChecksArgs:
+    return {
+        "pods": pods,
+        "programs": checks,
+        "slurm_config": object_name(cluster.name, "slurm-config"),
+        "checks": [_health_check(cluster, check) for check in cluster.health_checks],
+    }
+
+
+def _health_check(cluster: Cluster, check: HealthCheck) -> HealthCheckArgs:
+    return {
+        "name": check.name,
+        "check": check.check,
+        "schedule": check.schedule,
+        "timeout_s": check.timeout_s,
+        "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
+    }
+
+
+def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> CheckedNodesArgs:
+    """Limits as the user set them, and the facts of the nodes that the program compares with."""
+    shape = shape_of(cluster, node_set)
+    facts: dict[str, Any] = {}
+    if check.check == "disk":
+        # A node's own folders: a shared one that fills up is nothing that draining nodes would help.
+        facts = {"paths": ["/tmp", SPOOL_PATH]}  # noqa: S108 - a folder to look at
+    elif check.check == "memory":
+        facts = {"configuredMiB": shape.memory_mib}
+    elif check.check == "gpu":
+        vendor = shape.gpus.vendor if shape.gpus else "nvidia"
+        facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
+    return {
+        "name": node_set.name,
+        "size": node_set.size,
+        "gpus": shape.gpu_count if check.check == "gpu" else 0,
+        "settings": {**CHECK_SETTINGS[check.check], **check.settings, **facts},
+    }
 
 
 def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:

@@ -14,6 +14,9 @@ import configs
 from components import arguments
 from components.accounting import Accounting
 from components.control_plane import SlurmControlPlane
+from components.gpu_node_pool import GpuNodePool
+from components.gpu_runtime import GpuRuntime
+from components.health_checks import HealthChecks
 from components.labels import Manifest, labels, object_name
 from components.login import LoginNodes
 from components.munge import MungeSecret
@@ -26,7 +29,7 @@ from configs.load import load_cluster
 from configs.models import Cluster
 
 _PACKAGE = Path(configs.__file__).parent
-_SCRIPTS = _PACKAGE / "scripts" / "start"
+_SCRIPTS = _PACKAGE / "scripts"
 _IMAGE = _PACKAGE.parent / "images" / "slurm"
 
 
@@ -62,9 +65,10 @@ class SlurmCluster(pulumi.ComponentResource):
             kept = pulumi.ResourceOptions(parent=self, provider=provider, protect=cluster.deletion_protection)
             namespace = declare(build_namespace(cluster), kept)
             child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[namespace])
-        files = build_files(cluster, {file.name: file.read_text() for file in sorted(_SCRIPTS.glob("*.sh"))})
+        files = build_files(cluster, read_files(_SCRIPTS / "start"), read_files(_SCRIPTS / "checks"))
         image = cluster.images.slurm or images.reference("slurm", _IMAGE)
         pods = arguments.pod_defaults(cluster, image, files["scripts"]["metadata"]["name"])
+        checks = files["checks"]["metadata"]["name"]
         shared: list[pulumi.Resource] = [
             *(declare(manifest, child) for manifest in files.values()),
             MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
@@ -72,11 +76,20 @@ class SlurmCluster(pulumi.ComponentResource):
         ]
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
+        GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
+        pools = {
+            pool.name: GpuNodePool(
+                object_name(cluster.name, f"pool-{pool.name}"), arguments.node_pool_args(cluster, pods, checks, pool), after
+            )
+            for pool in cluster.node_pools
+        }
         if cluster.accounting.enabled:
             Accounting(object_name(cluster.name, "accounting"), arguments.accounting_args(cluster, pods), after)
         declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)
         for node_set in cluster.node_sets:
-            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), after)
+            on_pool = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, pools[node_set.pool]])
+            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), on_pool)
+        HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods, checks), after)
         login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
         self.namespace = pulumi.Output.from_input(cluster.namespace)
         self.ssh_command = login.ssh_command
@@ -108,11 +121,17 @@ def build_namespace(cluster: Cluster) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.namespace, "labels": about}}
 
 
-def build_files(cluster: Cluster, scripts: Mapping[str, str]) -> dict[str, Manifest]:
-    """The ConfigMaps that more than one component mounts: users and their keys, which change in place, and the start scripts."""
+def read_files(folder: Path) -> dict[str, str]:
+    """Every program in a folder, by file name."""
+    return {file.name: file.read_text() for file in sorted(folder.iterdir()) if file.suffix in (".sh", ".py")}
+
+
+def build_files(cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[str, str]) -> dict[str, Manifest]:
+    """The ConfigMaps that more than one component mounts: users and their keys, which change in place; start scripts and checks."""
     name, namespace = cluster.name, cluster.namespace
     return {
         "users": config_map(object_name(name, "users"), namespace, labels(name, "users"), users.render(cluster)),
         "user-keys": config_map(object_name(name, "user-keys"), namespace, labels(name, "users"), users.render_keys(cluster)),
         "scripts": immutable_config_map(object_name(name, "scripts"), namespace, labels(name, "scripts"), scripts),
+        "checks": immutable_config_map(object_name(name, "checks"), namespace, labels(name, "scripts"), checks),
     }

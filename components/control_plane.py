@@ -36,7 +36,8 @@ from components.pods import (
     tcp_probe,
 )
 
-_STATE_PATH = "/var/spool/slurmctld"
+_STATE_PARENT = "/var/spool"
+"""Where slurmctld's disk is mounted. slurmctld makes its own folder there, closed to others; a new disk may be open to all."""
 _GRACE_S = 30
 """Seconds that slurmctld gets to save its state when it is stopped."""
 
@@ -136,8 +137,8 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "slurmctld",
         "slurmctld.sh",
         [
-            *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
-            *(mount("run", "/run/slurm"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+            *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PARENT), mount("jwt", "/etc/slipway/jwt", read_only=True)),
+            *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
         ],
         requests=("100m", "128Mi"),
         ports=[{"name": "slurmctld", "containerPort": SLURMCTLD_PORT}],

@@ -17,13 +17,13 @@ from components.pods import (
     config_volume,
     container,
     empty_volume,
+    exec_probe,
     mount,
     munge_volumes,
     munged,
     pod_template,
     scripts_volume,
     secret_volume,
-    tcp_probe,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
@@ -148,7 +148,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         requests=("50m", "128Mi"),
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
         securityContext=_SSHD_CONTEXT,
-        readinessProbe=tcp_probe(SSHD_PORT, periodSeconds=2),
+        readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )
     return {
         "initContainers": [munged(pods)],

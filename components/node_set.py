@@ -27,6 +27,8 @@ from components.pods import (
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
+SPOOL_PATH = "/var/spool/slurmd"
+"""slurmd's own folder on a node: state, scripts of running jobs."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
 
@@ -84,8 +86,13 @@ class NodeSet(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         for manifest in (build_disruption_budget(args), build_stateful_set(args)):
             declare(manifest, child, name=object_name(args["pods"]["cluster"], args["name"]))
-        self.node_names = pulumi.Output.from_input(f"{args['name']}-[0-{args['size'] - 1}]" if args["size"] else "")
+        self.node_names = pulumi.Output.from_input(node_range(args["name"], args["size"]))
         self.register_outputs({"node_names": self.node_names})
+
+
+def node_range(name: str, size: int) -> str:
+    """The Slurm nodes of a set as a range; empty for none."""
+    return f"{name}-[0-{size - 1}]" if size > 1 else f"{name}-0" * size
 
 
 def build_stateful_set(args: NodeSetArgs) -> Manifest:
@@ -144,7 +151,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         "SLIPWAY_SIMULATED_GPUS": str(args["gpus"] if args["simulated_gpus"] else 0),
     }
     mounts = [
-        *(mount("users", "/var/lib/extrausers", read_only=True), *MUNGE_SOCKET, mount("spool", "/var/spool/slurmd")),
+        *(mount("users", "/var/lib/extrausers", read_only=True), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
     ]

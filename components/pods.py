@@ -116,11 +116,12 @@ def munged(defaults: PodDefaults) -> Manifest:
         defaults,
         "munged",
         "munged.sh",
-        [mount("munge-key", "/etc/slipway/munge", read_only=True), *MUNGE_SOCKET, mount("munge-state", "/var/lib/munge")],
+        # The folder above munged's own, which it makes itself: it distrusts one that a volume opens to all.
+        [mount("munge-key", "/etc/slipway/munge", read_only=True), *MUNGE_SOCKET, mount("munge-state", "/var/lib")],
         requests=("10m", "16Mi"),
         restartPolicy="Always",
         securityContext=confined(MUNGE_UID),
-        startupProbe={"exec": {"command": ["test", "-S", "/run/munge/munge.socket.2"]}, "periodSeconds": 1, "failureThreshold": 60},
+        startupProbe=exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60),
     )
 
 
@@ -166,6 +167,11 @@ def empty_volume(name: str, in_memory: bool = False) -> Manifest:
 def tcp_probe(port: int, **timing: int) -> Manifest:
     """Ready when something listens on the port; `timing` in the words of Kubernetes, in seconds."""
     return {"tcpSocket": {"port": port}, **timing}
+
+
+def exec_probe(*command: str, **timing: int) -> Manifest:
+    """Ready when the command gives 0; `timing` in the words of Kubernetes, in seconds."""
+    return {"exec": {"command": list(command)}, **timing}
 
 
 def http_probe(port: int, path: str, **timing: int) -> Manifest:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from configs.fields import AbsolutePath, Count, Line, Model, Positive, UserName
+from configs.fields import AbsolutePath, Count, Line, Model, Name, Positive, UserName
 
 
 class LoginService(Model):
@@ -36,7 +36,7 @@ class User(Model):
     uid: Count
     gid: Count = Field(default_factory=_uid)
     """Default: the uid. A group of the user's own name is made for it unless `login.groups` has one with this gid."""
-    groups: tuple[str, ...] = ()
+    groups: tuple[Name, ...] = ()
     """Names of `login.groups`."""
     ssh_keys: tuple[Line, ...] = ()
     """Public keys. Once loaded, those of `ssh_key_files` are here too."""

@@ -1,5 +1,94 @@
-"""Placeholder until the real one lands (a helper is writing it)."""
+"""A user's mistakes: what one is, how all of them are printed, and the words that messages share.
+
+Finds none itself: `structure` and `checks` do.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_LONGEST = 80
 
 
-class ConfigFaults(Exception):  # noqa: N818
-    """All mistakes."""
+@dataclass(frozen=True)
+class Fault:
+    """One mistake in a stack file."""
+
+    path: str
+    """Where, in the user's own spelling: `cluster.nodeSets[1].size`."""
+    message: str
+    """What was given and what would do."""
+    depends: tuple[str, ...] = ()
+    """Further paths that it was concluded from. Where something at or below one of them is broken, the conclusion is not worth telling."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class ConfigFaults(Exception):  # noqa: N818 - it is what it holds
+    """All mistakes of one stack file; its text is what the user reads."""
+
+    def __init__(self, stack_file: str, faults: Sequence[Fault]) -> None:
+        self.stack_file = stack_file
+        self.faults = tuple(faults)
+        super().__init__(stack_file, self.faults)
+
+    def __str__(self) -> str:
+        count = f"{len(self.faults)} mistake{'s' if len(self.faults) > 1 else ''}"
+        return "\n".join([f"{self.stack_file}: {count}", *(f"  {fault}" for fault in self.faults)])
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it: text in double quotes with control characters spelled out, at most 80 characters."""
+    if value is None or isinstance(value, bool | int | float | str):
+        try:
+            shown = json.dumps(value, ensure_ascii=False)
+        except ValueError:  # an integer of thousands of digits
+            return "a number of thousands of digits"
+        shown = "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in shown)
+    else:
+        shown = f"a {kind_of(value)}"
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]}..." + ('"' if shown.startswith('"') else "")
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in YAML's words."""
+    kinds: tuple[tuple[Any, str], ...] = (
+        (bool, "truth value"),
+        (int | float, "number"),
+        (str, "text"),
+        (list | tuple, "list"),
+        (dict, "mapping of keys"),
+    )
+    return next(
+        (word for kind, word in kinds if isinstance(value, kind)), "date" if hasattr(value, "isoformat") else "value of another kind"
+    )
+
+
+def did_you_mean(given: str, allowed: Iterable[str], otherwise: str = "There are: {}.") -> str:
+    """`Did you mean "x"?` for the likeliest, else all that is allowed, else that there is nothing."""
+    names = sorted(set(allowed))
+    if found := closest(given, names):
+        return f'Did you mean "{found}"?'
+    return otherwise.format(", ".join(names)) if names else "There are none."
+
+
+def closest(given: str, allowed: Iterable[str]) -> str | None:
+    """The allowed name that was likely meant, whatever its case."""
+    names = {name.lower(): name for name in allowed}
+    found = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
+    return names[found[0]] if found else None
+
+
+def repeats(values: Iterable[object]) -> list[tuple[int, int]]:
+    """Positions of the values that came before, each with the position where it came first."""
+    first: dict[object, int] = {}
+    found: list[tuple[int, int]] = []
+    for position, value in enumerate(values):
+        if value in first:
+            found.append((position, first[value]))
+        else:
+            first[value] = position
+    return found

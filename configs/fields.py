@@ -12,6 +12,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from configs.faults import quoted
+
 MAX_NODES = 65_536
 """Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
 
@@ -43,13 +45,13 @@ def is_one_line(text: str) -> bool:
 
 
 def _matching(pattern: str, what: str, longest: int) -> Callable[[str], str]:
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)
 
     def check(value: str) -> str:
         if len(value) > longest:
-            raise refuse(f"{value[:longest]!r}... has {len(value)} characters; {longest} are allowed.")
+            raise refuse(f"{quoted(value)} has {len(value)} characters; {longest} are allowed.")
         if compiled.fullmatch(value) is None:
-            raise refuse(f"{value!r} is not {what}.")
+            raise refuse(f"{quoted(value)} is not {what}.")
         return value
 
     return check
@@ -58,19 +60,19 @@ def _matching(pattern: str, what: str, longest: int) -> Callable[[str], str]:
 def _quoted_time(value: object) -> object:
     # YAML 1.1 reads an unquoted 12:30:00 as a number in base 60, so the text that the user wrote is gone.
     if isinstance(value, int) and not isinstance(value, bool):
-        raise refuse(f'{value} is a number here. Write the time in quotes: "1-00:00:00" is a day, "30" is 30 minutes.')
+        raise refuse(f'{quoted(value)} is a number here. Write the time in quotes: "1-00:00:00" is a day, "30" is 30 minutes.')
     return value
 
 
 def _time(value: str) -> str:
     if _TIME.fullmatch(value) is None:
         raise refuse(
-            f'{value!r} is not a time that Slurm knows. Write days-hours:minutes:seconds, as in "1-12:00:00", minutes, or UNLIMITED.'
+            f'{quoted(value)} is not a time that Slurm knows. Write days-hours:minutes:seconds, as in "1-12:00:00", minutes, or UNLIMITED.'
         )
     return value
 
 
-_TIME = re.compile(r"INFINITE|UNLIMITED|\d{1,8}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}")
+_TIME = re.compile(r"INFINITE|UNLIMITED|\d{1,8}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}", re.ASCII)
 
 _LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _LABEL_SAYS = "a DNS label: lower-case letters, digits and dashes, first a letter, last no dash"
@@ -78,15 +80,15 @@ _LABEL_SAYS = "a DNS label: lower-case letters, digits and dashes, first a lette
 
 def _one_line(value: str) -> str:
     if not is_one_line(value):
-        raise refuse(f"{value!r} holds a line break or another control character. One line of printable characters is allowed.")
+        raise refuse(f"{quoted(value)} holds a line break or another control character. One line of printable characters is allowed.")
     return value
 
 
 def _absolute(value: str) -> str:
     if not value.startswith("/"):
-        raise refuse(f"{value!r} is a relative path. Write it from the root: /{value.lstrip('./')}.")
+        raise refuse(f"{quoted(value)} is a relative path. Write it from the root: /{value.lstrip('./')}.")
     if re.fullmatch(r"(/[A-Za-z0-9._@+-]+)+", value) is None or {".", ".."} & set(value.split("/")):
-        raise refuse(f"{value!r} is not a plain absolute path, such as /data/sets: no trailing slash, no spaces, no `..`.")
+        raise refuse(f"{quoted(value)} is not a plain absolute path, such as /data/sets: no trailing slash, no spaces, no `..`.")
     return value
 
 
@@ -94,19 +96,17 @@ def _setting(value: object) -> object:
     # YAML's yes and no, and plain numbers, are how Slurm's own files say them.
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value) if isinstance(value, int | float) else value
+    if isinstance(value, int | float):
+        return quoted(value)
+    return value
 
 
 def _setting_text(value: str) -> str:
     if not value.strip():
         raise refuse("is empty. Slurm would read the next key as its value; leave the key out instead.")
-    if "#" in value:
-        raise refuse(f"{value!r} holds a #, which starts a comment in Slurm's files.")
+    if found := set('#"\\') & set(value):
+        raise refuse(f"{quoted(value)} holds {' and '.join(sorted(found))}, which has a meaning of its own in Slurm's files.")
     return _one_line(value)
-
-
-def _key_sentence(value: str) -> str:
-    return _matching(r"[A-Za-z][A-Za-z0-9_]*", "a key of slurm.conf: letters, digits and underscores", 64)(value)
 
 
 ClusterName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 20))]
@@ -121,7 +121,9 @@ PartitionName = Annotated[
 ]
 ObjectName = Annotated[
     StrictStr,
-    AfterValidator(_matching(rf"{_LABEL}(\.{_LABEL})*", "a Kubernetes object name: DNS labels joined by dots", 253)),
+    AfterValidator(
+        _matching(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "a Kubernetes object name: lower-case letters, digits, dashes and dots", 253)
+    ),
 ]
 Feature = Annotated[
     StrictStr,
@@ -159,13 +161,35 @@ Host = Annotated[StrictStr, AfterValidator(_matching(r"[A-Za-z0-9]([A-Za-z0-9.:-
 Line = Annotated[StrictStr, AfterValidator(_one_line)]
 AbsolutePath = Annotated[StrictStr, AfterValidator(_absolute)]
 SlurmTime = Annotated[StrictStr, BeforeValidator(_quoted_time), AfterValidator(_time)]
-SettingKey = Annotated[StrictStr, AfterValidator(_key_sentence)]
+SettingKey = Annotated[
+    StrictStr, AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_]*", "a key of Slurm: letters, digits and underscores", 64))
+]
 SettingText = Annotated[StrictStr, BeforeValidator(_setting), AfterValidator(_setting_text)]
 Settings = dict[SettingKey, SettingText]
 """`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
 
-Count = Annotated[int, Field(strict=True, ge=0)]
-Positive = Annotated[int, Field(strict=True, ge=1)]
+Name = StrictStr
+"""A reference to something that has the name."""
+
+Arn = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", "a role's ARN, such as arn:aws:iam::123456789012:role/node", 2048)
+    ),
+]
+SubnetId = Annotated[StrictStr, AfterValidator(_matching(r"subnet-[0-9a-f]{8,32}", "a subnet's id, such as subnet-0a1b2c3d4e5f60718", 40))]
+ReservationId = Annotated[
+    StrictStr, AfterValidator(_matching(r"cr-[0-9a-f]{8,32}", "a capacity reservation's id, such as cr-0a1b2c3d4e5f60718", 40))
+]
+ChartVersion = Annotated[StrictStr, AfterValidator(_matching(r"v\d+\.\d+\.\d+", "a chart version, such as v25.3.4", 20))]
+ExportPath = Annotated[
+    StrictStr, AfterValidator(_matching(r"/[^\s,\\\"#]*", "an absolute path on the NFS server, such as /export/data", 1024))
+]
+MountOption = Annotated[StrictStr, AfterValidator(_matching(r"[a-z0-9_]+(=[\w.:/-]+)?", "one mount option, such as nfsvers=4.1", 100))]
+ClusterText = Annotated[StrictStr, AfterValidator(_matching(r"[\w.:/@-]+", "a name without spaces", 253))]
+
+Count = Annotated[int, Field(strict=True, ge=0, le=2_147_483_647)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=2_147_483_647)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=31_536_000)]
-MiB = Annotated[int, Field(strict=True, ge=1)]
+MiB = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Flag = Annotated[bool, Field(strict=True)]

@@ -16,7 +16,9 @@ def content_tag(folder: Path) -> str:
     Order, times and mode bits do not count (a checkout's umask must not name another image), nor do caches, editors' leftovers and hidden files.
     Raises FileNotFoundError for a folder without files.
     """
-    files = sorted((each.relative_to(folder).as_posix(), each) for each in folder.rglob("*") if each.is_file() and _counts(each.relative_to(folder)))
+    files = sorted(
+        (each.relative_to(folder).as_posix(), each) for each in folder.rglob("*") if each.is_file() and _counts(each.relative_to(folder))
+    )
     if not files:
         raise FileNotFoundError(f"{folder} holds no files to make an image from")
     digest = hashlib.sha256()

@@ -1,23 +1,64 @@
-"""From what a stack file says to a `Cluster`, or to all that is wrong with it. Reads only the key files that users name."""
+"""From what a stack file says to a `Cluster`, or to all that is wrong with it. Reads nothing but the key files that users name."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from configs.check_access import key_mistake
+from configs.checks import check_cluster, without_conclusions
+from configs.faults import ConfigFaults, Fault, quoted
 from configs.models import Cluster
+from configs.names import names_in
+from configs.structure import ROOT, order_of, plain_data, read_structure
+
+_LARGEST_KEY_FILE = 65_536
 
 
 def load_cluster(raw: Mapping[str, object], root: Path, stack_file: str) -> Cluster:
-    """The cluster of the `slipway:cluster` object `raw`; paths in it are relative to `root`.
+    """The cluster of the `slipway:cluster` object `raw`; paths of key files in it are relative to `root`.
 
     Raises `configs.faults.ConfigFaults` with every fault at once.
     """
-    cluster = Cluster.model_validate(raw)
-    users = tuple(
-        user.model_copy(
-            update={
-                "ssh_keys": user.ssh_keys + tuple(line for file in user.ssh_key_files for line in (root / file).read_text().splitlines())
-            }
-        )
-        for user in cluster.login.users
-    )
-    return cluster.model_copy(update={"login": cluster.login.model_copy(update={"users": users})})
+    data, unreadable = plain_data(raw)
+    if any(fault.path == ROOT for fault in unreadable) and not data:
+        raise ConfigFaults(stack_file, unreadable)
+    names = names_in(data)
+    shaped, misshapen = read_structure(data)
+    cluster, missing = _with_key_files(shaped, root)
+    broken = [*unreadable, *misshapen]
+    faults = [*broken, *without_conclusions([*missing, *check_cluster(cluster, names)], broken)]
+    if faults:
+        raise ConfigFaults(stack_file, sorted(faults, key=lambda fault: order_of(fault.path)))
+    return cluster
+
+
+def _with_key_files(cluster: Cluster, root: Path) -> tuple[Cluster, list[Fault]]:
+    """The cluster with the keys of all key files among `ssh_keys`, and the faults of these files."""
+    faults: list[Fault] = []
+    users = list(cluster.login.users)
+    for at, user in enumerate(users):
+        keys = list(user.ssh_keys)
+        for position, name in enumerate(user.ssh_key_files):
+            found, mistake = _read_keys(root, name)
+            keys += found
+            if mistake:
+                faults.append(Fault(f"{ROOT}.login.users[{at}].sshKeyFiles[{position}]", mistake))
+        users[at] = user.model_copy(update={"ssh_keys": tuple(dict.fromkeys(keys))})
+    return cluster.model_copy(update={"login": cluster.login.model_copy(update={"users": tuple(users)})}), faults
+
+
+def _read_keys(root: Path, name: str) -> tuple[list[str], str | None]:
+    """The keys in one file, and what is wrong with it if anything."""
+    path = root / name
+    try:
+        if not path.is_file():
+            private = name.removesuffix(".pub")
+            return [], f"{quoted(name)} is not there. `make up` makes it for the dev stack; else: ssh-keygen -t ed25519 -f {private}"
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_KEY_FILE).decode()
+    except (OSError, ValueError) as error:
+        return [], f"{quoted(name)} cannot be read as a file of public keys: {getattr(error, 'strerror', None) or 'it is not text'}."
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+    if not lines:
+        return [], f"{quoted(name)} holds no key."
+    mistakes = [mistake for line in lines if (mistake := key_mistake(line))]
+    return ([], f"{quoted(name)}: {mistakes[0]}") if mistakes else (lines, None)

@@ -24,11 +24,15 @@ class Cluster(Model):
     """Storage, the accounting database and the keys are kept when the stack goes."""
     images: Images = Images()
     node_pools: tuple[NodePool, ...]
+    """The machines."""
     gpu_operator: GpuOperator = GpuOperator()
     system_nodes: SystemNodes = SystemNodes()
     node_sets: tuple[NodeSet, ...]
+    """What Slurm has on the machines."""
     partitions: tuple[Partition, ...]
+    """Where users send jobs."""
     storage: Storage
+    """The shared root and the homes, at least."""
     login: Login = Login()
     accounting: Accounting = Accounting()
     health_checks: tuple[HealthCheck, ...] = ()
@@ -64,8 +68,8 @@ __all__ = [
     "Disk",
     "EksNodes",
     "ExistingNodes",
-    "Gpus",
     "GpuOperator",
+    "Gpus",
     "Group",
     "Hardware",
     "HardwareGpus",

@@ -13,6 +13,7 @@ from configs.fields import (
     GpuModel,
     MiB,
     Model,
+    Name,
     NodeSetName,
     PartitionName,
     Positive,
@@ -41,7 +42,7 @@ class NodeSet(Model):
     """Slurm nodes of one kind: `<name>-0` to `<name>-<size - 1>`, one worker pod each."""
 
     name: NodeSetName
-    pool: str
+    pool: Name
     """Name of a node pool."""
     size: Count = Field(le=MAX_NODES)
     """Number of Slurm nodes. 0 keeps the set in the file and has no node."""
@@ -58,7 +59,7 @@ class NodeSet(Model):
     resources: PodResources = PodResources()
     drain_grace_s: Seconds = 3600
     """How long a stopping pod waits for its jobs, in seconds."""
-    mounts: tuple[str, ...] | None = None
+    mounts: tuple[Name, ...] | None = None
     """Names of `storage.mounts` that this set gets. Default: all."""
 
 
@@ -66,7 +67,7 @@ class Partition(Model):
     """A Slurm partition over whole node sets."""
 
     name: PartitionName
-    node_sets: tuple[str, ...]
+    node_sets: tuple[Name, ...]
     """Names of node sets."""
     default: Flag = False
     max_time: SlurmTime = "UNLIMITED"

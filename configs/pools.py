@@ -4,7 +4,24 @@ from typing import Literal
 
 from pydantic import Field
 
-from configs.fields import Count, Flag, GpuModel, LabelKey, LabelText, Line, MiB, Model, NodeSetName, ObjectName, Positive
+from configs.fields import (
+    Arn,
+    ChartVersion,
+    ClusterText,
+    Count,
+    Flag,
+    GpuModel,
+    LabelKey,
+    LabelText,
+    Line,
+    MiB,
+    Model,
+    NodeSetName,
+    ObjectName,
+    Positive,
+    ReservationId,
+    SubnetId,
+)
 
 Labels = dict[LabelKey, LabelText]
 """Kubernetes labels."""
@@ -54,16 +71,16 @@ class ExistingNodes(Model):
 class EksNodes(Model):
     """A managed node group of EKS; its machine type is the pool's `machine`, its upper size the pool's `max`."""
 
-    cluster_name: Line = Field(min_length=1, max_length=100)
-    node_role_arn: Line = Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")
-    subnet_ids: tuple[Line, ...] = Field(min_length=1)
+    cluster_name: ClusterText
+    node_role_arn: Arn
+    subnet_ids: tuple[SubnetId, ...] = Field(min_length=1)
     min: Count = 0
     desired: Count | None = None
     """Nodes at first; the autoscaler may change it. Default: `min`."""
-    ami_type: Line = "AL2023_x86_64_NVIDIA"
+    ami_type: ClusterText = "AL2023_x86_64_NVIDIA"
     """EKS's name for the node image. Machines without GPUs want AL2023_x86_64_STANDARD."""
     capacity_type: Literal["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"] = "ON_DEMAND"
-    capacity_reservation_id: Line | None = Field(default=None, pattern=r"^cr-[0-9a-f]{8,32}$")
+    capacity_reservation_id: ReservationId | None = None
     placement_group: Flag = False
     """One cluster placement group for all machines of the pool."""
     efa: Flag = False
@@ -94,7 +111,7 @@ class GpuOperator(Model):
     """NVIDIA's GPU Operator, as a Helm release."""
 
     enabled: Flag = False
-    version: Line = Field(default="v25.3.4", pattern=r"^v\d+\.\d+\.\d+$")
+    version: ChartVersion = "v25.3.4"
     driver: Flag = True
     """Install the driver; off where the machine image has it."""
     toolkit: Flag = True

@@ -1,20 +1,27 @@
 """Config of what runs beside Slurm's core: images, the Kubernetes to deploy to, accounting, health checks."""
 
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
-
-from configs.fields import CheckName, Flag, ImageReference, Line, Model, ObjectName, Seconds
+from configs.fields import CheckName, ClusterText, Count, Flag, ImageReference, Line, Model, Name, ObjectName, Seconds
 from configs.storage import Disk
 
 CheckKind = Literal["disk", "memory", "clock", "gpu"]
+
+CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
+    "disk": {"minFreeMiB": 1024, "minFreePercent": 0},
+    "memory": {"minAvailablePercent": 50, "maxUncorrectableErrors": 0, "maxCorrectableErrors": 1000},
+    "clock": {"maxOffsetS": 5},
+    "gpu": {"maxUncorrectableErrors": 0},
+}
+"""The limits that each kind of check knows, with their defaults."""
 
 
 class Kubernetes(Model):
     """Which cluster the provider talks to. The kubeconfig comes from KUBECONFIG or the provider's own default."""
 
-    context: Line | None = Field(default=None, min_length=1)
-    cluster_identifier: Line | None = Field(default=None, min_length=1)
+    context: ClusterText | None = None
+    cluster_identifier: ClusterText | None = None
     """What tells this Kubernetes cluster from others for the provider: a change replaces everything. Default: the cluster's name."""
 
 
@@ -43,8 +50,8 @@ class HealthCheck(Model):
     check: CheckKind
     schedule: Line
     """Cron's five fields, in the time zone of the Kubernetes controller manager."""
-    node_sets: tuple[str, ...]
+    node_sets: tuple[Name, ...]
     timeout_s: Seconds = 60
     """After so many seconds the check counts as unknown."""
-    settings: dict[str, int] = {}
-    """Limits of the check; `configs.checks.CHECK_SETTINGS` lists them with their defaults."""
+    settings: dict[Name, Count] = {}
+    """Limits of the check; `CHECK_SETTINGS` lists them with their defaults."""

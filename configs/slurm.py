@@ -126,9 +126,15 @@ def gres_line(node_set: NodeSet, gpus: Gpus) -> str:
 
 
 def _memory_per_cpu(cluster: Cluster, sets: list[NodeSet]) -> int:
-    """MiB a CPU for jobs that ask for no memory. Without it such a job would get all memory of a node. Source: slurm.conf(5), DefMemPerCPU."""
-    shapes = [shape_of(cluster, node_set) for node_set in sets]
-    return cluster.slurm.default_memory_per_cpu_mib or max(1, min(shape.memory_mib // shape.cpus for shape in shapes))
+    """MiB a CPU for jobs that ask for no memory: without it they would get all of a node. Source: slurm.conf(5), DefMemPerCPU."""
+    shares = [(shape_of(cluster, each).memory_mib - kept_memory_mib(each)) // shape_of(cluster, each).cpus for each in sets]
+    return cluster.slurm.default_memory_per_cpu_mib or max(1, min(shares))
+
+
+def kept_memory_mib(node_set: NodeSet) -> int:
+    """Memory of each node that a set keeps from jobs with MemSpecLimit, in MiB."""
+    kept = next((value for key, value in node_set.slurmd.items() if key.lower() == "memspeclimit"), "0")
+    return int(kept) if kept.isdecimal() else 0
 
 
 def _line(pairs: Mapping[str, object]) -> str:

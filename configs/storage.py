@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
-
-from configs.fields import AbsolutePath, DnsLabel, Flag, Host, Line, Model, ObjectName, Size
+from configs.fields import AbsolutePath, DnsLabel, ExportPath, Flag, Host, Model, MountOption, ObjectName, Size
 
 SourceKind = Literal["hostPath", "claim", "storageClass", "nfs"]
 
@@ -14,8 +12,8 @@ class Nfs(Model):
     """An NFS export."""
 
     server: Host
-    path: Line = Field(pattern=r"^/\S*$")
-    options: tuple[Line, ...] = ()
+    path: ExportPath
+    options: tuple[MountOption, ...] = ()
     """Mount options, such as nfsvers=4.1."""
 
 

@@ -98,7 +98,11 @@ until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = 2 ]; do sleep 
 sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,nodelist%10,alloctres%40
 """
     done = subprocess.run(
-        [*login.command("BatchMode=yes", "ConnectTimeout=5"), f"bash -c {shlex.quote(script)}"], capture_output=True, text=True, timeout=timeout_s, check=False
+        [*login.command("BatchMode=yes", "ConnectTimeout=5"), f"bash -c {shlex.quote(script)}"],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
     )
     if done.returncode:
         raise FirstJobError(f"the first job did not finish (exit {done.returncode}):\n{done.stdout}{done.stderr}".rstrip())

@@ -91,8 +91,9 @@ def load(image: Image, nodes: Iterable[Node], paths: Paths) -> list[str]:
 
 def in_use(nodes: Iterable[Node], paths: Paths) -> list[Path]:
     """The shared root filesystems that some node's containerd is linked to."""
-    links = [link for node in nodes for link in (paths.node(node) / "containerd" / SNAPSHOTS).glob("*/fs") if link.is_symlink()]
-    return [link.readlink() for link in links]
+    folders = (paths.node(node) / "containerd" / SNAPSHOTS for node in nodes)
+    links = [snapshot / "fs" for folder in folders for snapshot in folder.glob("*")]
+    return [link.readlink() for link in links if link.is_symlink()]
 
 
 def _load_one(image: Image, node: Node, paths: Paths) -> bool:

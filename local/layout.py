@@ -62,6 +62,11 @@ class Node:
         return f"slw-{self.index}"
 
     @property
+    def mac(self) -> str:
+        """Hardware address of the node's end, made from its address: a cable made anew is known to its neighbours at once."""
+        return "02:00:" + self.address.packed.hex(":")
+
+    @property
     def cgroup(self) -> str:
         """Where the node's pods are, as a path below each hierarchy's root."""
         return f"/slipway/{self.name}"

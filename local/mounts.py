@@ -3,10 +3,12 @@
 containerd and kubelet of one node must share it (in two, pods see empty volumes). It is pinned by a file, so it needs no process.
 """
 
+import os
 import shlex
+import subprocess
 from pathlib import Path
 
-from local.commands import run, succeeds
+from local.commands import LocalError, run, succeeds
 from local.layout import Node, Paths
 
 BOUND = {
@@ -55,7 +57,7 @@ def up(nodes: tuple[Node, ...], paths: Paths) -> None:
             (paths.node(node) / name).mkdir(parents=True, exist_ok=True)
         paths.run(node).mkdir(parents=True, exist_ok=True)
         pin.touch()
-        run(["unshare", f"--mount={pin}", "--propagation=slave", "sh", "-e"], stdin=render_script(node, paths))
+        _unshare(pin, render_script(node, paths))
 
 
 def down(nodes: tuple[Node, ...], paths: Paths) -> None:
@@ -78,6 +80,25 @@ def down(nodes: tuple[Node, ...], paths: Paths) -> None:
 def enter(node: Node, paths: Paths) -> tuple[str, ...]:
     """Command line prefix that runs a program as the node: in its mount and network namespaces, under the same process id."""
     return ("nsenter", f"--mount={paths.mount_pin(node)}", f"--net=/run/netns/{node.netns}", "--")
+
+
+def _unshare(pin: Path, script: str) -> None:
+    """Makes a mount namespace, pins it and runs the script in it.
+
+    A namespace can be pinned only in an older one, and Linux 6.18 takes the smaller number for the older, giving numbers out from a block
+    for each CPU: inside a container it depends on the CPU whether pinning is refused ("Invalid argument"). So every CPU is tried.
+    """
+    words = ""
+    for cpu in sorted(os.sched_getaffinity(0)):
+        command = ("taskset", "--cpu-list", str(cpu), "unshare", f"--mount={pin}", "--propagation=slave", "sh", "-e")
+        done = subprocess.run(command, input=script, text=True, capture_output=True, check=False)
+        if done.returncode == 0:
+            return
+        words = done.stderr.strip()
+        if str(pin) in _mounted():
+            run(["umount", str(pin)])
+            break
+    raise LocalError(f"no mount namespace at {pin}: {words}")
 
 
 def _make_mount_points(paths: Paths) -> None:

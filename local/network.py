@@ -5,6 +5,7 @@ address from its connection), and nothing can leave the machine. Pods hang on po
 work between two pods of one node without the bridge's netfilter.
 """
 
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def observe() -> Existing:
     """Reads links and namespaces of this machine."""
     netns = Path("/run/netns")
     return Existing(
-        links=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
+        links=frozenset(name for _, name in socket.if_nameindex()),
         namespaces=frozenset(path.name for path in netns.iterdir()) if netns.is_dir() else frozenset(),
     )
 
@@ -60,7 +61,7 @@ def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
         if node.netns not in existing.namespaces:
             commands.append(f"netns add {node.netns}")
         if node.link not in existing.links:
-            commands.append(f"link add {node.link} type veth peer name eth0 netns {node.netns}")
+            commands.append(f"link add {node.link} type veth peer name eth0 address {node.mac} netns {node.netns}")
         commands += [f"link set {node.link} master {layout.BRIDGE} up", f"route replace {node.pods} via {node.address}"]
     commands.append(f"route replace {layout.SERVICE_RANGE} via {nodes[0].address}")
     return commands

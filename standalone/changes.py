@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from standalone.plan import MASK, Difference, Op, differences, masked
+from standalone.readiness import has_failed
 from standalone.render import PROTECT, RETAIN, Document, Key, key_of
 
 PART_OF = "applyset.kubernetes.io/part-of"
@@ -64,6 +65,8 @@ def object_changes(
         old = live.get(one.key)
         if old is None:
             found.append(ObjectChange("create", one.key, one))
+        elif has_failed(old) and one.hints.get("replaceUnready") == "true":
+            found.append(ObjectChange("replace", one.key, one, old, note="it failed last time"))
         elif one.key in immutable:
             found.append(ObjectChange("replace", one.key, one, old, note=immutable[one.key]))
         else:

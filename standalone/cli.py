@@ -1,10 +1,11 @@
 """`python -m standalone preview|render|up|destroy`: options to calls, errors to exit code 1. No decision is made here."""
 
+import contextlib
 import functools
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from standalone import deploy, project, record, render, show
 from standalone import stack as stacks
 from standalone.changes import consequences
-from standalone.faults import StandaloneError, UnreachableError
+from standalone.faults import StandaloneError, StoppedError, UnreachableError
 from standalone.plan import Change, Plan, as_json, masked
 from standalone.stack import Outlook, Where
 
@@ -130,6 +131,15 @@ def render_(
             sys.stdout.write("---\n" + render.yaml_text(one.manifest))
 
 
+@contextlib.contextmanager
+def _stoppable() -> Generator[None]:
+    """Ctrl-C while the cluster is being changed: says what it left."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StoppedError("Interrupted. What was done stays; the same command finishes it.") from None
+
+
 @app.command()
 def up(
     stack: Stack,
@@ -148,7 +158,8 @@ def up(
     found = project.load(root, stack, tuple(config or ()), config_file)
     read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=True)
     screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.kubectl}", begin)
-    outlook = deploy.up(read, screen, timeout, force_conflicts, adopt)
+    with _stoppable():
+        outlook = deploy.up(read, screen, timeout, force_conflicts, adopt)
     stacks.save_plan(found, read.plan)
     screen.say(f"{show.counts(outlook.counted, is_done=True)}  ({time.monotonic() - begin:.1f} s)", "bold")
     for name, value in sorted(masked(read.plan.outputs).items()):
@@ -173,7 +184,8 @@ def destroy(
     read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=False)
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Destroy {read.plan.project}/{read.plan.stack} in {read.home.kubectl}?", abort=True)
-    deploy.destroy(read, screen, timeout)
+    with _stoppable():
+        deploy.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
 
 
@@ -184,7 +196,4 @@ def main(arguments: list[str] | None = None) -> None:
         run(args=arguments, prog_name="python -m standalone")
     except StandaloneError as error:
         shared_screen().fail(str(error))
-        raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        shared_screen().fail("Interrupted. What was applied stays; the same command finishes it.")
-        raise SystemExit(130) from None
+        raise SystemExit(130 if isinstance(error, StoppedError) else 1) from None

@@ -106,14 +106,14 @@ def _wait(stack: Stack, found: Outlook, screen: Screen, timeout_s: float) -> Non
                 ready.add(key)
             if not late and not absent:
                 return
-            if now - asked >= _PODS_EVERY_S:
+            if now - asked >= _PODS_EVERY_S or any(one.has_failed for one in late):
                 asked = now
                 pods = _pods(stack.home, late)
                 troubles = readiness.troubles(pods)
                 _unstick(stack.home, workloads, pods, screen)
                 hopeless = {one.pod: hopeless.get(one.pod, now) for one in troubles if one.is_hopeless}
             _say_waiting(line, late, troubles)
-            given_up = any(now - since > _HOPELESS_AFTER_S for since in hopeless.values())
+            given_up = any(one.has_failed for one in late) or any(now - since > _HOPELESS_AFTER_S for since in hopeless.values())
             if now > timeout_s or given_up:
                 raise StandaloneError(_not_ready(stack.home, late, troubles, now))
             time.sleep(_POLL_S)

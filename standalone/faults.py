@@ -7,3 +7,7 @@ class StandaloneError(Exception):
 
 class UnreachableError(StandaloneError):
     """The cluster could not be asked: no kubectl, no such context, no answer."""
+
+
+class StoppedError(StandaloneError):
+    """The user stopped a verb on its way; the exit code is 130, as a shell has it."""

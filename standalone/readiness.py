@@ -13,12 +13,13 @@ _START_FAULTS = (*_IMAGE_FAULTS, "CreateContainerConfigError", "CreateContainerE
 
 @dataclass(frozen=True)
 class Waiting:
-    """A workload that is not ready: how far it is, its pods' selector, and a fault that waiting will not mend."""
+    """A workload that is not ready: how far it is, its pods' selector, and whether waiting is in vain."""
 
     kind: str
     name: str
     progress: str
     selector: str
+    has_failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,22 @@ def waiting(workloads: Iterable[Mapping[str, Any]]) -> list[Waiting]:
         key, spec, status = key_of(one), one.get("spec", {}), one.get("status", {})
         if progress := _progress(key.kind, spec, status, one["metadata"].get("generation", 1)):
             labels = spec.get("selector", {}).get("matchLabels", {})
-            found.append(Waiting(key.kind, key.name, progress, ",".join(f"{name}={value}" for name, value in sorted(labels.items()))))
+            selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+            found.append(Waiting(key.kind, key.name, progress, selector, has_failed(one)))
     return found
+
+
+def has_failed(workload: Mapping[str, Any]) -> bool:
+    """True for a Job that has given up."""
+    conditions: list[dict[str, str]] = workload.get("status", {}).get("conditions") or []
+    return workload["kind"] == "Job" and any(one["type"] == "Failed" and one["status"] == "True" for one in conditions)
 
 
 def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], generation: int) -> str | None:
     if kind == "Job":
+        failed = next((one for one in status.get("conditions", []) if one["type"] == "Failed" and one["status"] == "True"), None)
+        if failed:
+            return f"failed: {failed.get('message') or failed.get('reason')}"
         return None if status.get("completionTime") else f"{status.get('succeeded', 0)} of {spec.get('completions', 1)} done"
     if status.get("observedGeneration", 0) < generation:
         return "not seen by its controller yet"
@@ -79,16 +90,22 @@ def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return Trouble(name, _unschedulable(spec, str(scheduled.get("message", ""))))
+    if status.get("phase") == "Succeeded":
+        return None
     containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     for one in containers:
+        ended = one.get("state", {}).get("terminated", {})
+        if ended.get("exitCode") and status.get("phase") == "Failed":
+            said = str(ended.get("message") or "").strip()
+            return Trouble(name, f"container {one['name']} ended with {ended['exitCode']}{': ' + said if said else ''}")
+        last = one.get("lastState", {}).get("terminated") or ended
+        if one.get("restartCount") and last.get("exitCode") and not one.get("ready"):
+            why = f"exit code {last['exitCode']}{', ' + last['reason'] if last.get('reason') not in (None, 'Error') else ''}"
+            return Trouble(name, f"container {one['name']} keeps ending ({why}, {one['restartCount']} restarts)", one["name"])
         halted = one.get("state", {}).get("waiting", {})
         reason, message = str(halted.get("reason", "")), str(halted.get("message", ""))
         if reason in _IMAGE_FAULTS:
             return _image_trouble(name, str(one.get("image", "")), reason, message)
-        if reason == "CrashLoopBackOff":
-            last = one.get("lastState", {}).get("terminated", {})
-            why = f"exit code {last.get('exitCode', '?')}{', ' + last['reason'] if last.get('reason') not in (None, 'Error') else ''}"
-            return Trouble(name, f"container {one['name']} keeps ending ({why}, {one.get('restartCount', 0)} restarts)", one["name"])
         if reason in _START_FAULTS:
             return Trouble(name, f"container {one['name']} cannot start: {reason}: {message}")
     not_ready = [one["name"] for one in status.get("containerStatuses", []) if not one.get("ready")]
@@ -121,7 +138,9 @@ def stuck(sets: Iterable[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]]) 
 
     They cannot run a job: no main container has a running or an ended state. Source: Kubernetes' StatefulSet page, "Forced rollback".
     """
-    newest = {one["metadata"]["name"]: one.get("status", {}).get("updateRevision") for one in sets if one["kind"] == "StatefulSet"}
+    newest = {
+        one["metadata"]["name"]: one["status"]["updateRevision"] for one in sets if one["kind"] == "StatefulSet" and _is_observed(one)
+    }
     found: list[str] = []
     for pod in pods:
         about = pod["metadata"]
@@ -142,3 +161,9 @@ def _never_started(pod: Mapping[str, Any]) -> bool:
     held = [one.get("state", {}).get("waiting", {}).get("reason") for one in [*status.get("initContainerStatuses", []), *main]]
     unscheduled = any(one["type"] == "PodScheduled" and one["status"] == "False" for one in status.get("conditions", []))
     return unscheduled or any(reason in _START_FAULTS for reason in held)
+
+
+def _is_observed(workload: Mapping[str, Any]) -> bool:
+    """True when its controller has seen the present spec; before that, the status speaks of another one, or of none."""
+    status = workload.get("status", {})
+    return "updateRevision" in status and status.get("observedGeneration", 0) >= workload["metadata"].get("generation", 1)

@@ -62,6 +62,9 @@ install -m 0644 "$here/sshd_config" /etc/ssh/sshd_config
 install -m 0755 "$here/authorized-keys" /usr/local/sbin/slipway-authorized-keys
 install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
 
+# Debian keeps OpenMPI to the loopback device, for its build machines; between nodes that is no network at all. OpenMPI's own rule is to leave it out.
+sed -i '/^btl_tcp_if_include/d' /etc/openmpi/openmpi-mca-params.conf
+
 # New users' homes are made by their first login.
 grep -q pam_mkhomedir /etc/pam.d/sshd || echo 'session required pam_mkhomedir.so umask=0077' >>/etc/pam.d/sshd
 # No kernel keyring or login record in a container; a missing one must not cost a login.

@@ -19,6 +19,7 @@ STATE = ROOT / ".slipway"
 KEY = STATE / "ssh" / "id_ed25519"
 NAMESPACE = "slurm"
 NODE_PORT = "30022"
+ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
 def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.5) -> T:
@@ -95,8 +96,15 @@ class DevStack:
         return next(word.partition("=")[2] for word in shown.split() if word.startswith("JobState="))
 
     def wait_for_job(self, job: int, state: str = "COMPLETED", deadline_s: float = 120) -> None:
-        """Waits until the job is in `state`."""
-        eventually(f"job {job} {state}", lambda: self.job_state(job) == state, deadline_s)
+        """Waits until the job is in `state`; fails at once when it has ended otherwise."""
+
+        def there() -> bool:
+            now = self.job_state(job)
+            if now != state and now in ENDED:
+                raise RuntimeError(f"job {job} is {now}, not {state}:\n{self.slurm(f'scontrol show job {job}')}")
+            return now == state
+
+        eventually(f"job {job} {state}", there, deadline_s)
 
     def nodes(self) -> dict[str, str]:
         """Slurm node names and their states, for instance {"cpu-0": "IDLE+CLOUD"}."""

@@ -129,7 +129,7 @@ class ImageCluster:
         mounts = {
             "/etc/slipway/munge": self.path("munge"),
             "/run/munge": (self.empty(f"{pod}-munge"), False),
-            "/var/lib/munge": (self.empty(f"{pod}-munge-state"), False),
+            "/var/lib": (self.empty(f"{pod}-munge-state"), False),
         }
         self._start(pod, "munged", "munged.sh", mounts, user=MUNGE, read_only=True)
 
@@ -154,7 +154,7 @@ class ImageCluster:
             "/var/lib/extrausers": self.path("users"),
             "/etc/slipway/mariadb": self.path("password-slurm"),
             "/etc/slipway/jwt": self.path("jwt"),
-            "/run/slurm": (self.empty(f"{pod}-run", SLURM), False),
+            "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
         }
         env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}
@@ -167,9 +167,9 @@ class ImageCluster:
             "/etc/slurm": self.path("slurm"),
             "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/var/lib/extrausers": self.path("users"),
-            "/var/spool/slurmctld": (self.empty("state", SLURM), False),
+            "/var/spool": (self.empty("state", SLURM), False),
             "/etc/slipway/jwt": self.path("jwt"),
-            "/run/slurm": (self.empty(f"{pod}-run", SLURM), False),
+            "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
         }
         return self._start(pod, "slurmctld", "slurmctld.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)

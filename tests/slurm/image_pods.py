@@ -137,7 +137,8 @@ class Machine:
             (bundle / part).mkdir(parents=True)
         layers = f"lowerdir={self.image},upperdir={bundle / 'upper'},workdir={bundle / 'work'}"
         _run("mount", "-t", "overlay", "overlay", "-o", layers, str(bundle / "root"))
-        all_mounts = {"/etc/hosts": (self.folder / "hosts", True), "/opt/slipway/scripts": (SCRIPTS, True), **mounts}
+        shared = {"/etc/hosts": (self.folder / "hosts", True), "/opt/slipway/scripts": (SCRIPTS, True)}
+        all_mounts = sorted({**shared, **mounts}.items())  # a folder before what lies in it
         granted = [f"CAP_{each}" for each in (_ALL if privileged else capabilities)]
         variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", **(env or {})}
         spec = {
@@ -152,13 +153,13 @@ class Machine:
                 "capabilities": {kind: granted for kind in ("bounding", "effective", "permitted")},
                 "noNewPrivileges": not privileged,
             },
-            "mounts": [*_system_mounts(privileged), *(_bind(inside, *outside) for inside, outside in all_mounts.items())],
+            "mounts": [*_system_mounts(privileged), *(_bind(inside, *outside) for inside, outside in all_mounts)],
             "linux": {
                 "namespaces": [
                     *({"type": kind} for kind in ("pid", "ipc", "uts", "mount")),
                     {"type": "network", "path": f"/run/netns/{self.prefix}{pod}"},
                 ],
-                "cgroupsPath": f"/{self.prefix}{self.folder.name}/{container_id}",
+                "cgroupsPath": f"/{self.prefix}pods/{container_id}",
                 "resources": {"devices": [{"allow": privileged, "access": "rwm"}, *([] if privileged else _DEVICES)]},
             },
         }
@@ -172,19 +173,24 @@ class Machine:
         return container
 
     def close(self) -> None:
-        """Ends all containers and removes namespaces, mounts and cgroups."""
+        """Ends all containers and removes processes, mounts, namespaces and cgroups; also those that a killed run left in this folder."""
         for container in [*self.containers.values()]:
             container.stop("KILL")
+        listed = subprocess.run([*self.runc, "list", "--quiet"], capture_output=True, text=True, check=False).stdout
+        for left in listed.split():
+            subprocess.run([*self.runc, "delete", "--force", left], capture_output=True, check=False)
+        mounted = [line.split(" ")[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+        for point in sorted((each for each in mounted if each.startswith(f"{self.folder}/")), reverse=True):
+            _run("umount", point)
         spaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
         for line in spaces.splitlines():
             if line.split()[0].startswith(self.prefix):
                 _run("ip", "netns", "delete", line.split()[0])
-        for controller in Path("/sys/fs/cgroup").iterdir():
-            top = controller / f"{self.prefix}{self.folder.name}"
-            for group in sorted(top.rglob("*/"), reverse=True) if top.exists() else []:
+        for top in Path("/sys/fs/cgroup").glob(f"*/{self.prefix}pods"):
+            for group in sorted((each for each in top.rglob("*") if each.is_dir()), reverse=True):
                 group.rmdir()
-            if top.exists():
-                top.rmdir()
+            top.rmdir()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s: float = 0.1) -> T:

@@ -4,7 +4,8 @@
 set -euo pipefail
 say() { printf 'login.sh: %s\n' "$*" >&2; }
 
-install -d -m 0755 /run/slipway /run/sshd /run/slurm
+install -d -m 0755 /run/slipway /run/sshd
+install -d -o slurm -g slurm -m 0755 /run/slurm
 install -d -m 0700 /run/slipway/ssh
 install -m 0600 /etc/slipway/host-keys/ssh_host_ed25519_key /run/slipway/ssh/ssh_host_ed25519_key
 export SLURM_CONF=/run/slurm/conf/slurm.conf
@@ -14,7 +15,7 @@ keep_configuration() {
   trap '[[ -z ${pid:-} ]] || kill -TERM "$pid" 2>/dev/null; exit 0' TERM
   while true; do
     if munge --no-input --output /dev/null 2>/dev/null && timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; then
-      SLURM_CONF='' sackd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" &
+      env -u SLURM_CONF setpriv --reuid slurm --regid slurm --clear-groups sackd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" &
       pid=$!
       wait "$pid" || say "sackd ended with code $?; starting it again in 3 s"
       sleep 3 & wait $!

@@ -7,6 +7,8 @@ if [[ $(id -u) == 0 ]]; then
   as_munge=(setpriv --reuid munge --regid munge --clear-groups)
   install -d -o munge -g munge -m 0755 /run/munge
   install -d -o munge -g munge -m 0700 /var/lib/munge
+else
+  install -d -m 0700 /var/lib/munge
 fi
 
 # munged wants a key that only its own user can read; a Secret's file cannot be that.

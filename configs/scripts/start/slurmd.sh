@@ -27,6 +27,13 @@ prepare_cgroup() { # v2: a group with processes can have no children with contro
   for controller in $(<"$root/cgroup.controllers"); do echo "+$controller" >"$root/cgroup.subtree_control" 2>/dev/null || true; done
 }
 
+shield() { # the kernel must pick a job's task, never its slurmstepd: a pod's score is near 1000, and Slurm lowers it only with CAP_SYS_RESOURCE
+  local score
+  for score in -999 0; do
+    if echo "$score" >/proc/self/oom_score_adj; then return 0; fi 2>/dev/null
+  done
+}
+
 answers() { timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; }
 
 lift_own_drain() { # once slurmd is registered: a drain that an earlier pod of this node set when it stopped, and no other
@@ -45,6 +52,7 @@ lift_own_drain() { # once slurmd is registered: a drain that an earlier pod of t
 
 make_devices
 prepare_cgroup
+shield
 ended=0 slurmd_pid=
 trap 'ended=1; [[ -z $slurmd_pid ]] || kill -TERM "$slurmd_pid" 2>/dev/null || true' TERM INT
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from standalone.changes import (
-    PART_OF,
     ObjectChange,
     applyset_id,
     claims_left,
@@ -34,7 +33,7 @@ def document(manifest: Mapping[str, Any]) -> Document:
 
 def live(manifest: Mapping[str, Any], set_id: str | None = SET, **about: Any) -> dict[str, Any]:
     made = labelled(manifest, set_id) if set_id else dict(manifest)
-    server = {"uid": "u", "resourceVersion": "7", "creationTimestamp": "now", "generation": 3, "managedFields": [{}]}
+    server: dict[str, Any] = {"uid": "u", "resourceVersion": "7", "creationTimestamp": "now", "generation": 3, "managedFields": [{}]}
     return {**made, "metadata": {**made["metadata"], **server, **about}, "status": {"x": 1}}
 
 
@@ -94,6 +93,21 @@ def test_what_the_server_will_not_change_in_place_is_replaced() -> None:
     one = config_map("files")
     found = object_changes([document(one)], {key_of(one): live(one)}, {}, {key_of(one): "field is immutable"}, [])
     assert (found[0].op, found[0].note) == ("replace", "field is immutable")
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint", "op"),
+    [
+        pytest.param("Failed", "true", "replace", id="failed"),
+        pytest.param("Complete", "true", "same", id="complete"),
+        pytest.param("Failed", "false", "same", id="not-asked-for"),
+    ],
+)
+def test_a_failed_job_is_made_again_where_the_stack_asks_for_it(condition: str, hint: str, op: str) -> None:
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pool", "namespace": "slurm"}, "spec": {}}
+    there = {**live(manifest), "status": {"conditions": [{"type": condition, "status": "True"}]}}
+    declared = Document(Resource("pool", "kubernetes:batch/v1:Job", "pool", inputs=manifest), manifest, {"replaceUnready": hint})
+    assert [one.op for one in object_changes([declared], {declared.key: there}, {declared.key: there}, {}, [])] == [op]
 
 
 def annotated(name: str, annotation: str) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_rendered_yaml_is_plain_kubernetes_without_secrets(here: Path, capsys: p
     [
         pytest.param(("--stack", "dve"), 'No stack is called "dve". Did you mean "dev"?', id="stack"),
         pytest.param(("--stack", "dev", "-c", "app.fail=run"), "1 mistake\n  app.fail: run is not a thing to say.", id="config-faults"),
-        pytest.param(("--stack", "dev", "-c", "app.fail=bug"), "__main__.py:14: KeyError: 'fail'", id="bug"),
+        pytest.param(("--stack", "dev", "-c", "app.fail=bug"), "__main__.py:15: KeyError: 'fail'", id="bug"),
         pytest.param(("--stack", "dev", "-c", "app[9]=1"), "needs a list", id="override"),
     ],
 )

@@ -1,7 +1,7 @@
 """Plans as JSON: stable, without secrets; two of them compared as the engine would."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,10 @@ def test_what_has_no_secret_is_shown_and_kept_as_it_is(value: Any) -> None:
 @given(JSON, JSON)
 def test_differences_are_none_exactly_for_equal_values(old: Any, new: Any) -> None:
     def normal(value: Any) -> Any:
-        return {key: normal(one) for key, one in value.items() if normal(one) not in (None, {})} if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        entries = cast(dict[str, Any], value)
+        return {key: normal(one) for key, one in entries.items() if normal(one) not in (None, {})}
 
     assert not list(differences(old, old))
     if type(old) is type(new) is dict and normal(old) != normal(new):

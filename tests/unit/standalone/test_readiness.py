@@ -30,6 +30,16 @@ def deployment(**status: int) -> dict[str, Any]:
         pytest.param(deployment(replicas=3), "1 old pods still ending", id="deployment-surge"),
         pytest.param(deployment(updatedReplicas=0), "0 of 2 pods have the new template", id="deployment-rolling"),
         pytest.param(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": "j"},
+                "status": {"conditions": [{"type": "Failed", "status": "True", "message": "backoff limit reached"}]},
+            },
+            "failed: backoff limit reached",
+            id="job-failed",
+        ),
+        pytest.param(
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"completions": 2}, "status": {"succeeded": 1}},
             "1 of 2 done",
             id="job",
@@ -49,6 +59,17 @@ def deployment(**status: int) -> dict[str, Any]:
 )
 def test_a_workload_is_waited_for_until_it_is_ready(workload: dict[str, Any], progress: str | None) -> None:
     assert [one.progress for one in waiting([workload])] == ([progress] if progress else [])
+
+
+def test_only_a_failed_job_has_failed() -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "status": {"conditions": [{"type": "Failed", "status": "True"}]},
+    }
+    assert waiting([job])[0].has_failed
+    assert not waiting([stateful_set(status_readyReplicas=0)])[0].has_failed
 
 
 def test_pods_are_asked_for_by_the_workloads_own_selector() -> None:
@@ -72,7 +93,8 @@ def halted(reason: str, image: str = "registry.example.com/slurm:1", **more: Any
     }
 
 
-UNSCHEDULABLE = {
+STARTED: dict[str, Any] = {"name": "slurmd", "state": {"running": {}}, "restartCount": 0}
+UNSCHEDULABLE: dict[str, Any] = {
     "conditions": [
         {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: no"}
     ],
@@ -119,6 +141,15 @@ UNSCHEDULABLE = {
             False,
             id="crash",
         ),
+        pytest.param(
+            pod(
+                containers=[{"name": "check", "state": {"terminated": {"exitCode": 1, "message": "2 nodes expected, 1 there\n"}}}],
+                phase="Failed",
+            ),
+            "container check ended with 1: 2 nodes expected, 1 there",
+            False,
+            id="termination-message",
+        ),
         pytest.param(pod(containers=[halted("ContainerCreating")]), "starting: slurmd", False, id="starting"),
     ],
 )
@@ -134,10 +165,9 @@ def test_ready_and_ending_pods_are_no_trouble() -> None:
 
 
 def test_logs_are_asked_of_the_container_that_crashes() -> None:
-    assert troubles([pod(containers=[halted("CrashLoopBackOff")])])[0].logs_of == "slurmd"
-
-
-STARTED = {"name": "slurmd", "state": {"running": {}}, "restartCount": 0}
+    crashed = {"lastState": {"terminated": {"exitCode": 1}}, "restartCount": 1}
+    assert troubles([pod(containers=[halted("CrashLoopBackOff", **crashed)])])[0].logs_of == "slurmd"
+    assert troubles([pod(containers=[{**STARTED, "ready": False, **crashed}])])[0].logs_of == "slurmd"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,10 @@ def test_an_object_without_a_name_is_named_by_its_content(recorded: Recorder) ->
 
 @pytest.mark.parametrize("preview", [True, False])
 def test_the_given_random_value_reaches_the_object(recorded: Recorder, preview: bool) -> None:
-    plan = recorded(value_of=lambda key, _others, _type, _inputs: key.encode()[:20], preview=preview)
+    def value_of(key: str, _others: object, _type: object, _inputs: object) -> bytes:
+        return key.encode()[:20]
+
+    plan = recorded(value_of=value_of, preview=preview)
     key = base64.b64decode(by_name(plan, "key", ":Secret").inputs["data"]["key"].value)
     assert key.startswith(b"RandomBytes.app-key")
 
@@ -86,11 +89,14 @@ App("new", pulumi.ResourceOptions(aliases=[pulumi.Alias(name="old")]))
 
 
 def test_a_value_is_asked_for_under_its_old_names_too(tmp_path: Path) -> None:
-    program(tmp_path, "")
-    text = 'import pulumi, pulumi_random\npulumi_random.RandomBytes("new", length=8, opts=pulumi.ResourceOptions(aliases=[pulumi.Alias(name="old")]))'
-    (tmp_path / "__main__.py").write_text(text)
+    program(tmp_path, 'random.RandomBytes("new", length=8, opts=pulumi.ResourceOptions(aliases=[pulumi.Alias(name="old")]))')
     asked: list[tuple[str, tuple[str, ...]]] = []
-    record.record(project.load(tmp_path, "dev"), lambda key, others, *_: asked.append((key, others)) or b"12345678")
+
+    def value_of(key: str, others: tuple[str, ...], _type: object, _inputs: object) -> bytes:
+        asked.append((key, others))
+        return b"12345678"
+
+    record.record(project.load(tmp_path, "dev"), value_of)
     assert asked[0][0].startswith("RandomBytes.new.")
     assert [one.rpartition(".")[0] for one in asked[0][1]] == ["RandomBytes.old"]
 

@@ -1,0 +1,147 @@
+"""Rules of the way in: users, groups, keys, and the Service of the login pods."""
+
+import base64
+import binascii
+import ipaddress
+import struct
+
+from configs.faults import Fault, quoted, repeats
+from configs.models import Cluster, LoginService, User
+from configs.names import Names, check_references, check_unique
+
+LEAST_ID = 1000
+MOST_ID = 2_000_000_000
+_NOBODY = 65_534
+_NODE_PORTS = range(30_000, 32_768)
+_LEAST_RSA_BITS = 2048
+_KEY_TYPES = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ssh-rsa",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
+
+RESERVED = frozenset(
+    """
+    root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc nobody systemd-network systemd-timesync messagebus
+    sshd slurm munge slurmrestd mysql adm tty disk dialout fax voice cdrom floppy tape sudo audio dip operator src shadow utmp video sasl
+    plugdev staff users nogroup crontab input sgx kvm render netdev _ssh
+    """.split()  # noqa: SIM905 - words read better than fifty quotes
+)
+"""Users and groups of the image: a user of the same name would be shadowed by them, or be them."""
+
+
+def check_access(cluster: Cluster, names: Names) -> list[Fault]:
+    """Faults of users, groups and the login Service."""
+    return [*_check_groups(cluster), *_check_users(cluster, names), *_check_service(cluster.login.service)]
+
+
+def key_mistake(line: str) -> str | None:
+    """What is wrong with one public key in OpenSSH's format, or None. Source: RFC 4253 6.6 and sshd(8), AUTHORIZED_KEYS."""
+    if "PRIVATE KEY" in line:
+        return "is a private key, which no one else may see: make a new pair. Give the public half, the file that ends in .pub."
+    words = line.split()
+    if not words or words[0] not in _KEY_TYPES:
+        return f"{quoted(line)} is not a public key. One line of a file such as id_ed25519.pub is wanted; it starts with its type."
+    try:
+        fields = _fields(base64.b64decode(words[1], validate=True)) if len(words) > 1 else []
+    except (binascii.Error, struct.error, ValueError):
+        fields = []
+    if len(fields) < 2 or fields[0] != words[0].encode():
+        return f"{quoted(line)} is cut short or altered. Copy the whole line of the .pub file."
+    if words[0] == "ssh-ed25519" and len(fields[1]) != 32:
+        return f"{quoted(line)} is cut short or altered. Copy the whole line of the .pub file."
+    if words[0] == "ssh-rsa" and (len(fields) < 3 or int.from_bytes(fields[2]).bit_length() < _LEAST_RSA_BITS):
+        return f"is an RSA key of fewer than {_LEAST_RSA_BITS} bits, which sshd refuses. Make a new one: ssh-keygen -t ed25519."
+    return None
+
+
+def _fields(data: bytes) -> list[bytes]:
+    fields: list[bytes] = []
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        if at + 4 + length > len(data):
+            raise ValueError("a field is longer than the data")
+        fields.append(data[at + 4 : at + 4 + length])
+        at += 4 + length
+    return fields
+
+
+def _check_groups(cluster: Cluster) -> list[Fault]:
+    path = "cluster.login.groups"
+    groups = cluster.login.groups
+    own = {user.name: user.gid for user in cluster.login.users}
+    faults = check_unique(path, "group", [group.name for group in groups])
+    for at, group in enumerate(groups):
+        faults += _check_id(f"{path}[{at}].gid", group.gid)
+        if group.name in RESERVED:
+            faults.append(Fault(f"{path}[{at}].name", f"{quoted(group.name)} is a group of the system. Take another name."))
+        elif own.get(group.name, group.gid) != group.gid:
+            faults.append(
+                Fault(f"{path}[{at}].name", f"{quoted(group.name)} is the own group of the user with that name. Take another name.")
+            )
+    twice = repeats([group.gid for group in groups])
+    return faults + [Fault(f"{path}[{at}].gid", f"{groups[at].gid} is the gid of {path}[{first}] already.") for at, first in twice]
+
+
+def _check_users(cluster: Cluster, names: Names) -> list[Fault]:
+    path = "cluster.login.users"
+    users = cluster.login.users
+    faults = check_unique(path, "user", [user.name for user in users])
+    faults += [
+        Fault(f"{path}[{at}].uid", f"{users[at].uid} is the uid of {path}[{first}] already. Each user needs its own.")
+        for at, first in repeats([user.uid for user in users])
+    ]
+    shared = {group.gid for group in cluster.login.groups}
+    for at, first in repeats([user.gid for user in users]):
+        if users[at].gid not in shared:
+            message = f"{users[at].gid} is the gid of {path}[{first}] too. A group that users share is declared in login.groups."
+            faults.append(Fault(f"{path}[{at}].gid", message, (f"{path}[{at}].uid", f"{path}[{first}].uid", "cluster.login.groups")))
+    for at, user in enumerate(users):
+        faults += _check_user(f"{path}[{at}]", user, names)
+    return faults
+
+
+def _check_user(path: str, user: User, names: Names) -> list[Fault]:
+    faults = check_references(f"{path}.groups", "group of login.groups", user.groups, names.groups)
+    faults += _check_id(f"{path}.uid", user.uid)
+    if user.gid != user.uid:
+        faults += _check_id(f"{path}.gid", user.gid)
+    if user.name in RESERVED:
+        faults.append(Fault(f"{path}.name", f"{quoted(user.name)} is a user of the system. Take another name."))
+    if not user.ssh_keys and not user.ssh_key_files:
+        message = f"{quoted(user.name)} could not log in: there is no password, so give sshKeys or sshKeyFiles."
+        faults.append(Fault(path, message, (f"{path}.sshKeys", f"{path}.sshKeyFiles", f"{path}.name")))
+    mistakes = [(at, key_mistake(line)) for at, line in enumerate(user.ssh_keys)]
+    return faults + [Fault(f"{path}.sshKeys[{at}]", mistake) for at, mistake in mistakes if mistake]
+
+
+def _check_id(path: str, number: int) -> list[Fault]:
+    if number < LEAST_ID or number > MOST_ID or number == _NOBODY:
+        return [Fault(path, f"{number} is not for people: ids below {LEAST_ID} are the system's. Take one from {LEAST_ID} to {MOST_ID}.")]
+    return []
+
+
+def _check_service(service: LoginService) -> list[Fault]:
+    path = "cluster.login.service"
+    faults: list[Fault] = []
+    if service.node_port is not None:
+        if service.type == "ClusterIP":
+            faults.append(
+                Fault(f"{path}.nodePort", "a ClusterIP service has no node port. Say type: NodePort, or leave it out.", (f"{path}.type",))
+            )
+        if service.node_port not in _NODE_PORTS:
+            message = f"{service.node_port} is outside Kubernetes' node ports ({_NODE_PORTS[0]} to {_NODE_PORTS[-1]})."
+            faults.append(Fault(f"{path}.nodePort", message))
+    if service.source_ranges and service.type != "LoadBalancer":
+        faults.append(Fault(f"{path}.sourceRanges", "works with type: LoadBalancer only; others let everyone in.", (f"{path}.type",)))
+    for at, text in enumerate(service.source_ranges):
+        try:
+            ipaddress.ip_network(text)
+        except ValueError:
+            faults.append(Fault(f"{path}.sourceRanges[{at}]", f"{quoted(text)} is not a network, such as 203.0.113.0/24."))
+    return faults

@@ -1,0 +1,79 @@
+"""Rules of storage: one source each, no two at one place, and nothing over the system's own folders."""
+
+from collections.abc import Iterable
+
+from configs.faults import Fault, quoted, repeats
+from configs.models import Cluster, Source
+from configs.names import check_unique
+
+_SYSTEM = frozenset({"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"})  # noqa: S108 - refused
+_TAKEN = {"/home": "the users' homes", "/shared": "the shared root", "/opt/slipway": "Slipway's own scripts"}
+
+
+def check_storage(cluster: Cluster) -> list[Fault]:
+    """Faults of all shared volumes."""
+    storage = cluster.storage
+    volumes: dict[str, Source] = {"cluster.storage.sharedRoot": storage.shared_root, "cluster.storage.home": storage.home}
+    volumes |= {f"cluster.storage.mounts[{at}]": mount for at, mount in enumerate(storage.mounts)}
+    faults = check_unique("cluster.storage.mounts", "mount", [mount.name for mount in storage.mounts])
+    for path, source in volumes.items():
+        faults += _check_source(path, source, cluster.deletion_protection)
+    faults += _check_sharing(volumes)
+    return faults + _check_places([mount.mount_path for mount in storage.mounts])
+
+
+def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
+    given = [*source.sources]
+    if not given:
+        return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size) or nfs.", (path,))]
+    if len(given) > 1:
+        return [Fault(path, f"has {len(given)} sources, {' and '.join(given)}. Keep one.")]
+    faults: list[Fault] = []
+    if given == ["storageClass"] and source.size is None:
+        faults.append(
+            Fault(f"{path}.size", f"is missing: storage class {quoted(source.storage_class)} needs to know how much, such as 100Gi.")
+        )
+    if given != ["storageClass"] and source.size is not None:
+        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {given[0]} is as large as it is. Leave it out."))
+    if source.host_path and protected:
+        message = "deletionProtection cannot keep a folder of a node. Take another source, or say deletionProtection: false."
+        faults.append(Fault(f"{path}.hostPath", message, ("cluster.deletionProtection",)))
+    if source.host_path and _below(source.host_path, _SYSTEM - {"/var", "/root"}):
+        faults.append(
+            Fault(f"{path}.hostPath", f"{quoted(source.host_path)} is the node's own. Take a folder of its own, such as /var/lib/slipway.")
+        )
+    return faults
+
+
+def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
+    """Two volumes over one folder would mix their files, and one's protection would not be the other's."""
+    paths = [path for path, source in volumes.items() if source.host_path or source.claim or source.nfs]
+    places = [
+        (source.host_path, source.claim, source.nfs and (source.nfs.server, source.nfs.path))
+        for source in map(volumes.get, paths)
+        if source
+    ]
+    return [Fault(paths[at], f"is the same place as {paths[first]}. Give each its own.") for at, first in repeats(places)]
+
+
+def _check_places(mount_paths: list[str]) -> list[Fault]:
+    faults: list[Fault] = []
+    for at, place in enumerate(mount_paths):
+        path = f"cluster.storage.mounts[{at}].mountPath"
+        taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
+        if _below(place, _SYSTEM) or place == "/opt":
+            faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
+        elif taken:
+            faults.append(Fault(path, f"{quoted(place)} is where {taken} are. Take another, such as /data."))
+        for other, before in enumerate(mount_paths[:at]):
+            if place == before:
+                faults.append(Fault(path, f"{quoted(place)} is where cluster.storage.mounts[{other}] is. Each needs its own."))
+            elif _below(place, [before]) or _below(before, [place]):
+                faults.append(
+                    Fault(path, f"{quoted(place)} and {quoted(before)} (cluster.storage.mounts[{other}]) lie in one another. Move one.")
+                )
+    return faults
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)

@@ -1,0 +1,74 @@
+"""The names that a stack file gives its parts, read from what the user wrote, and references to them.
+
+A part that is refused for another mistake still has its name, so that what refers to it is not called a mistake too.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from configs.faults import Fault, did_you_mean, quoted, repeats
+
+Known = frozenset[str] | None
+"""Names of one kind; None when they cannot be told, and no reference to them can be called wrong."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Every name that can be referred to."""
+
+    pools: Known
+    node_sets: Known
+    mounts: Known
+    groups: Known
+
+
+def names_in(data: Mapping[str, Any]) -> Names:
+    """The names in the plain data of a stack file."""
+    return Names(
+        pools=_names(data, "nodePools"),
+        node_sets=_names(data, "nodeSets"),
+        mounts=_names(_below(data, "storage"), "mounts"),
+        groups=_names(_below(data, "login"), "groups"),
+    )
+
+
+def check_references(path: str, kind: str, given: Iterable[str], known: Known) -> list[Fault]:
+    """Faults of a list of references: unknown names, and names that stand twice."""
+    given = list(given)
+    unknown = [
+        Fault(f"{path}[{at}]", f"no {kind} is called {quoted(name)}. {did_you_mean(name, known)}")
+        for at, name in enumerate(given)
+        if known is not None and name not in known
+    ]
+    twice = [Fault(f"{path}[{at}]", f"{quoted(given[at])} stands in this list twice.") for at, _ in repeats(given)]
+    return unknown + twice
+
+
+def check_unique(path: str, kind: str, names: Iterable[str]) -> list[Fault]:
+    """Faults of parts in a list that share a name."""
+    names = list(names)
+    return [
+        Fault(f"{path}[{at}].name", f"{quoted(names[at])} is the name of {path}[{first}] already. Each {kind} needs its own.")
+        for at, first in repeats(names)
+    ]
+
+
+def _names(data: Mapping[str, Any], key: str) -> Known:
+    if key not in data:
+        return frozenset()
+    parts = data[key]
+    if not isinstance(parts, list):
+        return None
+    names: set[str] = set()
+    for part in cast(list[Any], parts):
+        name: Any = cast(Mapping[str, Any], part).get("name") if isinstance(part, Mapping) else part
+        if not isinstance(name, str):
+            return None
+        names.add(name)
+    return frozenset(names)
+
+
+def _below(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = data.get(key)
+    return cast(Mapping[str, Any], part) if isinstance(part, Mapping) else {}

@@ -1,0 +1,154 @@
+"""Health checks on real nodes: what fails is drained, what passes again is lifted, and nobody else's node is touched.
+
+Each test runs the stack's own CronJob by hand with other limits; the schedules are suspended meanwhile.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+ALL_FULL = {"minFreeMiB": 1_000_000_000}
+OURS = "slipway: check disk: "
+
+
+@pytest.fixture(autouse=True)
+def on_demand(stack: DevStack) -> Iterator[None]:
+    """No check runs by its schedule; afterwards no drain and no reservation of a test is left."""
+    jobs = [job["metadata"]["name"] for job in stack.get("cronjob")["items"]]
+    _suspend(stack, jobs, True)
+    yield
+    for node in stack.nodes():
+        stack.slurm(f"scontrol delete ReservationName=slipway-check-disk-{node}", check=False)
+        stack.slurm(f"scontrol update NodeName={node} State=RESUME", check=False)
+    _suspend(stack, jobs, False)
+
+
+def _suspend(stack: DevStack, jobs: list[str], is_suspended: bool) -> None:
+    for job in jobs:
+        stack.kubectl("patch", "cronjob", job, "--patch", json.dumps({"spec": {"suspend": is_suspended}}))
+
+
+def check(stack: DevStack, kind: str, **limits: Any) -> dict[str, dict[str, str]]:
+    """One run of a check, with changed limits, to its end: what it said of each node."""
+    job = stack.get("cronjob", f"dev-check-{kind}")["spec"]["jobTemplate"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    spec = json.loads(container["command"][-1])
+    for node_set in spec["nodeSets"]:
+        node_set["settings"] |= limits
+    container["command"][-1] = json.dumps(spec)
+    name = f"try-{kind}"
+    stack.kubectl("delete", "job", name, "--ignore-not-found")
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **job["metadata"]}, "spec": job["spec"]}
+    stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
+    stack.kubectl("wait", "--for=condition=complete", f"job/{name}", "--timeout=120s", timeout_s=130)
+    lines = [json.loads(line) for line in stack.kubectl("logs", f"job/{name}", "--container", "check").splitlines()]
+    stack.kubectl("delete", "job", name)
+    return {line["node"]: line for line in lines}
+
+
+def node(stack: DevStack, name: str) -> dict[str, Any]:
+    [seen] = json.loads(stack.slurm(f"scontrol show node {name} --json"))["nodes"]
+    return seen
+
+
+def reservations(stack: DevStack) -> str:
+    return stack.slurm("scontrol show reservation --oneliner")
+
+
+@pytest.mark.parametrize("kind", ["disk", "memory", "clock", "gpu"])
+def test_healthy_nodes_pass_and_the_result_is_kept_in_slurm(stack: DevStack, kind: str) -> None:
+    said = check(stack, kind)
+    assert {line["result"] for line in said.values()} == {"passed"}, said
+    assert "gpu-0" in said
+    recorded = json.loads(node(stack, "gpu-0")["extra"])["slipway"][kind]
+    assert recorded == {"result": "passed", "at": said["gpu-0"]["at"]}
+    assert set(stack.nodes().values()) == {"IDLE+CLOUD"}
+
+
+def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_again(stack: DevStack) -> None:
+    failed = check(stack, "disk", **ALL_FULL)
+    assert {(line["result"], line["action"]) for line in failed.values()} == {("failed", "drained")}
+    for name, line in failed.items():
+        assert "DRAIN" in node(stack, name)["state"]
+        assert node(stack, name)["reason"] == OURS + line["found"]
+        assert "1000000000 wanted" in line["found"]
+    again = check(stack, "disk", minFreeMiB=999_999_999)
+    assert {(line["result"], line["action"]) for line in again.values()} == {("failed", "drained")}
+    assert "999999999 wanted" in node(stack, "cpu-0")["reason"]
+    passed = check(stack, "disk")
+    assert {(line["result"], line["action"]) for line in passed.values()} == {("passed", "lifted")}
+    assert "slipway-check" not in reservations(stack)
+    stack.wait_until_idle(20)
+
+
+def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:
+    stack.slurm("scontrol update NodeName=cpu-0 State=DRAIN Reason='fan is loud'")
+    for limits in (ALL_FULL, {}):
+        said = check(stack, "disk", **limits)
+        assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "drained by root: fan is loud")
+        assert "DRAIN" in node(stack, "cpu-0")["state"]
+        assert node(stack, "cpu-0")["reason"] == "fan is loud"
+
+
+def test_drain_of_another_check_is_untouched(stack: DevStack) -> None:
+    check(stack, "disk", **ALL_FULL)
+    said = check(stack, "memory")
+    assert {line["result"] for line in said.values()} == {"skipped"}
+    assert all(node(stack, name)["reason"].startswith(OURS) for name in said)
+
+
+def test_check_that_cannot_run_is_unknown_and_drains_nothing(stack: DevStack) -> None:
+    said = check(stack, "disk", paths=["/nowhere"])
+    assert {(line["result"], line["found"]) for line in said.values()} == {("unknown", "/nowhere: No such file or directory")}
+    assert not any("DRAIN" in state for state in stack.nodes().values())
+
+
+def test_unknown_keeps_the_drain_of_a_failure(stack: DevStack) -> None:
+    check(stack, "disk", **ALL_FULL)
+    reason = node(stack, "cpu-1")["reason"]
+    said = check(stack, "disk", paths=["/nowhere"])
+    assert (said["cpu-1"]["result"], said["cpu-1"]["action"]) == ("unknown", "kept drained")
+    assert node(stack, "cpu-1")["reason"] == reason
+    assert "slipway-check" not in reservations(stack)
+
+
+def test_busy_node_is_skipped_and_its_job_finishes(stack: DevStack) -> None:
+    job = stack.submit("#!/bin/bash\nsleep 20\n", "--nodelist=cpu-0")
+    stack.wait_for_job(job, "RUNNING")
+    said = check(stack, "disk", **ALL_FULL)
+    assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "busy")
+    assert (said["cpu-1"]["result"], said["cpu-1"]["action"]) == ("failed", "drained")
+    assert not node(stack, "cpu-0")["reason"]
+    stack.wait_for_job(job)
+
+
+def test_what_a_killed_run_left_is_finished_by_the_next(stack: DevStack) -> None:
+    """Killed between resuming a failed node and checking it: only the reservation keeps jobs off, and says why."""
+    comment = f"{OURS}/tmp has 3 MiB free, 512 wanted"
+    stack.slurm(
+        "scontrol create reservation ReservationName=slipway-check-disk-cpu-0 Nodes=cpu-0 Users=slurm "
+        f"StartTime=now Duration=UNLIMITED Flags=MAINT,IGNORE_JOBS Comment='{comment}'"
+    )
+    waiting = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-0 --output=waited.out")
+    unknown = check(stack, "disk", paths=["/nowhere"])
+    assert (unknown["cpu-0"]["result"], unknown["cpu-0"]["action"]) == ("unknown", "kept drained")
+    assert node(stack, "cpu-0")["reason"] == comment
+    assert stack.job_state(waiting) == "PENDING"
+    passed = check(stack, "disk")
+    assert (passed["cpu-0"]["result"], passed["cpu-0"]["action"]) == ("passed", "lifted")
+    assert "slipway-check" not in reservations(stack)
+    stack.wait_for_job(waiting)
+
+
+def test_check_does_not_wait_behind_the_queue(stack: DevStack) -> None:
+    """A job that waits for both nodes is ahead in the queue; the idle one of them is checked all the same."""
+    running = stack.submit("#!/bin/bash\nsleep 25\n", "--nodelist=cpu-0 --exclusive")
+    stack.wait_for_job(running, "RUNNING")
+    waiting = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0,cpu-1 --nodes=2 --exclusive")
+    eventually("the second job waits", lambda: stack.job_state(waiting) == "PENDING", 10)
+    assert check(stack, "disk")["cpu-1"]["result"] == "passed"
+    stack.wait_for_job(waiting)

@@ -1,0 +1,213 @@
+"""The verbs against a real API server, with a small stack in a namespace of its own: idempotent, interruptible, protective, and clear.
+
+The stack is tests/unit/standalone/fixtures/small; its pods sleep in the Slurm image, which every node has.
+"""
+
+import base64
+import json
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.dev_stack import ROOT, STATE, eventually
+
+SMALL = ROOT / "tests" / "unit" / "standalone" / "fixtures" / "small"
+
+
+class SmallStack:
+    """The fixture stack in one namespace of the local cluster."""
+
+    def __init__(self, folder: Path, image: str) -> None:
+        self.folder, self.namespace = folder, f"small-{secrets.token_hex(3)}"
+        self._settings = (f"app.namespace={self.namespace}", f"app.image={image}")
+
+    def argv(self, verb: str, *options: str) -> list[str]:
+        """The command line of a verb."""
+        settings = [part for one in self._settings for part in ("-c", one)]
+        where = ("--kubeconfig", str(STATE / "kubeconfig"), "--kubectl", str(STATE / "bin" / "kubectl"))
+        return [sys.executable, "-m", "standalone", verb, "--stack", "dev", "-C", str(self.folder), *where, *settings, *options]
+
+    def run(self, verb: str, *options: str, code: int = 0) -> str:
+        """Runs a verb; all that it printed."""
+        done = subprocess.run(self.argv(verb, *options), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def kubectl(self, *arguments: str) -> str:
+        """kubectl in the stack's namespace."""
+        command = (str(STATE / "bin" / "kubectl"), "--kubeconfig", str(STATE / "kubeconfig"), "-n", self.namespace, *arguments)
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    def get(self, what: str) -> Any:
+        """An object, decoded; None when it is not there."""
+        said = self.kubectl("get", what, "--ignore-not-found", "-o", "json")
+        return json.loads(said) if said else None
+
+    def key(self) -> str:
+        """The random key as the stack's own Secret has it."""
+        return self.get("secret/key")["data"]["key"]
+
+
+@pytest.fixture(scope="module")
+def image(kube: str) -> str:
+    """A reference that every node has."""
+    assert kube
+    reference = subprocess.run([sys.executable, "-m", "images", "tag", "slurm"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return reference.stdout.strip()
+
+
+@pytest.fixture
+def small(tmp_path: Path, image: str) -> Iterator[SmallStack]:
+    """The stack, not yet up; destroyed afterwards whatever happened."""
+    made = SmallStack(Path(shutil.copytree(SMALL, tmp_path / "small")), image)
+    yield made
+    made.kubectl("delete", "namespace", made.namespace, "--ignore-not-found", "--wait=false")
+
+
+def test_up_makes_everything_and_a_second_up_changes_nothing(small: SmallStack) -> None:
+    assert "9 to create" in small.run("preview")
+    assert "9 created" in small.run("up")
+    begin = time.monotonic()
+    said = small.run("up")
+    assert time.monotonic() - begin < 10
+    assert "nothing to change" in said
+    assert "9 unchanged" in said
+    assert "Nothing to change: 9 unchanged" in small.run("preview")
+
+
+def test_an_up_killed_on_the_way_is_finished_by_the_next_with_the_same_secrets(small: SmallStack) -> None:
+    with subprocess.Popen(small.argv("up"), cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        eventually("the random values kept", lambda: small.get("secret/slipway-small-dev-random"), every_s=0.05)
+        process.send_signal(signal.SIGKILL)
+    kept = small.get("secret/slipway-small-dev-random")["data"]
+    small.run("up")
+    assert small.get("secret/slipway-small-dev-random")["data"] == kept
+    value = next(value for name, value in kept.items() if name.startswith("RandomBytes."))
+    assert base64.b64decode(small.key()) == base64.b64decode(value)
+    before = small.key()
+    small.kubectl("delete", "secret/key")
+    small.run("up")
+    assert small.key() == before
+
+
+def test_preview_shows_files_line_by_line_and_up_applies_and_prunes(small: SmallStack) -> None:
+    small.run("up")
+    uid = small.get("pod/a-0")["metadata"]["uid"]
+    change = ("-c", 'app.files={"slurm.conf":"ClusterName=small\\nMaxTime=2:00:00\\n"}', "-c", 'app.sets=["a"]', "-c", "greeting=howdy")
+    lines = [line.replace("│", " ").strip() for line in small.run("preview", *change).splitlines()]
+    assert {"-MaxTime=1:00:00", "+MaxTime=2:00:00", f"-  StatefulSet  {small.namespace}/b"} <= set(lines)
+    assert "1 to create, 2 to update, 2 to delete, 5 unchanged" in lines
+    assert any("running pods, and their jobs, go on as they are" in line for line in lines)
+    small.run("up", *change)
+    assert small.get("statefulset/b") is None
+    assert "MaxTime=2:00:00" in small.get("configmap/files")["data"]["slurm.conf"]
+    assert small.get("pod/a-0")["metadata"]["uid"] == uid
+
+
+def test_a_protected_claim_is_neither_pruned_nor_destroyed(small: SmallStack) -> None:
+    small.run("up", "-c", "app.protect=true")
+    said = small.run("up", "-c", "app.claim=other", code=1)
+    assert f"PersistentVolumeClaim {small.namespace}/data is protected and no longer declared" in said
+    assert small.get("pvc/other") is None
+    assert f"PersistentVolumeClaim {small.namespace}/data" in small.run("destroy", "--yes", code=1)
+    assert len(small.get("statefulset")["items"]) == 2
+    small.run("up")
+    assert "deleted" in small.run("destroy", "--yes")
+    assert small.get(f"namespace/{small.namespace}") is None
+
+
+def test_what_is_retained_outlives_its_stack_and_its_namespace_with_it(small: SmallStack) -> None:
+    small.run("up", "-c", "app.retain=true")
+    assert "data stays in the cluster (retainOnDelete)" in small.run("up", "-c", "app.claim=other", "-c", "app.retain=true")
+    assert small.get("pvc/data") is not None
+    said = small.run("destroy", "--yes")
+    assert f"Namespace {small.namespace} stays" in said
+    assert {one["metadata"]["name"] for one in small.get("pvc")["items"]} == {"data", "other"}
+    assert small.get("statefulset") is None
+
+
+def test_what_cannot_change_in_place_is_made_again_and_said_before(small: SmallStack) -> None:
+    small.run("up")
+    change = ("-c", "app.policy=OrderedReady")
+    said = small.run("preview", *change)
+    assert " +- ├─ kubernetes:apps/v1:StatefulSet  a" in said
+    assert "it is deleted and made again" in said
+    small.run("up", *change)
+    assert small.get("statefulset/a")["spec"]["podManagementPolicy"] == "OrderedReady"
+
+
+def test_a_refused_object_leaves_all_others_untouched(small: SmallStack) -> None:
+    small.run("up")
+    version = small.get("statefulset/a")["metadata"]["resourceVersion"]
+    said = small.run("up", "-c", "app.replicas=3", "-c", 'app.files={"no/slash":"x"}', code=1)
+    assert f"ConfigMap {small.namespace}/files" in said
+    assert small.get("statefulset/a")["metadata"]["resourceVersion"] == version
+
+
+def test_another_managers_field_is_named_and_taken_over_only_on_demand(small: SmallStack) -> None:
+    small.run("up")
+    small.kubectl("scale", "statefulset/a", "--replicas=1")
+    said = small.run("up", code=1)
+    assert "conflict" in said
+    assert ".spec.replicas" in said
+    assert "--force-conflicts" in said
+    small.run("up", "--force-conflicts")
+    assert small.get("statefulset/a")["spec"]["replicas"] == 2
+
+
+def test_an_object_of_somebody_else_is_not_taken_silently(small: SmallStack) -> None:
+    small.kubectl("create", "namespace", small.namespace)
+    said = small.run("up", code=1)
+    assert f"Namespace {small.namespace} exists and was not made by this stack" in said
+    assert small.get("secret/slipway-small-dev-random") is None
+    small.run("up", "--adopt")
+
+
+def test_a_missing_image_is_named_and_the_next_up_repairs(small: SmallStack) -> None:
+    said = small.run("up", "-c", "app.image=localhost/slipway/slurm:nope", "--timeout", "60", code=1)
+    assert "image localhost/slipway/slurm:nope is missing" in said
+    assert "python -m images build" in said
+    said = small.run("up")
+    assert "stuck on an older template" in said
+    assert small.get("pod/a-0")["status"]["phase"] == "Running"
+
+
+def test_a_crashing_pod_shows_its_last_words(small: SmallStack) -> None:
+    command = ("-c", 'app.command=["sh","-c","echo no such disk; exit 3"]')
+    said = small.run("up", *command, "--timeout", "25", code=1)
+    assert "a-0: container main keeps ending (exit code 3" in said
+    assert "| no such disk" in said
+
+
+def test_an_interrupted_wait_says_that_nothing_is_lost(small: SmallStack) -> None:
+    with subprocess.Popen(small.argv("up", "-c", "app.cpu=900"), cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        eventually("the set made", lambda: small.get("statefulset/a"))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Interrupted. What was done stays" in said
+
+
+def test_a_set_that_cannot_fit_is_named_with_what_it_asks_for(small: SmallStack) -> None:
+    said = small.run("up", "-c", "app.cpu=900", "--timeout", "5", code=1)
+    assert "a-0: no node can take it (it asks for cpu 900)" in said
+    assert "Insufficient cpu" in said
+    small.run("up")
+
+
+def test_a_plan_and_everything_printed_keep_the_secrets(small: SmallStack, tmp_path: Path) -> None:
+    said = small.run("up") + small.run("preview", "--json", str(tmp_path / "plan.json")) + small.run("render")
+    said += (tmp_path / "plan.json").read_text() + (small.folder / ".slipway" / "plans" / "dev.json").read_text()
+    data = small.get("secret/key")["data"]
+    for value in data.values():
+        assert value not in said
+    assert base64.b64decode(data["password"]).decode() not in said
+    assert data["key"] in small.run("render", "--show-secrets")

@@ -1,0 +1,60 @@
+"""The network's plans: complete from nothing, completing from half, removing only what is ours."""
+
+import pytest
+
+from local import layout
+from local.layout import NODES, SYSTEM, WORKERS
+from local.network import Existing, plan_down, plan_node, plan_up
+
+NOTHING = Existing(frozenset({"lo", "eth0"}), frozenset())
+ALL = Existing(frozenset({"eth0", layout.BRIDGE, *(n.link for n in NODES)}), frozenset(n.netns for n in NODES))
+
+
+def makes(commands: list[str]) -> list[str]:
+    return [command for command in commands if command.startswith(("link add", "netns add"))]
+
+
+def test_from_nothing_everything_is_made_before_it_is_used() -> None:
+    commands = plan_up(NODES, NOTHING)
+    assert commands[0] == f"link add {layout.BRIDGE} type bridge"
+    for node in NODES:
+        made = commands.index(f"netns add {node.netns}")
+        assert made < commands.index(f"link add {node.link} type veth peer name eth0 address {node.mac} netns {node.netns}")
+        assert f"route replace {node.pods} via {node.address}" in commands
+    assert f"route replace {layout.SERVICE_RANGE} via {SYSTEM.address}" in commands
+
+
+def test_what_is_there_is_not_made_again() -> None:
+    assert makes(plan_up(NODES, ALL)) == []
+
+
+def test_half_made_network_is_completed() -> None:
+    half = Existing(frozenset({layout.BRIDGE}), frozenset({SYSTEM.netns}))
+    made = makes(plan_up(NODES, half))
+    assert f"netns add {SYSTEM.netns}" not in made
+    assert len(made) == 2 * len(NODES) - 1
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: node.name)
+def test_node_reaches_pods_of_others_and_nothing_outside(node: layout.Node) -> None:
+    commands = plan_node(node, NODES)
+    routed = [command for command in commands if command.startswith("route")]
+    assert len(routed) == len(NODES)
+    assert not any(str(node.pods) in route for route in routed)
+    assert not any("default" in route or "0.0.0.0" in route for route in routed)
+
+
+@pytest.mark.parametrize(
+    ("existing", "removed"),
+    [
+        pytest.param(NOTHING, [], id="nothing there"),
+        pytest.param(ALL, [*(f"netns delete {n.netns}" for n in NODES), f"link delete {layout.BRIDGE}"], id="all there"),
+        pytest.param(
+            Existing(frozenset({"eth0", WORKERS[0].link}), frozenset({"someone-elses"})),
+            [f"link delete {WORKERS[0].link}"],
+            id="a cable without its namespace, and another's namespace",
+        ),
+    ],
+)
+def test_down_removes_what_is_ours_and_there(existing: Existing, removed: list[str]) -> None:
+    assert plan_down(NODES, existing) == removed
