@@ -39,7 +39,7 @@ from components.pods import (
 _PING = (
     "bash",
     "-c",
-    'MYSQL_PWD=$(</etc/slipway/mariadb/password) mariadb --no-defaults --host=127.0.0.1 --user=slurm --connect-timeout=5 --execute="SELECT 1"',
+    "MYSQL_PWD=$(</etc/slipway/mariadb/password) mariadb --no-defaults --host=127.0.0.1 --user=slurm --connect-timeout=5 -e 'SELECT 1'",
 )
 """A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 

@@ -36,8 +36,8 @@ from components.pods import (
     tcp_probe,
 )
 
-_STATE_PARENT = "/var/spool"
-"""Where slurmctld's disk is mounted. slurmctld makes its own folder there, closed to others; a new disk may be open to all."""
+_STATE_PATH = "/var/spool/slurmctld"
+"""Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
 _GRACE_S = 30
 """Seconds that slurmctld gets to save its state when it is stopped."""
 
@@ -137,7 +137,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "slurmctld",
         "slurmctld.sh",
         [
-            *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PARENT), mount("jwt", "/etc/slipway/jwt", read_only=True)),
+            *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
         ],
         requests=("100m", "128Mi"),
@@ -192,6 +192,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         livenessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
     )
     pod: Manifest = {
+        "terminationGracePeriodSeconds": 5,  # it has nothing to save, and does not end when asked
         "priorityClassName": priority_class_name(cluster, pods["namespace"]),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "initContainers": [munged(pods)],

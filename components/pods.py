@@ -131,7 +131,7 @@ def munge_volumes(defaults: PodDefaults) -> list[Manifest]:
         # Readable by the sidecar's own user without an fsGroup, which would re-own the files of shared volumes.
         secret_volume("munge-key", object_name(defaults["cluster"], "munge"), mode=0o444),
         empty_volume("munge", in_memory=True),
-        empty_volume("munge-state"),
+        empty_volume("munge-state", in_memory=True),
     ]
 
 

@@ -60,10 +60,10 @@ def _check_one(path: str, check: HealthCheck, cluster: Cluster, names: Names) ->
     if mistake := schedule_mistake(check.schedule):
         faults.append(Fault(f"{path}.schedule", mistake))
     if check.check == "gpu":
-        without = {node_set.name for node_set in cluster.node_sets if node_set.gpus is None}
+        positions = {node_set.name: position for position, node_set in reversed([*enumerate(cluster.node_sets)])}
         for at, name in enumerate(check.node_sets):
-            if name in without:
-                index = next(position for position, each in enumerate(cluster.node_sets) if each.name == name)
+            index = positions.get(name)
+            if index is not None and cluster.node_sets[index].gpus is None:
                 message = f"the node set {quoted(name)} has no GPUs to check. Leave it out."
                 faults.append(Fault(f"{path}.nodeSets[{at}]", message, (f"cluster.nodeSets[{index}].gpus", f"{path}.check")))
     limits = CHECK_SETTINGS[check.check]

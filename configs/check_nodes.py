@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from configs.check_pools import known_machine
-from configs.faults import Fault, did_you_mean, quoted, repeats
+from configs.faults import Fault, closest, did_you_mean, quoted, repeats
 from configs.hardware import Machine
 from configs.models import Cluster, NodePool, NodeSet, Partition
 from configs.names import Names, check_references, check_unique
@@ -22,7 +22,9 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
     faults = check_unique("cluster.nodeSets", "node set", [node_set.name for node_set in cluster.node_sets])
     if not cluster.node_sets:
         faults.append(Fault("cluster.nodeSets", "is empty: the cluster would have no node."))
-    used = {name for partition in cluster.partitions for name in partition.node_sets}
+    named = {name for partition in cluster.partitions for name in partition.node_sets}
+    ours = [node_set.name for node_set in cluster.node_sets]
+    used = named | {closest(name, ours) for name in named if name not in ours}  # a misspelled name is told where it stands
     for at, node_set in enumerate(cluster.node_sets):
         path = f"cluster.nodeSets[{at}]"
         faults += _check_name(f"{path}.name", node_set.name, cluster.name)
@@ -41,7 +43,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
             for position, _ in repeats(node_set.features)
         ]
     for at, pool in enumerate(cluster.node_pools):
-        if machine := known_machine(pool):
+        if (machine := known_machine(pool)) and cluster.node_pool(pool.name) is pool:
             faults += _check_pool_use(cluster, f"cluster.nodePools[{at}]", pool, machine)
     return faults
 

@@ -60,7 +60,9 @@ def _check_existing(path: str, pool: NodePool) -> list[Fault]:
     assert pool.existing
     faults: list[Fault] = []
     if not pool.existing.labels:
-        faults.append(Fault(f"{path}.labels", "is empty: every node would match. Name a label that only these nodes have."))
+        faults.append(
+            Fault(f"{path}.labels", "is empty: every node would match. Name a label that only these nodes have.", (f"{path}.labels",))
+        )
     if pool.existing.count > pool.max:
         message = f"{pool.existing.count} is more than the pool can hold ({pool.max}). Raise max or lower this."
         faults.append(Fault(f"{path}.count", message, (f"{path.removesuffix('.existing')}.max",)))
@@ -90,7 +92,7 @@ def _check_eks_machine(path: str, eks: EksNodes, machine: Machine, driver_follow
     sources = (f"{path}.machine",)
     if eks.efa and not machine.efa_cards:
         faults.append(Fault(f"{path}.eks.efa", f"{machine.name} has no network card that can carry EFA. Say efa: false.", sources))
-    arm = "arm64" in eks.ami_type.lower()
+    arm = "arm_64" in eks.ami_type.lower()
     if eks.ami_type != "CUSTOM" and arm != (machine.architecture == "arm64"):
         message = f"{quoted(eks.ami_type)} is not for the processors of {machine.name} ({machine.architecture})."
         faults.append(Fault(f"{path}.eks.amiType", message, sources))

@@ -59,8 +59,8 @@ def kind_of(value: object) -> str:
         (bool, "truth value"),
         (int | float, "number"),
         (str, "text"),
-        (list | tuple, "list"),
-        (dict, "mapping of keys"),
+        (Sequence, "list"),
+        (Mapping, "mapping of keys"),
     )
     return next(
         (word for kind, word in kinds if isinstance(value, kind)), "date" if hasattr(value, "isoformat") else "value of another kind"

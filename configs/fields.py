@@ -57,6 +57,15 @@ def _matching(pattern: str, what: str, longest: int) -> Callable[[str], str]:
     return check
 
 
+def _at_most(most: int) -> Callable[[int], int]:
+    def check(value: int) -> int:
+        if value > most:
+            raise refuse(f"{quoted(value)} is more than {most}, the most allowed.")
+        return value
+
+    return check
+
+
 def _quoted_time(value: object) -> object:
     # YAML 1.1 reads an unquoted 12:30:00 as a number in base 60, so the text that the user wrote is gone.
     if isinstance(value, int) and not isinstance(value, bool):
@@ -188,8 +197,9 @@ ExportPath = Annotated[
 MountOption = Annotated[StrictStr, AfterValidator(_matching(r"[a-z0-9_]+(=[\w.:/-]+)?", "one mount option, such as nfsvers=4.1", 100))]
 ClusterText = Annotated[StrictStr, AfterValidator(_matching(r"[\w.:/@-]+", "a name without spaces", 253))]
 
-Count = Annotated[int, Field(strict=True, ge=0, le=2_147_483_647)]
-Positive = Annotated[int, Field(strict=True, ge=1, le=2_147_483_647)]
-Seconds = Annotated[int, Field(strict=True, ge=1, le=31_536_000)]
-MiB = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
+# The upper bounds are validators and not `le`: a field's own, lower `le` would not win over one in the type.
+Count = Annotated[int, Field(strict=True, ge=0), AfterValidator(_at_most(2_147_483_647))]
+Positive = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(2_147_483_647))]
+Seconds = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(31_536_000))]
+MiB = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(1_000_000_000))]
 Flag = Annotated[bool, Field(strict=True)]

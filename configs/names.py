@@ -26,10 +26,10 @@ class Names:
 def names_in(data: Mapping[str, Any]) -> Names:
     """The names in the plain data of a stack file."""
     return Names(
-        pools=_names(data, "nodePools"),
-        node_sets=_names(data, "nodeSets"),
-        mounts=_names(_below(data, "storage"), "mounts"),
-        groups=_names(_below(data, "login"), "groups"),
+        pools=_names(data.get("nodePools")),
+        node_sets=_names(data.get("nodeSets")),
+        mounts=_names(_below(data, "storage").get("mounts", [])),
+        groups=_names(_below(data, "login").get("groups", [])),
     )
 
 
@@ -54,10 +54,7 @@ def check_unique(path: str, kind: str, names: Iterable[str]) -> list[Fault]:
     ]
 
 
-def _names(data: Mapping[str, Any], key: str) -> Known:
-    if key not in data:
-        return frozenset()
-    parts = data[key]
+def _names(parts: object) -> Known:
     if not isinstance(parts, list):
         return None
     names: set[str] = set()

@@ -35,7 +35,9 @@ class PodResources(Model):
     """What a worker pod requests from Kubernetes, where that should differ from what Slurm hands out. Limits stay the Slurm node's."""
 
     cpu: CpuQuantity | None = None
+    """In Kubernetes' way: "500m" is half a CPU. Default: the node's CPUs."""
     memory_mib: MiB | None = None
+    """In MiB. Default: the node's memory."""
 
 
 class NodeSet(Model):

@@ -21,6 +21,7 @@ DEFAULTS: Mapping[str, str] = {
     "JobAcctGatherFrequency": "30",
     "LaunchParameters": "use_interactive_step",
     "LogTimeFormat": "iso8601_ms",
+    "MailProg": "/bin/true",
     "MpiDefault": "none",
     "ResumeTimeout": "600",
     "SuspendTime": "INFINITE",

@@ -22,7 +22,7 @@ ROOT = "cluster"
 _DEEPEST = 30
 _ROUNDS = 40
 _IDS = ("arn:aws:iam::000000000000:role/stand-in", "subnet-00000000", "cr-00000000", "v0.0.0")
-_STAND_INS: tuple[Any, ...] = ("stand-in", 0, 1, False, [], {}, "/stand-in", "stand-in:0", "1Gi", *_IDS)
+_STAND_INS: tuple[Any, ...] = ("stand-in", "x", 0, 1, False, [], {}, "/stand-in", "stand-in:0", "1Gi", *_IDS)
 
 Location = tuple[str | int, ...]
 
@@ -89,10 +89,15 @@ def plain_data(raw: object) -> tuple[dict[str, Any], list[Fault]]:
 
 
 def _without_echoes(faults: Iterable[Fault]) -> list[Fault]:
-    """Leaves out "is missing" of a key that is only misspelled beside it."""
+    """Leaves out what another fault explains: "is missing" of a key misspelled beside it, "is empty" of a list whose elements are refused."""
     faults = list(faults)
     meant = {fault.depends[0] for fault in faults if fault.depends}
-    return [Fault(fault.path, fault.message) for fault in faults if not (fault.path in meant and fault.message.startswith("is missing"))]
+
+    def echoes(fault: Fault) -> bool:
+        misspelled = fault.path in meant and fault.message.startswith("is missing")
+        return misspelled or (fault.message.startswith("is empty") and any(each.path.startswith(f"{fault.path}[") for each in faults))
+
+    return [Fault(fault.path, fault.message) for fault in faults if not echoes(fault)]
 
 
 def _fault(error: ErrorDetails) -> Fault | None:

@@ -23,11 +23,13 @@ class SlurmSettings(Model):
     cgroup_version: Literal["auto", "v1", "v2"] = "auto"
     """`auto` takes what each node has."""
     slurmctld_timeout_s: Seconds = Field(default=120, le=65_533)
+    """How long others wait for a silent slurmctld, in seconds."""
     slurmd_timeout_s: Count = Field(default=300, le=65_533)
     """A node that has been silent for so many seconds is down, and its jobs are requeued. 0: never."""
     return_to_service: Literal[0, 1, 2] = 2
     """2: a node that was down comes back when it registers with a valid configuration."""
     message_timeout_s: Seconds = Field(default=30, le=65_533)
+    """Time for one message and its answer, in seconds."""
     scheduler_parameters: tuple[Line, ...] = ()
     """Items of SchedulerParameters, such as bf_window=4320."""
     select_type_parameters: Literal["CR_Core_Memory", "CR_CPU_Memory", "CR_Socket_Memory"] = "CR_Core_Memory"
@@ -37,6 +39,7 @@ class SlurmSettings(Model):
     max_job_count: Positive = Field(default=10_000, le=10_000_000)
     max_array_size: Positive = Field(default=1_001, le=4_000_001)
     kill_wait_s: Seconds = Field(default=30, le=65_533)
+    """Time between SIGTERM and SIGKILL for a job at its limit, in seconds."""
     default_memory_per_cpu_mib: MiB | None = None
     """Memory that a job gets for each CPU when it asks for none, in MiB. Default: a partition's smallest node memory by its CPUs."""
     settings: Settings = {}

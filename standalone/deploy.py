@@ -158,9 +158,18 @@ def _not_ready(home: Home, late: Sequence[readiness.Waiting], troubles: Sequence
     for trouble in troubles[:10]:
         said.append(f"    {trouble.pod}: {trouble.reason}")
         if trouble.logs_of:
-            answer = home.kubectl.call("logs", trouble.pod, "-n", home.namespace, "-c", trouble.logs_of, "--previous", "--tail=8")
-            said += [f"      | {text}" for text in answer.out.splitlines()]
+            said += [f"      | {text}" for text in _last_words(home, trouble.pod, trouble.logs_of)]
     return "\n".join(said)
+
+
+def _last_words(home: Home, pod: str, container: str) -> list[str]:
+    """The last lines of a container that ends again and again: of its newest run, or of the one before while that one is silent."""
+    for which in ((), ("--previous",)):
+        answer = home.kubectl.call("logs", pod, "-n", home.namespace, "-c", container, "--tail=8", *which)
+        lines = [line for line in answer.out.splitlines() if line and not line.startswith("unable to retrieve container logs")]
+        if lines:
+            return lines
+    return []
 
 
 def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:

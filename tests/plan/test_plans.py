@@ -1,7 +1,7 @@
 """Both example stacks as the real program declares them: golden plans, and rules that hold for any plan.
 
-Write the golden files again with `SLIPWAY_GOLDEN=write pytest tests/plan`, then read their diff like code. The image's tag and the
-content hashes in names are left out of them: what they are made of is in the plan itself.
+Write the golden files again with `SLIPWAY_GOLDEN=write pytest tests/plan`, then read their diff like code. Left out of them: the image's
+tag, content hashes in names, and scripts, which stand in the repository as they are.
 """
 
 import difflib
@@ -24,10 +24,15 @@ PROTECTED = ("Namespace", "PersistentVolume", "PersistentVolumeClaim", "RandomBy
 
 
 def normalised(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON without what differs between machines and builds."""
-    text = json.dumps(as_json(plan), indent=1, sort_keys=True, ensure_ascii=False)
+    """The plan as JSON, rendered files line by line, without what differs between builds or stands in the repository as it is."""
+    shown = as_json(plan)
+    for one in shown["resources"]:
+        files: dict[str, Any] = one["inputs"].get("data") if one["type"].endswith(":ConfigMap") else {}
+        for name, text in files.items():
+            files[name] = "<as in the repository>" if one["inputs"].get("immutable") else text.splitlines()
+    text = json.dumps(shown, ensure_ascii=False)
     text = re.sub(r"(localhost/slipway/[a-z-]+):[0-9a-f]{8,}", r"\1:<content-tag>", text)
-    return json.loads(re.sub(r"-[0-9a-f]{10}(?=[\"\\$])", "-<content>", text))
+    return json.loads(re.sub(r"-[0-9a-f]{10}(?=[\"$])", "-<content>", text))
 
 
 def objects(plan: Plan) -> list[Resource]:

@@ -17,6 +17,8 @@ from tests.slurm.image_pods import LOGIN_CAPABILITIES, SCRIPTS, Container, Machi
 
 SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE = 64030, 401, 402, 403, 10001
 
+_KEY_START = bytes.fromhex("0000000b7373682d6564323535313900000020")
+
 STACK: dict[str, Any] = {
     "name": "t",
     "kubernetes": {},
@@ -41,7 +43,7 @@ STACK: dict[str, Any] = {
     ],
     "partitions": [{"name": "main", "nodeSets": ["gpu"], "default": True}],
     "storage": {"sharedRoot": {"hostPath": "/srv/shared"}, "home": {"hostPath": "/srv/home"}},
-    "login": {"users": [{"name": "alice", "uid": ALICE}]},
+    "login": {"users": [{"name": "alice", "uid": ALICE, "sshKeys": ["ssh-ed25519 " + base64.b64encode(_KEY_START + bytes(32)).decode()]}]},
     "slurm": {"cgroupVersion": "auto"},
 }
 

@@ -15,7 +15,7 @@ data=/var/lib/mysql/data # a folder of its own: a fresh file system has lost+fou
 if [[ ! -d $data ]]; then
   say "making the data folder"
   rm -rf "$data.partial"
-  "${as_mysql[@]}" mariadb-install-db --no-defaults --datadir="$data.partial" --skip-test-db --skip-name-resolve >&2
+  "${as_mysql[@]}" mariadb-install-db --no-defaults --datadir="$data.partial" --skip-test-db --skip-name-resolve --auth-root-socket-user=mysql >&2
   sync --file-system "$data.partial"
   mv "$data.partial" "$data"
   sync --file-system "$data"
@@ -37,9 +37,9 @@ SQL
 [[ $(id -u) != 0 ]] || chown mysql:mysql "$run/accounts.sql"
 
 # Slurm's accounting guide asks for the lock wait, the packet size, and a log that holds long transactions; slurmdbd refuses snapshot isolation and
-# wants this buffer pool, which takes memory only as it fills. The rest keeps memory small.
+# calls less than this buffer pool too small; it takes memory only as the tables grow into it. The rest keeps memory small.
 exec "${as_mysql[@]}" mariadbd --no-defaults \
   --datadir="$data" --socket="$run/mysqld.sock" --pid-file="$run/mysqld.pid" --init-file="$run/accounts.sql" \
   --bind-address=0.0.0.0 --port=3306 --skip-name-resolve --character-set-server=utf8mb4 \
-  --innodb-buffer-pool-size="${SLIPWAY_MARIADB_BUFFER_POOL:-512M}" --innodb-log-file-size=64M --innodb-lock-wait-timeout=900 --innodb-snapshot-isolation=OFF \
+  --innodb-buffer-pool-size="${SLIPWAY_MARIADB_BUFFER_POOL:-2G}" --innodb-log-file-size=64M --innodb-lock-wait-timeout=900 --innodb-snapshot-isolation=OFF \
   --max-allowed-packet=16M --performance-schema=OFF --max-connections=100

@@ -18,4 +18,4 @@ rm -f "$key"
 [[ $(id -u) != 0 ]] || chown munge:munge "$key"
 
 # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its successor.
-exec "${as_munge[@]}" munged --foreground --force --num-threads 4 --key-file "$key"
+exec "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key"

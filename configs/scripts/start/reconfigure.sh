@@ -6,25 +6,25 @@ say() { printf 'reconfigure.sh: %s\n' "$*" >&2; }
 trap 'exit 0' TERM INT # PID 1 has no default action for signals
 
 export SLURM_CONF=/etc/slurm/slurm.conf
-state() { readlink /etc/slurm/..data || true; } # the kubelet swaps this link last, in one step
+pause() { sleep "$1" & wait $!; } # so that a signal is heard at once
+state() { readlink /etc/slurm/..data || echo /etc/slurm; } # the kubelet swaps this link last, in one step
 
 # A change between slurmctld's start and ours would be missed: so the first version seen is told as well. It costs milliseconds.
-applied=
+applied= told=
 while true; do
   now=$(state)
   if [[ $now != "$applied" ]]; then
     if answer=$(timeout 60 scontrol reconfigure 2>&1); then
-      say "slurmctld runs with the files of ${now:-/etc/slurm}"
+      say "slurmctld runs with the files of $now"
       applied=$now
-      refused=
-    elif ! timeout 10 scontrol ping >/dev/null 2>&1; then
-      say "slurmctld does not answer; trying again (${answer//$'\n'/; })"
-      sleep 2 & wait $!
+    elif [[ -z $answer || $answer == *"Unable to contact"* || $answer == *"timed out"* ]]; then
+      [[ $told == "$now unanswered" ]] || say "slurmctld does not answer yet; trying until it does (${answer//$'\n'/; })"
+      told="$now unanswered"
     else
-      [[ ${refused:-} == "$now" ]] || say "slurmctld refused the files of ${now:-/etc/slurm} and keeps its old ones: ${answer//$'\n'/; }"
-      refused=$now
-      sleep 10 & wait $!
+      [[ $told == "$now refused" ]] || say "REFUSED: slurmctld keeps its old configuration, the files of $now are no good: ${answer//$'\n'/; }"
+      told="$now refused"
+      pause 10
     fi
   fi
-  sleep 1 & wait $!
+  pause 1
 done

@@ -36,17 +36,26 @@ shield() { # the kernel must pick a job's task, never its slurmstepd: a pod's sc
 
 answers() { timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; }
 
-lift_own_drain() { # once slurmd is registered: a drain that an earlier pod of this node set when it stopped, and no other
+lift_own_drain() { # one that an earlier pod of this node set when it stopped, and no other. Before slurmd: registering clears the reason, not the drain
+  local line
+  local -x SLURM_CONF_SERVER="$SLIPWAY_SLURMCTLD:6817" # slurmd has not fetched the files for clients yet
+  until line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null); do
+    ((ended)) && return 0
+    ((waited++ % 15)) || say "waiting until slurmctld knows node $node"
+    sleep 1 & wait $! || true
+  done
+  [[ $line == *" Reason=$own_reason"* ]] || return 0
+  timeout 10 scontrol update NodeName="$node" State=UNDRAIN && say "lifted the drain that the stop of an earlier pod had set"
+}
+
+stay_registered() { # a slurmctld that lost its state takes a CLOUD node for powered down and never dials it: only a new slurmd start registers
   local line
   while [[ ! -e $stopping ]]; do
-    if line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null) && [[ $line != *NOT_RESPONDING* && $line != *POWERED_DOWN* ]]; then
-      [[ $line == *"Reason=$own_reason"* ]] || return 0
-      if timeout 10 scontrol update NodeName="$node" State=UNDRAIN; then
-        say "lifted the drain that the stop of an earlier pod had set"
-        return 0
-      fi
+    sleep 15
+    if line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null) && [[ $line == *" State="*POWERED_DOWN* ]]; then
+      say "slurmctld takes this node for powered down; registering again (jobs' steps run on)"
+      pkill -TERM -x slurmd || true
     fi
-    sleep 1
   done
 }
 
@@ -63,7 +72,8 @@ until answers && munge --no-input --output /dev/null 2>/dev/null; do
   sleep 1 & wait $! || true
 done
 
-lift_own_drain &
+lift_own_drain || say "could not lift the drain that the stop of an earlier pod had set: scontrol update NodeName=$node State=UNDRAIN"
+stay_registered &
 while ((!ended)); do
   slurmd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" -N "$node" &
   slurmd_pid=$!

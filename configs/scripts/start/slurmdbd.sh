@@ -2,8 +2,11 @@
 # slurmdbd as user slurm: the ConfigMap's slurmdbd.conf and the database password of the Secret, in one file that only slurm can read.
 set -euo pipefail
 say() { printf 'slurmdbd.sh: %s\n' "$*" >&2; }
-as_slurm=()
-[[ $(id -u) != 0 ]] || as_slurm=(setpriv --reuid slurm --regid slurm --clear-groups)
+as_slurm=() owner=()
+if [[ $(id -u) == 0 ]]; then
+  as_slurm=(setpriv --reuid slurm --regid slurm --clear-groups)
+  owner=(-o slurm -g slurm)
+fi
 trap 'exit 0' TERM INT # until the daemon takes over
 
 password=$(</etc/slipway/mariadb/password)
@@ -16,6 +19,7 @@ client=/etc/slurm/mariadb-client.cnf
 printf '[client]\nhost=%s\nuser=slurm\npassword="%s"\nconnect-timeout=3\n' "$SLIPWAY_MARIADB_HOST" "$password" >"$client"
 [[ $(id -u) != 0 ]] || chown slurm:slurm /etc/slurm/slurmdbd.conf
 umask 022
+[[ -d /run/slurm ]] || install -d "${owner[@]}" /run/slurm # for the pid file
 
 tries=0
 until munge --no-input --output /dev/null 2>/dev/null; do

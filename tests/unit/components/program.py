@@ -11,11 +11,10 @@ from typing import Any, cast
 import pulumi
 import yaml
 from google.protobuf import struct_pb2
-from pulumi.runtime import mocks, rpc, set_all_config, set_mocks
+from pulumi.runtime import mocks, set_all_config, set_mocks
 from pulumi.runtime.stack import run_pulumi_func
 
 ROOT = Path(__file__).parents[3]
-SECRET = {rpc._special_sig_key: rpc._special_secret_sig}  # pyright: ignore[reportPrivateUsage]
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,12 @@ class _Mocks(mocks.Mocks):
         made: dict[str, Any] = {}
         if args.typ == "random:index/randomBytes:RandomBytes":
             made = {"base64": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}
+        if args.typ == "kubernetes:helm.sh/v3:Release":
+            made = {"status": {"status": "deployed"}}
         if args.typ == "random:index/randomPassword:RandomPassword":
             made = {"result": "drawn"}
-        return f"{args.name}-id", {**args.inputs, **made}
+        given = cast(dict[str, Any], args.inputs)  # pyright: ignore[reportUnknownMemberType]
+        return f"{args.name}-id", {**given, **made}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"the program reads {args.token} back from a provider")
@@ -82,7 +84,7 @@ class _Monitor(mocks.MockMonitor):
         self.registered: list[Registered] = []
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (gRPC's name)
-        answer = super().RegisterResource(request)
+        answer: Any = super().RegisterResource(request)  # pyright: ignore[reportUnknownMemberType]
         if request.type != "pulumi:pulumi:Stack":
             self.registered.append(
                 Registered(

@@ -26,7 +26,7 @@ def test_one_slurmctld_with_its_own_disk() -> None:
     [claim] = made["spec"]["volumeClaimTemplates"]
     assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}}
     mounts = named(made["spec"]["template"]["spec"]["containers"], "slurmctld")["volumeMounts"]
-    assert named(mounts, "state")["mountPath"] == "/var/spool"
+    assert named(mounts, "state")["mountPath"] == "/var/spool/slurmctld"
 
 
 def test_changed_slurm_conf_does_not_touch_the_pods() -> None:

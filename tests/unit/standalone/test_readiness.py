@@ -165,7 +165,7 @@ def test_ready_and_ending_pods_are_no_trouble() -> None:
 
 
 def test_logs_are_asked_of_the_container_that_crashes() -> None:
-    crashed = {"lastState": {"terminated": {"exitCode": 1}}, "restartCount": 1}
+    crashed: dict[str, Any] = {"lastState": {"terminated": {"exitCode": 1}}, "restartCount": 1}
     assert troubles([pod(containers=[halted("CrashLoopBackOff", **crashed)])])[0].logs_of == "slurmd"
     assert troubles([pod(containers=[{**STARTED, "ready": False, **crashed}])])[0].logs_of == "slurmd"
 

@@ -1,0 +1,173 @@
+"""The real stack file under Pulumi's own mocks: what goes over the wire to the engine, for both example stacks."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pulumi
+import pytest
+
+from tests.unit.components import program
+from tests.unit.components.program import Registered
+
+# Pulumi's mark of a secret on the wire. Source: pulumi/runtime/rpc.py.
+MARK, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+
+
+@pytest.fixture(scope="module", params=["dev", "h100"])
+def stack(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def registered(stack: str) -> list[Registered]:
+    return program.run(stack, program.stack_config(stack))
+
+
+def unmarked(value: Any) -> Iterator[str]:
+    """Every piece of text that is not inside a secret."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        fields = cast(Mapping[str, Any], value)
+        for one in () if is_secret(fields) else fields.values():
+            yield from unmarked(one)
+    elif isinstance(value, list):
+        for one in cast(list[Any], value):
+            yield from unmarked(one)
+
+
+def is_secret(fields: Mapping[str, Any]) -> bool:
+    return fields.get(MARK) == SECRET
+
+
+def of_type(registered: list[Registered], kind: str) -> list[Registered]:
+    return [one for one in registered if one.type.rpartition(":")[2] == kind]
+
+
+def test_everything_is_below_the_cluster(registered: list[Registered]) -> None:
+    [cluster] = of_type(registered, "SlurmCluster")
+    by_urn = {one.urn: one for one in registered}
+    for one in registered:
+        top = one
+        while top.parent in by_urn:
+            top = by_urn[top.parent]
+        assert top == cluster, one.name
+
+
+def test_one_provider_serves_all_objects_and_changes_files_in_place(registered: list[Registered], stack: str) -> None:
+    [provider] = [one for one in registered if one.type == "pulumi:providers:kubernetes"]
+    assert provider.inputs["enableConfigMapMutable"] == provider.inputs["enableSecretMutable"] == "true"
+    assert provider.inputs["clusterIdentifier"]
+    objects = [one for one in registered if one.type.startswith("kubernetes:")]
+    assert {one.provider.rpartition("::")[0] for one in objects} == {provider.urn}
+
+
+def test_secrets_are_secret_on_the_wire(registered: list[Registered]) -> None:
+    drawn = {"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "drawn"}
+    secrets = of_type(registered, "Secret")
+    assert {one.name.partition("-")[2] for one in secrets} == {"munge", "jwt", "mariadb", "login-host-keys"}
+    assert [one.name for one in secrets if not is_secret(one.inputs["data"])] == []
+    assert [one.name for one in registered if drawn & set(unmarked(one.inputs))] == []
+
+
+def test_random_values_are_secret_outputs(registered: list[Registered]) -> None:
+    found = {one.name.partition("-")[2]: one.secret_outputs for one in registered if one.type.startswith("random:")}
+    assert set(found) == {"munge-key", "jwt-key", "login-host-keys-seed", "mariadb-password"}
+    assert all({"base64", "hex"} <= outputs or {"result", "bcryptHash"} <= outputs for outputs in found.values())
+
+
+def test_munge_key_is_1024_random_bytes(registered: list[Registered]) -> None:
+    [key] = [one for one in registered if one.name.endswith("-munge-key")]
+    assert key.inputs["length"] == 1024
+
+
+@pytest.mark.parametrize("protected", [pytest.param(True, id="protected"), pytest.param(False, id="unprotected")])
+def test_storage_database_and_keys_are_protected_when_asked_for(protected: bool) -> None:
+    config = program.stack_config("dev")
+    config["deletionProtection"] = protected
+    config["storage"] |= {"home": {"storageClass": "efs", "size": "1Ti"}, "sharedRoot": {"claim": "roots"}}
+    found = program.run("dev", config)
+    kept = [
+        *(one for one in found if one.type.startswith("random:")),
+        *of_type(found, "Secret"),
+        *of_type(found, "PersistentVolumeClaim"),
+        *(one for one in of_type(found, "StatefulSet") if one.name in ("dev-mariadb", "dev-slurmctld")),
+        *of_type(found, "Namespace"),
+    ]
+    assert len(kept) == 4 + 4 + 1 + 2 + 1
+    assert {one.name: one.protect for one in kept} == {one.name: protected for one in kept}
+    assert [one.retained for one in of_type(found, "PersistentVolumeClaim")] == [protected]
+    assert not any(one.protect for one in found if one not in kept)
+
+
+def test_what_others_dial_or_mount_has_a_fixed_name(registered: list[Registered], stack: str) -> None:
+    names = {one.inputs["metadata"]["name"] for one in registered if one.type.startswith("kubernetes:core")}
+    fixed = (
+        "slurm-config",
+        "slurmdbd-config",
+        "users",
+        "user-keys",
+        "munge",
+        "jwt",
+        "slurmctld",
+        "slurmrestd",
+        "slurmdbd",
+        "mariadb",
+        "login",
+    )
+    assert {f"{stack}-{name}" for name in fixed} <= names
+
+
+def test_pods_come_after_what_they_mount(registered: list[Registered]) -> None:
+    order = {one.urn: at for at, one in enumerate(registered)}
+    for one in [*of_type(registered, "StatefulSet"), *of_type(registered, "Deployment")]:
+        parent = next(each for each in registered if each.urn == one.parent)
+        needed = {*one.dependencies, *parent.dependencies}
+        assert any("ConfigMap::" in urn for urn in needed)
+        assert any("Secret::" in urn for urn in needed)
+        assert all(order[urn] < order[one.urn] for urn in needed)
+
+
+def test_no_wait_can_deadlock(registered: list[Registered]) -> None:
+    """Nothing that is waited for is declared before what makes it ready: Services and claims are ready only with their pods."""
+    for one in [*of_type(registered, "Service"), *of_type(registered, "PersistentVolumeClaim"), *of_type(registered, "PersistentVolume")]:
+        is_balanced = one.inputs.get("spec", {}).get("type") == "LoadBalancer"
+        waits = one.inputs["metadata"].get("annotations", {}).get("pulumi.com/skipAwait") != "true"
+        assert waits == is_balanced, one.name
+        assert not is_balanced or not any(one.urn in other.dependencies for other in registered), one.name
+
+
+def test_number_of_resources_does_not_grow_with_the_nodes() -> None:
+    def count(size: int) -> int:
+        config = copy.deepcopy(program.stack_config("dev"))
+        config["nodePools"][0]["max"] = 10_000
+        config["nodeSets"][0]["size"] = size
+        return len(program.run("dev", config))
+
+    assert count(10) == count(10_000) < 500
+
+
+def test_mistakes_end_the_program_with_their_text_before_anything_is_registered(capsys: pytest.CaptureFixture[str]) -> None:
+    config = program.stack_config("dev")
+    config["nodeSets"][0]["pool"] = "nowhere"
+    config["colour"] = "red"
+    with pytest.raises(pulumi.RunError) as caught:
+        program.run("dev", config)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "Pulumi.dev.yaml: 2 mistakes"
+    assert any("cluster.nodeSets[0].pool" in line for line in lines)
+    assert any("cluster.colour" in line for line in lines)
+    assert caught.value.__cause__ is None
+
+
+def test_node_set_that_is_added_changes_nothing_else() -> None:
+    config = program.stack_config("dev")
+    config["nodePools"][0]["max"] = 3
+    grown = copy.deepcopy(config)
+    grown["nodeSets"].append({**grown["nodeSets"][0], "name": "more", "size": 1})
+    grown["partitions"][0]["nodeSets"].append("more")
+    before, after = ({(one.type, one.name): json.dumps(one.inputs) for one in program.run("dev", each)} for each in (config, grown))
+    assert {name for _, name in after.keys() - before.keys()} == {"dev-more"}
+    assert {key[1] for key in before if after[key] != before[key]} == {"dev-slurm-config"}

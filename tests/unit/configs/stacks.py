@@ -1,0 +1,51 @@
+"""The example stack files as plain data, and edits of them by path. For tests only."""
+
+import copy
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from configs.load import load_cluster
+from configs.models import Cluster
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ("dev", "h100")
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDl3Q2nVnQ6j7oQ0mO2cTnC9xS5rB1uV4wX7yZ0aBcDe alice@example.com"
+
+GONE = object()
+"""As a value of an edit: the key goes."""
+
+
+def example(name: str) -> dict[str, Any]:
+    """What one example says under slipway:cluster; keys of key files stand in it, so that no file is needed."""
+    raw = yaml.safe_load((ROOT / f"Pulumi.{name}.yaml").read_text())["config"]["slipway:cluster"]
+    for user in raw["login"]["users"]:
+        if user.pop("sshKeyFiles", None):
+            user["sshKeys"] = [KEY]
+    return raw
+
+
+def edited(name: str, edits: Mapping[str, Any]) -> dict[str, Any]:
+    """An example with some values replaced: `nodeSets[0].size`, `partitions[+]` for one more at the end."""
+    raw = example(name)
+    for path, value in edits.items():
+        parts = [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", path)]
+        parent: Any = raw
+        for part in parts[:-1]:
+            parent = parent.setdefault(part, {}) if isinstance(parent, dict) else parent[part]
+        last = parts[-1]
+        if last == "+":
+            parent.append(copy.deepcopy(value))
+        elif value is GONE:
+            del parent[last]
+        else:
+            parent[last] = copy.deepcopy(value)
+    return raw
+
+
+def cluster(name: str, edits: Mapping[str, Any] | None = None) -> Cluster:
+    """An edited example, loaded."""
+    return load_cluster(edited(name, edits or {}), ROOT, f"Pulumi.{name}.yaml")

@@ -1,0 +1,196 @@
+"""Mistakes across the parts of a stack file: one contradiction in a good one gives one fault, at its place, with what would do."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.configs.stacks import GONE, KEY
+from tests.unit.configs.test_faults_shape import faults
+
+POOL = {"name": "more", "machine": "g6.xlarge", "max": 1, "existing": {"labels": {"a": "b"}}}
+SET = {"name": "big", "pool": "workers", "size": 1}
+BOB = {"name": "bob", "uid": 10002, "sshKeys": [KEY]}
+NFS = {"server": "10.0.0.5", "path": "/export"}
+MOUNT = {"name": "data", "mountPath": "/data", "nfs": NFS}
+DISK = {"name": "more", "check": "disk", "schedule": "0 * * * *", "nodeSets": ["cpu"]}
+
+
+def slurm(**settings: Any) -> dict[str, Any]:
+    return {"slurm": {"settings": settings}}
+
+
+def raw(*lines: str) -> dict[str, Any]:
+    return {"slurm": {"raw": [*lines]}}
+
+
+def mount(**changes: Any) -> dict[str, Any]:
+    return {"storage.mounts": [{**MOUNT, **changes}]}
+
+
+POOLS = [
+    pytest.param({"nodePools[+]": {**POOL, "name": "workers"}}, "cluster.nodePools[1].name", "name of cluster.nodePools[0] already", id="same-pool-name"),
+    pytest.param({"nodePools[0].machine": "g6.xlarge"}, "cluster.nodePools[0]", "both machine and hardware", id="machine-and-hardware"),
+    pytest.param({"nodePools[0].hardware": GONE}, "cluster.nodePools[0]", "needs a machine type", id="neither-machine-nor-hardware"),
+    pytest.param({"nodePools[+]": {**POOL, "machine": "g6.xlrge"}}, "cluster.nodePools[1].machine", 'Did you mean "g6.xlarge"?', id="unknown-machine"),
+    pytest.param({"nodePools[+]": {**POOL, "machine": "?"}}, "cluster.nodePools[1].machine", "Spell it out under hardware", id="machine-unlike-any"),
+    pytest.param({"nodePools[0].existing": GONE}, "cluster.nodePools[0]", "needs existing", id="neither-existing-nor-eks"),
+    pytest.param({"nodePools[0].existing.count": 3}, "cluster.nodePools[0].existing.count", "3 is more than the pool can hold (2)", id="more-expected-than-fit"),
+    pytest.param({"nodePools[0].existing.labels": {}}, "cluster.nodePools[0].existing.labels", "every node would match", id="existing-without-labels"),
+    pytest.param({"gpuOperator": {"enabled": True}, "nodePools[0].hardware.gpus": GONE, "nodeSets[1].gpus": GONE, "nodeSets[1].simulatedGpus": False, "healthChecks[3]": GONE}, "cluster.gpuOperator.enabled", "no node pool has NVIDIA GPUs", id="operator-without-gpus"),
+    pytest.param({"namespace": "kube-system"}, "cluster.namespace", "createNamespace: false", id="namespace-of-the-system"),
+]  # fmt: skip
+
+EKS = [
+    pytest.param({"nodePools[0].existing": {"labels": {"a": "b"}}}, "cluster.nodePools[0]", "both existing and eks", id="existing-and-eks"),
+    pytest.param({"nodePools[0].eks.min": 65}, "cluster.nodePools[0].eks.min", "65 is more than the pool can hold (64)", id="least-over-most"),
+    pytest.param({"nodePools[0].eks.desired": 3}, "cluster.nodePools[0].eks.desired", "not between min (64) and max (64)", id="desired-below-least"),
+    pytest.param({"nodePools[0].eks.capacityReservationId": GONE}, "cluster.nodePools[0].eks.capacityType", "capacity block is bought", id="block-without-id"),
+    pytest.param({"nodePools[0].eks.capacityType": "SPOT"}, "cluster.nodePools[0].eks.capacityType", "spot machines use no reservation", id="spot-with-reservation"),
+    pytest.param({"nodePools[1].eks.efa": True, "nodePools[1].machine": "m7i.24xlarge"}, "cluster.nodePools[1].eks.efa", "no network card that can carry EFA", id="efa-without-card"),
+    pytest.param({"nodePools[1].eks.amiType": "AL2023_ARM_64_STANDARD"}, "cluster.nodePools[1].eks.amiType", "not for the processors of m7i.16xlarge (amd64)", id="arm-image-on-x86"),
+    pytest.param({"nodePools[0].eks.amiType": "AL2023_x86_64_STANDARD"}, "cluster.nodePools[0].eks.amiType", "has no GPU driver", id="gpu-machine-without-driver"),
+    pytest.param({"nodePools[1].eks.amiType": "AL2023_x86_64_NVIDIA"}, "cluster.nodePools[1].eks.amiType", "for NVIDIA GPUs, which m7i.16xlarge lacks", id="gpu-image-without-gpu"),
+    pytest.param({"nodeSets[0].simulatedGpus": True}, "cluster.nodeSets[0].simulatedGpus", "has its own GPUs", id="simulated-gpus-in-the-cloud"),
+    pytest.param({"nodeSets[0].size": 65}, "cluster.nodeSets[0].size", '65 is more than pool "h100" can hold (64). Raise nodePools[0].max or lower this.', id="size-over-pool"),
+    pytest.param({"nodeSets[0].gpus.model": "h200"}, "cluster.nodeSets[0].gpus.model", '"h200" does not match: a machine of pool "h100" has "h100".', id="gpu-model-mismatch"),
+    pytest.param({"nodeSets[0].gpus.vendor": "amd"}, "cluster.nodeSets[0].gpus.vendor", "has nvidia GPUs", id="gpu-vendor-mismatch"),
+    pytest.param({"nodeSets[0].gpus.count": 4}, "cluster.nodeSets[0].gpus.count", "4 does not match: a machine of pool \"h100\" has 8", id="some-of-the-gpus"),
+    pytest.param({"nodeSets[0].gpus.count": 16}, "cluster.nodeSets[0].gpus.count", "16 does not match", id="too-many-gpus"),
+    pytest.param({"nodeSets[1].gpus": {"model": "h100", "count": 8}}, "cluster.nodeSets[1].gpus", "has no GPUs", id="gpus-on-a-cpu-machine"),
+    pytest.param({"nodeSets[0].memoryMiB": 3_000_000}, "cluster.nodeSets[0].memoryMiB", "3000000 is more than a machine of pool", id="memory-over-machine"),
+    pytest.param({"nodeSets[0].cpus": 193}, "cluster.nodeSets[0].cpus", "193 is more than a machine", id="cpus-over-machine"),
+    pytest.param({"nodeSets[0].slurmd.MemSpecLimit": 3_000_000}, "cluster.nodeSets[0].slurmd.MemSpecLimit", "keeps all memory", id="all-memory-kept"),
+    pytest.param({"storage.mounts[1].claim": GONE, "storage.mounts[1].hostPath": "/scratch"}, "cluster.storage.mounts[1].hostPath", "deletionProtection cannot keep", id="protected-host-path"),
+    pytest.param({"storage.home.size": GONE}, "cluster.storage.home.size", 'storage class "efs" needs to know how much', id="class-without-size"),
+    pytest.param({"login.service.sourceRanges": ["10.0.0.0/33"]}, "cluster.login.service.sourceRanges[0]", "not a network", id="bad-network"),
+    pytest.param({"login.users[0].groups": ["reserch"]}, "cluster.login.users[0].groups[0]", 'Did you mean "research"?', id="unknown-group"),
+    pytest.param({"login.groups[0].name": "sudo", "login.users[0].groups": [], "login.users[1].groups": []}, "cluster.login.groups[0].name", "a group of the system", id="group-of-the-system"),
+    pytest.param({"login.groups[0].gid": 27}, "cluster.login.groups[0].gid", "27 is not for people", id="gid-of-the-system"),
+    pytest.param({"login.groups[0].name": "ada", "login.users[0].groups": [], "login.users[1].groups": ["ada"]}, "cluster.login.groups[0].name", "the own group of the user", id="group-named-as-a-user"),
+    pytest.param({"login.groups[+]": {"name": "more", "gid": 20001}}, "cluster.login.groups[1].gid", "gid of cluster.login.groups[0] already", id="same-gid"),
+    pytest.param({"login.users[0].gid": 30000, "login.users[1].gid": 30000}, "cluster.login.users[1].gid", "declared in login.groups", id="undeclared-shared-group"),
+    pytest.param({"nodeSets[1].mounts": ["dataset"]}, "cluster.nodeSets[1].mounts[0]", 'Did you mean "datasets"?', id="unknown-mount"),
+    pytest.param({"slurm.maxJobCount": 10_000}, "cluster.slurm.maxArraySize", "more than maxJobCount (10000)", id="array-over-jobs"),
+    pytest.param({"slurm.schedulerParameters": ["bf_window 5"]}, "cluster.slurm.schedulerParameters[0]", "not one item", id="bad-scheduler-parameter"),
+]  # fmt: skip
+
+NODES = [
+    pytest.param({"nodeSets[0].pool": "worker"}, "cluster.nodeSets[0].pool", 'no node pool is called "worker". Did you mean "workers"?', id="unknown-pool"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "gpu", "size": 0}}, "cluster.nodeSets[2].name", "name of cluster.nodeSets[1] already", id="same-set-name"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "big-1", "cpus": 1, "size": 0}, "partitions[0].nodeSets[+]": "big-1"}, "cluster.nodeSets[2].name", 'take "big1"', id="name-ends-like-a-node"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "all", "size": 0}, "partitions[0].nodeSets[+]": "all"}, "cluster.nodeSets[2].name", "a meaning of its own", id="reserved-set-name"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "dev-login", "size": 0}, "partitions[0].nodeSets[+]": "dev-login"}, "cluster.nodeSets[2].name", "own programs", id="name-of-a-program"),
+    pytest.param({"nodeSets[+]": {**SET, "size": 0}}, "cluster.nodeSets[2]", "no partition has the node set", id="set-in-no-partition"),
+    pytest.param({"nodeSets[+]": SET, "partitions[0].nodeSets[+]": "big"}, "cluster.nodePools[0].max", '"cpu" (2), "gpu" (2), "big" (1) together need 6 CPUs of 4', id="sets-over-pool"),
+    pytest.param({"nodeSets[0].size": 5}, "cluster.nodeSets[0].size", "5 is more than pool \"workers\" can hold (4)", id="size-over-shared-machines"),
+    pytest.param({"nodeSets[0].simulatedGpus": True}, "cluster.nodeSets[0].simulatedGpus", "no GPUs to simulate", id="nothing-to-simulate"),
+    pytest.param({"nodeSets[1].features": ["a", "a"]}, "cluster.nodeSets[1].features[1]", "stands in this list twice", id="feature-twice"),
+    pytest.param({"nodeSets[0].slurmd": {"MemSpecLimt": 1}}, "cluster.nodeSets[0].slurmd.MemSpecLimt", 'Did you mean "MemSpecLimit"?', id="unknown-node-key"),
+    pytest.param({"nodeSets[0].slurmd": {"RealMemory": 1}}, "cluster.nodeSets[0].slurmd.RealMemory", "rendered from other keys", id="owned-node-key"),
+    pytest.param({"nodeSets[0].slurmd": {"state": "DOWN"}}, "cluster.nodeSets[0].slurmd.state", "State is rendered from other keys", id="owned-node-key-in-lower-case"),
+    pytest.param({"nodeSets[0].slurmd": {"Weight": 1, "weight": 2}}, "cluster.nodeSets[0].slurmd.weight", "is Weight again", id="node-key-twice"),
+    pytest.param({"nodeSets[0].resources.memoryMiB": 4096}, "cluster.nodeSets[0].resources.memoryMiB", "more than the Slurm node has (2048)", id="request-over-limit"),
+    pytest.param({"nodeSets[0].resources.cpu": "3"}, "cluster.nodeSets[0].resources.cpu", "more than a machine", id="request-over-machine"),
+    pytest.param({"partitions[0].nodeSets[1]": "gpus"}, "cluster.partitions[0].nodeSets[1]", 'no node set is called "gpus". Did you mean "gpu"?', id="unknown-set-in-partition"),
+    pytest.param({"partitions[0].nodeSets[0]": "cpus"}, "cluster.partitions[0].nodeSets[0]", 'Did you mean "cpu"?', id="only-mention-misspelled"),
+    pytest.param({"partitions[0].nodeSets[1]": "cpu"}, "cluster.partitions[0].nodeSets[1]", "twice", id="set-twice-in-partition"),
+    pytest.param({"partitions[1].nodeSets": []}, "cluster.partitions[1].nodeSets", "is empty", id="empty-partition"),
+    pytest.param({"partitions[1].name": "main"}, "cluster.partitions[1].name", "name of cluster.partitions[0] already", id="same-partition-name"),
+    pytest.param({"partitions[1].name": "DEFAULT"}, "cluster.partitions[1].name", "a meaning of its own", id="reserved-partition-name"),
+    pytest.param({"partitions[0].default": False}, "cluster.partitions", "none is the default", id="no-default-partition"),
+    pytest.param({"partitions[1].default": True}, "cluster.partitions[1].default", "cluster.partitions[0] is the default already", id="two-default-partitions"),
+    pytest.param({"partitions[0].defaultTime": "2-0"}, "cluster.partitions[0].defaultTime", 'longer than maxTime ("1-00:00:00")', id="default-time-over-longest"),
+    pytest.param({"partitions[0].settings": {"OverSubscrib": "NO"}}, "cluster.partitions[0].settings.OverSubscrib", 'Did you mean "OverSubscribe"?', id="unknown-partition-key"),
+    pytest.param({"partitions[0].settings": {"Nodes": "ALL"}}, "cluster.partitions[0].settings.Nodes", "rendered from other keys", id="owned-partition-key"),
+    pytest.param({"partitions[0].settings": {"DefMemPerCPU": 1, "DefMemPerNode": 1}}, "cluster.partitions[0].settings", "exclude each other", id="two-memory-defaults"),
+]  # fmt: skip
+
+STORAGE = [
+    pytest.param({"storage.home": {}}, "cluster.storage.home", "has no source", id="no-source"),
+    pytest.param({"storage.home.claim": "x"}, "cluster.storage.home", "has 2 sources, hostPath and claim", id="two-sources"),
+    pytest.param({"storage.home.size": "5Gi"}, "cluster.storage.home.size", "goes with storageClass only", id="size-without-class"),
+    pytest.param({"storage.home.hostPath": "/etc/home"}, "cluster.storage.home.hostPath", "is the node's own", id="host-path-of-the-system"),
+    pytest.param({"storage.home.hostPath": "/var/lib/slipway/dev/shared"}, "cluster.storage.home", "same place as cluster.storage.sharedRoot", id="one-folder-twice"),
+    pytest.param(mount(mountPath="/etc/x"), "cluster.storage.mounts[0].mountPath", "hide a folder of the system", id="mount-over-the-system"),
+    pytest.param(mount(mountPath="/home/data"), "cluster.storage.mounts[0].mountPath", "where the users' homes are", id="mount-over-homes"),
+    pytest.param(mount(mountPath="/shared"), "cluster.storage.mounts[0].mountPath", "where the shared root are", id="mount-over-the-shared-root"),
+    pytest.param({"storage.mounts": [MOUNT, {**MOUNT, "mountPath": "/b", "nfs": {**NFS, "path": "/b"}}]}, "cluster.storage.mounts[1].name", "name of cluster.storage.mounts[0] already", id="same-mount-name"),
+    pytest.param({"storage.mounts": [MOUNT, {"name": "b", "mountPath": "/data", "claim": "b"}]}, "cluster.storage.mounts[1].mountPath", "is where cluster.storage.mounts[0] is", id="same-mount-path"),
+    pytest.param({"storage.mounts": [MOUNT, {"name": "b", "mountPath": "/data/b", "claim": "b"}]}, "cluster.storage.mounts[1].mountPath", "lie in one another", id="mount-in-a-mount"),
+]  # fmt: skip
+
+ACCESS = [
+    pytest.param({"login.users[+]": {**BOB, "name": "alice"}}, "cluster.login.users[1].name", "name of cluster.login.users[0] already", id="same-user-name"),
+    pytest.param({"login.users[+]": {**BOB, "uid": 10001, "gid": 10002}}, "cluster.login.users[1].uid", "uid of cluster.login.users[0] already", id="same-uid"),
+    pytest.param({"login.users[0].uid": 500}, "cluster.login.users[0].uid", "500 is not for people", id="uid-of-the-system"),
+    pytest.param({"login.users[0].uid": 65534}, "cluster.login.users[0].uid", "65534 is not for people", id="uid-of-nobody"),
+    pytest.param({"login.users[0].name": "slurm"}, "cluster.login.users[0].name", "a user of the system", id="user-slurm"),
+    pytest.param({"login.users[0].name": "root"}, "cluster.login.users[0].name", "a user of the system", id="user-root"),
+    pytest.param({"login.users[0].sshKeys": []}, "cluster.login.users[0]", "could not log in", id="user-without-keys"),
+    pytest.param({"login.users[0].sshKeys": ["alice@example.com"]}, "cluster.login.users[0].sshKeys[0]", "is not a public key", id="no-key"),
+    pytest.param({"login.users[0].sshKeys": [KEY[:60]]}, "cluster.login.users[0].sshKeys[0]", "cut short", id="half-a-key"),
+    pytest.param({"login.users[0].sshKeys": [KEY.replace("ssh-ed25519", "ssh-rsa")]}, "cluster.login.users[0].sshKeys[0]", "cut short or altered", id="key-of-another-type"),
+    pytest.param({"login.users[0].sshKeys": ["-----BEGIN OPENSSH PRIVATE KEY-----"]}, "cluster.login.users[0].sshKeys[0]", "is a private key", id="private-key"),
+    pytest.param({"login.users[0].sshKeyFiles": ["keys/no.pub"]}, "cluster.login.users[0].sshKeyFiles[0]", "`make up` makes it for the dev stack; else: ssh-keygen -t ed25519 -f keys/no", id="missing-key-file"),
+    pytest.param({"login.service.nodePort": 22}, "cluster.login.service.nodePort", "22 is outside Kubernetes' node ports (30000 to 32767)", id="node-port-out-of-range"),
+    pytest.param({"login.service.type": "ClusterIP"}, "cluster.login.service.nodePort", "a ClusterIP service has no node port", id="node-port-of-cluster-ip"),
+    pytest.param({"login.service.sourceRanges": ["10.0.0.0/8"]}, "cluster.login.service.sourceRanges", "works with type: LoadBalancer only", id="ranges-without-balancer"),
+]  # fmt: skip
+
+HEALTH = [
+    pytest.param({"healthChecks[+]": {**DISK, "name": "disk"}}, "cluster.healthChecks[4].name", "name of cluster.healthChecks[0] already", id="same-check-name"),
+    pytest.param({"healthChecks[+]": {**DISK, "nodeSets": ["cpus"]}}, "cluster.healthChecks[4].nodeSets[0]", 'Did you mean "cpu"?', id="unknown-set-in-check"),
+    pytest.param({"healthChecks[+]": {**DISK, "nodeSets": []}}, "cluster.healthChecks[4].nodeSets", "would look at nothing", id="check-of-nothing"),
+    pytest.param({"healthChecks[3].nodeSets": ["gpu", "cpu"]}, "cluster.healthChecks[3].nodeSets[1]", 'the node set "cpu" has no GPUs to check', id="gpu-check-without-gpus"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "every day"}}, "cluster.healthChecks[4].schedule", "five fields", id="schedule-in-words"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "60 * * * *"}}, "cluster.healthChecks[4].schedule", 'the minute "60"', id="minute-60"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "*/0 * * * *"}}, "cluster.healthChecks[4].schedule", 'the minute "*/0"', id="step-of-none"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 9-7 * * *"}}, "cluster.healthChecks[4].schedule", 'the hour "9-7"', id="range-backwards"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 0 * * fry"}}, "cluster.healthChecks[4].schedule", 'the day of the week "fry"', id="no-such-day"),
+    pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreMiB": 1}}}, "cluster.healthChecks[4].settings.minFreMiB", 'Did you mean "minFreeMiB"?', id="unknown-limit"),
+    pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreePercent": 101}}}, "cluster.healthChecks[4].settings.minFreePercent", "more than 100 percent", id="over-100-percent"),
+]  # fmt: skip
+
+SLURM = [
+    pytest.param(slurm(PriorityDecayHalfLive="1-0"), "cluster.slurm.settings.PriorityDecayHalfLive", 'Did you mean "PriorityDecayHalfLife"?', id="unknown-setting"),
+    pytest.param(slurm(Zqx="1"), "cluster.slurm.settings.Zqx", "See slurm.conf(5).", id="setting-unlike-any"),
+    pytest.param(slurm(SlurmUser="root"), "cluster.slurm.settings.SlurmUser", "Slipway itself depends on SlurmUser=slurm", id="owned-setting"),
+    pytest.param(slurm(slurmuser="root"), "cluster.slurm.settings.slurmuser", "depends on SlurmUser=slurm", id="owned-setting-in-lower-case"),
+    pytest.param(slurm(SchedulerParameters="bf_continue"), "cluster.slurm.settings.SchedulerParameters", "Use slurm.schedulerParameters.", id="setting-with-a-key-of-its-own"),
+    pytest.param(slurm(NodeName="x"), "cluster.slurm.settings.NodeName", "Use nodeSets.", id="node-as-a-setting"),
+    pytest.param(slurm(MinJobAge=1, minjobage=2), "cluster.slurm.settings.minjobage", "is MinJobAge again", id="setting-twice"),
+    pytest.param(slurm(JobCompPass="x"), "cluster.slurm.settings.JobCompPass", "password cannot stand there", id="password"),
+    pytest.param(raw("SlurmUser=root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-against-a-rendered-line"),
+    pytest.param(raw("SLURMUSER = root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-in-capitals-with-spaces"),
+    pytest.param(raw("MinJobAge=9 SlurmUser=root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-with-a-second-key"),
+    pytest.param(raw("SlurmUser=slurm"), "cluster.slurm.raw[0]", "repeats SlurmUser=slurm", id="raw-repeats-a-rendered-line"),
+    pytest.param(raw("ReturnToService=0"), "cluster.slurm.raw[0]", "contradicts ReturnToService=2, which is rendered from the rest of this file. Use slurm.returnToService.", id="raw-against-a-typed-key"),
+    pytest.param(raw("MpiDefault=pmi2"), "cluster.slurm.raw[0]", "Use slurm.settings.", id="raw-against-a-default"),
+    pytest.param({"slurm": {"settings": {"MinJobAge": 5}, "raw": ["MinJobAge=6"]}}, "cluster.slurm.raw[0]", "contradicts MinJobAge=5", id="raw-against-a-setting"),
+    pytest.param(raw("MinJobAge=5", "MinJobAge=6"), "cluster.slurm.raw[1]", "again, after cluster.slurm.raw[0]", id="raw-against-raw"),
+    pytest.param(raw("MinJobAg=5"), "cluster.slurm.raw[0]", 'Did you mean "MinJobAge"?', id="unknown-raw-key"),
+    pytest.param(raw("MinJobAge"), "cluster.slurm.raw[0]", "Slurm could not read", id="raw-without-a-value"),
+    pytest.param(raw("MinJobAge="), "cluster.slurm.raw[0]", "Slurm could not read", id="raw-with-an-empty-value"),
+    pytest.param(raw("include /tmp/x"), "cluster.slurm.raw[0]", "Slurm could not read", id="include"),
+    pytest.param(raw("MinJobAge=5 \\", "WaitTime=5"), "cluster.slurm.raw[0]", "Slurm could not read", id="line-drawn-into-the-next"),
+    pytest.param(raw("NodeName=gpu-[0-3] CPUs=1"), "cluster.slurm.raw[0]", "contradicts gpu-[0-1], the nodes of node set", id="raw-node-of-a-set"),
+    pytest.param(raw("NodeName=old-1 Cpu=1"), "cluster.slurm.raw[0]", 'Slurm knows no key "Cpu" on a line of NodeName', id="unknown-key-of-a-raw-node"),
+    pytest.param(raw("PartitionName=main Nodes=ALL"), "cluster.slurm.raw[0]", 'contradicts the partition "main"', id="raw-partition-that-exists"),
+    pytest.param(raw("PartitionName=more Nodes=ALL Default=YES"), "cluster.slurm.raw[0]", "second default partition", id="raw-default-partition"),
+    pytest.param(raw("# fine", "JobCompPass=x"), "cluster.slurm.raw[1]", "password cannot stand there", id="raw-password"),
+    pytest.param(raw("DefMemPerCPU=5"), "cluster.slurm.raw[0]", "Use slurm.defaultMemoryPerCpuMiB.", id="raw-typed-but-not-rendered"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edits", "path", "part"), [*POOLS, *NODES, *STORAGE, *ACCESS, *HEALTH, *SLURM])
+def test_contradiction_is_one_fault_at_its_place(edits: dict[str, Any], path: str, part: str) -> None:
+    found = faults("dev", edits)
+    assert [each for each, _ in found] == [path], found
+    assert part in found[0][1]
+
+
+@pytest.mark.parametrize(("edits", "path", "part"), EKS)
+def test_contradiction_in_the_cloud_example_is_one_fault(edits: dict[str, Any], path: str, part: str) -> None:
+    found = faults("h100", edits)
+    assert [each for each, _ in found] == [path], found
+    assert part in found[0][1]
