@@ -174,7 +174,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
 
 
 def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
-    """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key."""
+    """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key, not even munge's."""
     pods = args["pods"]
     cluster = pods["cluster"]
     slurmrestd = container(
@@ -183,8 +183,10 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "slurmrestd.sh",
         [
             *(mount("config", "/etc/slurm", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
-            *(*MUNGE_SOCKET, mount("tmp", "/tmp")),  # noqa: S108
+            mount("tmp", "/tmp"),  # noqa: S108
         ],
+        # Without it slurmrestd would take munge for the only way to authenticate, and refuse every token.
+        env={"SLURM_JWT": "daemon"},
         requests=("10m", "64Mi"),
         ports=[{"name": "slurmrestd", "containerPort": SLURMRESTD_PORT}],
         securityContext=confined(SLURMRESTD_UID),
@@ -195,13 +197,12 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "terminationGracePeriodSeconds": 5,  # it has nothing to save, and does not end when asked
         "priorityClassName": priority_class_name(cluster, pods["namespace"]),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
-        "initContainers": [munged(pods)],
         "containers": [slurmrestd],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             config_volume("users", args["users"]),
             empty_volume("tmp"),
-            *(scripts_volume(pods), *munge_volumes(pods)),
+            scripts_volume(pods),
         ],
     }
     spec: Manifest = {

@@ -151,6 +151,14 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )
     return {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": selector(pods["cluster"], "login")},
+            }
+        ],
         "initContainers": [munged(pods)],
         "containers": [sshd],
         "volumes": [

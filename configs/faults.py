@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _LONGEST = 80
+_MOST_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,11 @@ def did_you_mean(given: str, allowed: Iterable[str], otherwise: str = "There are
     """`Did you mean "x"?` for the likeliest, else all that is allowed, else that there is nothing."""
     names = sorted(set(allowed))
     if found := closest(given, names):
-        return f'Did you mean "{found}"?'
-    return otherwise.format(", ".join(names)) if names else "There are none."
+        return f"Did you mean {quoted(found)}?"
+    if not names:
+        return "There are none."
+    shown = [name if name.isprintable() else quoted(name) for name in names]
+    return otherwise.format(", ".join([*shown[:_MOST_NAMES], *(["..."] if len(shown) > _MOST_NAMES else [])]))
 
 
 def closest(given: str, allowed: Iterable[str]) -> str | None:

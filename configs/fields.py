@@ -95,7 +95,7 @@ def _one_line(value: str) -> str:
 
 def _absolute(value: str) -> str:
     if not value.startswith("/"):
-        raise refuse(f"{quoted(value)} is a relative path. Write it from the root: /{value.lstrip('./')}.")
+        raise refuse(f"{quoted(value)} is a relative path. Write it from the root: {quoted('/' + value.lstrip('./'))}.")
     if re.fullmatch(r"(/[A-Za-z0-9._@+-]+)+", value) is None or {".", ".."} & set(value.split("/")):
         raise refuse(f"{quoted(value)} is not a plain absolute path, such as /data/sets: no trailing slash, no spaces, no `..`.")
     return value
@@ -177,6 +177,7 @@ SettingText = Annotated[StrictStr, BeforeValidator(_setting), AfterValidator(_se
 Settings = dict[SettingKey, SettingText]
 """`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
 
+LimitName = Annotated[StrictStr, AfterValidator(_matching(r"[a-z][A-Za-z0-9]*", "the name of a limit, such as minFreeMiB", 64))]
 Name = StrictStr
 """A reference to something that has the name."""
 

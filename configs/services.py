@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from configs.fields import CheckName, ClusterText, Count, Flag, ImageReference, Line, Model, Name, ObjectName, Seconds
+from configs.fields import CheckName, ClusterText, Count, Flag, ImageReference, LimitName, Line, Model, Name, ObjectName, Seconds
 from configs.storage import Disk
 
 CheckKind = Literal["disk", "memory", "clock", "gpu"]
@@ -53,5 +53,5 @@ class HealthCheck(Model):
     node_sets: tuple[Name, ...]
     timeout_s: Seconds = 60
     """After so many seconds the check counts as unknown."""
-    settings: dict[Name, Count] = {}
+    settings: dict[LimitName, Count] = {}
     """Limits of the check; `CHECK_SETTINGS` lists them with their defaults."""

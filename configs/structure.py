@@ -89,7 +89,7 @@ def plain_data(raw: object) -> tuple[dict[str, Any], list[Fault]]:
 
 
 def _without_echoes(faults: Iterable[Fault]) -> list[Fault]:
-    """Leaves out what another fault explains: "is missing" of a key misspelled beside it, "is empty" of a list whose elements are refused."""
+    """Leaves out what another fault explains: "is missing" of a key misspelled beside it, "is empty" of a list with refused elements."""
     faults = list(faults)
     meant = {fault.depends[0] for fault in faults if fault.depends}
 
@@ -238,7 +238,9 @@ def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
             return
     last = location[-1] if location else ""
     if isinstance(parent, list) and isinstance(last, int):
-        parent[last] = _stand_in(_type_at(location))
+        items: list[Any] = parent  # pyright: ignore[reportUnknownVariableType]
+        if last < len(items):
+            items[last] = _stand_in(_type_at(location))
     elif isinstance(parent, dict):
         mapping: dict[str, Any] = parent  # pyright: ignore[reportUnknownVariableType]
         field = _field_at(location)

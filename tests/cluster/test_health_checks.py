@@ -156,7 +156,7 @@ def test_what_a_killed_run_left_is_finished_by_the_next(stack: DevStack) -> None
 
 def test_check_does_not_wait_behind_the_queue(stack: DevStack) -> None:
     """A job that waits for both nodes is ahead in the queue; the idle one of them is checked all the same."""
-    running = stack.submit("#!/bin/bash\nsleep 25\n", "--nodelist=cpu-0 --exclusive")
+    running = stack.submit("#!/bin/bash\nsleep 15\n", "--nodelist=cpu-0 --exclusive")
     stack.wait_for_job(running, "RUNNING")
     waiting = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0,cpu-1 --nodes=2 --exclusive")
     eventually("the second job waits", lambda: stack.job_state(waiting) == "PENDING", 10)

@@ -15,7 +15,7 @@ keep_configuration() {
   trap '[[ -z ${pid:-} ]] || kill -TERM "$pid" 2>/dev/null; exit 0' TERM
   while true; do
     if munge --no-input --output /dev/null 2>/dev/null && timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; then
-      env -u SLURM_CONF setpriv --reuid slurm --regid slurm --clear-groups sackd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" &
+      env -u SLURM_CONF setpriv --reuid slurm --regid slurm --clear-groups /usr/sbin/sackd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" &
       pid=$!
       wait "$pid" || say "sackd ended with code $?; starting it again in 3 s"
       sleep 3 & wait $!

@@ -30,7 +30,7 @@ until munge --no-input --output /dev/null 2>/dev/null; do
   pause 0.5
 done
 
-main_process() { pgrep --parent $$ --exact slurmctld; } # a reconfigure changes it; the one that gives way removes the pid file
+main_process() { pgrep --parent $$ '^slurmctld'; } # a reconfigure changes it; the one that gives way removes the pid file
 
 # A daemon's own standard error is /dev/null; this script's is the container's log. The link is for slurmctld's wish to work where its log is.
 ln -sf "/proc/$$/fd/2" "$run/slurmctld.log"

@@ -68,11 +68,16 @@ def test_munged_is_a_native_sidecar_under_its_own_user() -> None:
     assert munged["securityContext"]["runAsUser"] == 401
 
 
-def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_signing_key() -> None:
+def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_key() -> None:
     spec = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]
     [container] = spec["containers"]
     assert container["securityContext"]["runAsUser"] == 402
-    assert "jwt" not in {mount["name"] for mount in container["volumeMounts"]}
+    assert not [volume["name"] for volume in spec["volumes"] if "secret" in volume]
+
+
+def test_slurmrestd_authenticates_by_token() -> None:
+    [container] = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]["containers"]
+    assert {"name": "SLURM_JWT", "value": "daemon"} in container["env"]
 
 
 def test_headless_service_answers_before_slurmctld_is_ready() -> None:

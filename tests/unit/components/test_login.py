@@ -1,8 +1,6 @@
 """The way in: host key, Service, sshd's pod."""
 
 import base64
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,13 +24,6 @@ def test_host_key_is_the_ed25519_key_of_its_seed() -> None:
     key = serialization.load_pem_private_key(PEM.encode(), password=None)
     assert isinstance(key, Ed25519PrivateKey)
     assert key.private_bytes_raw() == SEED
-
-
-def test_openssl_reads_the_host_key(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text(PEM)
-    done = subprocess.run(["openssl", "pkey", "-in", str(tmp_path / "key"), "-pubout", "-outform", "DER"], capture_output=True, check=True)
-    # The public key of this seed. Source: the same seed through another implementation, cryptography's.
-    assert done.stdout[-32:] == Ed25519PrivateKey.from_private_bytes(SEED).public_key().public_bytes_raw()
 
 
 @pytest.mark.parametrize("length", [0, 31, 33, 64])
@@ -73,6 +64,13 @@ def test_new_login_pod_is_ready_before_an_old_one_goes() -> None:
     spec = login.build_deployment(LOGIN)["spec"]
     assert spec["replicas"] == 2
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+
+
+def test_login_pods_prefer_different_machines() -> None:
+    template = login.build_deployment(LOGIN)["spec"]["template"]
+    [spread] = template["spec"]["topologySpreadConstraints"]
+    assert spread["topologyKey"] == "kubernetes.io/hostname"
+    assert spread["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
 def test_sshd_has_what_logins_need_and_not_more() -> None:

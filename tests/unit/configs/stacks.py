@@ -2,9 +2,9 @@
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -35,15 +35,25 @@ def edited(name: str, edits: Mapping[str, Any]) -> dict[str, Any]:
         parts = [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", path)]
         parent: Any = raw
         for part in parts[:-1]:
-            parent = parent.setdefault(part, {}) if isinstance(parent, dict) else parent[part]
+            parent = parent[part] if isinstance(part, int) else parent.setdefault(part, {})
         last = parts[-1]
         if last == "+":
-            parent.append(copy.deepcopy(value))
+            cast(list[Any], parent).append(copy.deepcopy(value))
         elif value is GONE:
             del parent[last]
         else:
             parent[last] = copy.deepcopy(value)
     return raw
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place below a value, as keys and positions."""
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        items = cast(dict[Any, Any], value).items()
+    elif isinstance(value, list):
+        items = enumerate(cast(list[Any], value))
+    return [place for key, inner in items for place in ((*path, key), *places(inner, (*path, key)))]
 
 
 def cluster(name: str, edits: Mapping[str, Any] | None = None) -> Cluster:

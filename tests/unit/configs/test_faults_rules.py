@@ -1,5 +1,7 @@
 """Mistakes across the parts of a stack file: one contradiction in a good one gives one fault, at its place, with what would do."""
 
+# ruff: noqa: E501 - a table reads best with a row on a line
+
 from typing import Any
 
 import pytest

@@ -2,7 +2,10 @@
 
 import stat
 import time
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter
@@ -12,7 +15,7 @@ from configs.load import load_cluster
 from configs.models import Cluster
 from configs.slurm import render
 from configs.structure import read_structure
-from tests.unit.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example
+from tests.unit.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example, places
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -96,7 +99,11 @@ def test_every_required_part_has_a_stand_in() -> None:
     """Else a mistake in it would end the loader, and not be told."""
     broken: list[dict[str, object]] = [{}]
     for name in EXAMPLES:
-        broken += [_broken_at(name, path) for path in _places(example(name))]
+        for place in places(example(name)):
+            raw = example(name)
+            parent = reduce(getitem, place[:-1], cast(Any, raw))
+            parent[place[-1]] = object()
+            broken.append(raw)
     for raw in broken:
         loaded, faults = read_structure(raw)
         assert isinstance(loaded, Cluster)
@@ -120,19 +127,3 @@ def test_every_quantity_says_its_unit() -> None:
     silent = {name for name, text in about.items() if name.endswith("MiB") and "MiB" not in text}
     silent |= {name for name, text in about.items() if name.endswith("S") and "second" not in text}
     assert silent == set()
-
-
-def _places(value: object, path: str = "") -> list[str]:
-    """Every place below a value, as a path of edits."""
-    if isinstance(value, dict):
-        items = [(f"{path}.{key}" if path else str(key), each) for key, each in value.items() if str(key).isalnum()]  # pyright: ignore
-    elif isinstance(value, list):
-        items = [(f"{path}[{at}]", each) for at, each in enumerate(value)]  # pyright: ignore
-    else:
-        return []
-    return [place for inner, each in items for place in (inner, *_places(each, inner))]
-
-
-def _broken_at(name: str, path: str) -> dict[str, object]:
-    """An example with a value of no allowed type at one place."""
-    return edited(name, {path: object()})

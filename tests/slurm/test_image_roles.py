@@ -1,0 +1,298 @@
+"""The image and its start scripts, every role for real: containers as Kubernetes would make them, jobs of a plain user over ssh.
+
+What Kubernetes adds (volumes, probes, scheduling) is left to tests/cluster. Needs root, runc and the built image, as `make test` has them.
+"""
+
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from images.build import build
+from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
+from tests.slurm.image_pods import Machine, PodError, wait_for
+
+FOLDER = Path("/var/tmp/slipway-image-pods")
+PREFIX = "swip-"
+WORKERS = ("gpu-0", "gpu-1")
+
+
+class Cluster(ImageCluster):
+    """The cluster of this module, with the words that its tests use."""
+
+    key: Path
+
+    def ssh(self, script: str, user: str = "alice", timeout_s: float = 60) -> str:
+        """Runs a script as a user over ssh, as someone outside the pods would."""
+        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=5"]
+        command = ["ssh", "-p", "2222", "-i", str(self.key), *(part for option in options for part in ("-o", option))]
+        return self.outside(*command, f"{user}@{self.machine.addresses['t-login']}", "bash", "-s", stdin=script, timeout_s=timeout_s)
+
+    def outside(self, *command: str, stdin: str = "", timeout_s: float = 60) -> str:
+        """Runs a command on the pods' network, but in no pod. Raises PodError when it fails."""
+        full = ["nsenter", f"--net=/run/netns/{PREFIX}hub", *command]
+        done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
+        if done.returncode:
+            raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def slurm(self, *command: str, check: bool = True) -> str:
+        """Runs a Slurm command as SlurmUser in slurmctld's pod."""
+        inside = self.containers["t-slurmctld-0/reconfigure"]
+        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
+
+    def states(self) -> dict[str, str]:
+        """Node name to state, as slurmctld has it now."""
+        lines = self.slurm("sinfo", "--noheader", "--Node", "--format", "%N %T").split("\n")
+        return dict(line.split() for line in lines if line)
+
+    def ready(self) -> bool:
+        """True when all workers are idle."""
+        return self.states() == dict.fromkeys(WORKERS, "idle")
+
+    def job_state(self, job: str) -> str:
+        """State of a job, from slurmctld."""
+        return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", "%T").strip()
+
+    def submit(self, *options: str) -> str:
+        """Submits a job as alice; gives its number."""
+        return self.ssh(f"sbatch --parsable {' '.join(options)}").strip()
+
+
+@pytest.fixture(scope="module")
+def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root file system of the image of the present content."""
+    archive = build("slurm", Console(stderr=True))
+    root = tmp_path_factory.mktemp("image")
+    with tarfile.open(archive) as outer:
+        layers = json.load(outer.extractfile("manifest.json") or pytest.fail("no manifest"))[0]["Layers"]
+        for layer in layers:
+            content = outer.extractfile(layer)
+            assert content is not None
+            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=content.read(), check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[Cluster]:
+    """Every role running, both workers idle."""
+    machine = Machine(FOLDER, image_root, PREFIX)
+    machine.close()  # what a killed run left
+    FOLDER.mkdir(mode=0o755)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(FOLDER / "id")], check=True)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(FOLDER / "host")], check=True)
+    cluster = Cluster(machine)
+    cluster.key = FOLDER / "id"
+    try:
+        cluster.prepare()
+        for pod in NAMES:
+            if pod != "t-mariadb-0":
+                cluster.munged(pod)
+        for start in (cluster.mariadb, cluster.slurmdbd, cluster.slurmctld, cluster.reconfigure, cluster.slurmrestd):
+            start()
+        for worker in WORKERS:
+            cluster.slurmd(worker)
+        cluster.login((FOLDER / "id.pub").read_text(), (FOLDER / "host").read_text())
+        wait_for("idle workers", cluster.ready, deadline_s=90)
+        wait_for("login", lambda: "main" in cluster.ssh("sinfo"), deadline_s=30)
+        yield cluster
+    finally:
+        if FOLDER.exists():
+            kept = Path("/var/tmp/slipway-image-pods.logs")
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.mkdir()
+            for log in FOLDER.glob("*/log"):
+                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.close()
+
+
+@pytest.fixture(autouse=True)
+def idle(cluster: Cluster) -> None:
+    """Each test starts with both workers idle and nothing queued."""
+    wait_for("idle workers", cluster.ready, deadline_s=60)
+
+
+def test_user_logs_in_with_a_key_and_gets_a_private_home(cluster: Cluster) -> None:
+    said = cluster.ssh("id -un; stat -c '%a %U' ~; echo $SLURM_CONF")
+    assert said.split() == ["alice", "700", "alice", "/run/slurm/conf/slurm.conf"]
+
+
+@pytest.mark.parametrize("user", [pytest.param("root", id="root"), pytest.param("slurm", id="service-account"), pytest.param("bob", id="unknown")])
+def test_nobody_else_logs_in(cluster: Cluster, user: str) -> None:
+    with pytest.raises(PodError, match="Permission denied"):
+        cluster.ssh("true", user=user)
+
+
+def test_batch_job_of_a_plain_user_runs_on_two_nodes_and_is_accounted(cluster: Cluster) -> None:
+    job = cluster.submit("--wait", "--nodes=2", "--output=out.%j", "--wrap='srun bash -c \"hostname; id -u\"'")
+    assert sorted(cluster.ssh(f"cat out.{job}").split()) == sorted([*WORKERS, str(ALICE), str(ALICE)])
+    rows = wait_for("an accounting record", lambda: cluster.ssh(f"sacct -n -X -P -j {job} -o user,state,alloccpus"))
+    assert rows.strip() == "alice|COMPLETED|2"
+
+
+def test_gpu_job_sees_its_devices_and_no_other(cluster: Cluster) -> None:
+    probe = 'echo "$CUDA_VISIBLE_DEVICES"; for n in 0 1 2 3; do exec 3</dev/nvidia$n || echo refused $n; done 2>&1 | grep -o "not permitted\\|No such device"'
+    said = cluster.ssh(f"srun --gres=gpu:2 bash -c '{probe}'").split("\n")
+    # A device of the job's own is let through to a driver that is not there; another is refused before.
+    assert said[:5] == ["0,1", "No such device", "No such device", "not permitted", "not permitted"]
+
+
+def test_mpirun_crosses_two_nodes_without_ssh_between_them(cluster: Cluster) -> None:
+    program = (Path(__file__).parent / "mpi_sum.py").read_text()
+    cluster.ssh(f"cat > mpi_sum.py <<'PROGRAM'\n{program}\nPROGRAM")
+    job = cluster.submit("--wait", "--time=1", "--nodes=2", "--ntasks-per-node=2", "--output=mpi.%j", "--wrap='mpirun python3 mpi_sum.py'")
+    assert sorted(cluster.ssh(f"cat mpi.{job}").splitlines()) == [f"rank {rank} of 4 on gpu-{rank // 2}: sum 6" for rank in range(4)]
+
+
+def test_rest_answers_a_token_and_refuses_a_stranger(cluster: Cluster) -> None:
+    token = cluster.slurm("scontrol", "token", "username=slurm", "lifespan=120").strip().removeprefix("SLURM_JWT=")
+    url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6820/slurm/v0.0.45"
+    ask = ["curl", "--silent", "--max-time", "10", "--write-out", "\n%{http_code}", "--header", "X-SLURM-USER-NAME: slurm"]
+    body, code = cluster.outside(*ask, "--header", f"X-SLURM-USER-TOKEN: {token}", f"{url}/nodes/").rsplit("\n", 1)
+    assert (code, sorted(node["name"] for node in json.loads(body)["nodes"])) == ("200", list(WORKERS))
+    _, code = cluster.outside(*ask, "--header", "X-SLURM-USER-TOKEN: nonsense", f"{url}/nodes/").rsplit("\n", 1)
+    assert code in {"401", "511"}
+
+
+def test_probes_of_slurmctld_answer_over_http(cluster: Cluster) -> None:
+    for path in ("livez", "readyz", "metrics"):
+        cluster.outside("curl", "--silent", "--fail", "--max-time", "5", f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/{path}")
+
+
+def test_changed_files_are_taken_over_while_a_job_runs(cluster: Cluster) -> None:
+    job = cluster.submit("--nodes=2", "--wrap='srun sleep 60'")
+    wait_for("the job to run", lambda: cluster.job_state(job) == "RUNNING")
+    cluster.configure(STACK, "PartitionName=extra Nodes=gpu-[0-1]\n")
+    wait_for("the new partition", lambda: "extra" in cluster.slurm("sinfo", "--noheader", "--format", "%R"))
+    wait_for("the new partition in a login session", lambda: "extra" in cluster.ssh("cat $SLURM_CONF; sinfo"))
+    assert cluster.job_state(job) == "RUNNING"
+    cluster.configure(STACK)
+    wait_for("the old partitions", lambda: "extra" not in cluster.slurm("sinfo", "--noheader", "--format", "%R"))
+    assert cluster.job_state(job) == "RUNNING"
+    cluster.slurm("scancel", job)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("Bogus=1\n", id="unknown-key"),
+        pytest.param("PartitionName=extra Nodes=nothere-[0-1]\n", id="unknown-nodes"),
+    ],
+)
+def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: Cluster, line: str) -> None:
+    sidecar = cluster.containers["t-slurmctld-0/reconfigure"]
+    said_before = sidecar.log.count("REFUSED")
+    job = cluster.submit("--nodes=2", "--wrap='srun sleep 60'")
+    wait_for("the job to run", lambda: cluster.job_state(job) == "RUNNING")
+    cluster.configure(STACK, line)
+    wait_for("a refusal in the sidecar's log", lambda: sidecar.log.count("REFUSED") == said_before + 1)
+    assert "RUNNING" in cluster.ssh(f"squeue --noheader --format %T --job {job}")
+    cluster.configure(STACK)
+    wait_for("the good files", lambda: sidecar.log.rstrip().splitlines()[-1].startswith("reconfigure.sh: slurmctld runs with"))
+    assert cluster.job_state(job) == "RUNNING"
+    cluster.slurm("scancel", job)
+
+
+def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> None:
+    job = cluster.submit("--nodes=2", "--output=kill.%j", "--wrap='srun sleep 8; echo whole'")
+    wait_for("the job to run", lambda: cluster.job_state(job) == "RUNNING")
+    cluster.containers["t-slurmctld-0/slurmctld"].stop("KILL")
+    cluster.slurmctld()
+    wait_for("an answer", lambda: cluster.job_state(job) == "RUNNING", deadline_s=30)
+    wait_for("the job's end", lambda: cluster.job_state(job) == "COMPLETED", deadline_s=60)
+    assert cluster.ssh(f"cat kill.{job}").strip() == "whole"
+    wait_for("its record", lambda: "COMPLETED" in cluster.ssh(f"sacct -n -X -j {job} -o state"), deadline_s=30)
+
+
+def test_slurmctld_ends_in_time_on_a_signal(cluster: Cluster) -> None:
+    assert cluster.containers["t-slurmctld-0/slurmctld"].stop(timeout_s=15) == 0
+    cluster.slurmctld()
+
+
+def test_job_steps_outlive_their_slurmd(cluster: Cluster) -> None:
+    job = cluster.submit("--nodelist=gpu-0", "--output=steps.%j", "--wrap='srun sleep 8; echo whole'")
+    wait_for("the job to run", lambda: cluster.job_state(job) == "RUNNING")
+    worker = cluster.containers["gpu-0/slurmd"]
+    worker.run("pkill", "--signal", "KILL", "^slurmd")
+    wait_for("a second start", lambda: "starting it again" in worker.log)
+    wait_for("the job's end", lambda: cluster.job_state(job) == "COMPLETED", deadline_s=60)
+    assert cluster.ssh(f"cat steps.{job}").strip() == "whole"
+
+
+def test_stopping_worker_drains_waits_for_its_job_and_returns_to_service(cluster: Cluster) -> None:
+    job = cluster.submit("--nodelist=gpu-1", "--output=drain.%j", "--wrap='srun sleep 6; echo whole'")
+    wait_for("the job to run", lambda: cluster.job_state(job) == "RUNNING")
+    worker = cluster.containers["gpu-1/slurmd"]
+    worker.run("/opt/slipway/scripts/slurmd-prestop.sh", timeout_s=60)
+    assert cluster.job_state(job) == "COMPLETED"
+    assert "slipway: pod stopping" in cluster.slurm("sinfo", "--noheader", "--Node", "--nodes", "gpu-1", "--format", "%E")
+    worker.stop()
+    cluster.slurmd("gpu-1")
+    wait_for("its drain to be lifted", lambda: cluster.states()["gpu-1"] == "idle", deadline_s=60)
+
+
+def test_drain_of_someone_else_survives_a_stop_and_a_start(cluster: Cluster) -> None:
+    cluster.slurm("scontrol", "update", "NodeName=gpu-1", "State=DRAIN", "Reason=bad fan")
+    worker = cluster.containers["gpu-1/slurmd"]
+    worker.run("/opt/slipway/scripts/slurmd-prestop.sh", timeout_s=60)
+    worker.stop()
+    worker = cluster.slurmd("gpu-1")
+    wait_for("slurmd", lambda: "slurmd started" in worker.log)
+    wait_for("its answer", lambda: "NOT_RESPONDING" not in cluster.slurm("scontrol", "show", "node", "gpu-1"))
+    node = cluster.slurm("scontrol", "--oneliner", "show", "node", "gpu-1")
+    assert "DRAIN" in node
+    assert "Reason=bad fan" in node
+    cluster.slurm("scontrol", "update", "NodeName=gpu-1", "State=UNDRAIN")
+
+
+def test_worker_counts_as_busy_while_slurmctld_is_silent(cluster: Cluster) -> None:
+    cluster.containers["gpu-1/slurmd"].stop()
+    worker = cluster.slurmd("gpu-1", drain_grace_s=8)
+    wait_for("both workers", cluster.ready, deadline_s=60)
+    cluster.containers["t-slurmctld-0/slurmctld"].stop("KILL")
+    said = worker.run("bash", "-c", "time /opt/slipway/scripts/slurmd-prestop.sh", timeout_s=90)
+    assert "no job is left" not in worker.log + said
+    assert "does not answer, so the node counts as busy" in worker.log + said
+    assert "gave up after 8 s" in worker.log + said
+    cluster.slurmctld()
+    worker.stop()
+    cluster.slurmd("gpu-1")
+
+
+def test_worker_waits_for_slurmctld_without_ending(cluster: Cluster) -> None:
+    cluster.containers["t-slurmctld-0/slurmctld"].stop()
+    cluster.containers["gpu-0/slurmd"].stop()
+    worker = cluster.slurmd("gpu-0")
+    wait_for("a clear line", lambda: "waiting for munged and for slurmctld at t-slurmctld:6817" in worker.log)
+    assert worker.process.poll() is None
+    cluster.slurmctld()
+
+
+def test_database_killed_in_its_first_start_starts_again(cluster: Cluster) -> None:
+    cluster.containers["t-mariadb-0/mariadb"].stop()
+    data = FOLDER / "volume-mysql" / "data"
+    kept = data.rename(data.with_name("kept"))
+    half = cluster.mariadb()
+    wait_for("half a data folder", lambda: data.with_name("data.partial").exists())
+    half.stop("KILL")
+    again = cluster.mariadb()
+    wait_for("the database", lambda: "ready for connections" in again.log, deadline_s=60)
+    assert data.exists()
+    again.stop()
+    shutil.rmtree(data)
+    kept.rename(data)
+    back = cluster.mariadb()
+    wait_for("the database", lambda: "ready for connections" in back.log, deadline_s=60)
+    job = cluster.submit("--wait", "--wrap=true")
+    wait_for("records again", lambda: "COMPLETED" in cluster.ssh(f"sacct -n -X -j {job} -o state"), deadline_s=60)
+
+
+def test_image_is_the_expected_series_of_slurm(image_root: Path) -> None:
+    versions = dict(line.split("=", 1) for line in (image_root / "usr/share/slipway/versions").read_text().split())
+    assert versions["slurm"].startswith("26.05.")
+    assert set(versions) == {"slurm", "munge", "openmpi", "openssh", "mariadb"}

@@ -1,0 +1,201 @@
+"""Rendering Slurm's files: golden for both examples, the same length at any size, and each rule of a line."""
+
+from typing import Any
+
+import jinja2
+import pytest
+
+from configs.slurm import DEFAULTS, hostlist, render, render_settings, render_slurmdbd
+from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
+from tests.unit.configs.golden import assert_golden
+from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
+
+
+def line_of(text: str, start: str) -> dict[str, str]:
+    """The pairs of the one line that starts so."""
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return dict(pairs_of(line) or [])
+
+
+def conf(edits: dict[str, Any], name: str = "dev") -> str:
+    return render(cluster(name, edits))["slurm.conf"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_rendered_files_are_the_golden_ones(name: str) -> None:
+    example = cluster(name)
+    assert_golden(f"slurm/{name}", {**render(example), "slurmdbd.conf": render_slurmdbd(example)})
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_rendering_twice_gives_the_same_bytes(name: str) -> None:
+    assert render(cluster(name)) == render(cluster(name))
+
+
+def test_ten_thousand_nodes_take_as_many_lines_as_ten() -> None:
+    def lines(size: int) -> list[int]:
+        rendered = render(cluster("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": size}))
+        return [text.count("\n") for text in rendered.values()]
+
+    assert lines(10) == lines(10_000)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        pytest.param(0, "", id="none"),
+        pytest.param(1, "cpu-0", id="one"),
+        pytest.param(2, "cpu-[0-1]", id="two"),
+        pytest.param(4, "cpu-[0-3]", id="four"),
+    ],
+)
+def test_hostlist(size: int, expected: str) -> None:
+    loaded = cluster("dev", {"nodeSets[0].size": size, "nodeSets[1].size": 0})
+    assert hostlist(loaded.node_sets[0]) == expected
+
+
+def test_empty_set_has_no_line_and_leaves_its_partition_without_the_key() -> None:
+    text = conf({"nodeSets[1].size": 0})
+    assert "NodeName=gpu" not in text
+    assert "Nodes" not in line_of(text, "PartitionName=gpu ")
+    assert line_of(text, "PartitionName=main ")["Nodes"] == "cpu-[0-1]"
+    assert "gpu" not in render(cluster("dev", {"nodeSets[1].size": 0}))["gres.conf"].replace("GPU", "")
+
+
+def test_whole_machine_has_its_topology_and_a_part_of_it_one_socket() -> None:
+    whole = line_of(conf({}, "h100"), "NodeName=h100-")
+    assert [whole[key] for key in ("CPUs", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")] == ["192", "2", "48", "2"]
+    part = line_of(conf({"nodeSets[1].cpus": 8}, "h100"), "NodeName=cpu-")
+    assert [part[key] for key in ("CPUs", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")] == ["8", "1", "4", "2"]
+    odd = line_of(conf({"nodeSets[1].cpus": 3}, "h100"), "NodeName=cpu-")
+    assert [odd[key] for key in ("CPUs", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")] == ["3", "1", "3", "1"]
+
+
+def test_memory_is_the_machines_less_five_percent_shared_out_by_cpus() -> None:
+    assert line_of(conf({}, "h100"), "NodeName=cpu-")["RealMemory"] == str(262_144 - 13_107)
+    assert line_of(conf({"nodeSets[1].cpus": 32}, "h100"), "NodeName=cpu-")["RealMemory"] == str((262_144 - 13_107) // 2)
+    assert line_of(conf({"nodeSets[0].memoryMiB": GONE}), "NodeName=cpu-")["RealMemory"] == str((20_000 - 1_024) // 2)
+
+
+def test_every_node_is_a_cloud_node_and_no_partition_of_a_fixed_set_suspends_it() -> None:
+    text = conf({})
+    nodes = [line for line in text.splitlines() if line.startswith("NodeName=")]
+    partitions = [line for line in text.splitlines() if line.startswith("PartitionName=")]
+    assert all(line.endswith(" State=CLOUD") for line in nodes)
+    assert all(" SuspendTime=INFINITE" in line for line in partitions)
+
+
+def test_job_without_a_memory_request_can_take_all_cpus_of_the_smallest_node() -> None:
+    text = conf({"nodeSets[0].slurmd": {"memspeclimit": 500}})
+    assert line_of(text, "PartitionName=main ")["DefMemPerCPU"] == "1548"
+    assert line_of(text, "PartitionName=gpu ")["DefMemPerCPU"] == "2048"
+    own = conf({"slurm": {"defaultMemoryPerCpuMiB": 100}})
+    assert line_of(own, "PartitionName=gpu ")["DefMemPerCPU"] == "100"
+
+
+@pytest.mark.parametrize("key", ["DefMemPerNode", "defmempernode"])
+def test_memory_a_node_takes_the_place_of_memory_a_cpu(key: str) -> None:
+    line = line_of(conf({"partitions[0].settings": {key: 5}}), "PartitionName=main ")
+    assert "DefMemPerCPU" not in line
+    assert line["DefMemPerNode"] == "5"
+
+
+def test_own_memory_default_of_a_partition_stands_once() -> None:
+    text = conf({"partitions[0].settings": {"defmempercpu": 5}})
+    (line,) = [line for line in text.splitlines() if line.startswith("PartitionName=main ")]
+    assert line.lower().count("defmempercpu") == 1
+    assert "DefMemPerCPU=5" in line
+
+
+def test_setting_replaces_a_default_whatever_its_case() -> None:
+    text = conf({"slurm": {"settings": {"resumetimeout": 900}}})
+    assert "ResumeTimeout=900" in text
+    assert text.lower().count("resumetimeout=") == 1
+
+
+def test_setting_with_spaces_is_quoted() -> None:
+    assert 'MailDomain="a b"' in conf({"slurm": {"settings": {"MailDomain": "a b"}}})
+
+
+def test_truth_and_numbers_read_as_slurm_writes_them() -> None:
+    text = conf({"slurm": {"settings": {"DisableRootJobs": True, "TrackWCKey": False, "MinJobAge": 300, "PriorityDecayHalfLife": "7-0"}}})
+    assert {"DisableRootJobs=yes", "TrackWCKey=no", "MinJobAge=300", "PriorityDecayHalfLife=7-0"} <= set(text.splitlines())
+
+
+def test_raw_lines_are_last_and_as_they_were_written() -> None:
+    lines = ["# ours", 'NodeName=old-[1-3] CPUs=4 State=DOWN Reason="in repair"', "PartitionName=old Nodes=old-[1-3]"]
+    assert conf({"slurm": {"raw": lines}}).endswith("\n".join(["# Raw lines of slurm.raw.", *lines, ""]))
+
+
+def test_without_accounting_nothing_names_it() -> None:
+    assert "AccountingStorage" not in conf({"accounting": {"enabled": False}})
+
+
+def test_without_gpus_nothing_names_them() -> None:
+    edits = {"nodeSets[1].gpus": GONE, "nodeSets[1].simulatedGpus": False, "healthChecks[3]": GONE}
+    rendered = render(cluster("dev", edits))
+    assert "gres" not in rendered["slurm.conf"].lower()
+    assert "Name=" not in rendered["gres.conf"]
+
+
+@pytest.mark.parametrize(
+    ("version", "plugin"),
+    [pytest.param("auto", "autodetect", id="auto"), pytest.param("v1", "cgroup/v1", id="v1"), pytest.param("v2", "cgroup/v2", id="v2")],
+)
+def test_cgroup_plugin_follows_the_version(version: str, plugin: str) -> None:
+    assert f"\nCgroupPlugin={plugin}\n" in render(cluster("dev", {"slurm": {"cgroupVersion": version}}))["cgroup.conf"]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "count", "files"),
+    [
+        pytest.param("nvidia", 1, "/dev/nvidia0", id="one-nvidia"),
+        pytest.param("nvidia", 8, "/dev/nvidia[0-7]", id="eight-nvidia"),
+        pytest.param("amd", 1, "/dev/dri/renderD128", id="one-amd"),
+        pytest.param("amd", 8, "/dev/dri/renderD[128-135]", id="eight-amd"),
+    ],
+)
+def test_gres_lists_the_device_files(vendor: str, count: int, files: str) -> None:
+    gpus = {"vendor": vendor, "model": "m", "count": count}
+    rendered = render(cluster("dev", {"nodePools[0].hardware.gpus": gpus, "nodeSets[1].gpus": gpus}))
+    assert line_of(rendered["gres.conf"], "NodeName=") == {"NodeName": "gpu-[0-1]", "Name": "gpu", "Type": "m", "File": files}
+    assert line_of(rendered["slurm.conf"], "NodeName=gpu-")["Gres"] == f"gpu:m:{count}"
+
+
+def test_every_rendered_key_is_one_that_slurm_knows() -> None:
+    for name in EXAMPLES:
+        assert {key.lower() for key in GLOBAL_KEYS} >= set(rendered_keys(render_settings(cluster(name))))
+    assert set(DEFAULTS) <= GLOBAL_KEYS
+    assert OWN_NODE_KEYS <= NODE_KEYS
+    assert OWN_PARTITION_KEYS <= PARTITION_KEYS
+    assert not LINE_KEYS & GLOBAL_KEYS
+
+
+def test_password_is_never_rendered() -> None:
+    assert "StoragePass=" not in render_slurmdbd(cluster("dev"))
+
+
+def test_template_that_misses_a_value_fails() -> None:
+    from configs.slurm import _template  # pyright: ignore[reportPrivateUsage]
+
+    with pytest.raises(jinja2.UndefinedError):
+        _template("slurm.conf.j2").render()
+
+
+@pytest.mark.parametrize(
+    ("line", "pairs"),
+    [
+        pytest.param("A=1", [("A", "1")], id="one"),
+        pytest.param(" A = 1  B=2 ", [("A", "1"), ("B", "2")], id="two-with-spaces"),
+        pytest.param('A="x y" B=2', [("A", "x y"), ("B", "2")], id="quoted"),
+        pytest.param("A=1 # B=2", [("A", "1")], id="comment-after"),
+        pytest.param("# A=1", [], id="comment"),
+        pytest.param("", [], id="blank"),
+        pytest.param("A", None, id="no-value"),
+        pytest.param("A=", None, id="empty-value"),
+        pytest.param("A=1 B", None, id="word-after"),
+        pytest.param('A="x', [("A", '"x')], id="open-quote-is-part-of-the-value"),
+    ],
+)
+def test_pairs_of_a_line(line: str, pairs: list[tuple[str, str]] | None) -> None:
+    assert pairs_of(line) == pairs
