@@ -87,8 +87,9 @@ class SlurmCluster(pulumi.ComponentResource):
             Accounting(object_name(cluster.name, "accounting"), arguments.accounting_args(cluster, pods), after)
         declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)
         for node_set in cluster.node_sets:
-            on_pool = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, pools[node_set.pool]])
-            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), on_pool)
+            # After slurmctld, so that they go before it: a worker that stops asks it whether jobs are left, and waits while it is silent.
+            served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, control_plane, pools[node_set.pool]])
+            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), served)
         HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods, checks), after)
         login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
         self.namespace = pulumi.Output.from_input(cluster.namespace)

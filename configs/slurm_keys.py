@@ -18,7 +18,7 @@ GLOBAL_KEYS = frozenset(
     EnforcePartLimits Epilog EpilogMsgTime EpilogSlurmctld EpilogTimeout FairShareDampeningFactor FederationParameters FirstJobId
     GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckInterval HealthCheckNodeState HealthCheckProgram
     HealthCheckTimeout HttpParserType InactiveLimit InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
-    JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser JobDefaults JobFileAppend
+    JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser JobFileAppend
     JobRequeue JobSubmitPlugins KillOnBadExit KillWait LaunchParameters LicenseParameters Licenses LogTimeFormat MailDomain MailProg
     MaxArraySize MaxBatchRequeue MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode
     MCSParameters MCSPlugin MessageTimeout MetricsAuthUsers MetricsParameters MetricsType MinJobAge MpiDefault MpiParams NamespaceType
@@ -50,7 +50,7 @@ NODE_KEYS = frozenset(
 PARTITION_KEYS = frozenset(
     """
     AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind Default DefaultTime DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode
-    DenyAccounts DenyQos DisableRootJobs Exclusive GraceTime Hidden JobDefaults LLN MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU
+    DenyAccounts DenyQos DisableRootJobs Exclusive GraceTime Hidden LLN MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU
     MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe OverTimeLimit PartitionName PowerDownOnIdle PreemptMode PriorityJobFactor
     PriorityTier QOS ReqResv ResumeTimeout RootOnly SelectTypeParameters State SuspendTime SuspendTimeout Topology TRESBillingWeights
     """.split()  # noqa: SIM905 - words read better than a thousand quotes

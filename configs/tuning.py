@@ -8,7 +8,7 @@ from configs.fields import Count, Flag, Line, MiB, Model, Positive, Seconds, Set
 
 
 class PriorityWeights(Model):
-    """Weights of the multifactor priority; 0 leaves a factor out."""
+    """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
 
     age: Count = 1_000
     fairshare: Count = 10_000

@@ -20,17 +20,18 @@ def run_again(stack: DevStack, **changes: Any) -> str:
     expectation = json.loads(container["command"][-1]) | {"waitS": 1} | changes
     container["command"][-1] = json.dumps(expectation)
     spec = {"backoffLimit": 0, "template": {"spec": job["spec"]["template"]["spec"]}}
-    stack.kubectl("delete", "job", "try-pool", "--ignore-not-found")
+    stack.kubectl("delete", "job", "try-pool", "--ignore-not-found", "--cascade=foreground")
     manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "try-pool"}, "spec": spec}
     stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
-    ended = eventually("the check has ended", lambda: _ended(stack), 60)
-    stack.kubectl("delete", "job", "try-pool")
+    ended: dict[str, Any] = eventually("the check has ended", lambda: _ended(stack), 60)
+    stack.kubectl("delete", "job", "try-pool", "--cascade=foreground")
     return ended.get("message", "").strip()
 
 
 def _ended(stack: DevStack) -> dict[str, Any]:
-    [pod] = stack.get("pod", "--selector", "job-name=try-pool")["items"]
-    return pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    pods = stack.get("pod", "--selector", "job-name=try-pool")["items"]
+    assert len(pods) == 1
+    return pods[0]["status"]["containerStatuses"][0]["state"]["terminated"]
 
 
 def test_nodes_of_the_stack_were_found(stack: DevStack) -> None:

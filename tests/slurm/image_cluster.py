@@ -192,7 +192,6 @@ class ImageCluster:
         pod = "t-slurmrestd"
         mounts = {
             "/etc/slurm": self.path("slurm"),
-            "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/var/lib/extrausers": self.path("users"),
             "/tmp": (self.empty(f"{pod}-tmp"), False),
         }

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
     try:
         cluster.prepare()
         for pod in NAMES:
-            if pod != "t-mariadb-0":
+            if pod not in {"t-mariadb-0", "t-slurmrestd"}:  # slurmrestd passes its clients' tokens on and has no key of its own
                 cluster.munged(pod)
         for start in (cluster.mariadb, cluster.slurmdbd, cluster.slurmctld, cluster.reconfigure, cluster.slurmrestd):
             start()
@@ -155,8 +156,9 @@ def test_rest_answers_a_token_and_refuses_a_stranger(cluster: Cluster) -> None:
     ask = ["curl", "--silent", "--max-time", "10", "--write-out", "\n%{http_code}", "--header", "X-SLURM-USER-NAME: slurm"]
     body, code = cluster.outside(*ask, "--header", f"X-SLURM-USER-TOKEN: {token}", f"{url}/nodes/").rsplit("\n", 1)
     assert (code, sorted(node["name"] for node in json.loads(body)["nodes"])) == ("200", list(WORKERS))
-    _, code = cluster.outside(*ask, "--header", "X-SLURM-USER-TOKEN: nonsense", f"{url}/nodes/").rsplit("\n", 1)
-    assert code in {"401", "511"}
+    for header in ("X-SLURM-USER-TOKEN: nonsense", "X-Other: none"):
+        body, code = cluster.outside(*ask, "--header", header, f"{url}/nodes/").rsplit("\n", 1)
+        assert (code == "200", "gpu-0" in body) == (False, False)
 
 
 def test_probes_of_slurmctld_answer_over_http(cluster: Cluster) -> None:
@@ -199,8 +201,12 @@ def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: C
 
 
 def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> None:
-    job = cluster.submit("--nodes=2", "--output=kill.%j", "--wrap='srun sleep 8; echo whole'")
+    job = cluster.submit("--nodes=2", "--output=kill.%j", "--wrap='srun sleep 15; echo whole'")
     wait_for("the job to run", lambda: cluster.job_state(job) == "RUNNING")
+    # slurmctld writes its state some seconds after a change, so a kill can lose what was newer. One more change, and its writing is awaited.
+    changed = time.time()
+    cluster.slurm("scontrol", "update", f"JobId={job}", "Comment=seen")
+    wait_for("saved state", lambda: (FOLDER / "volume-state/slurmctld/state/job_state").stat().st_mtime > changed)
     cluster.containers["t-slurmctld-0/slurmctld"].stop("KILL")
     cluster.slurmctld()
     wait_for("an answer", lambda: cluster.job_state(job) == "RUNNING", deadline_s=30)
@@ -254,12 +260,15 @@ def test_worker_counts_as_busy_while_slurmctld_is_silent(cluster: Cluster) -> No
     cluster.containers["gpu-1/slurmd"].stop()
     worker = cluster.slurmd("gpu-1", drain_grace_s=8)
     wait_for("both workers", cluster.ready, deadline_s=60)
-    cluster.containers["t-slurmctld-0/slurmctld"].stop("KILL")
-    said = worker.run("bash", "-c", "time /opt/slipway/scripts/slurmd-prestop.sh", timeout_s=90)
+    controller = cluster.containers["t-slurmctld-0/slurmctld"]
+    controller.run("pkill", "--signal", "STOP", "^slurmctld")
+    try:
+        said = worker.run("/opt/slipway/scripts/slurmd-prestop.sh", timeout_s=90)
+    finally:
+        controller.run("pkill", "--signal", "CONT", "^slurmctld")
     assert "no job is left" not in worker.log + said
     assert "does not answer, so the node counts as busy" in worker.log + said
     assert "gave up after 8 s" in worker.log + said
-    cluster.slurmctld()
     worker.stop()
     cluster.slurmd("gpu-1")
 

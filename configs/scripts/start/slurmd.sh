@@ -36,16 +36,24 @@ shield() { # the kernel must pick a job's task, never its slurmstepd: a pod's sc
 
 answers() { timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; }
 
-lift_own_drain() { # one that an earlier pod of this node set when it stopped, and no other. Before slurmd: registering clears the reason, not the drain
-  local line
+settle_past() { # before slurmd: what an earlier pod of this node left behind. Registering would clear the reason of a drain, but not the drain
+  local line state reason
   local -x SLURM_CONF_SERVER="$SLIPWAY_SLURMCTLD:6817" # slurmd has not fetched the files for clients yet
   until line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null); do
     ((ended)) && return 0
     ((waited++ % 15)) || say "waiting until slurmctld knows node $node"
     sleep 1 & wait $! || true
   done
-  [[ $line == *" Reason=$own_reason"* ]] || return 0
-  timeout 10 scontrol update NodeName="$node" State=UNDRAIN && say "lifted the drain that the stop of an earlier pod had set"
+  state=$(sed -n 's/.* State=\([^ ]*\) .*/\1/p' <<<"$line")
+  reason=$(sed -n 's/.* Reason=\(.*\) \[.*/\1/p' <<<"$line")
+  if [[ $state =~ ALLOCATED|MIXED ]]; then # their processes ended with that pod; Slurm would learn it in minutes only, and hold the jobs until then
+    timeout 10 scontrol update NodeName="$node" State=DOWN Reason="${reason:-slipway: pod was replaced}"
+    say "an earlier pod of this node ended with jobs on it; told slurmctld, which requeues them"
+  fi
+  if [[ $reason == "$own_reason" ]]; then # no other drain is ours to lift
+    timeout 10 scontrol update NodeName="$node" State=UNDRAIN
+    say "lifted the drain that the stop of an earlier pod had set"
+  fi
 }
 
 stay_registered() { # a slurmctld that lost its state takes a CLOUD node for powered down and never dials it: only a new slurmd start registers
@@ -72,7 +80,7 @@ until answers && munge --no-input --output /dev/null 2>/dev/null; do
   sleep 1 & wait $! || true
 done
 
-lift_own_drain || say "could not lift the drain that the stop of an earlier pod had set: scontrol update NodeName=$node State=UNDRAIN"
+settle_past || say "could not settle what an earlier pod left behind; see: scontrol show node $node"
 stay_registered &
 while ((!ended)); do
   slurmd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" -N "$node" &

@@ -130,6 +130,13 @@ def test_pods_come_after_what_they_mount(registered: list[Registered]) -> None:
         assert all(order[urn] < order[one.urn] for urn in needed)
 
 
+def test_workers_go_before_slurmctld_which_tells_them_whether_jobs_are_left(registered: list[Registered], stack: str) -> None:
+    [slurmctld] = [one for one in of_type(registered, "StatefulSet") if one.name == f"{stack}-slurmctld"]
+    sets = of_type(registered, "NodeSet")
+    assert sets
+    assert [one.name for one in sets if slurmctld.urn not in one.dependencies] == []
+
+
 def test_no_wait_can_deadlock(registered: list[Registered]) -> None:
     """Nothing that is waited for is declared before what makes it ready: Services and claims are ready only with their pods."""
     for one in [*of_type(registered, "Service"), *of_type(registered, "PersistentVolumeClaim"), *of_type(registered, "PersistentVolume")]:

@@ -73,7 +73,7 @@ CASES = [
     pytest.param(
         {"storage.home": {"hostPath": "data/home"}},
         "cluster.storage.home.hostPath",
-        "relative path. Write it from the root: \"/data/home\".",
+        'relative path. Write it from the root: "/data/home".',
         id="relative-path",
     ),
     pytest.param(

@@ -1,0 +1,228 @@
+"""Every kind of rendered set, parsed by a real slurmctld with a real slurmdbd and MariaDB behind it. Needs root and the built image."""
+
+# ruff: noqa: E501 - a table reads best with a row on a line
+
+import json
+import re
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from configs.slurm import hostlist, render, render_slurmdbd
+from configs.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
+from images.build import build
+from tests.slurm.render_lab import Reading, read_sets
+from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dev": ("dev", {}),
+    "h100": ("h100", {}),
+    "dev-without-accounting": ("dev", {"accounting": {"enabled": False}}),
+    "dev-without-gpus": ("dev", {"nodeSets[1].gpus": GONE, "nodeSets[1].simulatedGpus": False, "healthChecks[3]": GONE}),
+    "dev-of-one-node": ("dev", {"nodeSets[0].size": 1, "nodeSets[1].size": 0}),
+    "dev-of-no-node": ("dev", {"nodeSets[0].size": 0, "nodeSets[1].size": 0}),
+    "dev-cgroup-v1": ("dev", {"slurm": {"cgroupVersion": "v1"}}),
+    "dev-cgroup-v2": ("dev", {"slurm": {"cgroupVersion": "v2"}}),
+    "dev-parts-of-a-machine": ("dev", {"nodeSets[0].cpus": 2, "nodeSets[0].size": 1, "nodeSets[1].size": 0, "nodeSets[0].memoryMiB": GONE}),
+    "dev-typed": (
+        "dev",
+        {
+            "slurm": {
+                "schedulerParameters": ["bf_window=4320", "bf_continue"],
+                "selectTypeParameters": "CR_CPU_Memory",
+                "priorityWeights": {"age": 1, "fairshare": 2, "jobSize": 3, "partition": 4, "qos": 5},
+                "jobRequeue": False,
+                "maxJobCount": 70_000,
+                "maxArraySize": 5_000,
+                "killWaitS": 60,
+                "messageTimeoutS": 20,
+                "slurmctldTimeoutS": 100,
+                "slurmdTimeoutS": 200,
+                "returnToService": 1,
+                "defaultMemoryPerCpuMiB": 123,
+            }
+        },
+    ),
+    "dev-settings": (
+        "dev",
+        {
+            "slurm": {"settings": {"MinJobAge": 301, "resumetimeout": 901, "DisableRootJobs": True, "PriorityDecayHalfLife": "3-0", "MailDomain": "a b"}},
+            "partitions[0].settings": {"OverSubscribe": "FORCE:2", "MaxNodes": 1, "DefMemPerNode": 77},
+            "nodeSets[0].slurmd": {"MemSpecLimit": 100, "Weight": 9},
+        },
+    ),
+    "dev-raw": (
+        "dev",
+        {"slurm": {"raw": ["# ours", 'NodeName=old-[1-3] NodeAddr=198.18.255.[11-13] CPUs=4 State=DOWN Reason="in repair"', "PartitionName=old Nodes=old-[1-3]", "TrackWCKey=yes"]}},
+    ),
+    "dev-times": ("dev", {"partitions[0].maxTime": "90", "partitions[0].defaultTime": "1:30", "partitions[1].maxTime": "UNLIMITED", "partitions[1].defaultTime": "2-12"}),
+    "dev-amd": (
+        "dev",
+        {
+            "nodePools[0].hardware.gpus": {"vendor": "amd", "model": "mi300x", "count": 8},
+            "nodeSets[1].gpus": {"vendor": "amd", "model": "mi300x", "count": 8},
+        },
+    ),
+    "h100-ten-thousand": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": 10_000}),
+}  # fmt: skip
+
+# What slurmctld says of the machine and of being stopped early, not of what it read.
+ELSEWHERE = re.compile(r"error: (High latency for|agent_fini: left)")
+
+
+def files_of(variant: str) -> dict[str, str]:
+    """A variant's rendered files."""
+    loaded = cluster(*VARIANTS[variant])
+    return {**render(loaded), "slurmdbd.conf": render_slurmdbd(loaded)}
+
+
+def keys_conf(base: str) -> str:
+    """A slurm.conf with every key that we take for known, and one of each kind that no one knows."""
+    plain = "".join(f"{key}=1\n" for key in sorted({*GLOBAL_KEYS, "NoSuchGlobal"}) if key not in rendered_keys(base))
+    skipped = {"NodeName", "PartitionName"}
+    node = "".join(f"NodeName=n{at} {key}=1\n" for at, key in enumerate(sorted({*NODE_KEYS, "NoSuchNode"} - skipped)))
+    partition = "".join(f"PartitionName=p{at} {key}=1\n" for at, key in enumerate(sorted({*PARTITION_KEYS, "NoSuchPartition"} - skipped)))
+    return base + plain + node + partition
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root file system of the image of the present content."""
+    root = tmp_path_factory.mktemp("render-image")
+    with tarfile.open(build("slurm", Console(stderr=True))) as archive:
+        manifest = archive.extractfile("manifest.json")
+        assert manifest is not None
+        for name in json.load(manifest)[0]["Layers"]:
+            layer = archive.extractfile(name)
+            assert layer is not None
+            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=layer.read(), check=True)
+    root.chmod(0o755)
+    return root
+
+
+@pytest.fixture(scope="module")
+def readings(image: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reading]:
+    """What slurmctld made of every variant; one run for the variants of one cluster name."""
+    readings: dict[str, Reading] = {}
+    for name in EXAMPLES:
+        sets = {variant: files_of(variant) for variant, (example, _) in VARIANTS.items() if example == name}
+        if name == "dev":
+            sets["keys"] = {**sets["dev"], "slurm.conf": keys_conf(sets["dev"]["slurm.conf"])}
+        readings |= read_sets(image, tmp_path_factory.mktemp(f"render-{name}"), name, sets)
+    return readings
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_slurmctld_starts_without_a_complaint_and_ends_well(readings: dict[str, Reading], variant: str) -> None:
+    reading = readings[variant]
+    assert [line for line in reading.complaints if not ELSEWHERE.match(line)] == []
+    assert reading.text("exit").strip() == "0", reading.text("log")[-3000:]
+    assert reading.text("scontrol").replace("No nodes in the system", "").strip() == ""
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_slurmctld_answers_on_its_http_endpoints(readings: dict[str, Reading], variant: str) -> None:
+    assert {page: readings[variant].text(page).splitlines()[-1] for page in ("livez", "readyz", "metrics")} == {
+        "livez": "204",
+        "readyz": "204",
+        "metrics": "200",
+    }
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_rendered_node_is_a_powered_down_cloud_node_of_its_shape(readings: dict[str, Reading], variant: str) -> None:
+    nodes = readings[variant].records("nodes")
+    for line in files_of(variant)["slurm.conf"].splitlines():
+        if not line.startswith("NodeName=") or " State=CLOUD" not in line:
+            continue
+        said = dict(pairs_of(line) or [])
+        first = re.sub(r"\[(\d+)-\d+\]", r"\1", said["NodeName"])
+        node = nodes[first]
+        assert node["State"] == "IDLE+CLOUD+POWERED_DOWN"
+        assert (node["CPUTot"], node["Sockets"], node["CoresPerSocket"], node["ThreadsPerCore"]) == (
+            said["CPUs"],
+            said["SocketsPerBoard"],
+            said["CoresPerSocket"],
+            said["ThreadsPerCore"],
+        )
+        assert node["RealMemory"] == said["RealMemory"]
+        assert node["Gres"] == said.get("Gres", "(null)")
+        assert node["AvailableFeatures"] == said.get("Feature", "(null)")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_number_of_nodes_and_partitions_is_what_the_config_says(readings: dict[str, Reading], variant: str) -> None:
+    loaded = cluster(*VARIANTS[variant])
+    raw = 3 if variant == "dev-raw" else 0
+    assert len(readings[variant].records("nodes")) == sum(node_set.size for node_set in loaded.node_sets) + raw
+    partitions = readings[variant].records("partitions")
+    for partition in loaded.partitions:
+        found = partitions[partition.name]
+        nodes = ",".join(hostlist(loaded.node_set(name)) for name in partition.node_sets if loaded.node_set(name).size)
+        assert sorted(found["Nodes"].replace("(null)", "").split(",")) == sorted(nodes.split(","))
+        assert found["Default"] == ("YES" if partition.default else "NO")
+
+
+def test_controller_is_configless_with_munge_and_jwt_and_accounts(readings: dict[str, Reading]) -> None:
+    config = readings["dev"].config
+    assert config["ClusterName"] == "dev"
+    assert config["SlurmctldHost[0]"] == "dev-slurmctld-0(dev-slurmctld)"
+    assert "enable_configless" in config["SlurmctldParameters"]
+    assert (config["AuthType"], config["AuthAltTypes"]) == ("auth/munge", "auth/jwt")
+    assert config["AccountingStorageType"] == "accounting_storage/slurmdbd"
+    assert "gres/gpu:h100" in config["AccountingStorageTRES"]
+    assert config["SelectType"] == "select/cons_tres"
+
+
+def test_typed_keys_arrive(readings: dict[str, Reading]) -> None:
+    config = readings["dev-typed"].config
+    expected = {
+        "SchedulerParameters": "bf_window=4320,bf_continue",
+        "SelectTypeParameters": "CR_CPU_MEMORY",
+        "PriorityWeightAge": "1",
+        "PriorityWeightFairShare": "2",
+        "PriorityWeightJobSize": "3",
+        "PriorityWeightPartition": "4",
+        "PriorityWeightQOS": "5",
+        "JobRequeue": "0",
+        "MaxJobCount": "70000",
+        "MaxArraySize": "5000",
+        "KillWait": "60 sec",
+        "MessageTimeout": "20 sec",
+        "SlurmctldTimeout": "100 sec",
+        "SlurmdTimeout": "200 sec",
+        "ReturnToService": "1",
+    }
+    assert {key: config[key] for key in expected} == expected
+    assert readings["dev-typed"].records("partitions")["main"]["DefMemPerCPU"] == "123"
+
+
+def test_settings_arrive(readings: dict[str, Reading]) -> None:
+    config = readings["dev-settings"].config
+    assert (config["MinJobAge"], config["ResumeTimeout"], config["PriorityDecayHalfLife"]) == ("301 sec", "901 sec", "3-00:00:00")
+    assert (config["DisableRootJobs"], config["MailDomain"]) == ("yes", "a b")
+    main = readings["dev-settings"].records("partitions")["main"]
+    assert (main["OverSubscribe"], main["MaxNodes"], main["DefMemPerNode"]) == ("FORCE:2", "1", "77")
+    node = readings["dev-settings"].records("nodes")["cpu-0"]
+    assert (node["MemSpecLimit"], node["Weight"]) == ("100", "9")
+
+
+def test_raw_lines_arrive(readings: dict[str, Reading]) -> None:
+    assert readings["dev-raw"].config["TrackWCKey"] == "yes"
+    assert readings["dev-raw"].records("partitions")["old"]["Nodes"] == "old-[1-3]"
+    assert readings["dev-raw"].records("nodes")["old-1"]["State"].startswith("DOWN")
+
+
+def test_times_mean_what_we_take_them_for(readings: dict[str, Reading]) -> None:
+    partitions = readings["dev-times"].records("partitions")
+    assert (partitions["main"]["MaxTime"], partitions["main"]["DefaultTime"]) == ("01:30:00", "00:02:00")  # Slurm rounds up to minutes
+    assert (partitions["gpu"]["MaxTime"], partitions["gpu"]["DefaultTime"]) == ("UNLIMITED", "2-12:00:00")
+
+
+def test_every_key_that_we_know_is_one_that_slurm_knows(readings: dict[str, Reading]) -> None:
+    unknown = set(re.findall(r"unrecognized key: (\w+)", readings["keys"].text("log")))
+    assert unknown == {"NoSuchGlobal", "NoSuchNode", "NoSuchPartition"}
