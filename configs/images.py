@@ -13,7 +13,8 @@ REPOSITORY = "localhost/slipway"
 def content_tag(folder: Path) -> str:
     """12 hex digits over the names and bytes of the folder's files.
 
-    Order, times and mode bits do not count (a checkout's umask must not name another image), nor do caches, editors' leftovers and hidden files.
+    Order, times and mode bits do not count (a checkout's umask must not name another image), nor do caches, editors' leftovers and hidden
+    files.
     Raises FileNotFoundError for a folder without files.
     """
     files = sorted(

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,8 +136,8 @@ def _base(official: str, builder: Builder, settings: list[str], console: Console
 
 
 @contextmanager
-def scratch_folder(parent: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards, with what is mounted below it. Removes first what a killed build left (the caller holds the lock)."""
+def scratch_folder(parent: Path) -> Generator[Path]:
+    """A folder that is gone afterwards, with what is mounted below it. Removes first what a killed build left."""
     for left in parent.glob(".build-*"):
         _remove(left)
     folder = Path(tempfile.mkdtemp(prefix=".build-", dir=parent))

@@ -1,7 +1,10 @@
-"""How a build reports: one line a step on stderr, with a tick and its time. Programs' own output goes to a log, and its end into the error."""
+"""How a build reports: one line a step on stderr, with a tick and its time.
+
+Programs' own output goes to a log, and its end into the error.
+"""
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -16,7 +19,7 @@ class BuildError(Exception):
 
 
 @contextmanager
-def step(console: Console, title: str) -> Iterator[list[str]]:
+def step(console: Console, title: str) -> Generator[list[str]]:
     """Runs the block as a step; what the block appends to the list it gets is shown on the step's line."""
     began = monotonic()
     notes: list[str] = []
@@ -49,5 +52,6 @@ def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = No
         with log.open(encoding="utf-8", errors="replace") as source:
             source.seek(began_at)
             last = source.read().splitlines()[1:][-LAST_LINES:]
-        raise BuildError("\n".join([f"{command[0]} ended with code {done.returncode}; the whole output is in {log}", *(f"  {line}" for line in last)]))
+        said = f"{command[0]} ended with code {done.returncode}; the whole output is in {log}"
+        raise BuildError("\n".join([said, *(f"  {line}" for line in last)]))
     return done.stdout

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def archive(name: str) -> Path:
 
 
 @contextmanager
-def locked() -> Iterator[None]:
+def locked() -> Generator[None]:
     """One build at a time: a second waits here, and then finds the archive."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as file:

@@ -14,7 +14,7 @@ from standalone import cluster, readiness
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError
-from standalone.render import PROTECT, RETAIN, Key, key_of, namespace_of
+from standalone.render import PROTECT, RETAIN, Key, depths, key_of, namespace_of
 from standalone.show import Line, Screen
 from standalone.stack import Outlook, Stack, forbidden, outlook
 
@@ -197,10 +197,10 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     cluster.release(home, kept)
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
-    workloads = [one.live for one in goes if one.live and one.key.kind in readiness.WORKLOADS]
+    workloads = [one for one in goes if one.live and one.key.kind in readiness.WORKLOADS]
     last = [one.live for one in goes if one.live and one.key == namespace]
-    rest = [one.live for one in goes if one.live and one.live not in workloads and one.live not in last]
-    for stage in (workloads, rest):
+    rest = [one.live for one in goes if one.live and one not in workloads and one.live not in last]
+    for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
         with screen.waiting(f"deleting {len(stage)} objects, and waiting for their pods to end"):
             for line in cluster.delete(home, stage, timeout_s):
                 screen.tick(line)
@@ -208,6 +208,12 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     with screen.waiting(f"deleting {len(last)} namespace"):
         for line in cluster.delete(home, last, timeout_s):
             screen.tick(line)
+
+
+def _by_depth(workloads: Sequence[ObjectChange], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
+    """Those that nothing else stands on first: a worker asks slurmctld whether it may go. What is declared no more goes before all."""
+    levels = sorted({depth.get(one.key, len(depth)) for one in workloads}, reverse=True)
+    return [[one.live for one in workloads if one.live and depth.get(one.key, len(depth)) == level] for level in levels]
 
 
 def _protected(stack: Stack) -> set[str]:

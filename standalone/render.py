@@ -91,6 +91,15 @@ def documents(plan: Plan) -> list[Document]:
     return [_document(one, known) for one in ordered([one for one in plan.resources if one.is_object])]
 
 
+def depths(plan: Plan) -> dict[Key, int]:
+    """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first."""
+    known = {one.urn: one for one in plan.resources}
+    found: dict[str, int] = {}
+    for one in ordered([one for one in plan.resources if one.is_object]):
+        found[one.urn] = 1 + max((found[urn] for urn in one.dependencies if urn in found), default=-1)
+    return {_document(known[urn], known).key: depth for urn, depth in found.items()}
+
+
 def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:
     """The inputs of the stack's Kubernetes provider; of the first by name where there are several."""
     providers = [one for one in resources if one.type == "pulumi:providers:kubernetes"]

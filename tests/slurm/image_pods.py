@@ -18,10 +18,11 @@ SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
 LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
 
 _ALL = (
-    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW "
-    "IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE "
-    "AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ"
-).split()
+    *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "LINUX_IMMUTABLE"),
+    *("NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT"),
+    *("SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE"),
+    *("AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ"),
+)
 
 
 T = TypeVar("T")
@@ -150,7 +151,7 @@ class Machine:
                 "args": list(command),
                 "env": [f"{key}={value}" for key, value in variables.items()],
                 "user": {"uid": user, "gid": user if group is None else group, "additionalGids": [fs_group] if fs_group else []},
-                "capabilities": {kind: granted for kind in ("bounding", "effective", "permitted")},
+                "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), granted),
                 "noNewPrivileges": not privileged,
             },
             "mounts": [*_system_mounts(privileged), *(_bind(inside, *outside) for inside, outside in all_mounts)],
@@ -225,7 +226,12 @@ def _system_mounts(privileged: bool) -> list[dict[str, Any]]:
     return [
         {"destination": "/proc", "type": "proc", "source": "proc"},
         {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536k"]},
-        {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]},
+        {
+            "destination": "/dev/pts",
+            "type": "devpts",
+            "source": "devpts",
+            "options": ["newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+        },
         {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["mode=1777"]},
         {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue"},
         {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", access]},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from standalone.faults import StandaloneError
 from standalone.plan import Plan, Resource, Secret, Unknown, revealed
-from standalone.render import PROTECT, RETAIN, Document, documents, namespace_of, ordered, yaml_text
+from standalone.render import PROTECT, RETAIN, Document, depths, documents, namespace_of, ordered, yaml_text
 from tests.unit.standalone.conftest import Recorder
 
 
@@ -44,6 +44,11 @@ def test_every_object_comes_after_what_it_needs_and_the_order_is_stable(order: l
     assert len(found) == 8
     for one in made:
         assert all(found.index(need) < found.index(one.name) for need in one.dependencies)
+
+
+def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_destroyed_first() -> None:
+    made = (resource("config"), resource("slurmctld", needs=("config",)), resource("gpu", needs=("config", "slurmctld")))
+    assert {key.name: depth for key, depth in depths(Plan("demo", "dev", made, {})).items()} == {"config": 0, "slurmctld": 1, "gpu": 2}
 
 
 def test_the_providers_annotations_are_taken_off_and_kept_beside() -> None:
