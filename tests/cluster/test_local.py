@@ -1,0 +1,64 @@
+"""The local cluster itself: repeated, damaged, interrupted and ended, with a stack on it that comes back by the same two verbs."""
+
+import signal
+import subprocess
+import sys
+
+from tests.cluster.dev_stack import ROOT, DevStack, eventually
+
+
+def local(stack: DevStack, verb: str) -> str:
+    return stack.run(sys.executable, "-m", "local", verb, timeout_s=300).stdout
+
+
+def pid_of(program: str) -> int:
+    """The process id of a program of the local cluster, from its command line."""
+    return int(subprocess.run(["pgrep", "-of", f"bin/.*/{program} "], capture_output=True, text=True, check=True).stdout)
+
+
+def machine() -> dict[str, list[str]]:
+    """What a local cluster adds to a machine: links, named namespaces, mounts, firewall tables, programs."""
+    look = {
+        "links": "ip -br link | awk '{print $1}' | grep -v '^lo$' || true",
+        "namespaces": "ip netns list",
+        "mounts": "grep slipway /proc/self/mounts || true",
+        "tables": "nft list tables 2>/dev/null || true",
+        "programs": "ps -eo stat=,args= | grep -E 'slipway/(bin|worker|system)|kubelet|containerd' | grep -vE '^Z|grep' || true",
+    }
+    return {
+        what: subprocess.run(["bash", "-c", how], capture_output=True, text=True, check=True).stdout.split() for what, how in look.items()
+    }
+
+
+def test_second_up_starts_nothing(stack: DevStack) -> None:
+    assert "nothing had to be started" in local(stack, "up")
+
+
+def test_killed_program_of_the_control_plane_is_started_again_by_up_and_jobs_run_on(stack: DevStack) -> None:
+    job = stack.submit("#!/bin/bash\nsleep 15\n", "--nodelist=cpu-0")
+    stack.wait_for_job(job, "RUNNING")
+    for program in ("kube-scheduler", "kube-apiserver"):
+        subprocess.run(["kill", "-KILL", str(pid_of(program))], check=True)
+    local(stack, "up")
+    eventually("an answer from the API server", lambda: stack.kubectl("get", "pods"), 60)
+    stack.wait_for_job(job)
+
+
+def test_down_leaves_nothing_behind_and_an_interrupted_up_is_completed_by_the_next(stack: DevStack) -> None:
+    local(stack, "down")
+    left = machine()
+    assert left["namespaces"] == []
+    assert left["programs"] == []
+    assert left["mounts"] == []
+    assert not [link for link in left["links"] if link.startswith(("slipway", "slw"))]
+    assert not [table for table in left["tables"] if "slipway" in table]
+    cut_off = subprocess.Popen([sys.executable, "-m", "local", "up"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert cut_off.stdout is not None
+    eventually("the third step", lambda: "Network" in (cut_off.stdout.readline() if cut_off.stdout else ""), 60, every_s=0)
+    cut_off.send_signal(signal.SIGINT)
+    cut_off.wait(60)
+    local(stack, "prepare")
+    stack.standalone("up")
+    stack.wait_until_idle()
+    job = stack.submit("#!/bin/bash\ntrue\n")
+    stack.wait_for_job(job)
