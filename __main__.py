@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pulumi
-from configs.faults import ConfigFaults
 
 from components.cluster import SlurmCluster
+from configs.faults import ConfigFaults
 
 stack = pulumi.get_stack()
 try:

@@ -3,8 +3,6 @@
 import math
 from typing import Any
 
-from configs.checks import CHECK_SETTINGS
-
 from components.accounting import AccountingArgs
 from components.control_plane import ControlPlaneArgs
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
@@ -17,6 +15,7 @@ from components.node_set import SPOOL_PATH, NodeSetArgs, WorkerPoolArgs
 from components.pods import ClaimArgs, PodDefaults
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import slurm
+from configs.checks import CHECK_SETTINGS
 from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Source, Taint
 from configs.shapes import machine_of, shape_of
 
