@@ -117,7 +117,7 @@ def munged(defaults: PodDefaults) -> Manifest:
         "munged",
         "munged.sh",
         # The folder above munged's own, which it makes itself: it distrusts one that a volume opens to all.
-        [mount("munge-key", "/etc/slipway/munge", read_only=True), *MUNGE_SOCKET, mount("munge-state", "/var/lib")],
+        [mount("munge-key", "/etc/slipway/munge", read_only=True), mount("munge", "/run/munge"), mount("munge-state", "/var/lib")],
         requests=("10m", "16Mi"),
         restartPolicy="Always",
         securityContext=confined(MUNGE_UID),
@@ -145,8 +145,9 @@ def mount(volume: str, path: str, read_only: bool = False) -> Manifest:
     return {"name": volume, "mountPath": path, **({"readOnly": True} if read_only else {})}
 
 
-MUNGE_SOCKET: list[Manifest] = [mount("munge", "/run/munge")]
-"""What a daemon mounts to authenticate."""
+MUNGE_SOCKET: list[Manifest] = [mount("munge", "/run/munge", read_only=True)]
+"""What a daemon mounts to authenticate. Read-only, which a connection does not mind: an emptyDir is open to all, and whoever can write
+there, a job's user for one, could put a socket of their own in munged's place."""
 
 
 def config_volume(name: str, config_map: str, mode: int = 0o444) -> Manifest:
