@@ -63,8 +63,9 @@ def resources(size: int) -> int:
     """How many resources the h100 stack has with `size` GPU machines."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder) / "plan.json"
-        pool, node_set = f"cluster.nodePools[0].max={size}", f"cluster.nodeSets[0].size={size}"
-        seconds(*_standalone("preview", "h100", "--offline", "--config", pool, "--config", node_set, "--json", str(plan)))
+        changes = ("nodePools[0].max", size), ("nodePools[0].eks.min", 1), ("nodeSets[0].size", size)
+        options = [word for key, value in changes for word in ("--config", f"cluster.{key}={value}")]
+        seconds(*_standalone("preview", "h100", "--offline", *options, "--json", str(plan)))
         return len(json.loads(plan.read_text())["resources"])
 
 
