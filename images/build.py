@@ -122,7 +122,7 @@ def _base(official: str, builder: Builder, settings: list[str], console: Console
     with step(console, "base image") as notes:
         if mirror is None and debian.registry_has(official, builder.policy):
             notes.append(official)
-            return official
+            return f"docker://{official}"  # buildah takes a short name only where it is told which registry to search
         source = mirror or debian.read_mirror(builder.log)
         root = builder.scratch / "base.tar"
         debian.bootstrap(root, source, settings, builder.log)

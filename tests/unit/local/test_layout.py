@@ -41,6 +41,6 @@ def test_names_fit_the_kernel(node: Node) -> None:
     ],
 )
 def test_cache_lies_outside_the_checkout(environ: dict[str, str], cache: str) -> None:
-    paths = find_paths(Path("/work/tree"), environ)
+    paths = find_paths(Path("/srv/tree"), environ)
     assert paths.cache == Path(cache)
-    assert paths.state == Path("/work/tree/.slipway")
+    assert paths.state == Path("/srv/tree/.slipway")
