@@ -62,7 +62,7 @@ stay_registered() { # a slurmctld that lost its state takes a CLOUD node for pow
     sleep 15
     if line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null) && [[ $line == *" State="*POWERED_DOWN* ]]; then
       say "slurmctld takes this node for powered down; registering again (jobs' steps run on)"
-      pkill -TERM -x slurmd || true
+      pkill -TERM --parent $$ '^slurmd' || true # Debian calls the process slurmd-wlm
     fi
   done
 }
