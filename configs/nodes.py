@@ -59,8 +59,8 @@ class NodeSet(Model):
     slurmd: Settings = {}
     """Further settings of the node line, such as `MemSpecLimit: 512`."""
     resources: PodResources = PodResources()
-    drain_grace_s: Seconds = 3600
-    """How long a stopping pod waits for its jobs, in seconds."""
+    drain_grace_s: Seconds = 604_800
+    """How long a stopping pod waits for its jobs, in seconds; then they end with it. Default: a week."""
     mounts: tuple[Name, ...] | None = None
     """Names of `storage.mounts` that this set gets. Default: all."""
 

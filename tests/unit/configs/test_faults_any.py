@@ -92,7 +92,7 @@ def damage(parent: Any, key: Any, verb: str, value: Any) -> None:
         del parent[key]
     elif verb == "rename" and isinstance(key, str):
         parent[str(value)] = parent.pop(key)
-    elif verb == "repeat" and isinstance(key, int):
+    elif verb == "repeat" and not isinstance(parent, dict):
         parent.append(copy.deepcopy(parent[key]))
     else:
         parent[key] = value
