@@ -4,6 +4,7 @@ What the Pulumi provider reads from annotations (`pulumi.com/*`) is taken off an
 annotations of ours, because once an object is no longer declared, the cluster is the only place that still knows.
 """
 
+import functools
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,12 +93,22 @@ def documents(plan: Plan) -> list[Document]:
 
 
 def depths(plan: Plan) -> dict[Key, int]:
-    """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first."""
+    """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first.
+
+    What a component depends on, all in it depend on: the engine has that from each resource's parent.
+    """
     known = {one.urn: one for one in plan.resources}
-    found: dict[str, int] = {}
-    for one in ordered([one for one in plan.resources if one.is_object]):
-        found[one.urn] = 1 + max((found[urn] for urn in one.dependencies if urn in found), default=-1)
-    return {_document(known[urn], known).key: depth for urn, depth in found.items()}
+
+    @functools.cache
+    def depth(urn: str) -> int:
+        needs: set[str] = set()
+        above: str | None = urn
+        while above in known:
+            needs.update(known[above].dependencies)
+            above = known[above].parent
+        return 1 + max((depth(need) for need in needs if need in known and known[need].is_object), default=-1)
+
+    return {_document(one, known).key: depth(one.urn) for one in plan.resources if one.is_object}
 
 
 def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """Manifests: in dependency order, pure Kubernetes, with what the Pulumi provider would read taken off."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -48,7 +49,10 @@ def test_every_object_comes_after_what_it_needs_and_the_order_is_stable(order: l
 
 def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_destroyed_first() -> None:
     made = (resource("config"), resource("slurmctld", needs=("config",)), resource("gpu", needs=("config", "slurmctld")))
-    assert {key.name: depth for key, depth in depths(Plan("demo", "dev", made, {})).items()} == {"config": 0, "slurmctld": 1, "gpu": 2}
+    workers = Resource("workers", "slipway:index:NodeSet", "workers", dependencies=("slurmctld",))
+    cpu = dataclasses.replace(resource("cpu"), parent="workers")
+    found = {key.name: depth for key, depth in depths(Plan("demo", "dev", (*made, workers, cpu), {})).items()}
+    assert found == {"config": 0, "slurmctld": 1, "gpu": 2, "cpu": 2}
 
 
 def test_the_providers_annotations_are_taken_off_and_kept_beside() -> None:
