@@ -33,6 +33,7 @@ golden: .venv/ready  ## write the golden files again; read their diff like code
 
 requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt
+	@.venv/bin/uv pip compile -q --python-version 3.11 --group controllers -o images/controllers/requirements.txt
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
 
 .venv/ready: requirements-dev.txt local/bootstrap.sh

@@ -5,18 +5,20 @@ from typing import Any
 
 from components.accounting import AccountingArgs
 from components.control_plane import ControlPlaneArgs
+from components.controllers import ControllersArgs
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
 from components.gpu_runtime import GpuRuntimeArgs
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
-from components.node_set import SPOOL_PATH, NodeSetArgs, WorkerPoolArgs
+from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
 from components.pods import ClaimArgs, PodDefaults
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import slurm
 from configs.checks import CHECK_SETTINGS
 from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Source, Taint
+from configs.nodes import VolumeClaim
 from configs.shapes import machine_of, shape_of
 
 POOL_LABEL = "slipway.dev/pool"
@@ -114,14 +116,19 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
     }
 
 
+def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
+    return {"pods": {**pods, "image": image}, "jwt_secret": object_name(cluster.name, "jwt"), "install_crds": True}
+
+
 def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> NodeSetArgs:
     """One node set on its pool. Requests are what the config overrides, else nearly the whole of what Slurm hands out."""
     shape = shape_of(cluster, node_set)
     requested = node_set.resources
-    return {
+    retention = node_set.volume_claim_retention
+    made: NodeSetArgs = {
         "pods": pods,
         "name": node_set.name,
-        "size": node_set.size,
+        "ordinals": node_set.ordinals,
         "pool": worker_pool(cluster.node_pool(node_set.pool)),
         "cpu_request": requested.cpu or f"{math.floor(shape.cpus * 1000 * _CPU_SHARE)}m",
         "memory_request_mib": requested.memory_mib or shape.memory_mib + _SLURMD_MIB,
@@ -131,7 +138,36 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Nod
         "users": object_name(cluster.name, "users"),
         "mounts": shared_mounts(cluster, cluster.mounts_of(node_set)),
         "drain_grace_s": node_set.drain_grace_s,
+        "update": {"type": node_set.update.type, "max_unavailable": str(node_set.update.max_unavailable)},
+        "drain": _drain(node_set),
+        "placement": node_set.placement,
+        "volume_claims": [_volume_claim(claim) for claim in node_set.volume_claims],
+        "claim_retention": {"when_deleted": retention.when_deleted, "when_scaled": retention.when_scaled},
+        "max_pods_in_flight": node_set.max_pods_in_flight,
+        "resume_timeout_s": cluster.slurm.resume_timeout_s,
     }
+    if node_set.update.reservation is not None:
+        made["update"]["reservation"] = node_set.update.reservation
+    if node_set.is_elastic:
+        made["min"] = node_set.min or 0
+        made["max"] = node_set.ordinals
+    else:
+        made["size"] = node_set.size or 0
+    return made
+
+
+def _drain(node_set: NodeSet) -> DrainArgs:
+    made: DrainArgs = {"action": node_set.drain.action}
+    if node_set.drain.deadline_s is not None:
+        made["deadline_s"] = node_set.drain.deadline_s
+    return made
+
+
+def _volume_claim(said: VolumeClaim) -> VolumeClaimArgs:
+    made: VolumeClaimArgs = {"name": said.name, "mount_path": said.mount_path, "size": said.size}
+    if said.storage_class is not None:
+        made["storage_class"] = said.storage_class
+    return made
 
 
 def worker_pool(pool: NodePool) -> WorkerPoolArgs:
@@ -231,8 +267,14 @@ def _health_check(cluster: Cluster, check: HealthCheck) -> HealthCheckArgs:
         "check": check.check,
         "schedule": check.schedule,
         "timeout_s": check.timeout_s,
+        "max_drained": share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets)),
         "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
     }
+
+
+def share_of(said: int | str, total: int) -> int:
+    """A number as it is; a percentage of the total, rounded down, at least one."""
+    return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
 
 
 def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> CheckedNodesArgs:
@@ -249,7 +291,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
         facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
     return {
         "name": node_set.name,
-        "size": node_set.size,
+        "size": node_set.ordinals,
         "gpus": shape.gpu_count if check.check == "gpu" else 0,
         "settings": {**CHECK_SETTINGS[check.check], **check.settings, **facts},
     }

@@ -14,6 +14,7 @@ import configs
 from components import arguments
 from components.accounting import Accounting
 from components.control_plane import SlurmControlPlane
+from components.controllers import Controllers
 from components.gpu_node_pool import GpuNodePool
 from components.gpu_runtime import GpuRuntime
 from components.health_checks import HealthChecks
@@ -30,7 +31,7 @@ from configs.models import Cluster
 
 _PACKAGE = Path(configs.__file__).parent
 _SCRIPTS = _PACKAGE / "scripts"
-_IMAGE = _PACKAGE.parent / "images" / "slurm"
+_ROOT = _PACKAGE.parent
 
 
 class SlurmClusterArgs(TypedDict):
@@ -66,8 +67,7 @@ class SlurmCluster(pulumi.ComponentResource):
             namespace = declare(build_namespace(cluster), kept)
             child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[namespace])
         files = build_files(cluster, read_files(_SCRIPTS / "start"), read_files(_SCRIPTS / "checks"))
-        image = cluster.images.slurm or images.reference("slurm", _IMAGE)
-        pods = arguments.pod_defaults(cluster, image, files["scripts"]["metadata"]["name"])
+        pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), files["scripts"]["metadata"]["name"])
         checks = files["checks"]["metadata"]["name"]
         shared: list[pulumi.Resource] = [
             *(declare(manifest, child) for manifest in files.values()),
@@ -85,10 +85,13 @@ class SlurmCluster(pulumi.ComponentResource):
         }
         if cluster.accounting.enabled:
             Accounting(object_name(cluster.name, "accounting"), arguments.accounting_args(cluster, pods), after)
-        declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)
+        needs = [*shared, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
+        served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
+        controllers_args = arguments.controllers_args(cluster, pods, image_of(cluster, "controllers"))
+        controllers = Controllers(object_name(cluster.name, "controllers"), controllers_args, served)
         for node_set in cluster.node_sets:
-            # After slurmctld, so that they go before it: a worker that stops asks it whether jobs are left, and waits while it is silent.
-            served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, control_plane, pools[node_set.pool]])
+            # After slurmctld and the controllers, so that they go before them: a set that goes is drained by the one and asks the other.
+            served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, controllers, pools[node_set.pool]])
             NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), served)
         HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods, checks), after)
         login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
@@ -103,6 +106,12 @@ class SlurmCluster(pulumi.ComponentResource):
                 "rest_url": self.rest_url,
             }
         )
+
+
+def image_of(cluster: Cluster, name: str) -> str:
+    """The image as the user says it, else the local one with the content tag of what it is made from. `name` is slurm or controllers."""
+    said = {"slurm": cluster.images.slurm, "controllers": cluster.images.controllers}[name]
+    return said or images.reference(name, _ROOT)
 
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:

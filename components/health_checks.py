@@ -58,6 +58,8 @@ class HealthCheckArgs(TypedDict):
     """Cron's five fields."""
     timeout_s: int
     """After so many seconds on a node the check counts as unknown."""
+    max_drained: int
+    """Nodes that the check may hold drained at once."""
     node_sets: list[CheckedNodesArgs]
     """The sets whose idle nodes are checked."""
 
@@ -132,6 +134,7 @@ def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
             "timeoutS": check["timeout_s"],
             "parallel": _PARALLEL,
             "deadlineS": deadline_s,
+            "maxDrained": check["max_drained"],
             "nodeSets": check["node_sets"],
         },
         sort_keys=True,

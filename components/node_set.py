@@ -1,20 +1,23 @@
-"""One set of Slurm nodes, for now a StatefulSet of fixed size. Which nodes exist in Slurm is said in slurm.conf, rendered elsewhere.
+"""One set of Slurm nodes as an object of the kind NodeSet: how many, and the whole pod that each is made from. The NodeSet controller makes
+the pods, their claims and their disruption budget; which nodes exist in Slurm is said in slurm.conf, rendered elsewhere.
 
-Unknown is busy: nothing here restarts or evicts a worker by itself. Kubernetes may not evict its pods, a changed template waits until
-a pod is deleted, and a pod that is deleted drains its Slurm node and waits for its jobs.
+Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches a node when the controller has drained it, and a pod that
+is deleted by others drains its Slurm node and waits for its jobs.
 """
 
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
     SCRIPTS_PATH,
     SLURMD_PORT,
+    ClaimArgs,
     PodDefaults,
+    claim_template,
     config_volume,
     container,
     empty_volume,
@@ -31,6 +34,8 @@ SPOOL_PATH = "/var/spool/slurmd"
 """slurmd's own folder on a node: state, scripts of running jobs."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
+_PULL_S = 300
+"""Seconds on top of Slurm's own limit that a deployment waits for a set: the controller's part, and a first pull of the image."""
 
 
 class WorkerPoolArgs(TypedDict):
@@ -46,15 +51,63 @@ class WorkerPoolArgs(TypedDict):
     """What Kubernetes calls their GPUs, for instance `nvidia.com/gpu`."""
 
 
+class UpdateArgs(TypedDict):
+    """How a change of the pod reaches running nodes; each is drained first."""
+
+    type: str
+    """RollingUpdate, OnDelete or Maintenance."""
+    max_unavailable: str
+    """Nodes that may be away at once: a number, or a percentage of the set such as `10%`."""
+    reservation: NotRequired[str]
+    """Slurm reservation that type Maintenance waits for."""
+
+
+class DrainArgs(TypedDict):
+    """What happens to the jobs of a node that has to go."""
+
+    action: str
+    """Wait, Requeue or Cancel."""
+    deadline_s: NotRequired[int]
+    """Seconds that a draining node waits for its jobs before the action."""
+
+
+class VolumeClaimArgs(TypedDict):
+    """A disk of each node's own."""
+
+    name: str
+    """Name of the claims' template; the claims are `<name>-<set>-<ordinal>`."""
+    mount_path: str
+    """Where jobs see it."""
+    size: str
+    """Its size, for instance `1Ti`."""
+    storage_class: NotRequired[str]
+    """Its storage class; the cluster's default where left out."""
+
+
+class ClaimRetentionArgs(TypedDict):
+    """What becomes of the disks: Retain or Delete."""
+
+    when_deleted: str
+    """The set is deleted."""
+    when_scaled: str
+    """The node goes because the set shrinks."""
+
+
 class NodeSetArgs(TypedDict):
-    """What a node set needs to know."""
+    """What a node set needs to know. A fixed one has `size`; an elastic one `min` and `max`."""
 
     pods: PodDefaults
     """What all pods of the cluster share."""
     name: str
     """Name of the set; its Slurm nodes and pods are `<name>-0`, `<name>-1` and so on."""
-    size: int
-    """How many nodes."""
+    size: NotRequired[int]
+    """Nodes of a fixed set."""
+    min: NotRequired[int]
+    """Nodes of an elastic set that stay up without a job."""
+    max: NotRequired[int]
+    """Nodes that an elastic set may grow to."""
+    ordinals: int
+    """Nodes that slurm.conf has for the set."""
     pool: WorkerPoolArgs
     """The machines they run on."""
     cpu_request: str
@@ -73,21 +126,37 @@ class NodeSetArgs(TypedDict):
     """Shared folders that jobs see."""
     drain_grace_s: int
     """Seconds that a stopping node waits for its jobs."""
+    update: UpdateArgs
+    """How a change of the pod reaches running nodes."""
+    drain: DrainArgs
+    """What happens to jobs on a node that has to go."""
+    placement: str
+    """Any, or Pinned: a node comes back on the machine where it first ran."""
+    volume_claims: list[VolumeClaimArgs]
+    """Disks of each node's own."""
+    claim_retention: ClaimRetentionArgs
+    """What becomes of these disks."""
+    max_pods_in_flight: int
+    """Pods that may be on their way at once, made and not yet ready."""
+    resume_timeout_s: int
+    """Seconds that a node has from its pod's making to its registration; Slurm's ResumeTimeout."""
 
 
 class NodeSet(pulumi.ComponentResource):
-    """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches a node when its pod is next deleted."""
+    """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches each node when it is drained; the set's own name
+    and cluster never change in place."""
 
+    name: pulumi.Output[str]
+    """Name of the NodeSet object."""
     node_names: pulumi.Output[str]
-    """The Slurm nodes as a range, for instance `gpu-[0-7]`."""
+    """The Slurm nodes as a range, for instance `gpu-[0-7]`; of an elastic set, all that there can be."""
 
     def __init__(self, name: str, args: NodeSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:NodeSet", name, {}, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        for manifest in (build_disruption_budget(args), build_stateful_set(args)):
-            declare(manifest, child, name=object_name(args["pods"]["cluster"], args["name"]))
-        self.node_names = pulumi.Output.from_input(node_range(args["name"], args["size"]))
-        self.register_outputs({"node_names": self.node_names})
+        declare(build_node_set(args), pulumi.ResourceOptions(parent=self), name=object_name(args["pods"]["cluster"], args["name"]))
+        self.name = pulumi.Output.from_input(args["name"])
+        self.node_names = pulumi.Output.from_input(node_range(args["name"], args["ordinals"]))
+        self.register_outputs({"name": self.name, "node_names": self.node_names})
 
 
 def node_range(name: str, size: int) -> str:
@@ -95,43 +164,63 @@ def node_range(name: str, size: int) -> str:
     return f"{name}-[0-{size - 1}]" if size > 1 else f"{name}-0" * size
 
 
-def build_stateful_set(args: NodeSetArgs) -> Manifest:
-    """The StatefulSet of a node set. Its replicas are the only thing that grows with the number of nodes."""
+def build_node_set(args: NodeSetArgs) -> Manifest:
+    """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
     pods = args["pods"]
-    cluster = pods["cluster"]
-    # Ready with the first node: one broken machine of a thousand fails no deployment, and Slurm shows which it is.
-    wait = {"pulumi.com/waitFor": "jsonpath={.status.readyReplicas}"} if args["size"] else {"pulumi.com/skipAwait": "true"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": metadata(args["name"], pods["namespace"], labels(cluster, "slurmd", args["name"]), wait),
-        "spec": {
-            "replicas": args["size"],
-            "serviceName": object_name(cluster, "slurmd"),
-            "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "OnDelete"},
-            "selector": {"matchLabels": selector(cluster, "slurmd", args["name"])},
-            "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
+    spec: Manifest = {
+        "cluster": pods["cluster"],
+        **({"min": args.get("min", 0), "max": args["max"]} if "max" in args else {"replicas": args.get("size", 0)}),
+        "ordinals": args["ordinals"],
+        "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
+        "updateStrategy": _update_strategy(args["update"]),
+        "drain": {
+            "action": args["drain"]["action"],
+            **({"deadlineSeconds": args["drain"]["deadline_s"]} if "deadline_s" in args["drain"] else {}),
         },
+        "placement": args["placement"],
+        "volumeClaimRetention": {
+            "whenDeleted": args["claim_retention"]["when_deleted"],
+            "whenScaled": args["claim_retention"]["when_scaled"],
+        },
+        "maxPodsInFlight": args["max_pods_in_flight"],
+        "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
+    if args["volume_claims"]:
+        spec["volumeClaimTemplates"] = [claim_template(one["name"], _claim(one)) for one in args["volume_claims"]]
+    annotations = {
+        # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
+        "pulumi.com/waitFor": "condition=Ready",
+        "pulumi.com/timeoutSeconds": str(args["resume_timeout_s"] + _PULL_S),
+        # In the foreground Kubernetes would delete the pods first, at once, and the controller could not drain their nodes.
+        "pulumi.com/deletionPropagationPolicy": "background",
+    }
+    about = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), annotations)
+    return {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": about, "spec": spec}
 
 
-def build_disruption_budget(args: NodeSetArgs) -> Manifest:
-    """No pod of the set may be evicted: who empties a machine drains its Slurm node, then deletes the pod."""
-    pods = args["pods"]
+def _update_strategy(said: UpdateArgs) -> Manifest:
+    number = said["max_unavailable"]
     return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"])),
-        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": selector(pods["cluster"], "slurmd", args["name"])}},
+        "type": said["type"],
+        "maxUnavailable": int(number) if number.isdecimal() else number,
+        **({"reservation": said["reservation"]} if "reservation" in said else {}),
     }
+
+
+def _claim(said: VolumeClaimArgs) -> ClaimArgs:
+    claim: ClaimArgs = {"size": said["size"]}
+    if "storage_class" in said:
+        claim["storage_class"] = said["storage_class"]
+    return claim
 
 
 def _pod(args: NodeSetArgs) -> Manifest:
     pods, pool = args["pods"], args["pool"]
     return {
+        # With the host name that the controller sets, the name of a node resolves before it is ready.
+        "subdomain": object_name(pods["cluster"], "slurmd"),
         "nodeSelector": pool["node_selector"],
-        "tolerations": pool["tolerations"],
+        "tolerations": [*pool["tolerations"], *_lost_machine_tolerations()],
         "terminationGracePeriodSeconds": args["drain_grace_s"] + _STOP_S,
         **({"runtimeClassName": pool["runtime_class"]} if "runtime_class" in pool else {}),
         "initContainers": [munged(pods)],
@@ -144,16 +233,23 @@ def _pod(args: NodeSetArgs) -> Manifest:
     }
 
 
+def _lost_machine_tolerations() -> list[Manifest]:
+    """For ever: jobs may still run on a machine that Kubernetes has lost, and only Slurm knows."""
+    return [{"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute"} for reason in ("not-ready", "unreachable")]
+
+
 def _slurmd(args: NodeSetArgs) -> Manifest:
     env = {
         "SLIPWAY_NODESET": args["name"],
         "SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]),
         "SLIPWAY_SIMULATED_GPUS": str(args["gpus"] if args["simulated_gpus"] else 0),
+        **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
     }
     mounts = [
         *(mount("users", "/var/lib/extrausers", read_only=True), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
+        *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
     ]
     return {
         **container(args["pods"], "slurmd", "slurmd.sh", mounts, env),

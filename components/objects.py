@@ -4,6 +4,7 @@ Manifests keep Kubernetes' camelCase keys, which the typed classes accept as the
 """
 
 import base64
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -25,20 +26,28 @@ _CLASSES: dict[tuple[str, str], Any] = {
     ("v1", "Secret"): kubernetes.core.v1.Secret,
     ("v1", "Service"): kubernetes.core.v1.Service,
     ("v1", "ServiceAccount"): kubernetes.core.v1.ServiceAccount,
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): kubernetes.apiextensions.v1.CustomResourceDefinition,
     ("apps/v1", "Deployment"): kubernetes.apps.v1.Deployment,
     ("apps/v1", "StatefulSet"): kubernetes.apps.v1.StatefulSet,
     ("batch/v1", "CronJob"): kubernetes.batch.v1.CronJob,
+    ("networking.k8s.io/v1", "NetworkPolicy"): kubernetes.networking.v1.NetworkPolicy,
     ("node.k8s.io/v1", "RuntimeClass"): kubernetes.node.v1.RuntimeClass,
     ("policy/v1", "PodDisruptionBudget"): kubernetes.policy.v1.PodDisruptionBudget,
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): kubernetes.rbac.v1.ClusterRole,
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): kubernetes.rbac.v1.ClusterRoleBinding,
     ("rbac.authorization.k8s.io/v1", "Role"): kubernetes.rbac.v1.Role,
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): kubernetes.rbac.v1.RoleBinding,
     ("scheduling.k8s.io/v1", "PriorityClass"): kubernetes.scheduling.v1.PriorityClass,
+    ("slipway.dev/v1alpha1", "NodeSet"): functools.partial(
+        kubernetes.apiextensions.CustomResource, api_version="slipway.dev/v1alpha1", kind="NodeSet"
+    ),
 }
-_ARGUMENTS = {"roleRef": "role_ref"}
+_ARGUMENTS = {"automountServiceAccountToken": "automount_service_account_token", "roleRef": "role_ref"}
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions, name: str | None = None) -> pulumi.CustomResource:
-    """Registers a manifest as the typed resource of its kind. The logical name is the object's own unless given.
+    """Registers a manifest as the typed resource of its kind, our own as custom resources. The logical name is the object's own unless
+    given.
 
     Raises KeyError for a kind that has no class above.
     """

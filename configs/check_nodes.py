@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from configs.check_lifecycle import check_lifecycle
 from configs.check_pools import known_machine
 from configs.faults import Fault, closest, did_you_mean, quoted, repeats
 from configs.hardware import Machine
@@ -28,6 +29,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
     for at, node_set in enumerate(cluster.node_sets):
         path = f"cluster.nodeSets[{at}]"
         faults += _check_name(f"{path}.name", node_set.name, cluster.name)
+        faults += check_lifecycle(path, node_set, cluster)
         if names.pools is not None and node_set.pool not in names.pools:
             hint = did_you_mean(node_set.pool, names.pools)
             faults.append(Fault(f"{path}.pool", f"no node pool is called {quoted(node_set.pool)}. {hint}"))
@@ -62,6 +64,7 @@ def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
         faults.append(Fault(f"{path}[{at}].default", f"{path}[{defaults[0]}] is the default already; there can be one."))
     for at, partition in enumerate(cluster.partitions):
         faults += _check_partition(f"{path}[{at}]", partition, names)
+        faults += _check_power(f"{path}[{at}].settings", partition, cluster)
     return faults
 
 
@@ -166,27 +169,30 @@ def _check_gpus(path: str, node_set: NodeSet, pool: NodePool, machine: Machine, 
 def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, machine: Machine, pool_path: str) -> list[Fault]:
     """A fault when the pool cannot hold the set even alone."""
     fits = _fits(shape, machine) * pool.max
-    if node_set.size <= fits:
+    if node_set.ordinals <= fits:
         return []
-    message = (
-        f'{node_set.size} is more than pool "{pool.name}" can hold ({fits}). Raise {pool_path.removeprefix("cluster.")}.max or lower this.'
+    remedy = f"Raise {pool_path.removeprefix('cluster.')}.max or lower this."
+    message = f'{node_set.ordinals} is more than pool "{pool.name}" can hold ({fits}). {remedy}'
+    key = "max" if node_set.is_elastic else "size"
+    about = (
+        *(f"{path}.{part}" for part in ("cpus", "memoryMiB", "gpus")),
+        *(f"{pool_path}.{part}" for part in ("max", "machine", "hardware")),
     )
-    about = tuple(f"{path}.{part}" for part in ("cpus", "memoryMiB", "gpus"))
-    return [Fault(f"{path}.size", message, (*about, f"{pool_path}.max", f"{pool_path}.machine", f"{pool_path}.hardware"))]
+    return [Fault(f"{path}.{key}", message, about)]
 
 
 def _check_total(path: str, pool: NodePool, machine: Machine, sets: list[tuple[int, NodeSet, Shape]]) -> list[Fault]:
     """Faults of sets that fit alone but not together. Sums only: how pods are packed is Kubernetes' business."""
     total: Counter[str] = Counter()
     for _, node_set, shape in sets:
-        total["CPUs"] += node_set.size * shape.cpus
-        total["MiB of memory"] += node_set.size * shape.memory_mib
-        total["GPUs"] += node_set.size * shape.gpu_count
+        total["CPUs"] += node_set.ordinals * shape.cpus
+        total["MiB of memory"] += node_set.ordinals * shape.memory_mib
+        total["GPUs"] += node_set.ordinals * shape.gpu_count
     has = {"CPUs": machine.cpus, "MiB of memory": machine.memory_mib, "GPUs": machine.gpus.count if machine.gpus else 0}
     over = [f"{total[what]} {what} of {has[what] * pool.max}" for what in has if total[what] > has[what] * pool.max]
     if not over:
         return []
-    which = ", ".join(f'"{node_set.name}" ({node_set.size})' for _, node_set, _ in sets)
+    which = ", ".join(f'"{node_set.name}" ({node_set.ordinals})' for _, node_set, _ in sets)
     about = tuple(f"cluster.nodeSets[{at}]" for at, _, _ in sets)
     message = f'the node sets {which} together need {" and ".join(over)} in pool "{pool.name}". Raise max or shrink a set.'
     return [Fault(f"{path}.max", message, (*about, f"{path}.machine", f"{path}.hardware"))]
@@ -200,6 +206,16 @@ def _fits(shape: Shape, machine: Machine) -> int:
 
 def _cpus(quantity: str) -> float:
     return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
+
+
+def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
+    """A fault where Slurm would put off nodes that stay: PowerDownOnIdle asks neither SuspendTime nor SuspendExcNodes."""
+    key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
+    stay = [each.name for each in cluster.node_sets if each.name in partition.node_sets and not (each.is_elastic and each.min == 0)]
+    if key is None or not stay:
+        return []
+    message = f"would put off the nodes of {quoted(stay[0])} after each job, and they are meant to stay. Leave it out."
+    return [Fault(f"{path}.{key}", message, (f"{path.removesuffix('.settings')}.nodeSets", "cluster.nodeSets"))]
 
 
 def _check_partition(path: str, partition: Partition, names: Names) -> list[Fault]:

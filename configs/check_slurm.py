@@ -4,7 +4,7 @@ import re
 
 from configs.faults import Fault, did_you_mean, quoted, repeats
 from configs.models import Cluster
-from configs.slurm import DEFAULTS, hostlist, render_settings
+from configs.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
 from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS, known, pairs_of, rendered_keys
 
 _TYPED = {
@@ -20,9 +20,12 @@ _TYPED = {
     "PriorityWeightQOS": "slurm.priorityWeights.qos",
     "ReturnToService": "slurm.returnToService",
     "SchedulerParameters": "slurm.schedulerParameters",
+    "ResumeTimeout": "slurm.resumeTimeoutS",
     "SelectTypeParameters": "slurm.selectTypeParameters",
     "SlurmctldTimeout": "slurm.slurmctldTimeoutS",
     "SlurmdTimeout": "slurm.slurmdTimeoutS",
+    "SuspendTime": "slurm.suspendTimeS",
+    "SuspendTimeout": "slurm.suspendTimeoutS",
     "DefMemPerCPU": "slurm.defaultMemoryPerCpuMiB",
     "DefMemPerNode": "slurm.defaultMemoryPerCpuMiB, or settings of a partition",
 }
@@ -36,7 +39,7 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
     slurm = cluster.slurm
     base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": ()})})
     own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, DEFAULTS) is None}
-    faults = _check_settings(cluster, own) + _check_raw(cluster, own)
+    faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster)
     for at, item in enumerate(slurm.scheduler_parameters):
         if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(=[^\s,#\"\\]+)?", item, re.ASCII) is None:
             message = f"{quoted(item)} is not one item of SchedulerParameters, such as bf_window=4320."
@@ -66,6 +69,21 @@ def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
     twice = repeats([key.lower() for key in given])
     return faults + [
         Fault(f"cluster.slurm.settings.{given[at]}", f"is {given[first]} again: Slurm does not tell capitals.") for at, first in twice
+    ]
+
+
+def _check_prolog_time(cluster: Cluster) -> list[Fault]:
+    """A limit on prologs that would end the wait for nodes of an elastic set. Slurm takes that for a failure and requeues the job."""
+    lines = [(f"cluster.slurm.raw[{at}]", pairs_of(line) or []) for at, line in enumerate(cluster.slurm.raw)]
+    given = [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
+    given += [(path, key, value) for path, pairs in lines for key, value in pairs]
+    limit = cluster.slurm.resume_timeout_s
+    return [
+        Fault(
+            path, f"{key}={value} would end PrologSlurmctld, which waits for elastic nodes for up to {limit} s (resumeTimeoutS). Raise it."
+        )
+        for path, key, value in given
+        if key.lower() in ("prologtimeout", "prologepilogtimeout") and value.isdecimal() and int(value) <= limit and elastic_sets(cluster)
     ]
 
 
@@ -122,6 +140,11 @@ def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cl
     if first == "NodeName":
         ours = [node_set for node_set in cluster.node_sets if re.match(rf"{re.escape(node_set.name)}-(\d|\[)", value)]
         faults += [Fault(path, f"contradicts {hostlist(each) or each.name}, the nodes of node set {quoted(each.name)}.") for each in ours]
+    power = [key for key, _ in pairs if key.lower() in ("suspendtime", "suspendtimeout", "resumetimeout", "powerdownonidle")]
+    if first == "PartitionName" and power and elastic_sets(cluster):
+        faults.append(
+            Fault(path, f"{power[0]} counts for the nodes of elastic sets in this partition, too. Use slurm.suspendTimeS and its like.")
+        )
     is_default = any(key.lower() == "default" and text.upper() == "YES" for key, text in pairs)
     if first == "PartitionName" and is_default and any(each.default for each in cluster.partitions):
         faults.append(Fault(path, "would be a second default partition."))

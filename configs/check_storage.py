@@ -1,13 +1,13 @@
 """Rules of storage: one source each, no two at one place, and nothing over the system's own folders."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from configs.faults import Fault, quoted, repeats
 from configs.models import Cluster, Source
 from configs.names import check_unique
 
 _SYSTEM = frozenset({"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"})  # noqa: S108 - refused
-_TAKEN = {"/home": "the users' homes", "/shared": "the shared root", "/opt/slipway": "Slipway's own scripts"}
+_TAKEN = {"/home": "the users' homes are", "/shared": "the shared root is", "/opt/slipway": "Slipway's own scripts are"}
 
 
 def check_storage(cluster: Cluster) -> list[Fault]:
@@ -58,20 +58,27 @@ def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
 
 def _check_places(mount_paths: list[str]) -> list[Fault]:
     faults: list[Fault] = []
+    before: dict[str, str] = {}
     for at, place in enumerate(mount_paths):
-        path = f"cluster.storage.mounts[{at}].mountPath"
-        taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
-        if _below(place, _SYSTEM) or place == "/opt":
-            faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
-        elif taken:
-            faults.append(Fault(path, f"{quoted(place)} is where {taken} are. Take another, such as /data."))
-        for other, before in enumerate(mount_paths[:at]):
-            if place == before:
-                faults.append(Fault(path, f"{quoted(place)} is where cluster.storage.mounts[{other}] is. Each needs its own."))
-            elif _below(place, [before]) or _below(before, [place]):
-                faults.append(
-                    Fault(path, f"{quoted(place)} and {quoted(before)} (cluster.storage.mounts[{other}]) lie in one another. Move one.")
-                )
+        path = f"cluster.storage.mounts[{at}]"
+        faults += check_place(f"{path}.mountPath", place, before)
+        before[path] = place
+    return faults
+
+
+def check_place(path: str, place: str, others: Mapping[str, str]) -> list[Fault]:
+    """Faults of one place in the pods: over a folder that is there already, or over one of `others` (path in the config to place)."""
+    faults: list[Fault] = []
+    taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
+    if _below(place, _SYSTEM) or place == "/opt":
+        faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
+    elif taken:
+        faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))
+    for other, before in others.items():
+        if place == before:
+            faults.append(Fault(path, f"{quoted(place)} is where {other} is. Each needs its own."))
+        elif _below(place, [before]) or _below(before, [place]):
+            faults.append(Fault(path, f"{quoted(place)} and {quoted(before)} ({other}) lie in one another. Move one."))
     return faults
 
 

@@ -28,7 +28,7 @@ class Fault:
         return f"{self.path}: {self.message}"
 
 
-class ConfigFaults(Exception):  # noqa: N818 - it is what it holds
+class ConfigFaults(Exception):
     """All mistakes of one stack file; its text is what the user reads."""
 
     def __init__(self, stack_file: str, faults: Sequence[Fault]) -> None:

@@ -124,6 +124,8 @@ DnsLabel = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 63
 NodeSetName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 30))]
 CheckName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 20))]
 """A CronJob is called `<cluster>-check-<name>`, and its name may have 52 characters."""
+MountName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 40))]
+"""A volume of the pods is called `mount-<name>`, and its name may have 63 characters."""
 PartitionName = Annotated[
     StrictStr,
     AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40)),
@@ -177,6 +179,20 @@ SettingText = Annotated[StrictStr, BeforeValidator(_setting), AfterValidator(_se
 Settings = dict[SettingKey, SettingText]
 """`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
 
+
+def _max_unavailable(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"([1-9]\d?|100)%", value, re.ASCII):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise refuse(f'{quoted(value)} is neither a number of at least 1 nor a percentage from "1%" to "100%".')
+
+
+MaxUnavailable = Annotated[int | str, BeforeValidator(_max_unavailable)]
+ReservationName = Annotated[
+    StrictStr,
+    AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a reservation's name: letters, digits and any of _ . -, first a letter", 64)),
+]
 LimitName = Annotated[StrictStr, AfterValidator(_matching(r"[a-z][A-Za-z0-9]*", "the name of a limit, such as minFreeMiB", 64))]
 Name = StrictStr
 """A reference to something that has the name."""
@@ -188,6 +204,9 @@ Arn = Annotated[
     ),
 ]
 SubnetId = Annotated[StrictStr, AfterValidator(_matching(r"subnet-[0-9a-f]{8,32}", "a subnet's id, such as subnet-0a1b2c3d4e5f60718", 40))]
+SecurityGroupId = Annotated[
+    StrictStr, AfterValidator(_matching(r"sg-[0-9a-f]{8,32}", "a security group's id, such as sg-0a1b2c3d4e5f60718", 40))
+]
 ReservationId = Annotated[
     StrictStr, AfterValidator(_matching(r"cr-[0-9a-f]{8,32}", "a capacity reservation's id, such as cr-0a1b2c3d4e5f60718", 40))
 ]

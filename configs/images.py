@@ -1,27 +1,33 @@
-"""Names of the images that Slipway builds. A tag is a hash of the image's folder, so equal inputs are one image and a change is a new name.
+"""Names of the images that Slipway builds. A tag is a hash of what the image is made from, so equal inputs are one image and a change is a
+new name.
 
-Reads the folder only; building is the trade of `images/`.
+Reads folders only; building is the trade of `images/`.
 """
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 REPOSITORY = "localhost/slipway"
 """Where images built on this machine live; a registry's prefix replaces it when they are pushed."""
 
+SOURCES: Mapping[str, tuple[str, ...]] = {"controllers": ("controllers",)}
+"""Folders of the project that an image is made from beside `images/<name>`. A build names each as a build context."""
 
-def content_tag(folder: Path) -> str:
-    """12 hex digits over the names and bytes of the folder's files.
+
+def folders(name: str, root: Path) -> list[Path]:
+    """What an image is made from, below the project's folder: its own folder with the Dockerfile, then its further sources."""
+    return [root / "images" / name, *(root / source for source in SOURCES.get(name, ()))]
+
+
+def content_tag(own: Path, *sources: Path) -> str:
+    """12 hex digits over the names and bytes of the folders' files.
 
     Order, times and mode bits do not count (a checkout's umask must not name another image), nor do caches, editors' leftovers and hidden
     files.
     Raises FileNotFoundError for a folder without files.
     """
-    files = sorted(
-        (each.relative_to(folder).as_posix(), each) for each in folder.rglob("*") if each.is_file() and _counts(each.relative_to(folder))
-    )
-    if not files:
-        raise FileNotFoundError(f"{folder} holds no files to make an image from")
+    files = _files(own, "") + [file for source in sources for file in _files(source, f"/{source.name}/")]
     digest = hashlib.sha256()
     for name, file in files:
         content = file.read_bytes()
@@ -30,9 +36,18 @@ def content_tag(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def reference(name: str, folder: Path) -> str:
-    """Full reference of a local image, such as `localhost/slipway/slurm:0123456789ab`."""
-    return f"{REPOSITORY}/{name}:{content_tag(folder)}"
+def reference(name: str, root: Path) -> str:
+    """Full reference of a local image, such as `localhost/slipway/slurm:0123456789ab`. `root` is the project's folder."""
+    return f"{REPOSITORY}/{name}:{content_tag(*folders(name, root))}"
+
+
+def _files(folder: Path, prefix: str) -> list[tuple[str, Path]]:
+    """Files by name, sorted. A prefix starts with a slash, which no name within a folder does."""
+    found = ((each.relative_to(folder), each) for each in folder.rglob("*") if each.is_file())
+    files = sorted((prefix + path.as_posix(), each) for path, each in found if _counts(path))
+    if not files:
+        raise FileNotFoundError(f"{folder} holds no files to make an image from")
+    return files
 
 
 def _counts(path: Path) -> bool:

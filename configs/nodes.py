@@ -6,19 +6,25 @@ from pydantic import Field
 
 from configs.fields import (
     MAX_NODES,
+    AbsolutePath,
     Count,
     CpuQuantity,
+    DnsLabel,
     Feature,
     Flag,
     GpuModel,
+    MaxUnavailable,
     MiB,
     Model,
     Name,
     NodeSetName,
+    ObjectName,
     PartitionName,
     Positive,
+    ReservationName,
     Seconds,
     Settings,
+    Size,
     SlurmTime,
 )
 
@@ -40,14 +46,65 @@ class PodResources(Model):
     """In MiB. Default: the node's memory."""
 
 
+class Update(Model):
+    """How a change of the worker's pod reaches running nodes. Each node is drained first, whatever the type."""
+
+    type: Literal["RollingUpdate", "OnDelete", "Maintenance"] = "RollingUpdate"
+    """RollingUpdate: a few at a time. OnDelete: when a pod is deleted. Maintenance: as RollingUpdate, while the reservation is active."""
+    max_unavailable: MaxUnavailable = 1
+    """Nodes that may be away at once: a number, or a percentage of the set such as "10%"."""
+    reservation: ReservationName | None = None
+    """Name of a Slurm reservation over the nodes, for type Maintenance."""
+
+
+class Drain(Model):
+    """What happens to the jobs of a node that has to go."""
+
+    action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
+    """Wait: for as long as the jobs run. Requeue, Cancel: what is done to jobs that are still there after the deadline."""
+    deadline_s: Seconds | None = None
+    """How long a draining node waits for its jobs before the action, in seconds."""
+
+
+class VolumeClaim(Model):
+    """A disk of each node's own, kept when its pod is made anew."""
+
+    name: DnsLabel
+    mount_path: AbsolutePath
+    size: Size
+    storage_class: ObjectName | None = None
+    """Default: the Kubernetes cluster's own."""
+
+
+class VolumeClaimRetention(Model):
+    """What becomes of the disks."""
+
+    when_deleted: Literal["Retain", "Delete"] = "Retain"
+    """The node set is deleted."""
+    when_scaled: Literal["Retain", "Delete"] = "Retain"
+    """The node goes because the set shrinks."""
+
+
 class NodeSet(Model):
-    """Slurm nodes of one kind: `<name>-0` to `<name>-<size - 1>`, one worker pod each."""
+    """Slurm nodes of one kind, one worker pod each: `<name>-0` and so on. Fixed (`size`) or elastic (`min` and `max`)."""
 
     name: NodeSetName
     pool: Name
     """Name of a node pool."""
-    size: Count = Field(le=MAX_NODES)
-    """Number of Slurm nodes. 0 keeps the set in the file and has no node."""
+    size: Count | None = Field(default=None, le=MAX_NODES)
+    """Number of Slurm nodes of a fixed set. 0 keeps the set in the file and has no node."""
+    min: Count | None = Field(default=None, le=MAX_NODES)
+    """Elastic: the first nodes, which stay up without a job."""
+    max: Positive | None = Field(default=None, le=MAX_NODES)
+    """Elastic: the nodes that the queue may ask for."""
+    update: Update = Update()
+    drain: Drain = Drain()
+    placement: Literal["Any", "Pinned"] = "Any"
+    """Pinned: a node comes back on the Kubernetes node where it first ran, as long as that exists."""
+    volume_claims: tuple[VolumeClaim, ...] = ()
+    volume_claim_retention: VolumeClaimRetention = VolumeClaimRetention()
+    max_pods_in_flight: Positive = Field(default=500, le=MAX_NODES)
+    """Pods that may be on their way at once, made and not yet ready."""
     cpus: Positive | None = None
     """Hardware threads of one node. Default: the whole machine."""
     memory_mib: MiB | None = None
@@ -63,6 +120,16 @@ class NodeSet(Model):
     """How long a stopping pod waits for its jobs, in seconds; then they end with it. Default: a week."""
     mounts: tuple[Name, ...] | None = None
     """Names of `storage.mounts` that this set gets. Default: all."""
+
+    @property
+    def is_elastic(self) -> bool:
+        """True when the set follows the queue."""
+        return self.max is not None
+
+    @property
+    def ordinals(self) -> int:
+        """Nodes that slurm.conf has for this set: `<name>-0` up to, but not including, `<name>-<ordinals>`."""
+        return (self.size or 0) if self.max is None else self.max
 
 
 class Partition(Model):

@@ -20,6 +20,7 @@ from configs.fields import (
     ObjectName,
     Positive,
     ReservationId,
+    SecurityGroupId,
     SubnetId,
 )
 
@@ -85,6 +86,8 @@ class EksNodes(Model):
     """One cluster placement group for all machines of the pool."""
     efa: Flag = False
     """An Elastic Fabric Adapter on every network card that can carry one."""
+    security_group_ids: tuple[SecurityGroupId, ...] = ()
+    """Security groups of the machines, in place of the EKS cluster's own. Default: that one."""
     disk_gib: Positive = 200
     """Root disk of a machine, in GiB."""
     labels: Labels = {}

@@ -3,7 +3,20 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from configs.fields import CheckName, ClusterText, Count, Flag, ImageReference, LimitName, Line, Model, Name, ObjectName, Seconds
+from configs.fields import (
+    CheckName,
+    ClusterText,
+    Count,
+    Flag,
+    ImageReference,
+    LimitName,
+    Line,
+    MaxUnavailable,
+    Model,
+    Name,
+    ObjectName,
+    Seconds,
+)
 from configs.storage import Disk
 
 CheckKind = Literal["disk", "memory", "clock", "gpu"]
@@ -30,6 +43,8 @@ class Images(Model):
 
     slurm: ImageReference | None = None
     """Image of every Slurm role. Default: localhost/slipway/slurm with the content tag of images/slurm."""
+    controllers: ImageReference | None = None
+    """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     pull_secrets: tuple[ObjectName, ...] = ()
     """Names of Secrets in the cluster's namespace."""
@@ -53,5 +68,7 @@ class HealthCheck(Model):
     node_sets: tuple[Name, ...]
     timeout_s: Seconds = 60
     """After so many seconds the check counts as unknown."""
+    max_drained: MaxUnavailable = "25%"
+    """Nodes that this check may hold drained at once: a number, or a percentage of its nodes, at least one."""
     settings: dict[LimitName, Count] = {}
     """Limits of the check; `CHECK_SETTINGS` lists them with their defaults."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from configs.fields import AbsolutePath, DnsLabel, ExportPath, Flag, Host, Model, MountOption, ObjectName, Size
+from configs.fields import AbsolutePath, ExportPath, Flag, Host, Model, MountName, MountOption, ObjectName, Size
 
 SourceKind = Literal["hostPath", "claim", "storageClass", "nfs"]
 
@@ -48,7 +48,7 @@ class Source(Model):
 class Mount(Source):
     """A further shared volume, in the login pods and in the workers that do not choose others."""
 
-    name: DnsLabel
+    name: MountName
     mount_path: AbsolutePath
     read_only: Flag = False
 

@@ -1,6 +1,6 @@
 """Config of Slurm itself: the handful of slurm.conf keys that deserve a type, then any other key, then raw lines."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,12 @@ class SlurmSettings(Model):
     max_array_size: Positive = Field(default=1_001, le=4_000_001)
     kill_wait_s: Seconds = Field(default=30, le=65_533)
     """Time between SIGTERM and SIGKILL for a job at its limit, in seconds."""
+    suspend_time_s: Seconds = 300
+    """A node of an elastic set that has had no job for so many seconds is put off, in seconds; the first `min` nodes stay."""
+    suspend_timeout_s: Annotated[int, Field(strict=True, ge=60, le=65_533)] = 120
+    """Time between the decision to put a node off and the moment when Slurm may ask for it again, in seconds: its pod is gone by then."""
+    resume_timeout_s: Seconds = Field(default=600, le=65_533)
+    """A node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued, in seconds."""
     default_memory_per_cpu_mib: MiB | None = None
     """Memory that a job gets for each CPU when it asks for none, in MiB. Default: a partition's smallest node memory by its CPUs."""
     settings: Settings = {}

@@ -32,14 +32,14 @@ def build_image(
         raise typer.Exit(1) from None
     if output is not None:
         store.copy(archive, output)
-    print(reference(name, store.FOLDER / name))
+    print(reference(name, store.ROOT))
 
 
 @app.command()
 def tag(name: Name = "slurm") -> None:
     """Print the full reference that the present content has."""
     _known(name)
-    print(reference(name, store.FOLDER / name))
+    print(reference(name, store.ROOT))
 
 
 @app.command("archive")

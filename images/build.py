@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +19,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from configs.images import reference
-from images import debian, store
+from configs.images import folders, reference
+from images import debian, python, store
 from images.steps import BuildError, run, step
 
 VERSIONS = "usr/share/slipway/versions"
 """File of the image that lists what was installed, as name=version lines."""
 
+_BASE_LASTS_S = 24 * 3600
+"""For so long a bootstrapped base is used again, by other images and after a change; packages are fetched anew on it."""
 _TRUST = {"default": [{"type": "insecureAcceptAnything"}]}  # as Docker does; Debian's packages are signed one by one
 
 
@@ -58,11 +61,11 @@ def default_base(dockerfile: str) -> str:
     return found[1]
 
 
-def labels(versions: str, base: str) -> dict[str, str]:
-    """The labels that record what an image was made of, from its list of versions."""
+def labels(name: str, versions: str, base: str) -> dict[str, str]:
+    """The labels that record what an image was made of, from its list of versions; its own is that of the entry with its name."""
     entries = dict(line.split("=", 1) for line in versions.split())
     return {
-        "org.opencontainers.image.version": entries.get("slurm", ""),
+        **({"org.opencontainers.image.version": entries[name]} if name in entries else {}),
         "org.opencontainers.image.base.name": base,
         **{f"dev.slipway.version.{name}": version for name, version in entries.items()},
     }
@@ -93,7 +96,7 @@ def build(name: str, console: Console, mirror: str | None = None) -> Path:
 
 
 def _build(name: str, target: Path, builder: Builder, console: Console, mirror: str | None) -> None:
-    folder = store.FOLDER / name
+    folder, *sources = folders(name, store.ROOT)
     builder.policy.write_text(json.dumps(_TRUST))
     settings = debian.read_settings(builder.log)
     base = _base(default_base((folder / "Dockerfile").read_text()), builder, settings, console, mirror)
@@ -102,18 +105,22 @@ def _build(name: str, target: Path, builder: Builder, console: Console, mirror: 
         carried = builder.scratch / "apt.conf"
         carried.write_text("".join(f"{line}\n" for line in settings))
         volumes = [f"--volume={carried}:/etc/apt/apt.conf.d/00build:ro"]
+        contexts = [f"--build-context={source.name}={source}" for source in sources]
+        secrets = [f"--secret=id={key},src={file}" for key, file in python.write_settings(builder.scratch, builder.log).items()]
         options = ["--isolation=chroot", "--layers=false", f"--build-arg=BASE={base}", *volumes, "--tag", "localhost/built"]
-        builder.buildah("build", *options, str(folder))
+        builder.buildah("build", *options, *contexts, *secrets, str(folder))
         container = builder.buildah("from", "--pull-never", "localhost/built")
         versions = (Path(builder.buildah("mount", container)) / VERSIONS).read_text()
         builder.buildah("umount", container)
         notes.append(", ".join(line.replace("=", " ") for line in versions.split()))
 
     with step(console, f"image {name}: archive") as notes:
-        marks = [f"--label={key}={value}" for key, value in labels(versions, base).items()]
+        marks = [f"--label={key}={value}" for key, value in labels(name, versions, base).items()]
         builder.buildah("config", *marks, container)
         partial = builder.scratch / "image.tar"
-        builder.buildah("commit", "--squash", "--quiet", container, f"docker-archive:{partial}:{reference(name, folder)}")
+        builder.buildah("commit", "--squash", "--quiet", container, f"docker-archive:{partial}:{reference(name, store.ROOT)}")
+        if store.archive(name) != target:
+            raise BuildError(f"what {name} is made from changed while it was built; run this again")
         partial.replace(target)
         notes.append(f"{target.stat().st_size / 1e6:.0f} MB")
 
@@ -124,13 +131,15 @@ def _base(official: str, builder: Builder, settings: list[str], console: Console
             notes.append(official)
             return f"docker://{official}"  # buildah takes a short name only where it is told which registry to search
         source = mirror or debian.read_mirror(builder.log)
-        root = builder.scratch / "base.tar"
-        debian.bootstrap(root, source, settings, builder.log)
+        root = store.base_archive([source, *settings])
+        if not root.exists() or time.time() - root.stat().st_mtime > _BASE_LASTS_S:
+            fresh = builder.scratch / "base.tar"
+            debian.bootstrap(fresh, source, settings, builder.log)
+            fresh.replace(root)
         container = builder.buildah("from", "scratch")
         builder.buildah("add", "--quiet", container, str(root), "/")
         name = f"localhost/slipway/base:{debian.SUITE}"
         builder.buildah("commit", "--quiet", "--rm", container, name)
-        root.unlink()
         notes.append(f"Debian {debian.SUITE} by mmdebstrap, no registry" if mirror is None else f"Debian {debian.SUITE} by mmdebstrap")
         return name
 

@@ -25,7 +25,8 @@ def missing_packages() -> list[str]:
 def install(packages: list[str], log: Path) -> None:
     """Installs Debian packages. Raises BuildError where that cannot work."""
     if shutil.which("apt-get") is None:
-        raise BuildError(f"this is no Debian system: install {', '.join(packages)} and run this again, or use `docker build images/slurm`")
+        docker = "build with docker as the Dockerfile's first lines say"
+        raise BuildError(f"this is no Debian system: install {', '.join(packages)} and run this again, or {docker}")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "update", "-qq"], log, env=env)
     run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], log, env=env)

@@ -1,17 +1,19 @@
 """The cache of finished archives: `~/.cache/slipway/images/<name>-<tag>.tar`, outside the checkout, so that equal inputs are built once."""
 
 import fcntl
+import hashlib
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from configs.images import content_tag
+from configs.images import content_tag, folders
 
 FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent
 KEPT = 4
-"""Archives of one image that stay when a new one is built; each is some 340 MB."""
+"""Archives of one image that stay when a new one is built; Slurm's are some 340 MB each."""
 
 
 def names() -> list[str]:
@@ -26,7 +28,12 @@ def cache() -> Path:
 
 def archive(name: str) -> Path:
     """Where the archive of the image's present content is, or will be."""
-    return cache() / f"{name}-{content_tag(FOLDER / name)}.tar"
+    return cache() / f"{name}-{content_tag(*folders(name, ROOT))}.tar"
+
+
+def base_archive(made_from: Sequence[str]) -> Path:
+    """Where the root file system that was bootstrapped last is kept, by the mirror and the settings that it was made with."""
+    return cache() / f"base-{hashlib.sha256(chr(0).join(made_from).encode()).hexdigest()[:12]}.tar"
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def kubectl(context: typer.Context) -> None:
 
 @app.command()
 def prepare() -> None:
-    """Build the Slurm image, make the cluster, bring the image to every node: what a stack needs."""
+    """Build the images, make the cluster, bring the images to every node: what a stack needs."""
     quickstart.prepare()
 
 

@@ -1,4 +1,4 @@
-"""`make up`: the local cluster, the image, the stack, the first job; each step is a verb that also works alone.
+"""`make up`: the local cluster, the images, the stack, the first job; each step is a verb that also works alone.
 
 Runs the other verbs as a user would (this package imports none of them). With a context of the user's own, the first two steps are
 left out: that cluster pulls its images itself.
@@ -13,6 +13,8 @@ from rich.console import Console
 from local import first_job
 
 ROOT = Path(__file__).parents[1]
+IMAGES = ("slurm", "controllers")
+"""What a stack's pods run: every image that `python -m images` builds."""
 
 
 class StepFailedError(Exception):
@@ -31,13 +33,14 @@ def step(*module_and_arguments: str) -> None:
 
 
 def prepare() -> None:
-    """A local cluster with the Slurm image on every node. Does nothing that is done already."""
-    step("images", "build", "slurm")
+    """A local cluster with the images on every node. Does nothing that is done already."""
+    for image in IMAGES:
+        step("images", "build", image)
     step("local", "up")
-    archive = subprocess.run(
-        [sys.executable, "-m", "images", "archive", "slurm"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    step("local", "load-image", archive)
+    for image in IMAGES:
+        command = [sys.executable, "-m", "images", "archive", image]
+        archive = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+        step("local", "load-image", archive)
 
 
 def quickstart(console: Console, stack: str, kubectl: list[str], context: str | None, namespace: str, user: str, key: Path) -> None:

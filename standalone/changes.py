@@ -6,16 +6,17 @@ The truth is the API server's: each declared object as a server-side dry run ret
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from standalone.plan import MASK, Difference, Op, differences, masked
 from standalone.readiness import has_failed
-from standalone.render import PROTECT, RETAIN, Document, Key, key_of
+from standalone.render import CRD, PROTECT, RETAIN, Document, Key, Sort, key_of
 
 PART_OF = "applyset.kubernetes.io/part-of"
 NODESET = "slipway.dev/nodeset"
+NODE_SETS = Sort("slipway.dev", "NodeSet")
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
@@ -58,8 +59,10 @@ def object_changes(
     results: Mapping[Key, Mapping[str, Any]],
     immutable: Mapping[Key, str],
     members: Iterable[Mapping[str, Any]],
+    untried: Collection[Key] = (),
 ) -> list[ObjectChange]:
-    """One change an object, in the order of `declared`, then those to prune. `immutable`: refused in place."""
+    """One change an object, in the order of `declared`, then those to prune. `immutable`: refused in place. `untried`: no result, because
+    the definition of their kind changes first."""
     found: list[ObjectChange] = []
     for one in declared:
         old = live.get(one.key)
@@ -69,6 +72,9 @@ def object_changes(
             found.append(ObjectChange("replace", one.key, one, old, note="it failed last time"))
         elif one.key in immutable:
             found.append(ObjectChange("replace", one.key, one, old, note=immutable[one.key]))
+        elif one.key in untried:
+            changed = tuple(differences(clean(old), _overlaid(clean(old), masked(one.manifest))))
+            found.append(ObjectChange("update", one.key, one, old, changed, note=f"the server judges it once its {CRD} is new"))
         else:
             changed = tuple(differences(clean(old), clean(results[one.key])))
             secret = one.key.kind == "Secret" or one.has_secrets
@@ -78,6 +84,14 @@ def object_changes(
     gone = sorted((one for one in members if key_of(one) not in names), key=key_of, reverse=True)
     found += [ObjectChange("delete", key_of(one), live=one) for one in gone if not one["metadata"].get("deletionTimestamp")]
     return [_successor(one, found) if one.op == "create" and one.key.kind == "ConfigMap" else one for one in found]
+
+
+def _overlaid(old: Any, new: Any) -> Any:
+    """The old value with what is declared laid over it: what an apply comes to, as far as that can be told without the server."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        before, after = cast(Mapping[str, Any], old), cast(Mapping[str, Any], new)
+        return {**before, **{key: _overlaid(before.get(key), value) for key, value in after.items()}}
+    return new
 
 
 def _successor(new: ObjectChange, found: Sequence[ObjectChange]) -> ObjectChange:
@@ -118,10 +132,16 @@ def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[st
             said.append(f"{one.key} is protected and {verb}. Take its protection off, `up`, then try again.")
         elif one.document and one.live and about.get("deletionTimestamp"):
             said.append(f"{one.key} is being deleted; wait until it is gone (kubectl get {one.key.kind.lower()} {one.key.name}).")
-        elif one.document and one.live and owner != set_id and not adopt:
+        elif one.document and one.live and owner != set_id and not adopt and not _is_left_over(one, owner):
             whose = "belongs to another stack" if owner else "was not made by this stack"
-            said.append(f"{one.key} exists and {whose}. Choose another name, or take it over with --adopt.")
+            other = "Let one stack bring the kind and leave it out of this one" if one.key.kind == CRD else "Choose another name"
+            said.append(f"{one.key} exists and {whose}. {other}, or take it over with --adopt.")
     return said
+
+
+def _is_left_over(one: ObjectChange, owner: str | None) -> bool:
+    """True of a kind's definition that an earlier stack left behind, as it should: it is nobody's, and the next stack takes it over."""
+    return one.key.kind == CRD and owner is None and one.is_marked(RETAIN)
 
 
 def retained(found: Iterable[ObjectChange]) -> list[Key]:
@@ -136,9 +156,37 @@ def consequences(found: Iterable[ObjectChange]) -> list[str]:
     if in_place:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
     for one in found:
-        if one.key.kind in _WORKLOADS and (words := _effect(one)):
+        effect = _effect_on_nodes if one.key.sort == NODE_SETS else _effect
+        if (one.key.kind in _WORKLOADS or one.key.sort == NODE_SETS) and (words := effect(one)):
             said.append(f"{one.key.kind} {one.key.name}: {words}")
     return said
+
+
+def _effect_on_nodes(one: ObjectChange) -> str:
+    """What becomes of the Slurm nodes of a NodeSet: its controller drains each before its pod goes."""
+    spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
+    new: Mapping[str, Any] = one.document.manifest.get("spec", {}) if one.document else {}
+    if one.op in ("delete", "replace"):
+        again = "; then the set is made again" if one.op == "replace" else ""
+        return f"goes: all its nodes are drained, and each pod ends when no job is left on it{again}"
+    if one.op != "update":
+        return ""
+    said: list[str] = []
+    for path, words in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
+        change = next((each for each in one.differences if each.path == ("spec", path)), None)
+        if change and isinstance(change.old, int) and isinstance(change.new, int):
+            fewer = "; those that go are drained first" if change.new < change.old and path != "min" else "; those there stay"
+            said.append(f"{change.old} to {change.new} {words}{fewer}")
+    if any(each.path[:2] in (("spec", "template"), ("spec", "volumeClaimTemplates")) for each in one.differences):
+        said.append(_roll({**spec.get("updateStrategy", {}), **new.get("updateStrategy", {})}))
+    return "; ".join(said) or "no pod restarts"
+
+
+def _roll(strategy: Mapping[str, Any]) -> str:
+    if strategy.get("type") == "OnDelete":
+        return "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
+    when = f" while reservation {strategy.get('reservation')} is active" if strategy.get("type") == "Maintenance" else ""
+    return f"its nodes are drained and their pods made anew, at most {strategy.get('maxUnavailable', 1)} at a time{when}; jobs end first"
 
 
 def _effect(one: ObjectChange) -> str:
@@ -172,11 +220,12 @@ def _hidden(one: Difference) -> Difference:
 
 
 def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectChange]) -> list[str]:
-    """Claims that StatefulSets made from templates and that stay when those are deleted (`persistentVolumeClaimRetentionPolicy`)."""
+    """Claims that were made from the templates of sets, and that stay when these are deleted, as their retention says."""
     kept: list[str] = []
     for one in workloads:
         spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
-        if one.key.kind != "StatefulSet" or spec.get("persistentVolumeClaimRetentionPolicy", {}).get("whenDeleted") == "Delete":
+        retention = {"StatefulSet": "persistentVolumeClaimRetentionPolicy", "NodeSet": "volumeClaimRetention"}.get(one.key.kind)
+        if retention is None or spec.get(retention, {}).get("whenDeleted") == "Delete":
             continue
         stems = [
             f"{template['metadata']['name']}-{one.key.name}-"

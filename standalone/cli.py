@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from standalone import deploy, project, record, render, show
+from standalone import deploy, project, record, removal, render, show
 from standalone import stack as stacks
 from standalone.changes import consequences
 from standalone.faults import StandaloneError, StoppedError, UnreachableError
@@ -185,7 +185,7 @@ def destroy(
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Destroy {read.plan.project}/{read.plan.stack} in {read.home.kubectl}?", abort=True)
     with _stoppable():
-        deploy.destroy(read, screen, timeout)
+        removal.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
 
 

@@ -11,13 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from standalone import kinds
 from standalone.changes import PART_OF, applyset_id, labelled
 from standalone.faults import StandaloneError
 from standalone.kubectl import FIELD_MANAGER, Kubectl, decoded, document_list
-from standalone.render import CLUSTER_SCOPED, Document, Key, key_of
+from standalone.render import CLUSTER_SCOPED, Document, Key, Sort, key_of
 
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
+_TAKE_OVER = "--force-conflicts"
+_OWN_PODS = ("CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet")
 _VERBS = ("get", "list", "create", "patch", "delete")
 
 
@@ -57,6 +60,8 @@ class Seen:
     results: Mapping[Key, Mapping[str, Any]]
     immutable: Mapping[Key, str]
     members: Sequence[Mapping[str, Any]]
+    untried: frozenset[Key] = frozenset()
+    """Objects of a kind whose definition is about to change: the server can judge them only once it has."""
 
 
 def kept(home: Home) -> Kept:
@@ -67,8 +72,8 @@ def kept(home: Home) -> Kept:
     parent: dict[str, Any] = found.get("ConfigMap", {})
     data: dict[str, str] = secret.get("data") or {}
     values = {key: base64.b64decode(value) for key, value in data.items()}
-    kinds = str(parent.get("metadata", {}).get("annotations", {}).get(_KINDS, ""))
-    return Kept(values, secret.get("metadata", {}).get("resourceVersion"), tuple(kind for kind in kinds.split(",") if kind))
+    listed = str(parent.get("metadata", {}).get("annotations", {}).get(_KINDS, ""))
+    return Kept(values, secret.get("metadata", {}).get("resourceVersion"), tuple(kind for kind in listed.split(",") if kind))
 
 
 def keep(home: Home, before: Kept, fresh: Mapping[str, bytes]) -> None:
@@ -89,26 +94,41 @@ def keep(home: Home, before: Kept, fresh: Mapping[str, bytes]) -> None:
 
 
 def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts: bool) -> Seen:
-    """Live objects, members and dry-run results, read side by side. Raises StandaloneError with all that the server refuses."""
+    """Live objects, members and dry-run results, read side by side. Raises StandaloneError with all that the server refuses.
+
+    Objects of a kind that the stack itself is about to bring are new, and nothing is asked about them.
+    """
+    sorts = {one.key.sort for one in declared} | {kinds.sort_of(kind) for kind in before.kinds}
+    missing = kinds.unserved(home.kubectl, sorts)
+    kinds.refuse_unknown(declared, missing)
+    known = [one for one in declared if one.key.sort not in missing]
     with ThreadPoolExecutor(3) as pool:
-        members = pool.submit(_members, home, declared, before)
-        live = pool.submit(_live, home, declared)
-        early = pool.submit(_dry_run, home, declared, force_conflicts)
+        members = pool.submit(_members, home, sorts - missing)
+        live = pool.submit(_live, home, known)
+        early = pool.submit(_dry_run, home, known, force_conflicts)
         seen = live.result()
-        namespaces = {one.key.name for one in declared if one.key.kind == "Namespace" and one.key not in seen}
+        namespaces = {one.key.name for one in known if one.key.kind == "Namespace" and one.key not in seen}
         # In a namespace that is still to be made, the server has nothing to compare with, and every object is new.
-        answerable = [one for one in declared if one.key.namespace not in namespaces]
+        answerable = [one for one in known if one.key.namespace not in namespaces]
         results, faults = early.result()
         if faults and namespaces:
             results, faults = _dry_run(home, answerable, force_conflicts)
         if faults:
             results, faults = _dry_run_apart(home, answerable, seen, force_conflicts, faults)
-    immutable = {key: fault for key, fault in faults.items() if key and any(sign in fault.lower() for sign in _IMMUTABLE)}
-    refused = {key: fault for key, fault in faults.items() if key not in immutable}
+    changing = {one.brings for one in known if one.brings and _changes(seen.get(one.key), results.get(one.key))}
+    untried = frozenset(key for key, fault in faults.items() if key and key.sort in changing and _TAKE_OVER not in fault)
+    immutable = {
+        key: fault for key, fault in faults.items() if key and key not in untried and any(sign in fault.lower() for sign in _IMMUTABLE)
+    }
+    refused = {key: fault for key, fault in faults.items() if key not in immutable and key not in untried}
     if refused:
         rows = "\n".join(f"  {key}: {fault}" if key else f"  {fault}" for key, fault in refused.items())
         raise StandaloneError(f"The API server refuses {len(refused)} of the objects; nothing was changed:\n{rows}")
-    return Seen(seen, results, immutable, members.result())
+    return Seen(seen, results, immutable, members.result(), untried)
+
+
+def _changes(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+    return old is not None and new is not None and old.get("spec") != new.get("spec")
 
 
 def _live(home: Home, declared: Sequence[Document]) -> dict[Key, Mapping[str, Any]]:
@@ -118,34 +138,42 @@ def _live(home: Home, declared: Sequence[Document]) -> dict[Key, Mapping[str, An
     return {key_of(one): one for one in found}
 
 
-def _members(home: Home, declared: Sequence[Document], before: Kept) -> list[Mapping[str, Any]]:
-    """Objects that carry the ApplySet's label, of the kinds its parent lists and the stack has."""
-    kinds = sorted({*before.kinds, *(f"{one.key.kind}.{one.key.group}".rstrip(".") for one in declared)})
-    if not kinds:
+def _members(home: Home, sorts: set[Sort]) -> list[Mapping[str, Any]]:
+    """Objects of these kinds that carry the ApplySet's label."""
+    if not sorts:
         return []
-    return list(home.kubectl.objects("get", ",".join(kinds), "-n", home.namespace, "-l", f"{PART_OF}={home.set_id}"))
+    names = ",".join(sorted(str(one) for one in sorts))
+    return list(home.kubectl.objects("get", names, "-n", home.namespace, "-l", f"{PART_OF}={home.set_id}"))
 
 
 def members(home: Home, before: Kept) -> list[Mapping[str, Any]]:
     """Every object of the stack that is there."""
-    return _members(home, (), before)
+    sorts = {kinds.sort_of(kind) for kind in before.kinds}
+    return _members(home, sorts - kinds.unserved(home.kubectl, sorts))
 
 
 _Faults = dict[Key | None, str]
 
 
 def _dry_run(home: Home, declared: Sequence[Document], force_conflicts: bool) -> tuple[dict[Key, Mapping[str, Any]], _Faults]:
-    if not declared:
-        return {}, {}
-    manifests = [labelled(one.manifest, home.set_id) for one in declared]
-    forced = ("--force-conflicts",) if force_conflicts or any(one.hints.get("patchForce") == "true" for one in declared) else ()
-    answer = home.kubectl.call(
-        *("apply", "--server-side", "--dry-run=server", "--field-manager", FIELD_MANAGER, *forced, "-f", "-", "-o", "json"),
-        stdin=document_list(manifests),
-    )
-    if answer.code:
-        return {}, {None: answer.err}
-    return {key_of(one): one for one in decoded(answer.out)}, {}
+    found: dict[Key, Mapping[str, Any]] = {}
+    said: list[str] = []
+    for forced in (True, False):
+        chosen = [one for one in declared if (force_conflicts or one.is_forced) == forced]
+        if not chosen:
+            continue
+        answer = home.kubectl.call(
+            *("apply", "--server-side", "--dry-run=server", "--field-manager", FIELD_MANAGER, *_force(forced), "-f", "-", "-o", "json"),
+            stdin=document_list(labelled(one.manifest, home.set_id) for one in chosen),
+        )
+        if answer.code:
+            said.append(answer.err)
+        found |= {key_of(one): one for one in decoded(answer.out)} if not answer.code else {}
+    return ({}, {None: "\n".join(said)}) if said else (found, {})
+
+
+def _force(forced: bool) -> tuple[str, ...]:
+    return ("--force-conflicts",) if forced else ()
 
 
 def _dry_run_apart(
@@ -170,9 +198,7 @@ def _conflict(said: str) -> str:
     said = said.removeprefix("error: ")
     if "Apply failed with" not in said:
         return said
-    return (
-        said.partition("\nPlease review")[0].replace("\n", " ") + "; take the fields over with --force-conflicts, or stop the other manager"
-    )
+    return said.partition("\nPlease review")[0].replace("\n", " ") + f"; take the fields over with {_TAKE_OVER}, or stop the other manager"
 
 
 def lacking_rights(home: Home, declared: Iterable[Document]) -> list[str]:
@@ -216,7 +242,8 @@ def make_namespace(home: Home, one: Document) -> None:
 
 def apply(home: Home, declared: Sequence[Document], force_conflicts: bool) -> Iterator[str]:
     """Applies all and prunes what is no longer declared; gives kubectl's lines as they come. Can be repeated after any failure."""
-    forced = ("--force-conflicts",) if force_conflicts or any(one.hints.get("patchForce") == "true" for one in declared) else ()
+    # Definitions were applied with their own force before; here they are the same already, and only counted as members.
+    forced = _force(force_conflicts or any(one.is_forced for one in declared if not one.brings))
     where = ("-n", home.namespace, "--applyset", f"configmaps/{home.name}", "--prune")
     arguments = ("apply", "--server-side", "--field-manager", FIELD_MANAGER, *forced, *where, "-f", "-")
     return home.kubectl.stream(*arguments, stdin=document_list(one.manifest for one in declared), applyset=True)
@@ -231,13 +258,34 @@ def release(home: Home, keys: Iterable[Key]) -> None:
             raise StandaloneError(f"{key} could not be released: {answer.err}")
 
 
-def delete(home: Home, objects: Sequence[Mapping[str, Any]], timeout_s: float) -> Iterator[str]:
-    """Deletes objects and waits until they, and the pods they own, are gone; gives kubectl's lines as they come."""
+def delete(home: Home, objects: Sequence[Mapping[str, Any]]) -> None:
+    """Asks for the deletion of objects; waits for none. Kubernetes' own workloads stay until the pods they own are gone.
+
+    Objects of other kinds do not: in the foreground Kubernetes deletes what an object owns at once, before the object's controller can wind
+    it down (a NodeSet drains its nodes first).
+    """
+    for cascade in ("foreground", "background"):
+        items = [_item(one) for one in objects if (one["kind"] in _OWN_PODS) == (cascade == "foreground")]
+        if not items:
+            continue
+        how = ("--ignore-not-found", f"--cascade={cascade}", "--wait=false")
+        answer = home.kubectl.call("delete", *how, "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        if answer.code:
+            raise StandaloneError(answer.err)
+
+
+def remaining(home: Home, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of these objects, those that are still there, as they are now. One that was made anew under its name is not."""
     if not objects:
-        return iter(())
-    items = [{"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": _about(key_of(one))} for one in objects]
-    waits = ("--ignore-not-found", "--cascade=foreground", "--wait", f"--timeout={timeout_s:.0f}s")
-    return home.kubectl.stream("delete", *waits, "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        return []
+    uids = {one["metadata"].get("uid") for one in objects}
+    items = {"apiVersion": "v1", "kind": "List", "items": [_item(one) for one in objects]}
+    found = home.kubectl.objects("get", "-f", "-", "--ignore-not-found", stdin=json.dumps(items))
+    return [one for one in found if one["metadata"].get("uid") in uids]
+
+
+def _item(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": _about(key_of(one))}
 
 
 def forget(home: Home) -> None:

@@ -10,23 +10,26 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from standalone import changes as decide
-from standalone import cluster, readiness
+from standalone import cluster, kinds, readiness, removal
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError
-from standalone.render import PROTECT, RETAIN, Key, depths, key_of, namespace_of
-from standalone.show import Line, Screen
-from standalone.stack import Outlook, Stack, forbidden, outlook
+from standalone.render import CRD, Key, key_of, namespace_of
+from standalone.show import Line, News, Screen
+from standalone.stack import Outlook, Stack, outlook
 
 _POLL_S = 1.0
 _PODS_EVERY_S = 3.0
 _HOPELESS_AFTER_S = 15.0
+_KINDS_S = 60.0
+_Expected = Mapping[Key, Sequence[readiness.Expectation]]
 _VERBS = {"create": "created", "update": "updated", "replace": "made again", "delete": "deleted"}
 
 
 def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, adopt: bool) -> Outlook:
     """Makes the cluster what the stack declares and waits until it is ready. Says "nothing to change" when it is so already."""
     namespace_of(stack.documents)
+    expected = {one.key: [readiness.expectation(each) for each in one.waits_for] for one in stack.documents if one.waits_for}
     found = outlook(stack, force_conflicts)
     pending = [one for one in found.objects if one.op != "same"]
     _refuse(found.objects, stack.home, adopt)
@@ -41,7 +44,8 @@ def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, ad
         for line in decide.consequences(pending):
             screen.say(f" · {line}", "dim")
         _apply(stack, pending, screen, force_conflicts)
-    _wait(stack, found, screen, timeout_s)
+    _wait(stack, found, expected, screen, timeout_s)
+    removal.say_leaving(stack.home, [one.live for one in pending if one.op == "delete" and one.live and one.key.sort.is_custom], screen)
     return found
 
 
@@ -62,8 +66,13 @@ def _apply(stack: Stack, pending: Sequence[ObjectChange], screen: Screen, force_
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
     replaced = [one.live for one in pending if one.op == "replace" and one.live]
-    for line in cluster.delete(home, replaced, timeout_s=600):
-        screen.tick(line)
+    removal.delete(home, replaced, screen, timeout_s=600)
+    definitions = [one.document for one in pending if one.document and one.key.kind == CRD]
+    if definitions:
+        with screen.waiting("waiting until the API server serves the new kinds"):
+            kinds.make(home.kubectl, home.set_id, definitions, force_conflicts, _KINDS_S)
+        for one in definitions:
+            screen.tick(f"{one.key} {_VERBS[by_key.pop(one.key).op]}, and its kind is served", before)
     with screen.waiting("applying") as line:
         for said in cluster.apply(home, stack.documents, force_conflicts):
             if one := _named(said, by_key):
@@ -81,12 +90,16 @@ def _named(said: str, by_key: Mapping[Key, ObjectChange]) -> ObjectChange | None
     return next(matches, None) if slash else None
 
 
-def _wait(stack: Stack, found: Outlook, screen: Screen, timeout_s: float) -> None:
-    """Until every workload that the stack waits for is ready. Raises StandaloneError with each reason after `timeout_s`."""
-    wanted = {one.key for one in stack.documents if one.key.kind in readiness.WORKLOADS and one.is_waited_for}
+def _wait(stack: Stack, found: Outlook, expected: _Expected, screen: Screen, timeout_s: float) -> None:
+    """Until every object that the stack waits for is ready. Raises StandaloneError with each reason after `timeout_s`."""
+    wanted = {
+        one.key
+        for one in stack.documents
+        if one.is_waited_for and one.key.kind != CRD and (one.key.kind in readiness.WORKLOADS or one.key in expected)
+    }
     if all(one.op == "same" for one in found.objects if one.document):
         live = [one.live for one in found.objects if one.live and one.key in wanted]
-        if not readiness.waiting(live):
+        if not readiness.waiting(live, expected):
             return
     if not wanted:
         return
@@ -95,11 +108,12 @@ def _wait(stack: Stack, found: Outlook, screen: Screen, timeout_s: float) -> Non
     hopeless: dict[str, float] = {}
     troubles: list[readiness.Trouble] = []
     asked = -_PODS_EVERY_S
+    news = News(screen)
     with screen.waiting("waiting") as line:
         while True:
             now = time.monotonic() - begin
             workloads = _workloads(stack.home, wanted)
-            late = readiness.waiting(workloads)
+            late = readiness.waiting(workloads, expected)
             absent = wanted - {key_of(one) for one in workloads}
             for key in sorted(wanted - ready - absent - {_key(one, wanted) for one in late}):
                 screen.tick(f"{key} ready", begin)
@@ -113,6 +127,9 @@ def _wait(stack: Stack, found: Outlook, screen: Screen, timeout_s: float) -> Non
                 _unstick(stack.home, workloads, pods, screen)
                 hopeless = {one.pod: hopeless.get(one.pod, now) for one in troubles if one.is_hopeless}
             _say_waiting(line, late, troubles)
+            for one in late:
+                if one.kind not in readiness.WORKLOADS:
+                    news.say(f"{one.kind} {one.name}", one.progress, now)
             given_up = any(one.has_failed for one in late) or any(now - since > _HOPELESS_AFTER_S for since in hopeless.values())
             if now > timeout_s or given_up:
                 raise StandaloneError(_not_ready(stack.home, late, troubles, now))
@@ -170,61 +187,3 @@ def _last_words(home: Home, pod: str, container: str) -> list[str]:
         if lines:
             return lines
     return []
-
-
-def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
-    """Deletes every object of the stack, workloads first, and waits until they are gone. Refuses, by name, when any is protected."""
-    home = stack.home
-    try:
-        there = cluster.members(home, stack.kept)
-    except StandaloneError as error:
-        raise forbidden(error, home, stack.plan) from error
-    found = [ObjectChange("delete", key_of(one), live=one) for one in there]
-    protected = sorted({str(one.key) for one in found if one.is_marked(PROTECT)} | _protected(stack))
-    if protected:
-        rows = "\n".join(f"  {name}" for name in protected)
-        raise StandaloneError(f"Nothing was deleted: these are protected. Take the protection off, `up`, then destroy.\n{rows}")
-    if not found and stack.kept.version is None:
-        screen.tick("nothing to destroy")
-        return
-    kept = [one.key for one in found if one.is_marked(RETAIN)]
-    namespace = Key("", "Namespace", "", home.namespace)
-    if kept and any(one.key == namespace for one in found) and namespace not in kept:
-        kept.append(namespace)
-        screen.say(f" · {namespace} stays too: what retainOnDelete keeps is in it", "dim")
-    goes = [one for one in found if one.key not in kept]
-    _say_claims(home, goes, namespace, screen)
-    cluster.release(home, kept)
-    for key in kept:
-        screen.tick(f"{key} stays in the cluster (retainOnDelete)")
-    workloads = [one for one in goes if one.live and one.key.kind in readiness.WORKLOADS]
-    last = [one.live for one in goes if one.live and one.key == namespace]
-    rest = [one.live for one in goes if one.live and one not in workloads and one.live not in last]
-    for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
-        with screen.waiting(f"deleting {len(stage)} objects, and waiting for their pods to end"):
-            for line in cluster.delete(home, stage, timeout_s):
-                screen.tick(line)
-    cluster.forget(home)
-    with screen.waiting(f"deleting {len(last)} namespace"):
-        for line in cluster.delete(home, last, timeout_s):
-            screen.tick(line)
-
-
-def _by_depth(workloads: Sequence[ObjectChange], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
-    """Those that nothing else stands on first: a worker asks slurmctld whether it may go. What is declared no more goes before all."""
-    levels = sorted({depth.get(one.key, len(depth)) for one in workloads}, reverse=True)
-    return [[one.live for one in workloads if one.live and depth.get(one.key, len(depth)) == level] for level in levels]
-
-
-def _protected(stack: Stack) -> set[str]:
-    """Protected random values: they are of the stack, though no object of it carries the mark."""
-    return {f"{one.type} {one.name}" for one in stack.plan.resources if one.type.startswith("random:") and one.options.get("protect")}
-
-
-def _say_claims(home: Home, goes: Sequence[ObjectChange], namespace: Key, screen: Screen) -> None:
-    claims = home.kubectl.objects("get", "persistentvolumeclaims", "-n", home.namespace)
-    if left := decide.claims_left(claims, goes):
-        fate = (
-            f"go with {namespace}" if any(one.key == namespace for one in goes) else "stay (persistentVolumeClaimRetentionPolicy: Retain)"
-        )
-        screen.say(f" · claims made by StatefulSets {fate}: {', '.join(left)}", "dim")

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from standalone.render import key_of
+from standalone import jsonpath
+from standalone.faults import StandaloneError
+from standalone.render import Key, key_of
 
 WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet", "Job")
 _IMAGE_FAULTS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
+_UNSEEN = "not seen by its controller yet"
 _START_FAULTS = (*_IMAGE_FAULTS, "CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 
 
@@ -32,19 +35,91 @@ class Trouble:
     is_hopeless: bool = False
 
 
-def waiting(workloads: Iterable[Mapping[str, Any]]) -> list[Waiting]:
-    """Those that are not ready, in the words of their kind. An OnDelete set counts pods of any template.
+@dataclass(frozen=True)
+class Expectation:
+    """One expression of `pulumi.com/waitFor`: a condition and its value, or a path and its value (None: any)."""
+
+    condition: str = ""
+    path: jsonpath.Path | None = None
+    value: str | None = None
+
+
+def expectation(expression: str) -> Expectation:
+    """Reads `condition=TYPE[=VALUE]` or `jsonpath={PATH}[=VALUE]`. Raises StandaloneError for anything else.
+
+    Source: the provider takes what `kubectl wait --for` takes; a condition's value is True where it is left out.
+    """
+    how, _, said = expression.partition("=")
+    if how == "condition" and said:
+        name, _, value = said.partition("=")
+        return Expectation(condition=name, value=value or "True")
+    if how == "jsonpath" and said:
+        path, closed, value = said.partition("}=")
+        return Expectation(path=jsonpath.parse(path + ("}" if closed else "")), value=value if closed else None)
+    raise StandaloneError(f'pulumi.com/waitFor: "{expression}" is neither condition=... nor jsonpath=...')
+
+
+def waiting(workloads: Iterable[Mapping[str, Any]], expected: Mapping[Key, Sequence[Expectation]] | None = None) -> list[Waiting]:
+    """Those that are not ready: in the words of their kind, or as the stack expects it. An OnDelete set counts pods of any template.
 
     Source: kubectl's rollout status and the StatefulSet and Deployment status fields.
     """
     found: list[Waiting] = []
     for one in workloads:
         key, spec, status = key_of(one), one.get("spec", {}), one.get("status", {})
-        if progress := _progress(key.kind, spec, status, one["metadata"].get("generation", 1)):
+        if expectations := (expected or {}).get(key):
+            progress = next((said for each in expectations if (said := _unmet(each, one))), None)
+            progress = _summary(status) or progress if progress and progress != _UNSEEN else progress
+        else:
+            progress = _progress(key.kind, spec, status, one["metadata"].get("generation", 1))
+        if progress:
             labels = spec.get("selector", {}).get("matchLabels", {})
             selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-            found.append(Waiting(key.kind, key.name, progress, selector, has_failed(one)))
+            # An object that can be scaled says itself which pods are its own.
+            found.append(Waiting(key.kind, key.name, progress, selector or str(status.get("selector", "")), has_failed(one)))
     return found
+
+
+def _unmet(expected: Expectation, one: Mapping[str, Any]) -> str | None:
+    """What is not as expected yet; None when it is."""
+    status: Mapping[str, Any] = one.get("status", {})
+    if expected.path is not None:
+        values = [jsonpath.as_text(value) for value in expected.path.find(one)]
+        if expected.value is None:
+            return None if values else f"{expected.path.text} is not there yet"
+        return None if values == [expected.value] else f"{expected.path.text} is {', '.join(values) or 'not there'}, not {expected.value}"
+    conditions: list[dict[str, Any]] = status.get("conditions") or []
+    found = next((each for each in conditions if each["type"].lower() == expected.condition.lower()), None)
+    generation = one["metadata"].get("generation", 0)
+    if found is None or found.get("observedGeneration", status.get("observedGeneration", generation)) < generation:
+        return _UNSEEN
+    if found["status"].lower() == str(expected.value).lower():
+        return None
+    why = ": ".join(said for said in (found.get("reason"), found.get("message")) if said)
+    return f"{found['type']} is {found['status']}{f' ({why})' if why else ''}"
+
+
+def _summary(status: Mapping[str, Any]) -> str:
+    """`Progressing: 1 of 2 nodes are registered.` of an object whose status has a phase and says why."""
+    phase, why = status.get("phase"), status.get("why")
+    return f"{phase}: {why}" if phase and why else ""
+
+
+def leaving(objects: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
+    """What holds each object that is being deleted, in words."""
+    said: dict[Key, str] = {}
+    for one in objects:
+        about = one["metadata"]
+        finalizers: list[str] = about.get("finalizers") or []
+        if "foregroundDeletion" in finalizers:
+            reason = "waits until what it owns, such as pods, is gone"
+        elif finalizers:
+            reason = f"waits for its finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
+        else:
+            reason = "is ending"
+        summary = _summary(one.get("status", {}))
+        said[key_of(one)] = f"{reason} ({summary})" if summary else reason
+    return said
 
 
 def has_failed(workload: Mapping[str, Any]) -> bool:
@@ -60,7 +135,7 @@ def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], gen
             return f"failed: {failed.get('message') or failed.get('reason')}"
         return None if status.get("completionTime") else f"{status.get('succeeded', 0)} of {spec.get('completions', 1)} done"
     if status.get("observedGeneration", 0) < generation:
-        return "not seen by its controller yet"
+        return _UNSEEN
     if kind == "DaemonSet":
         wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
         updated = status.get("updatedNumberScheduled", 0)

@@ -6,6 +6,7 @@ annotations of ours, because once an object is no longer declared, the cluster i
 
 import functools
 import heapq
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -15,6 +16,7 @@ import yaml
 from standalone.faults import StandaloneError
 from standalone.plan import Plan, Resource, masked, revealed, unknown_path
 
+CRD = "CustomResourceDefinition"
 PROTECT = "slipway.dev/protect"
 RETAIN = "slipway.dev/retain-on-delete"
 _FIRST = (
@@ -48,6 +50,26 @@ class Key(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
+    @property
+    def sort(self) -> "Sort":
+        """What it is an object of."""
+        return Sort(self.group, self.kind)
+
+
+class Sort(NamedTuple):
+    """A kind of objects in its group."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}".rstrip(".")
+
+    @property
+    def is_custom(self) -> bool:
+        """True for a kind that a CustomResourceDefinition brings, by its group: Kubernetes' own end in `.k8s.io` or have no dot."""
+        return "." in self.group and not self.group.endswith(".k8s.io")
+
 
 @dataclass(frozen=True)
 class Document:
@@ -66,6 +88,31 @@ class Document:
     def is_waited_for(self) -> bool:
         """False where the stack says `pulumi.com/skipAwait`."""
         return self.hints.get("skipAwait", "").lower() != "true"
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """What `pulumi.com/waitFor` says: one expression, or a JSON list of them."""
+        said = self.hints.get("waitFor", "")
+        if not said:
+            return ()
+        try:
+            listed: Any = json.loads(said)
+        except ValueError:
+            listed = None
+        return tuple(str(one) for one in cast(list[Any], listed)) if isinstance(listed, list) else (said,)
+
+    @property
+    def is_forced(self) -> bool:
+        """True where the stack says `pulumi.com/patchForce`: fields of other managers are taken over."""
+        return self.hints.get("patchForce", "").lower() == "true"
+
+    @property
+    def brings(self) -> Sort | None:
+        """The kind that a CustomResourceDefinition makes known; None for any other object."""
+        if self.key.kind != CRD:
+            return None
+        spec: Mapping[str, Any] = self.manifest["spec"]
+        return Sort(spec["group"], spec["names"]["kind"])
 
     @property
     def has_secrets(self) -> bool:

@@ -31,6 +31,7 @@ _COUNTED: tuple[tuple[Op, str, str], ...] = (
     ("same", "unchanged", "unchanged"),
 )
 _SHORTEST_SECRET = 6
+_NEWS_EVERY_S = 10.0
 
 
 class Screen:
@@ -84,6 +85,22 @@ class Line:
         if text != self._last:
             self._last = text
             self._status.update(Text(text))
+
+
+class News:
+    """Lines on what takes long, for a log: whenever its phase changes, and what else changes not more often than every few seconds."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._last: dict[str, tuple[str, float]] = {}
+
+    def say(self, name: str, text: str, now_s: float) -> None:
+        """Prints a line about one object where it is news."""
+        before, at = self._last.get(name, ("", -_NEWS_EVERY_S))
+        phase_is_new = text.partition(":")[0] != before.partition(":")[0]
+        if text != before and (phase_is_new or now_s - at >= _NEWS_EVERY_S):
+            self._last[name] = (text, now_s)
+            self._screen.say(f" · {name}: {text}", "dim")
 
 
 def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Change], gone: Iterable[Change]) -> None:

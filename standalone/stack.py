@@ -139,7 +139,7 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
         seen = cluster.look(stack.home, stack.documents, stack.kept, force_conflicts)
     except StandaloneError as error:
         raise forbidden(error, stack.home, stack.plan) from error
-    objects = decide.object_changes(stack.documents, seen.live, seen.results, seen.immutable, seen.members)
+    objects = decide.object_changes(stack.documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
     found: dict[str, Change] = {}
     gone: list[Change] = []
     for one in objects:

@@ -1,7 +1,7 @@
 """`make bench`: the README's figures, measured on this machine, printed as a table and written as JSON.
 
-Each is a whole process as a user would start it. The cold one (`--cold`) clones the checkout and takes every cache from an empty
-folder; only Debian packages already installed stay, which apt would fetch in about 15 s.
+Each is a whole process as a user would start it. The cold one (`--cold`) runs in a fresh Debian of its own, with a fresh clone and empty
+caches: bare_machine.sh.
 """
 
 import json
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
 RESULTS = ROOT / ".slipway" / "bench.json"
 
 
@@ -42,13 +42,11 @@ class Figure:
         return self.median <= self.promised
 
 
-def seconds(*argv: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None, log: Path | None = None) -> float:
+def seconds(*argv: str) -> float:
     """Wall seconds of a command; ends the bench with the command's own words when it fails."""
     begin = time.monotonic()
-    done = subprocess.run(argv, cwd=cwd, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     took = time.monotonic() - begin
-    if log is not None:
-        log.write_text(done.stdout + done.stderr)
     if done.returncode:
         sys.exit(f"{' '.join(argv)} gave {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return took
@@ -70,21 +68,13 @@ def resources(size: int) -> int:
 
 
 def cold() -> float:
-    """Seconds from a fresh clone with empty caches to a finished job."""
-    with tempfile.TemporaryDirectory(prefix="slipway-cold-") as folder:
-        clone, home = Path(folder) / "slipway", Path(folder) / "home"
-        home.mkdir()
-        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
-        empty = {
-            "HOME": str(home),
-            "XDG_CACHE_HOME": str(home / "cache"),
-            "GOPATH": str(home / "go"),
-            "GOFLAGS": "-modcacherw -buildvcs=false",
-        }
-        empty |= {"GOMODCACHE": str(home / "go/pkg/mod"), "GOCACHE": str(home / "cache/go-build"), "UV_CACHE_DIR": str(home / "cache/uv")}
-        took = seconds("make", "up", cwd=clone, environment=empty, log=RESULTS.with_name("bench-cold.log"))
-        seconds("make", "down", cwd=clone, environment=empty)
-        return took
+    """Seconds of `make up` in a fresh Debian with nothing installed, no cache and a fresh clone."""
+    with tempfile.TemporaryDirectory(prefix="slipway-bare-") as folder:
+        done = subprocess.run([HERE / "bare_machine.sh", folder, "make up"], capture_output=True, text=True, check=False)
+    RESULTS.with_name("bench-cold.log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        sys.exit(f"make up on a bare machine gave {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1])
 
 
 def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-machine figure; takes as long as it says.")] = False) -> None:

@@ -113,5 +113,9 @@ class DevStack:
         return {pair["NodeName"]: pair["State"] for pair in pairs}
 
     def wait_until_idle(self, deadline_s: float = 180) -> None:
-        """Waits until every Slurm node is plainly IDLE: registered, undrained, without jobs."""
-        eventually("all nodes idle", lambda: set(self.nodes().values()) == {"IDLE+CLOUD"}, deadline_s)
+        """Waits until every Slurm node is plainly IDLE: registered, undrained, without jobs. Elastic ones may be off instead."""
+        eventually("all nodes idle", lambda: all(_is_quiet(name, state) for name, state in self.nodes().items()), deadline_s)
+
+
+def _is_quiet(node: str, state: str) -> bool:
+    return state == "IDLE+CLOUD" or (node.startswith("burst-") and state in ("IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_DOWN"))

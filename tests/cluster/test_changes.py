@@ -46,8 +46,8 @@ def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_ru
 def test_node_set_is_added_while_a_job_runs_and_pruned_again(restored: DevStack) -> None:
     job = restored.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
-    room = ("--config", "cluster.nodePools[0].hardware.coresPerSocket=3")
-    change = (*room, "--config", f"cluster.nodeSets[2]={NEW_SET}", "--config", f"cluster.partitions[2]={NEW_PARTITION}")
+    room = ("--config", "cluster.nodePools[0].hardware.coresPerSocket=4")
+    change = (*room, "--config", f"cluster.nodeSets[3]={NEW_SET}", "--config", f"cluster.partitions[3]={NEW_PARTITION}")
     assert "extra" in restored.standalone("preview", *change).stdout
     restored.standalone("up", *change)
     eventually("the new node idle", lambda: restored.nodes().get("extra-0") == "IDLE+CLOUD", 180)

@@ -6,7 +6,7 @@ The files come from `configs.slurm`; volumes, users and rights are those that th
 import base64
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ class ImageCluster:
     machine: Machine
     containers: dict[str, Container] = field(default_factory=dict[str, Container])
     stack: dict[str, Any] = field(default_factory=lambda: STACK)
+    names: Mapping[str, Sequence[str]] = field(default_factory=lambda: NAMES)
 
     def prepare(self) -> None:
         """Secrets, configuration and shared folders."""
@@ -100,7 +101,7 @@ class ImageCluster:
         self.volume("users", users)
         self.configure(self.stack)
         self.empty("home").chmod(0o755)
-        self.machine.open(NAMES)
+        self.machine.open(self.names)
 
     def configure(self, stack: Mapping[str, Any], extra: str = "") -> None:
         """Writes Slurm's files anew, as a change of the ConfigMap arrives in a pod."""
@@ -183,6 +184,7 @@ class ImageCluster:
             "/etc/slurm": self.path("slurm"),
             "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/var/lib/extrausers": self.path("users"),
+            "/var/spool": (self.empty("state", SLURM), False),
             "/tmp": (self.empty(f"{pod}-reconfigure-tmp", SLURM), False),
         }
         return self._start(pod, "reconfigure", "reconfigure.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
@@ -197,8 +199,8 @@ class ImageCluster:
         }
         return self._start(pod, "slurmrestd", "slurmrestd.sh", mounts, user=SLURMRESTD, read_only=True)
 
-    def slurmd(self, node: str, drain_grace_s: int = 60) -> Container:
-        """A worker."""
+    def slurmd(self, node: str, drain_grace_s: int = 60, more: Mapping[str, str] | None = None) -> Container:
+        """A worker; `more` are further variables of its environment."""
         mounts = {
             "/var/lib/extrausers": self.path("users"),
             "/run/munge": (self.empty(f"{node}-munge"), True),
@@ -206,7 +208,7 @@ class ImageCluster:
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
         }
-        env = {"SLIPWAY_NODESET": "gpu", "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s), "SLIPWAY_SIMULATED_GPUS": "4"}
+        env = {"SLIPWAY_NODESET": "gpu", "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s), "SLIPWAY_SIMULATED_GPUS": "4", **(more or {})}
         return self._start(node, "slurmd", "slurmd.sh", mounts, env, privileged=True)
 
     def login(self, key: str, host_key: str) -> Container:

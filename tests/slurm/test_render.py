@@ -25,6 +25,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dev-without-gpus": ("dev", {"nodeSets[1].gpus": GONE, "nodeSets[1].simulatedGpus": False, "healthChecks[3]": GONE}),
     "dev-of-one-node": ("dev", {"nodeSets[0].size": 1, "nodeSets[1].size": 0}),
     "dev-of-no-node": ("dev", {"nodeSets[0].size": 0, "nodeSets[1].size": 0}),
+    "dev-of-fixed-sets": ("dev", {"nodeSets[2]": GONE, "partitions[2]": GONE}),
+    "dev-of-elastic-sets": ("dev", {"nodeSets[1]": GONE, "nodeSets[0]": GONE, "partitions[1]": GONE, "partitions[0]": GONE, "partitions[0].default": True, "healthChecks": []}),
+    "dev-elastic": ("dev", {"nodeSets[0].size": GONE, "nodeSets[0].min": 1, "nodeSets[0].max": 2, "partitions[0].nodeSets": ["cpu", "gpu", "burst"]}),
     "dev-cgroup-v1": ("dev", {"slurm": {"cgroupVersion": "v1"}}),
     "dev-cgroup-v2": ("dev", {"slurm": {"cgroupVersion": "v2"}}),
     "dev-parts-of-a-machine": ("dev", {"nodeSets[0].cpus": 2, "nodeSets[0].size": 1, "nodeSets[1].size": 0, "nodeSets[0].memoryMiB": GONE}),
@@ -42,6 +45,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
                 "messageTimeoutS": 20,
                 "slurmctldTimeoutS": 100,
                 "slurmdTimeoutS": 200,
+                "suspendTimeS": 210,
+                "suspendTimeoutS": 220,
+                "resumeTimeoutS": 230,
                 "returnToService": 1,
                 "defaultMemoryPerCpuMiB": 123,
             }
@@ -50,7 +56,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dev-settings": (
         "dev",
         {
-            "slurm": {"settings": {"MinJobAge": 301, "resumetimeout": 901, "DisableRootJobs": True, "PriorityDecayHalfLife": "3-0", "MailDomain": "a b"}},
+            "slurm": {"settings": {"MinJobAge": 301, "inactivelimit": 901, "DisableRootJobs": True, "PriorityDecayHalfLife": "3-0", "MailDomain": "a b"}},
             "partitions[0].settings": {"OverSubscribe": "FORCE:2", "MaxNodes": 1, "DefMemPerNode": 77},
             "nodeSets[0].slurmd": {"MemSpecLimit": 100, "Weight": 9},
         },
@@ -68,6 +74,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "h100-ten-thousand": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": 10_000}),
+    "h100-ten-thousand-elastic": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": GONE, "nodeSets[0].min": 64, "nodeSets[0].max": 10_000}),
 }  # fmt: skip
 
 # What slurmctld says of the machine and of being stopped early, not of what it read.
@@ -158,11 +165,11 @@ def test_every_rendered_node_is_a_powered_down_cloud_node_of_its_shape(readings:
 def test_number_of_nodes_and_partitions_is_what_the_config_says(readings: dict[str, Reading], variant: str) -> None:
     loaded = cluster(*VARIANTS[variant])
     raw = 3 if variant == "dev-raw" else 0
-    assert len(readings[variant].records("nodes")) == sum(node_set.size for node_set in loaded.node_sets) + raw
+    assert len(readings[variant].records("nodes")) == sum(node_set.ordinals for node_set in loaded.node_sets) + raw
     partitions = readings[variant].records("partitions")
     for partition in loaded.partitions:
         found = partitions[partition.name]
-        nodes = ",".join(hostlist(loaded.node_set(name)) for name in partition.node_sets if loaded.node_set(name).size)
+        nodes = ",".join(hostlist(loaded.node_set(name)) for name in partition.node_sets if loaded.node_set(name).ordinals)
         assert sorted(found["Nodes"].replace("(null)", "").split(",")) == sorted(nodes.split(","))
         assert found["Default"] == ("YES" if partition.default else "NO")
 
@@ -195,15 +202,36 @@ def test_typed_keys_arrive(readings: dict[str, Reading]) -> None:
         "MessageTimeout": "20 sec",
         "SlurmctldTimeout": "100 sec",
         "SlurmdTimeout": "200 sec",
+        "SuspendTime": "210 sec",
+        "SuspendTimeout": "220 sec",
+        "ResumeTimeout": "230 sec",
         "ReturnToService": "1",
     }
     assert {key: config[key] for key in expected} == expected
     assert readings["dev-typed"].records("partitions")["main"]["DefMemPerCPU"] == "123"
 
 
+def test_power_saving_knows_who_stays(readings: dict[str, Reading]) -> None:
+    keys = ("SuspendTime", "SuspendExcNodes", "SuspendRate", "ResumeRate", "ResumeProgram", "SuspendProgram", "PrologSlurmctld[0]")
+    elastic = readings["dev-elastic"].config
+    assert {key: elastic[key] for key in keys} == {
+        "SuspendTime": "300 sec",
+        "SuspendExcNodes": "cpu-0,gpu-[0-1]",
+        "SuspendRate": "0 nodes/min",
+        "ResumeRate": "0 nodes/min",
+        "ResumeProgram": "/bin/true",
+        "SuspendProgram": "/bin/true",
+        "PrologSlurmctld[0]": "/opt/slipway/scripts/prolog-slurmctld.sh",
+    }
+    assert "power_save_interval=1" in elastic["SlurmctldParameters"]
+    times = {name: found["SuspendTime"] for name, found in readings["dev-elastic"].records("partitions").items()}
+    assert times == {"main": "GLOBAL", "gpu": "INFINITE", "burst": "GLOBAL"}
+    assert readings["dev-of-fixed-sets"].config["SuspendTime"] == "INFINITE"
+
+
 def test_settings_arrive(readings: dict[str, Reading]) -> None:
     config = readings["dev-settings"].config
-    assert (config["MinJobAge"], config["ResumeTimeout"], config["PriorityDecayHalfLife"]) == ("301 sec", "901 sec", "3-00:00:00")
+    assert (config["MinJobAge"], config["InactiveLimit"], config["PriorityDecayHalfLife"]) == ("301 sec", "901 sec", "3-00:00:00")
     assert (config["DisableRootJobs"], config["MailDomain"]) == ("yes", "a b")
     main = readings["dev-settings"].records("partitions")["main"]
     assert (main["OverSubscribe"], main["MaxNodes"], main["DefMemPerNode"]) == ("FORCE:2", "1", "77")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Lock
 from types import FrameType
 from typing import Any
 
@@ -34,6 +35,7 @@ from .plan import (
     actions,
     next_step,
     plan_checks,
+    reason_prefix,
 )
 from .slurm import Slurm, SlurmError
 
@@ -59,25 +61,48 @@ class Spec:
     parallel: int
     deadline_s: int
     """Seconds after which no further node is begun."""
+    max_drained: int
+    """Nodes that this check may hold drained at once."""
     targets: Mapping[str, Target]
 
 
 def read_spec(text: str) -> Spec:
-    """From `{name, check, timeoutS, parallel, deadlineS, nodeSets: [{name, size, gpus, settings}]}`; nodes are `<set>-<ordinal>`."""
+    """From the JSON that components/health_checks.py writes; nodes are `<set>-<ordinal>`."""
     raw = json.loads(text)
     targets = {
         f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
     }
-    return Spec(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], targets)
+    return Spec(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["maxDrained"], targets)
 
 
-def check_node(spec: Spec, name: str, step: Step, slurm: Slurm, run: Callable[[Node, Reservation | None], Outcome]) -> Outcome:
+class Allowance:
+    """How many more nodes a check may drain: when most of a cluster fails, the check or what they share is broken, not the nodes."""
+
+    def __init__(self, most: int, drained: int) -> None:
+        self.most = most
+        self._left = most - drained
+        self._lock = Lock()
+
+    def take(self) -> bool:
+        """True when one more node may be drained, and counts it."""
+        with self._lock:
+            self._left -= 1
+            return self._left >= 0
+
+
+def check_node(
+    spec: Spec, name: str, step: Step, slurm: Slurm, allowance: Allowance, run: Callable[[Node, Reservation | None], Outcome]
+) -> Outcome:
     """Takes one node from its first step to the end of this run, reading it afresh after every write and every job."""
     taken: list[Step] = []
     outcome: Outcome | None = None
+    held: Reservation | None = None
     while not isinstance(step, Done):
         if len(taken) == _MOST_STEPS:
             return Outcome(UNKNOWN, f"no end after {_MOST_STEPS} steps; the last one was {step}")
+        # With a reservation the node was drained before: draining it again adds none.
+        if isinstance(step, Drain) and outcome and not held and not allowance.take():
+            return replace(outcome, found=f"{outcome.found}; not drained: this check holds {allowance.most} nodes already, the most it may")
         taken.append(step)
         if isinstance(step, Run):
             outcome = run(slurm.nodes(name)[name], step.reservation)
@@ -85,7 +110,8 @@ def check_node(spec: Spec, name: str, step: Step, slurm: Slurm, run: Callable[[N
             apply(name, step, slurm)
         if isinstance(step, Run) and outcome and outcome.result == PASSED and not step.reservation:
             return outcome
-        step = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations(spec.name).get(name), outcome)
+        held = slurm.reservations(spec.name).get(name)
+        step = next_step(spec.name, name, slurm.nodes(name).get(name), held, outcome)
     return replace(step.outcome, action=actions(taken, step.outcome))
 
 
@@ -117,7 +143,10 @@ def extra_with(extra: str, check: str, outcome: Outcome, at: str) -> str | None:
 def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], clock: Callable[[], float] = time.monotonic) -> None:
     """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError when Slurm cannot be read."""
     nodes = slurm.nodes()
-    steps = plan_checks(spec.name, spec.targets, nodes, slurm.reservations(spec.name))
+    reservations = slurm.reservations(spec.name)
+    steps = plan_checks(spec.name, spec.targets, nodes, reservations)
+    drained = {node.name for node in nodes.values() if "DRAIN" in node.state and node.reason.startswith(reason_prefix(spec.name))}
+    allowance = Allowance(spec.max_drained, len(drained | reservations.keys()))
     end = clock() + spec.deadline_s
     program = Path(__file__).with_name(f"{spec.check}.py")
     left_over = Target({}, 0)
@@ -132,7 +161,7 @@ def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], cl
             return slurm.run(spec.name, node, program, target.settings, spec.timeout_s, target.gpus, held)
 
         try:
-            outcome = Outcome(UNKNOWN, "no time left in this run") if clock() > end else check_node(spec, name, step, slurm, run)
+            outcome = Outcome(UNKNOWN, "no time left in this run") if clock() > end else check_node(spec, name, step, slurm, allowance, run)
         except SlurmError as error:
             outcome = Outcome(UNKNOWN, f"Slurm: {error}")
         report(name, outcome)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# slurmctld as user slurm: configuration from the ConfigMap in /etc/slurm, state in the StateSaveLocation, on the claim.
+# slurmctld as user slurm: state in the StateSaveLocation, on the claim; configuration from a copy beside it, which reconfigure.sh keeps: what
+# the ConfigMap in /etc/slurm has may not be taken over yet, and a start that takes nodes or partitions away would end their jobs.
 # Jobs, and nodes that are down or drained, are recovered from the state; partitions and node lines are those of the configuration.
 # slurmctld runs as a daemon that this script watches, not with -D: only so does a reconfigure try the new files in a process of its own,
 # and keep the old process when they are no good. With -D it takes its own place, and ends with them (seen with 26.05.5).
@@ -7,8 +8,8 @@ set -euo pipefail
 say() { printf 'slurmctld.sh: %s\n' "$*" >&2; }
 setting() { sed -n "s/^$1=//p" /etc/slurm/slurm.conf | tail -n 1; }
 
-export SLURM_CONF=/etc/slurm/slurm.conf
 state=$(setting StateSaveLocation) # a folder on the claim; the claim's top is writable for its group, and slurmctld calls that a hole
+accepted=${state%/*}/conf          # a link to the copy, swapped in one step
 run=/run/slurm
 as_slurm=() owner=()
 if [[ $(id -u) == 0 ]]; then # else the pod's fsGroup gave the claim to group slurm
@@ -18,6 +19,18 @@ fi
 install -d "${owner[@]}" -m 0700 "$state"
 [[ -d $run ]] || install -d "${owner[@]}" "$run"
 "${as_slurm[@]}" test -r /etc/slipway/jwt/jwt_hs256.key || say "user slurm cannot read /etc/slipway/jwt/jwt_hs256.key: mount the Secret with fsGroup 64030 and mode 0440"
+
+accept_files() { # those of the ConfigMap, as they are now
+  rm -rf "$accepted.start" "$accepted.link"
+  install -d "${owner[@]}" "$accepted.start"
+  cp -L /etc/slurm/* "$accepted.start"
+  ln -s conf.start "$accepted.link"
+  mv -T "$accepted.link" "$accepted"
+}
+
+version=$(slurmctld -V)
+[[ -r $accepted/slurm.conf ]] || accept_files
+export SLURM_CONF=$accepted/slurm.conf
 
 stopping=
 trap 'stopping=1' TERM INT
@@ -30,18 +43,41 @@ until munge --no-input --output /dev/null 2>/dev/null; do
   pause 0.5
 done
 
+watch_nodes() { # for prolog-slurmctld.sh: while jobs wait, the busy nodes that are not up, by one question for all of them
+  local nap asked busy
+  exec {nap}<> <(:) # a pipe in which nothing comes: reading it is a pause that needs no process
+  while true; do
+    if [[ -e $run/waiting ]]; then
+      rm -f "$run/waiting" # before the question: who asks from now on gets a later answer
+      asked=${EPOCHREALTIME/./}
+      if busy=$(timeout 10 sinfo --noheader --Node --states=allocated,mixed,completing --format='%T %N' 2>/dev/null); then
+        # The mark after a state: * does not respond, # powering up, ~ powered down, % powering down, ! power down asked for. Source: sinfo(1).
+        busy=$(sed -n 's/^[a-z]*[*#~%!] //p' <<<"$busy" | sort -u)
+        printf '%s %s\n' "$asked" "${busy//$'\n'/ }" >"$run/unready.new"
+        mv "$run/unready.new" "$run/unready"
+      fi
+    fi
+    read -r -t 0.2 -u "$nap" || true
+  done
+}
+
 main_process() { pgrep --parent $$ '^slurmctld'; } # a reconfigure changes it; the one that gives way removes the pid file
 
 # A daemon's own standard error is /dev/null; this script's is the container's log. The link is for slurmctld's wish to work where its log is.
 ln -sf "/proc/$$/fd/2" "$run/slurmctld.log"
-"${as_slurm[@]}" slurmctld -L "$run/slurmctld.log"
+watch_nodes &
+"${as_slurm[@]}" slurmctld -L "$run/slurmctld.log" || say "slurmctld did not start"
 missed=0
+began=$SECONDS
 while ((missed < 10)); do
   if pid=$(main_process); then
     missed=0
     if [[ $stopping == 1 ]]; then
       kill -TERM "$pid" || true # it saves its state, then ends
       stopping=told
+    fi
+    if ((SECONDS - began > 10)) && [[ $(cat "$accepted.version" 2>/dev/null) != "$version" ]]; then
+      echo "$version" >"$accepted.version"
     fi
   elif [[ -n $stopping ]]; then
     exit 0
@@ -51,4 +87,8 @@ while ((missed < 10)); do
   pause 0.5
 done
 say "slurmctld ended"
+if ((SECONDS - began < 15)) && [[ $(cat "$accepted.version" 2>/dev/null) != "$version" ]]; then
+  say "this Slurm, another than before, may not read the files of its predecessor; the next start is with those of the ConfigMap"
+  accept_files
+fi
 exit 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # preStop hook of a worker: drains the node and returns when no job can be running on it, or after SLIPWAY_DRAIN_GRACE_S.
-# Only a reading of slurmctld made after the drain counts; while it does not answer, the node counts as busy.
+# Only a reading of slurmctld made after the drain counts; while it does not answer, the node counts as busy. A node that power saving has put
+# off has no job and gets none until a new slurmd registers: it is left at once, without a drain, which would keep Slurm from waking it.
 set -euo pipefail
 say() { printf 'slurmd-prestop.sh: %s\n' "$*" >/proc/1/fd/2 2>/dev/null || printf 'slurmd-prestop.sh: %s\n' "$*" >&2; }
 
@@ -12,8 +13,12 @@ touch /run/slipway/stopping
 last=
 while ((SECONDS < deadline)); do
   if line=$(timeout 10 scontrol --oneliner show node "$node" 2>&1); then
-    state=$(sed -n 's/.* State=\([^ ]*\) .*/\1/p' <<<"$line")
-    if [[ $state != *DRAIN* ]]; then # a drain that someone else set, and its reason, stay as they are
+    state=
+    if [[ $line =~ " State="([^ ]+) ]]; then state=${BASH_REMATCH[1]}; fi # the first one; others may stand in comments and reasons
+    if [[ $state =~ POWERING_DOWN|POWERED_DOWN && ! $state =~ ALLOCATED|MIXED|COMPLETING ]]; then
+      say "Slurm has put $node off (state $state)"
+      exit 0
+    elif [[ $state != *DRAIN* ]]; then # a drain that someone else set, and its reason, stay as they are
       timeout 10 scontrol update NodeName="$node" State=DRAIN Reason="$own_reason" || true
       now="draining (state $state)"
     elif [[ $state =~ ALLOCATED|MIXED|COMPLETING|UNDRAIN ]]; then

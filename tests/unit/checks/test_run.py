@@ -43,8 +43,8 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
     return slurm
 
 
-def spec(size: int) -> Spec:
-    return Spec("disk", "disk", 60, 1, 600, {f"n-{ordinal}": Target({}, 0) for ordinal in range(size)})
+def spec(size: int, max_drained: int = 100) -> Spec:
+    return Spec("disk", "disk", 60, 1, 600, max_drained, {f"n-{ordinal}": Target({}, 0) for ordinal in range(size)})
 
 
 def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:
@@ -124,6 +124,27 @@ def test_nodes_beyond_the_deadline_are_unknown() -> None:
     assert outcomes == {"n-0": FINDINGS[PASSED], "n-1": Outcome(UNKNOWN, "no time left in this run")}
 
 
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        pytest.param(["idle"] * 4, 2, id="no-more-than-the-cap"),
+        pytest.param(["ours", "idle", "idle"], 2, id="those-drained-before-count"),
+        pytest.param(["ours", "ours", "ours", "idle"], 3, id="a-lower-cap-lifts-nothing"),
+        pytest.param(["admin", "other-check", "idle", "idle", "idle"], 4, id="drains-of-others-do-not-count"),
+        pytest.param(["left-resumed", "left-drained", "idle", "idle"], 2, id="what-a-killed-run-left-counts-and-is-drained-again"),
+    ],
+)
+def test_check_that_fails_everywhere_drains_no_more_than_its_cap(states: list[str], expected: int) -> None:
+    slurm = cluster(states, [FAILED] * len(states))
+    outcomes: dict[str, Outcome] = {}
+    run_all(spec(len(states), max_drained=2), slurm, outcomes.__setitem__, clock=lambda: 0)
+    drained = {name for name, node in slurm.known.items() if "DRAIN" in node.state}
+    assert len(drained) == expected
+    spared = {name for name, state in zip(slurm.known, states, strict=True) if state == "idle"} - drained
+    assert all("not drained: this check holds 2 nodes already" in outcomes[name].found for name in spared)
+    assert all(outcomes[name].result == FAILED for name in spared)
+
+
 def test_spec_names_the_nodes_of_its_sets() -> None:
     text = json.dumps(
         {
@@ -132,11 +153,12 @@ def test_spec_names_the_nodes_of_its_sets() -> None:
             "timeoutS": 60,
             "parallel": 16,
             "deadlineS": 900,
+            "maxDrained": 1,
             "nodeSets": [{"name": "gpu", "size": 2, "gpus": 8, "settings": {"count": 8}}],
         }
     )
     target = Target({"count": 8}, 8)
-    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, {"gpu-0": target, "gpu-1": target})
+    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, 1, {"gpu-0": target, "gpu-1": target})
 
 
 AT = "2026-01-02T03:04:05Z"

@@ -2,6 +2,7 @@
 
 from components.accounting import AccountingArgs
 from components.control_plane import ControlPlaneArgs
+from components.controllers import ControllersArgs
 from components.login import LoginNodesArgs
 from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
@@ -45,6 +46,7 @@ NODE_SET: NodeSetArgs = {
     "pods": PODS,
     "name": "gpu",
     "size": 2,
+    "ordinals": 2,
     "pool": {
         "node_selector": {"slipway.dev/pool": "workers"},
         "tolerations": [{"key": "slipway.dev/pool", "operator": "Equal", "value": "workers", "effect": "NoSchedule"}],
@@ -59,6 +61,19 @@ NODE_SET: NodeSetArgs = {
     "users": "dev-users",
     "mounts": MOUNTS,
     "drain_grace_s": 3600,
+    "update": {"type": "RollingUpdate", "max_unavailable": "10%"},
+    "drain": {"action": "Requeue", "deadline_s": 600},
+    "placement": "Any",
+    "volume_claims": [{"name": "scratch", "mount_path": "/scratch", "size": "1Ti", "storage_class": "local"}],
+    "claim_retention": {"when_deleted": "Retain", "when_scaled": "Delete"},
+    "max_pods_in_flight": 50,
+    "resume_timeout_s": 900,
+}
+
+CONTROLLERS: ControllersArgs = {
+    "pods": {**PODS, "image": "registry.example/controllers:1"},
+    "jwt_secret": "dev-jwt",
+    "install_crds": True,
 }
 
 LOGIN: LoginNodesArgs = {

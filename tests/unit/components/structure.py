@@ -8,21 +8,25 @@ from typing import Any, Union, cast, get_args, get_origin
 
 import pulumi
 from pulumi import _types  # pyright: ignore[reportPrivateUsage]
-from pulumi_kubernetes import apps, batch, core, node, policy, rbac, scheduling
+from pulumi_kubernetes import apps, batch, core, networking, node, policy, rbac, scheduling
 
 _ROOTS: dict[tuple[str, str], type] = {
     ("v1", "ConfigMap"): core.v1.ConfigMapInitArgs,
     ("v1", "Namespace"): core.v1.NamespaceInitArgs,
     ("v1", "PersistentVolume"): core.v1.PersistentVolumeInitArgs,
     ("v1", "PersistentVolumeClaim"): core.v1.PersistentVolumeClaimInitArgs,
+    ("v1", "PodTemplate"): core.v1.PodTemplateInitArgs,
     ("v1", "Secret"): core.v1.SecretInitArgs,
     ("v1", "Service"): core.v1.ServiceInitArgs,
     ("v1", "ServiceAccount"): core.v1.ServiceAccountInitArgs,
     ("apps/v1", "Deployment"): apps.v1.DeploymentInitArgs,
     ("apps/v1", "StatefulSet"): apps.v1.StatefulSetInitArgs,
     ("batch/v1", "CronJob"): batch.v1.CronJobInitArgs,
+    ("networking.k8s.io/v1", "NetworkPolicy"): networking.v1.NetworkPolicyInitArgs,
     ("node.k8s.io/v1", "RuntimeClass"): node.v1.RuntimeClassInitArgs,
     ("policy/v1", "PodDisruptionBudget"): policy.v1.PodDisruptionBudgetInitArgs,
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): rbac.v1.ClusterRoleInitArgs,
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): rbac.v1.ClusterRoleBindingInitArgs,
     ("rbac.authorization.k8s.io/v1", "Role"): rbac.v1.RoleInitArgs,
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): rbac.v1.RoleBindingInitArgs,
     ("scheduling.k8s.io/v1", "PriorityClass"): scheduling.v1.PriorityClassInitArgs,

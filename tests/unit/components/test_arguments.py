@@ -130,6 +130,42 @@ def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None
     assert [each["gpus"] for name in ("disk", "memory", "clock") for each in checks[name]] == [0] * 6
 
 
+def test_controllers_run_from_an_image_of_their_own() -> None:
+    made = arguments.controllers_args(DEV, PODS, "controllers:1")
+    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt", "install_crds": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        pytest.param("cpu", {"size": 2, "ordinals": 2}, id="fixed"),
+        pytest.param("burst", {"min": 0, "max": 2, "ordinals": 2}, id="elastic"),
+    ],
+)
+def test_set_is_fixed_or_elastic(name: str, said: dict[str, int]) -> None:
+    made = arguments.node_set_args(DEV, PODS, DEV.node_set(name))
+    assert {key: value for key, value in made.items() if key in ("size", "min", "max", "ordinals")} == said
+
+
+def test_updates_drains_and_disks_are_passed_on() -> None:
+    config = stack_config("h100")
+    config["nodeSets"][0] |= {
+        "update": {"type": "Maintenance", "maxUnavailable": 4, "reservation": "night"},
+        "drain": {"action": "Requeue", "deadlineS": 3600},
+        "placement": "Pinned",
+        "volumeClaims": [{"name": "scratch", "mountPath": "/local", "size": "1Ti"}],
+        "volumeClaimRetention": {"whenScaled": "Delete"},
+        "maxPodsInFlight": 16,
+    }
+    cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
+    made = arguments.node_set_args(cluster, PODS, cluster.node_set("h100"))
+    assert made["update"] == {"type": "Maintenance", "max_unavailable": "4", "reservation": "night"}
+    assert made["drain"] == {"action": "Requeue", "deadline_s": 3600}
+    assert (made["placement"], made["max_pods_in_flight"]) == ("Pinned", 16)
+    assert made["volume_claims"] == [{"name": "scratch", "mount_path": "/local", "size": "1Ti"}]
+    assert made["claim_retention"] == {"when_deleted": "Retain", "when_scaled": "Delete"}
+
+
 def test_system_pods_go_to_system_nodes() -> None:
     made = arguments.pod_defaults(DEV, "image:1", "dev-scripts-1")
     assert (made["image"], made["scripts"]) == ("image:1", "dev-scripts-1")

@@ -12,7 +12,14 @@ from tests.unit.components.examples import PODS
 from tests.unit.components.structure import structural_faults
 
 CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0}}
-CHECK: HealthCheckArgs = {"name": "disk", "check": "disk", "schedule": "*/15 * * * *", "timeout_s": 60, "node_sets": [CPU]}
+CHECK: HealthCheckArgs = {
+    "name": "disk",
+    "check": "disk",
+    "schedule": "*/15 * * * *",
+    "timeout_s": 60,
+    "max_drained": 1,
+    "node_sets": [CPU],
+}
 ARGS: HealthChecksArgs = {"pods": PODS, "programs": "dev-checks-0123456789", "slurm_config": "dev-slurm-config", "checks": [CHECK]}
 
 

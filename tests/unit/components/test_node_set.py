@@ -1,4 +1,4 @@
-"""Workers: unknown is busy, and a set of any size is as many objects."""
+"""Workers: unknown is busy, and a set of any size is one object."""
 
 from typing import Any
 
@@ -7,33 +7,97 @@ import pytest
 from components import node_set
 from components.node_set import NodeSetArgs
 from tests.unit.components.examples import NODE_SET
-from tests.unit.components.structure import structural_faults
+
+ELASTIC: NodeSetArgs = {**{key: value for key, value in NODE_SET.items() if key != "size"}, "min": 1, "max": 8, "ordinals": 8}  # type: ignore[typeddict-item]
 
 
 def spec(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
-    return node_set.build_stateful_set(args)["spec"]
+    return node_set.build_node_set(args)["spec"]
+
+
+def pod(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
+    return spec(args)["template"]["spec"]
 
 
 def slurmd(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
-    [container] = spec(args)["template"]["spec"]["containers"]
+    [container] = pod(args)["containers"]
     return container
 
 
-def test_pods_are_named_as_slurm_nodes_and_start_at_once() -> None:
-    made = node_set.build_stateful_set(NODE_SET)
+def test_object_is_named_as_the_set_so_that_pods_are_named_as_slurm_nodes() -> None:
+    made = node_set.build_node_set(NODE_SET)
+    assert (made["apiVersion"], made["kind"]) == ("slipway.dev/v1alpha1", "NodeSet")
     assert made["metadata"]["name"] == "gpu"
-    assert made["spec"]["podManagementPolicy"] == "Parallel"
-    assert made["spec"]["serviceName"] == "dev-slurmd"
+    assert made["spec"]["cluster"] == "dev"
 
 
-def test_changed_template_waits_until_a_pod_is_deleted() -> None:
-    assert spec()["updateStrategy"] == {"type": "OnDelete"}
+def test_node_names_resolve_by_the_service_of_all_workers() -> None:
+    assert pod()["subdomain"] == "dev-slurmd"
+    assert "hostname" not in pod()  # each pod's own, and the controller's to set
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        pytest.param(NODE_SET, {"replicas": 2, "ordinals": 2}, id="fixed"),
+        pytest.param({**NODE_SET, "size": 0, "ordinals": 0}, {"replicas": 0, "ordinals": 0}, id="empty"),
+        pytest.param(ELASTIC, {"min": 1, "max": 8, "ordinals": 8}, id="elastic"),
+        pytest.param({**ELASTIC, "min": 0}, {"min": 0, "max": 8, "ordinals": 8}, id="elastic-from-none"),
+    ],
+)
+def test_set_says_either_its_size_or_its_bounds(args: NodeSetArgs, said: dict[str, int]) -> None:
+    assert {key: value for key, value in spec(args).items() if key in ("replicas", "min", "max", "ordinals")} == said
+
+
+def test_workers_of_elastic_sets_know_it() -> None:
+    assert {"name": "SLIPWAY_ELASTIC", "value": "1"} in slurmd(ELASTIC)["env"]
+    assert "SLIPWAY_ELASTIC" not in {one["name"] for one in slurmd()["env"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "number"), [pytest.param("3", 3, id="number"), pytest.param("10%", "10%", id="percentage"), pytest.param("1", 1, id="one")]
+)
+def test_number_of_unavailable_nodes_is_a_number_or_a_percentage(said: str, number: int | str) -> None:
+    assert spec({**NODE_SET, "update": {"type": "OnDelete", "max_unavailable": said}})["updateStrategy"] == {
+        "type": "OnDelete",
+        "maxUnavailable": number,
+    }
+
+
+def test_maintenance_names_its_reservation() -> None:
+    strategy = spec({**NODE_SET, "update": {"type": "Maintenance", "max_unavailable": "1", "reservation": "night"}})["updateStrategy"]
+    assert strategy["reservation"] == "night"
+
+
+def test_what_happens_to_jobs_is_said_explicitly() -> None:
+    assert spec()["drain"] == {"action": "Requeue", "deadlineSeconds": 600}
+    assert spec({**NODE_SET, "drain": {"action": "Wait"}})["drain"] == {"action": "Wait"}
+
+
+def test_each_node_has_its_own_disks_where_jobs_see_them() -> None:
+    [claim] = spec()["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == "scratch"
+    assert claim["spec"]["storageClassName"] == "local"
+    assert {"name": "scratch", "mountPath": "/scratch"} in slurmd()["volumeMounts"]
+    assert spec()["volumeClaimRetention"] == {"whenDeleted": "Retain", "whenScaled": "Delete"}
+    assert "volumeClaimTemplates" not in spec({**NODE_SET, "volume_claims": []})
 
 
 def test_deleted_pod_drains_and_has_time_for_its_jobs() -> None:
     assert slurmd()["lifecycle"]["preStop"]["exec"]["command"] == ["/opt/slipway/scripts/slurmd-prestop.sh"]
-    assert spec()["template"]["spec"]["terminationGracePeriodSeconds"] == 3630
+    assert pod()["terminationGracePeriodSeconds"] == 3630
     assert {"name": "SLIPWAY_DRAIN_GRACE_S", "value": "3600"} in slurmd()["env"]
+
+
+def test_deleted_set_is_drained_before_its_pods_go() -> None:
+    annotations = node_set.build_node_set(NODE_SET)["metadata"]["annotations"]
+    assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
+
+
+def test_deployment_waits_for_the_controllers_word_and_longer_than_slurm_gives_a_node() -> None:
+    annotations = node_set.build_node_set(NODE_SET)["metadata"]["annotations"]
+    assert annotations["pulumi.com/waitFor"] == "condition=Ready"
+    assert int(annotations["pulumi.com/timeoutSeconds"]) > spec()["resumeTimeoutSeconds"] == 900
 
 
 def test_nothing_but_slurmd_itself_restarts_its_container() -> None:
@@ -41,18 +105,17 @@ def test_nothing_but_slurmd_itself_restarts_its_container() -> None:
     assert "startupProbe" not in slurmd()
 
 
-def test_no_worker_may_be_evicted() -> None:
-    made = node_set.build_disruption_budget(NODE_SET)
-    assert made["spec"]["maxUnavailable"] == 0
-    assert made["spec"]["selector"] == spec()["selector"]
-    assert structural_faults(made) == []
-
-
 def test_workers_go_to_their_pool_and_tolerate_its_taints_only() -> None:
-    pod = spec()["template"]["spec"]
-    assert pod["nodeSelector"] == {"slipway.dev/pool": "workers"}
-    assert [toleration["key"] for toleration in pod["tolerations"]] == ["slipway.dev/pool"]
-    assert pod["runtimeClassName"] == "nvidia"
+    assert pod()["nodeSelector"] == {"slipway.dev/pool": "workers"}
+    taints = [one["key"] for one in pod()["tolerations"] if not one["key"].startswith("node.kubernetes.io/")]
+    assert taints == ["slipway.dev/pool"]
+    assert pod()["runtimeClassName"] == "nvidia"
+
+
+def test_workers_stay_on_a_machine_that_kubernetes_lost_for_as_long_as_it_takes() -> None:
+    lost = [one for one in pod()["tolerations"] if one["key"].startswith("node.kubernetes.io/")]
+    assert [(one["key"].rpartition("/")[2], one["effect"]) for one in lost] == [("not-ready", "NoExecute"), ("unreachable", "NoExecute")]
+    assert not any("tolerationSeconds" in one for one in lost)
 
 
 def test_gpus_are_requested_and_limited_alike() -> None:
@@ -74,20 +137,9 @@ def test_stand_in_devices_are_made_only_when_asked_for(simulated: bool, count: s
     assert {"name": "SLIPWAY_SIMULATED_GPUS", "value": count} in slurmd({**NODE_SET, "simulated_gpus": simulated})["env"]
 
 
-@pytest.mark.parametrize(
-    ("size", "annotations"),
-    [
-        pytest.param(2, {"pulumi.com/waitFor": "jsonpath={.status.readyReplicas}"}, id="first-node-is-waited-for"),
-        pytest.param(0, {"pulumi.com/skipAwait": "true"}, id="empty-set-is-not"),
-    ],
-)
-def test_deployment_waits_for_the_first_node(size: int, annotations: dict[str, str]) -> None:
-    assert node_set.build_stateful_set({**NODE_SET, "size": size})["metadata"]["annotations"] == annotations
-
-
-def test_ten_thousand_nodes_differ_from_ten_in_one_number() -> None:
-    few, many = (node_set.build_stateful_set({**NODE_SET, "size": size}) for size in (10, 10_000))
-    assert {**few, "spec": {**few["spec"], "replicas": 10_000}} == many
+def test_ten_thousand_nodes_differ_from_ten_in_their_number() -> None:
+    few, many = (node_set.build_node_set({**NODE_SET, "size": size, "ordinals": size}) for size in (10, 10_000))
+    assert {**few, "spec": {**few["spec"], "replicas": 10_000, "ordinals": 10_000}} == many
 
 
 def test_shared_folders_are_seen_where_the_config_says() -> None:

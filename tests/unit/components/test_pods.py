@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from components import accounting, control_plane, login, node_set
+from components import accounting, control_plane, controllers, login, node_set
 from components.labels import Manifest
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, NODE_SET
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS, LOGIN, NODE_SET
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {
@@ -14,12 +14,14 @@ WORKLOADS: dict[str, Manifest] = {
     "slurmrestd": control_plane.build_slurmrestd(CONTROL_PLANE),
     "slurmdbd": accounting.build_slurmdbd(ACCOUNTING),
     "mariadb": accounting.build_mariadb(ACCOUNTING),
-    "slurmd": node_set.build_stateful_set(NODE_SET),
+    "slurmd": node_set.build_node_set(NODE_SET),
     "login": login.build_deployment(LOGIN),
 }
+WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": controllers.build_deployment(CONTROLLERS)}
 each_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items()])
+every_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items()])
 unprivileged = pytest.mark.parametrize(
-    "workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items() if name not in ("slurmd", "login")]
+    "workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items() if name not in ("slurmd", "login")]
 )
 
 
@@ -31,30 +33,36 @@ def containers(workload: Manifest) -> list[dict[str, Any]]:
     return [*pod(workload).get("initContainers", []), *pod(workload)["containers"]]
 
 
-@each_workload
+def claims(workload: Manifest) -> list[str]:
+    return [template["metadata"]["name"] for template in workload["spec"].get("volumeClaimTemplates", [])]
+
+
+@every_workload
 def test_structure_is_kubernetes_own(workload: Manifest) -> None:
-    assert structural_faults(workload) == []
+    # A NodeSet is no kind of Kubernetes' own, but the pod in it is as any other.
+    template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "one"}, "template": workload["spec"]["template"]}
+    assert structural_faults(template if workload["kind"] == "NodeSet" else workload) == []
 
 
-@each_workload
-def test_selector_chooses_the_template(workload: Manifest) -> None:
+@pytest.mark.parametrize("name", [name for name in WITH_CONTROLLER if name != "slurmd"])
+def test_selector_chooses_the_template(name: str) -> None:
+    workload = WITH_CONTROLLER[name]
     chosen, carried = workload["spec"]["selector"]["matchLabels"], workload["spec"]["template"]["metadata"]["labels"]
     assert chosen.items() <= carried.items()
-    assert set(chosen) - {"slipway.dev/nodeset"} == {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component")}
+    assert set(chosen) == {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component")}
 
 
 @each_workload
-def test_no_pod_can_talk_to_kubernetes(workload: Manifest) -> None:
+def test_no_pod_but_the_controllers_can_talk_to_kubernetes(workload: Manifest) -> None:
     assert pod(workload)["automountServiceAccountToken"] is False
 
 
-@each_workload
+@every_workload
 def test_every_mount_has_its_volume_and_every_volume_a_mount(workload: Manifest) -> None:
     volumes = [volume["name"] for volume in pod(workload)["volumes"]]
-    claims = [template["metadata"]["name"] for template in workload["spec"].get("volumeClaimTemplates", [])]
     mounted = {mount["name"] for one in containers(workload) for mount in one["volumeMounts"]}
     assert len(set(volumes)) == len(volumes)
-    assert mounted == {*volumes, *claims}
+    assert mounted == {*volumes, *claims(workload)}
 
 
 @each_workload
@@ -87,19 +95,19 @@ def test_pods_with_shared_folders_have_no_group_that_would_own_their_files(name:
     assert "securityContext" not in pod(WORKLOADS[name])
 
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "slurmd"])
+@pytest.mark.parametrize("name", [name for name in WITH_CONTROLLER if name != "slurmd"])
 def test_all_but_workers_run_on_system_nodes(name: str) -> None:
-    spec = pod(WORKLOADS[name])
+    spec = pod(WITH_CONTROLLER[name])
     assert spec["nodeSelector"] == {"slipway.dev/pool": "system"}
     assert {"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"} in spec["tolerations"]
 
 
-@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd", "mariadb"])
+@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd", "mariadb", "nodeset-controller"])
 def test_control_plane_leaves_a_lost_node_within_half_a_minute(name: str) -> None:
-    found = {one["key"]: one["tolerationSeconds"] for one in pod(WORKLOADS[name])["tolerations"] if one["effect"] == "NoExecute"}
+    found = {one["key"]: one["tolerationSeconds"] for one in pod(WITH_CONTROLLER[name])["tolerations"] if one["effect"] == "NoExecute"}
     assert found == {"node.kubernetes.io/not-ready": 30, "node.kubernetes.io/unreachable": 30}
 
 
-@each_workload
+@every_workload
 def test_node_names_resolve_everywhere(workload: Manifest) -> None:
     assert pod(workload)["dnsConfig"]["searches"] == ["dev-slurmd.slurm.svc.cluster.local"]

@@ -130,11 +130,28 @@ def test_pods_come_after_what_they_mount(registered: list[Registered]) -> None:
         assert all(order[urn] < order[one.urn] for urn in needed)
 
 
-def test_workers_go_before_slurmctld_which_tells_them_whether_jobs_are_left(registered: list[Registered], stack: str) -> None:
+def test_workers_go_before_slurmctld_and_the_controller_which_tell_them_whether_jobs_are_left(
+    registered: list[Registered], stack: str
+) -> None:
     [slurmctld] = [one for one in of_type(registered, "StatefulSet") if one.name == f"{stack}-slurmctld"]
-    sets = of_type(registered, "NodeSet")
+    [controller] = [one for one in of_type(registered, "Deployment") if one.name == f"{stack}-nodeset-controller"]
+    [kind] = of_type(registered, "CustomResourceDefinition")
+    sets = [one for one in of_type(registered, "NodeSet") if not one.custom]
     assert sets
-    assert [one.name for one in sets if slurmctld.urn not in one.dependencies] == []
+    assert [one.name for one in sets if not {slurmctld.urn, controller.urn, kind.urn} <= one.dependencies] == []
+
+
+def test_each_node_set_is_one_object_of_our_kind(registered: list[Registered]) -> None:
+    components = [one.urn for one in of_type(registered, "NodeSet") if not one.custom]
+    made = [one for one in of_type(registered, "NodeSet") if one.custom]
+    assert {one.type for one in made} == {"kubernetes:slipway.dev/v1alpha1:NodeSet"}
+    assert sorted(one.parent for one in made) == sorted(components)
+
+
+def test_kind_outlives_the_stack_because_other_clusters_may_have_objects_of_it(registered: list[Registered]) -> None:
+    [kind] = of_type(registered, "CustomResourceDefinition")
+    assert kind.retained
+    assert "x-kubernetes-validations" in kind.inputs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
 def test_no_wait_can_deadlock(registered: list[Registered]) -> None:

@@ -14,6 +14,7 @@ SET = {"name": "big", "pool": "workers", "size": 1}
 BOB = {"name": "bob", "uid": 10002, "sshKeys": [KEY]}
 NFS = {"server": "10.0.0.5", "path": "/export"}
 MOUNT = {"name": "data", "mountPath": "/data", "nfs": NFS}
+CLAIM = {"name": "local", "mountPath": "/local", "size": "10Gi"}
 DISK = {"name": "more", "check": "disk", "schedule": "0 * * * *", "nodeSets": ["cpu"]}
 
 
@@ -23,6 +24,10 @@ def slurm(**settings: Any) -> dict[str, Any]:
 
 def raw(*lines: str) -> dict[str, Any]:
     return {"slurm": {"raw": [*lines]}}
+
+
+def claims(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeSets[0].volumeClaims": [*given]}
 
 
 def mount(**changes: Any) -> dict[str, Any]:
@@ -78,13 +83,13 @@ EKS = [
 
 NODES = [
     pytest.param({"nodeSets[0].pool": "worker"}, "cluster.nodeSets[0].pool", 'no node pool is called "worker". Did you mean "workers"?', id="unknown-pool"),
-    pytest.param({"nodeSets[+]": {**SET, "name": "gpu", "size": 0}}, "cluster.nodeSets[2].name", "name of cluster.nodeSets[1] already", id="same-set-name"),
-    pytest.param({"nodeSets[+]": {**SET, "name": "big-1", "cpus": 1, "size": 0}, "partitions[0].nodeSets[+]": "big-1"}, "cluster.nodeSets[2].name", 'take "big1"', id="name-ends-like-a-node"),
-    pytest.param({"nodeSets[+]": {**SET, "name": "all", "size": 0}, "partitions[0].nodeSets[+]": "all"}, "cluster.nodeSets[2].name", "a meaning of its own", id="reserved-set-name"),
-    pytest.param({"nodeSets[+]": {**SET, "name": "dev-login", "size": 0}, "partitions[0].nodeSets[+]": "dev-login"}, "cluster.nodeSets[2].name", "own programs", id="name-of-a-program"),
-    pytest.param({"nodeSets[+]": {**SET, "size": 0}}, "cluster.nodeSets[2]", "no partition has the node set", id="set-in-no-partition"),
-    pytest.param({"nodeSets[+]": SET, "partitions[0].nodeSets[+]": "big"}, "cluster.nodePools[0].max", '"cpu" (2), "gpu" (2), "big" (1) together need 6 CPUs of 4', id="sets-over-pool"),
-    pytest.param({"nodeSets[0].size": 5}, "cluster.nodeSets[0].size", "5 is more than pool \"workers\" can hold (4)", id="size-over-shared-machines"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "gpu", "size": 0}}, "cluster.nodeSets[3].name", "name of cluster.nodeSets[1] already", id="same-set-name"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "big-1", "cpus": 1, "size": 0}, "partitions[0].nodeSets[+]": "big-1"}, "cluster.nodeSets[3].name", 'take "big1"', id="name-ends-like-a-node"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "all", "size": 0}, "partitions[0].nodeSets[+]": "all"}, "cluster.nodeSets[3].name", "a meaning of its own", id="reserved-set-name"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "dev-login", "size": 0}, "partitions[0].nodeSets[+]": "dev-login"}, "cluster.nodeSets[3].name", "own programs", id="name-of-a-program"),
+    pytest.param({"nodeSets[+]": {**SET, "size": 0}}, "cluster.nodeSets[3]", "no partition has the node set", id="set-in-no-partition"),
+    pytest.param({"nodeSets[+]": SET, "partitions[0].nodeSets[+]": "big"}, "cluster.nodePools[0].max", '"cpu" (2), "gpu" (2), "burst" (2), "big" (1) together need 9 CPUs of 6', id="sets-over-pool"),
+    pytest.param({"nodeSets[0].size": 7}, "cluster.nodeSets[0].size", "7 is more than pool \"workers\" can hold (6)", id="size-over-shared-machines"),
     pytest.param({"nodeSets[0].simulatedGpus": True}, "cluster.nodeSets[0].simulatedGpus", "no GPUs to simulate", id="nothing-to-simulate"),
     pytest.param({"nodeSets[1].features": ["a", "a"]}, "cluster.nodeSets[1].features[1]", "stands in this list twice", id="feature-twice"),
     pytest.param({"nodeSets[0].slurmd": {"MemSpecLimt": 1}}, "cluster.nodeSets[0].slurmd.MemSpecLimt", 'Did you mean "MemSpecLimit"?', id="unknown-node-key"),
@@ -92,7 +97,7 @@ NODES = [
     pytest.param({"nodeSets[0].slurmd": {"state": "DOWN"}}, "cluster.nodeSets[0].slurmd.state", "State is rendered from other keys", id="owned-node-key-in-lower-case"),
     pytest.param({"nodeSets[0].slurmd": {"Weight": 1, "weight": 2}}, "cluster.nodeSets[0].slurmd.weight", "is Weight again", id="node-key-twice"),
     pytest.param({"nodeSets[0].resources.memoryMiB": 4096}, "cluster.nodeSets[0].resources.memoryMiB", "more than the Slurm node has (2048)", id="request-over-limit"),
-    pytest.param({"nodeSets[0].resources.cpu": "3"}, "cluster.nodeSets[0].resources.cpu", "more than a machine", id="request-over-machine"),
+    pytest.param({"nodeSets[0].resources.cpu": "4"}, "cluster.nodeSets[0].resources.cpu", "more than a machine", id="request-over-machine"),
     pytest.param({"partitions[0].nodeSets[1]": "gpus"}, "cluster.partitions[0].nodeSets[1]", 'no node set is called "gpus". Did you mean "gpu"?', id="unknown-set-in-partition"),
     pytest.param({"partitions[0].nodeSets[0]": "cpus"}, "cluster.partitions[0].nodeSets[0]", 'Did you mean "cpu"?', id="only-mention-misspelled"),
     pytest.param({"partitions[0].nodeSets[1]": "cpu"}, "cluster.partitions[0].nodeSets[1]", "twice", id="set-twice-in-partition"),
@@ -105,6 +110,31 @@ NODES = [
     pytest.param({"partitions[0].settings": {"OverSubscrib": "NO"}}, "cluster.partitions[0].settings.OverSubscrib", 'Did you mean "OverSubscribe"?', id="unknown-partition-key"),
     pytest.param({"partitions[0].settings": {"Nodes": "ALL"}}, "cluster.partitions[0].settings.Nodes", "rendered from other keys", id="owned-partition-key"),
     pytest.param({"partitions[0].settings": {"DefMemPerCPU": 1, "DefMemPerNode": 1}}, "cluster.partitions[0].settings", "exclude each other", id="two-memory-defaults"),
+    pytest.param({"nodeSets[2].max": 7}, "cluster.nodeSets[2].max", "7 is more than pool \"workers\" can hold (6)", id="max-over-pool"),
+    pytest.param({"partitions[0].settings": {"PowerDownOnIdle": True}}, "cluster.partitions[0].settings.PowerDownOnIdle", 'would put off the nodes of "cpu"', id="fixed-set-put-off-when-idle"),
+    pytest.param({"partitions[2].settings": {"powerdownonidle": "yes"}, "nodeSets[2].min": 1}, "cluster.partitions[2].settings.powerdownonidle", 'would put off the nodes of "burst"', id="least-nodes-put-off-when-idle"),
+]  # fmt: skip
+
+LIFECYCLE = [
+    pytest.param({"nodeSets[0].size": GONE}, "cluster.nodeSets[0].size", "neither size (fixed) nor min and max (elastic) is given", id="neither-fixed-nor-elastic"),
+    pytest.param({"nodeSets[0].min": 1}, "cluster.nodeSets[0].size", "stands beside min: a set is fixed (size) or elastic (min and max). Keep one.", id="size-and-min"),
+    pytest.param({"nodeSets[2].size": 1}, "cluster.nodeSets[2].size", "stands beside min and max", id="size-and-both-bounds"),
+    pytest.param({"nodeSets[2].min": GONE}, "cluster.nodeSets[2].min", "is missing: an elastic set has min and max. 0 lets all", id="max-alone"),
+    pytest.param({"nodeSets[2].max": GONE}, "cluster.nodeSets[2].max", "is missing: an elastic set has min and max. For a fixed set, say size.", id="min-alone"),
+    pytest.param({"nodeSets[2].min": 3}, "cluster.nodeSets[2].min", "3 is more than max (2)", id="min-over-max"),
+    pytest.param({"nodeSets[0].update": {"type": "Maintenance"}}, "cluster.nodeSets[0].update.reservation", "is missing: type Maintenance", id="maintenance-without-reservation"),
+    pytest.param({"nodeSets[0].update": {"reservation": "patch"}}, "cluster.nodeSets[0].update.reservation", "RollingUpdate would not wait for it", id="reservation-without-maintenance"),
+    pytest.param({"nodeSets[0].drain": {"action": "Requeue"}}, "cluster.nodeSets[0].drain.deadlineS", "is missing: Requeue needs to know", id="requeue-without-deadline"),
+    pytest.param({"nodeSets[0].drain": {"action": "Cancel"}}, "cluster.nodeSets[0].drain.deadlineS", "is missing: Cancel needs to know", id="cancel-without-deadline"),
+    pytest.param({"nodeSets[0].drain": {"deadlineS": 60}}, "cluster.nodeSets[0].drain.deadlineS", "goes with action: Requeue or Cancel", id="deadline-of-waiting"),
+    pytest.param(claims(CLAIM, {**CLAIM, "mountPath": "/other"}), "cluster.nodeSets[0].volumeClaims[1].name", "name of cluster.nodeSets[0].volumeClaims[0] already", id="same-claim-name"),
+    pytest.param(claims(CLAIM, {**CLAIM, "name": "other"}), "cluster.nodeSets[0].volumeClaims[1].mountPath", "is where cluster.nodeSets[0].volumeClaims[0] is", id="same-claim-path"),
+    pytest.param(claims({**CLAIM, "name": "spool"}), "cluster.nodeSets[0].volumeClaims[0].name", "a volume that every worker has", id="claim-named-as-a-volume-of-the-pod"),
+    pytest.param(claims({**CLAIM, "name": "mount-a"}), "cluster.nodeSets[0].volumeClaims[0].name", "a volume that every worker has", id="claim-named-as-a-mount"),
+    pytest.param(claims({**CLAIM, "mountPath": "/var/spool/slurmd"}), "cluster.nodeSets[0].volumeClaims[0].mountPath", "hide a folder of the system", id="claim-over-slurmds-own-folder"),
+    pytest.param(claims({**CLAIM, "mountPath": "/home"}), "cluster.nodeSets[0].volumeClaims[0].mountPath", "where the users' homes are", id="claim-over-homes"),
+    pytest.param(claims({**CLAIM, "mountPath": "/shared/x"}), "cluster.nodeSets[0].volumeClaims[0].mountPath", "where the shared root is", id="claim-over-the-shared-root"),
+    pytest.param({**claims(CLAIM), **mount(mountPath="/local/data")}, "cluster.nodeSets[0].volumeClaims[0].mountPath", '(cluster.storage.mounts[0]) lie in one another', id="mount-inside-a-claim"),
 ]  # fmt: skip
 
 STORAGE = [
@@ -115,7 +145,7 @@ STORAGE = [
     pytest.param({"storage.home.hostPath": "/var/lib/slipway/dev/shared"}, "cluster.storage.home", "same place as cluster.storage.sharedRoot", id="one-folder-twice"),
     pytest.param(mount(mountPath="/etc/x"), "cluster.storage.mounts[0].mountPath", "hide a folder of the system", id="mount-over-the-system"),
     pytest.param(mount(mountPath="/home/data"), "cluster.storage.mounts[0].mountPath", "where the users' homes are", id="mount-over-homes"),
-    pytest.param(mount(mountPath="/shared"), "cluster.storage.mounts[0].mountPath", "where the shared root are", id="mount-over-the-shared-root"),
+    pytest.param(mount(mountPath="/shared"), "cluster.storage.mounts[0].mountPath", "where the shared root is", id="mount-over-the-shared-root"),
     pytest.param({"storage.mounts": [MOUNT, {**MOUNT, "mountPath": "/b", "nfs": {**NFS, "path": "/b"}}]}, "cluster.storage.mounts[1].name", "name of cluster.storage.mounts[0] already", id="same-mount-name"),
     pytest.param({"storage.mounts": [MOUNT, {"name": "b", "mountPath": "/data", "claim": "b"}]}, "cluster.storage.mounts[1].mountPath", "is where cluster.storage.mounts[0] is", id="same-mount-path"),
     pytest.param({"storage.mounts": [MOUNT, {"name": "b", "mountPath": "/data/b", "claim": "b"}]}, "cluster.storage.mounts[1].mountPath", "lie in one another", id="mount-in-a-mount"),
@@ -159,6 +189,14 @@ SLURM = [
     pytest.param(slurm(SlurmUser="root"), "cluster.slurm.settings.SlurmUser", "Slipway itself depends on SlurmUser=slurm", id="owned-setting"),
     pytest.param(slurm(slurmuser="root"), "cluster.slurm.settings.slurmuser", "depends on SlurmUser=slurm", id="owned-setting-in-lower-case"),
     pytest.param(slurm(SchedulerParameters="bf_continue"), "cluster.slurm.settings.SchedulerParameters", "Use slurm.schedulerParameters.", id="setting-with-a-key-of-its-own"),
+    pytest.param(slurm(SuspendTime="INFINITE"), "cluster.slurm.settings.SuspendTime", "Use slurm.suspendTimeS.", id="suspend-time-as-a-setting"),
+    pytest.param(slurm(PrologSlurmctld="/x"), "cluster.slurm.settings.PrologSlurmctld", "Slipway itself depends on PrologSlurmctld=", id="own-prolog-against-that-of-elastic-sets"),
+    pytest.param(slurm(SuspendExcNodes="gpu-0"), "cluster.slurm.settings.SuspendExcNodes", "depends on SuspendExcNodes=cpu-[0-1],gpu-[0-1]", id="own-kept-nodes"),
+    pytest.param(slurm(PrologTimeout=600), "cluster.slurm.settings.PrologTimeout", "PrologTimeout=600 would end PrologSlurmctld, which waits for elastic nodes for up to 600 s", id="prolog-limit-below-resume-timeout"),
+    pytest.param(raw("PrologEpilogTimeout=30"), "cluster.slurm.raw[0]", "would end PrologSlurmctld", id="raw-prolog-limit"),
+    pytest.param(raw("ResumeTimeout=5"), "cluster.slurm.raw[0]", "contradicts ResumeTimeout=600, which is rendered from the rest of this file. Use slurm.resumeTimeoutS.", id="raw-against-power-saving"),
+    pytest.param(raw("PartitionName=more Nodes=ALL SuspendTime=INFINITE"), "cluster.slurm.raw[0]", "SuspendTime counts for the nodes of elastic sets", id="raw-partition-that-keeps-elastic-nodes"),
+    pytest.param({"slurm": {"suspendTimeoutS": 59}}, "cluster.slurm.suspendTimeoutS", "59 is less than 60", id="no-time-for-a-pod-to-go"),
     pytest.param(slurm(NodeName="x"), "cluster.slurm.settings.NodeName", "Use nodeSets.", id="node-as-a-setting"),
     pytest.param(slurm(MinJobAge=1, minjobage=2), "cluster.slurm.settings.minjobage", "is MinJobAge again", id="setting-twice"),
     pytest.param(slurm(JobCompPass="x"), "cluster.slurm.settings.JobCompPass", "password cannot stand there", id="password"),
@@ -184,7 +222,7 @@ SLURM = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("edits", "path", "part"), [*POOLS, *NODES, *STORAGE, *ACCESS, *HEALTH, *SLURM])
+@pytest.mark.parametrize(("edits", "path", "part"), [*POOLS, *NODES, *LIFECYCLE, *STORAGE, *ACCESS, *HEALTH, *SLURM])
 def test_contradiction_is_one_fault_at_its_place(edits: dict[str, Any], path: str, part: str) -> None:
     found = faults("dev", edits)
     assert [each for each, _ in found] == [path], found

@@ -30,7 +30,7 @@ CASES = [
     pytest.param({"name": GONE}, "cluster.name", "is missing. Prefix of every object", id="required-key-missing"),
     pytest.param({"storage": GONE}, "cluster.storage", "is missing.", id="storage-missing"),
     pytest.param({"storage.home": GONE}, "cluster.storage.home", "is missing. Homes of the users", id="home-missing"),
-    pytest.param({"nodeSets[1].size": GONE}, "cluster.nodeSets[1].size", "is missing. Number of Slurm nodes", id="size-missing"),
+    pytest.param({"nodeSets[1].size": GONE}, "cluster.nodeSets[1].size", "neither size (fixed) nor min and max", id="size-missing"),
     pytest.param({"nodePools[0].max": GONE}, "cluster.nodePools[0].max", "is missing. Machines that the pool", id="max-missing"),
     pytest.param({"partitions": None}, "cluster.partitions", "has no value.", id="key-without-value"),
     pytest.param({"login": None}, "cluster.login", "has no value. Give it one, or leave the key out.", id="section-without-value"),
@@ -78,6 +78,20 @@ CASES = [
     ),
     pytest.param(
         {"storage.home": {"hostPath": "/a/../etc"}}, "cluster.storage.home.hostPath", "not a plain absolute path", id="path-that-climbs"
+    ),
+    pytest.param(
+        {"storage.mounts": [{"name": "m" * 41, "mountPath": "/m", "claim": "m"}]},
+        "cluster.storage.mounts[0].name",
+        "has 41 characters; 40 are allowed.",
+        id="mount-name-too-long",
+    ),
+    pytest.param({"nodeSets[0].update": {"maxUnavailable": 0}}, "cluster.nodeSets[0].update.maxUnavailable", "at least 1", id="none-away"),
+    pytest.param({"nodeSets[0].update": {"maxUnavailable": "0%"}}, "cluster.nodeSets[0].update.maxUnavailable", '"100%"', id="no-percent"),
+    pytest.param(
+        {"nodeSets[0].update": {"type": "Rolling"}}, "cluster.nodeSets[0].update.type", "is none of RollingUpdate", id="bad-update"
+    ),
+    pytest.param(
+        {"nodeSets[0].sise": 2, "nodeSets[0].size": GONE}, "cluster.nodeSets[0].sise", 'Did you mean "size"?', id="size-misspelled"
     ),
     pytest.param({"storage.state.size": "5GB"}, "cluster.storage.state.size", '"5GB" is not a size such as 100Gi', id="bad-size"),
     pytest.param({"storage.state.size": 5}, "cluster.storage.state.size", 'Put it in quotes: "5".', id="size-as-a-number"),
@@ -147,6 +161,12 @@ CASES = [
 ]
 
 EKS_CASES = [
+    pytest.param(
+        {"nodePools[0].eks.securityGroupIds": ["web"]},
+        "cluster.nodePools[0].eks.securityGroupIds[0]",
+        "not a security group's id, such as sg-",
+        id="bad-security-group",
+    ),
     pytest.param({"nodePools[0].eks.subnetIds": []}, "cluster.nodePools[0].eks.subnetIds", "is empty; at least one", id="no-subnet"),
     pytest.param({"nodePools[0].eks.subnetIds": ["x"]}, "cluster.nodePools[0].eks.subnetIds[0]", "not a subnet's id", id="bad-subnet"),
     pytest.param({"nodePools[0].eks.nodeRoleArn": "role"}, "cluster.nodePools[0].eks.nodeRoleArn", "not a role's ARN", id="bad-role"),

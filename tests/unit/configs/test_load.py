@@ -36,7 +36,7 @@ def test_faults_of_shape_and_of_rules_come_together_in_the_order_of_the_file() -
         load_cluster(edited("dev", edits), ROOT, "Pulumi.dev.yaml")
     assert str(caught.value).splitlines() == [
         "Pulumi.dev.yaml: 7 mistakes",
-        '  cluster.nodeSets[0].size: 2000 is more than pool "workers" can hold (4). Raise nodePools[0].max or lower this.',
+        '  cluster.nodeSets[0].size: 2000 is more than pool "workers" can hold (6). Raise nodePools[0].max or lower this.',
         '  cluster.nodeSets[1].gpus.model: "h10" does not match: a machine of pool "workers" has "h100".',
         '  cluster.partitions[0].maxtime: there is no such key. Did you mean "maxTime"?',
         '  cluster.partitions[0].nodeSets[0]: no node set is called "cpus". Did you mean "cpu"?',

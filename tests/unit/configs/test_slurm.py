@@ -5,6 +5,7 @@ from typing import Any
 import jinja2
 import pytest
 
+from configs.fields import MAX_NODES
 from configs.slurm import DEFAULTS, hostlist, render, render_settings, render_slurmdbd
 from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
 from tests.unit.configs.golden import assert_golden
@@ -52,6 +53,7 @@ def test_ten_thousand_nodes_take_as_many_lines_as_ten() -> None:
 def test_hostlist(size: int, expected: str) -> None:
     loaded = cluster("dev", {"nodeSets[0].size": size, "nodeSets[1].size": 0})
     assert hostlist(loaded.node_sets[0]) == expected
+    assert hostlist(loaded.node_sets[2], size) == expected.replace("cpu", "burst")
 
 
 def test_empty_set_has_no_line_and_leaves_its_partition_without_the_key() -> None:
@@ -74,15 +76,62 @@ def test_whole_machine_has_its_topology_and_a_part_of_it_one_socket() -> None:
 def test_memory_is_the_machines_less_five_percent_shared_out_by_cpus() -> None:
     assert line_of(conf({}, "h100"), "NodeName=cpu-")["RealMemory"] == str(262_144 - 13_107)
     assert line_of(conf({"nodeSets[1].cpus": 32}, "h100"), "NodeName=cpu-")["RealMemory"] == str((262_144 - 13_107) // 2)
-    assert line_of(conf({"nodeSets[0].memoryMiB": GONE}), "NodeName=cpu-")["RealMemory"] == str((20_000 - 1_024) // 2)
+    assert line_of(conf({"nodeSets[0].memoryMiB": GONE}), "NodeName=cpu-")["RealMemory"] == str((20_000 - 1_024) // 3)
 
 
-def test_every_node_is_a_cloud_node_and_no_partition_of_a_fixed_set_suspends_it() -> None:
-    text = conf({})
-    nodes = [line for line in text.splitlines() if line.startswith("NodeName=")]
-    partitions = [line for line in text.splitlines() if line.startswith("PartitionName=")]
-    assert all(line.endswith(" State=CLOUD") for line in nodes)
-    assert all(" SuspendTime=INFINITE" in line for line in partitions)
+FIXED = {"nodeSets[2]": GONE, "partitions[2]": GONE}
+
+
+def test_every_node_is_a_cloud_node() -> None:
+    assert all(line.endswith(" State=CLOUD") for line in conf({}).splitlines() if line.startswith("NodeName="))
+
+
+def test_without_an_elastic_set_nothing_is_put_off_and_no_program_runs() -> None:
+    text = conf(FIXED)
+    assert rendered_keys(text)["suspendtime"] == "INFINITE"
+    assert all(" SuspendTime=INFINITE" in line for line in text.splitlines() if line.startswith("PartitionName="))
+    assert not {"suspendexcnodes", "prologslurmctld", "suspendrate", "resumerate"} & set(rendered_keys(text))
+    assert "power_save_interval" not in text
+    assert "elastic" not in render(cluster("dev", FIXED))
+
+
+def test_with_an_elastic_set_fixed_nodes_and_the_first_elastic_ones_are_never_put_off() -> None:
+    keys = rendered_keys(conf({"nodeSets[2].min": 1, "slurm": {"suspendTimeS": 60, "suspendTimeoutS": 61, "resumeTimeoutS": 62}}))
+    assert (keys["suspendtime"], keys["suspendtimeout"], keys["resumetimeout"]) == ("60", "61", "62")
+    assert keys["suspendexcnodes"] == "cpu-[0-1],gpu-[0-1],burst-0"
+    assert (keys["resumerate"], keys["suspendrate"]) == ("0", "0")
+    assert keys["slurmctldparameters"] == "enable_configless,reconfig_on_restart,power_save_interval=1"
+    assert keys["prologslurmctld"] == "/opt/slipway/scripts/prolog-slurmctld.sh"
+
+
+def test_nodes_of_raw_lines_are_never_put_off() -> None:
+    raw = ["NodeName=DEFAULT CPUs=4", "nodename=old-[1-3] State=DOWN", "PartitionName=old Nodes=old-[1-3]"]
+    assert rendered_keys(conf({"slurm": {"raw": raw}}))["suspendexcnodes"] == "cpu-[0-1],gpu-[0-1],old-[1-3]"
+
+
+def test_elastic_sets_are_named_in_a_file_of_their_own() -> None:
+    """So that a further set changes a line of the ConfigMap and no pod."""
+    edits = {"nodeSets[0].size": GONE, "nodeSets[0].min": 1, "nodeSets[0].max": 2}
+    assert render(cluster("dev", edits))["elastic"] == "cpu\nburst\n"
+
+
+def test_partition_of_an_elastic_set_leaves_the_time_to_the_cluster() -> None:
+    """Slurm takes the longest time of a node's partitions."""
+    text = conf({"partitions[0].nodeSets[+]": "burst"})
+    found = {name: "SuspendTime" in line_of(text, f"PartitionName={name} ") for name in ("main", "gpu", "burst")}
+    assert found == {"main": False, "gpu": True, "burst": False}
+
+
+def test_cluster_of_elastic_sets_alone_keeps_no_node() -> None:
+    gone: dict[str, Any] = {"nodeSets[1]": GONE, "nodeSets[0]": GONE, "partitions[1]": GONE, "partitions[0]": GONE, "healthChecks": []}
+    assert "SuspendExcNodes" not in conf({**gone, "partitions[0].default": True})
+
+
+def test_longest_host_name_is_one() -> None:
+    name = "n" * 30
+    loaded = cluster("dev", {"nodeSets[0].name": name, "partitions[0].nodeSets[0]": name, "healthChecks": []})
+    assert loaded.node_sets[0].name == name
+    assert len(f"{name}-{MAX_NODES - 1}") <= 63
 
 
 def test_job_without_a_memory_request_can_take_all_cpus_of_the_smallest_node() -> None:
@@ -108,9 +157,9 @@ def test_own_memory_default_of_a_partition_stands_once() -> None:
 
 
 def test_setting_replaces_a_default_whatever_its_case() -> None:
-    text = conf({"slurm": {"settings": {"resumetimeout": 900}}})
-    assert "ResumeTimeout=900" in text
-    assert text.lower().count("resumetimeout=") == 1
+    text = conf({"slurm": {"settings": {"inactivelimit": 900}}})
+    assert "InactiveLimit=900" in text
+    assert text.lower().count("inactivelimit=") == 1
 
 
 def test_setting_with_spaces_is_quoted() -> None:

@@ -13,6 +13,7 @@ from images import debian, store
 from images.__main__ import app
 from images.build import build, default_base, labels, scratch_folder
 from images.steps import BuildError, run, step
+from local import quickstart
 
 SLURM = store.FOLDER / "slurm"
 
@@ -67,7 +68,7 @@ def test_cli_puts_the_archive_where_asked(tmp_path: Path) -> None:
 def test_cli_says_which_images_there_are() -> None:
     said = CliRunner().invoke(app, ["tag", "slurn"])
     assert said.exit_code == 2
-    assert "there are: slurm" in said.stderr
+    assert "there are: controllers, slurm" in said.stderr
 
 
 def test_only_the_newest_archives_are_kept(own_cache: Path) -> None:
@@ -89,6 +90,16 @@ def test_scratch_of_a_killed_build_goes_with_the_next(tmp_path: Path) -> None:
         assert folder.is_dir()
         assert not left.exists()
     assert [*tmp_path.glob(".build-*")] == []
+
+
+def test_bases_of_other_mirrors_or_settings_are_kept_apart() -> None:
+    names = {store.base_archive(each).name for each in (["a", "b"], ["a"], ["ab"], ["a", "c"])}
+    assert len(names) == 4
+    assert not any(name.startswith(f"{image}-") for name in names for image in store.names())
+
+
+def test_every_image_is_brought_to_the_local_cluster() -> None:
+    assert sorted(quickstart.IMAGES) == store.names()
 
 
 def test_mirror_is_the_machines_own_main_archive() -> None:
@@ -116,7 +127,7 @@ def test_settings_that_reach_a_mirror_are_carried_and_no_others() -> None:
 
 
 def test_labels_record_what_was_installed() -> None:
-    said = labels("slurm=26.05.5-1\nmunge=0.5.18-1\n", "debian:forky-slim")
+    said = labels("slurm", "slurm=26.05.5-1\nmunge=0.5.18-1\n", "debian:forky-slim")
     assert said == {
         "org.opencontainers.image.version": "26.05.5-1",
         "org.opencontainers.image.base.name": "debian:forky-slim",
@@ -125,8 +136,13 @@ def test_labels_record_what_was_installed() -> None:
     }
 
 
+def test_image_without_an_entry_of_its_name_has_no_version() -> None:
+    assert "org.opencontainers.image.version" not in labels("controllers", "python=3.14.7\n", "debian:forky-slim")
+
+
 def test_default_base_is_debians_official_image() -> None:
-    assert default_base((SLURM / "Dockerfile").read_text()) == "debian:forky-slim"
+    for name in store.names():
+        assert default_base((store.FOLDER / name / "Dockerfile").read_text()) == "debian:forky-slim"
     with pytest.raises(BuildError, match="ARG BASE="):
         default_base("FROM debian\n")
 

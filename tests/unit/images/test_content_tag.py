@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.images import content_tag, reference
+from configs.images import content_tag, folders, reference
 
 
 def fill(folder: Path, files: dict[str, str]) -> Path:
@@ -22,10 +22,22 @@ FILES = {"Dockerfile": "FROM x\n", "etc/conf": "a=1\n", "b": ""}
 
 
 def test_tag_is_twelve_hex_digits_and_part_of_the_reference(tmp_path: Path) -> None:
-    tag = content_tag(fill(tmp_path, FILES))
+    tag = content_tag(fill(tmp_path / "images" / "slurm", FILES))
     assert len(tag) == 12
     assert int(tag, 16) >= 0
     assert reference("slurm", tmp_path) == f"localhost/slipway/slurm:{tag}"
+
+
+def test_further_sources_count_and_are_not_taken_for_the_images_own_files(tmp_path: Path) -> None:
+    own, source = fill(tmp_path / "images" / "controllers", FILES), fill(tmp_path / "controllers", {"run.py": "1\n"})
+    assert folders("controllers", tmp_path) == [own, source]
+    tag = content_tag(own, source)
+    assert tag != content_tag(own)
+    assert tag == reference("controllers", tmp_path).rpartition(":")[2]
+    fill(tmp_path / "controllers", {"run.py": "2\n"})
+    assert content_tag(own, source) != tag
+    inside = fill(tmp_path / "inside", {**FILES, "controllers/run.py": "1\n"})
+    assert content_tag(inside) not in (tag, content_tag(own))
 
 
 def test_order_of_writing_times_and_modes_do_not_count(tmp_path: Path) -> None:

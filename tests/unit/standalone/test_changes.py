@@ -202,6 +202,98 @@ def test_what_happens_to_running_jobs_is_said_before(change: tuple[Any, dict[str
     assert words in said[0]
 
 
+def widget_set(**spec: Any) -> dict[str, Any]:
+    about = {"name": "gpu", "namespace": "slurm"}
+    return {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": about, "spec": spec}
+
+
+def changed(path: str, old: Any, new: Any) -> tuple[Difference, ...]:
+    return (Difference(("spec", *path.split(".")), old, new),)
+
+
+IMAGE = changed("template.spec.containers.[slurmd].image", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("op", "live_spec", "new_spec", "found", "words"),
+    [
+        pytest.param("update", {}, {}, changed("replicas", 2, 4), "2 to 4 nodes; those there stay", id="grows"),
+        pytest.param("update", {}, {}, changed("replicas", 4, 2), "4 to 2 nodes; those that go are drained first", id="shrinks"),
+        pytest.param("update", {}, {}, changed("max", 8, 4), "8 to 4 nodes at most; those that go are drained first", id="bound-shrinks"),
+        pytest.param("update", {}, {}, changed("maxPodsInFlight", 8, 4), "no pod restarts", id="setting"),
+        pytest.param(
+            "update",
+            {"updateStrategy": {"type": "RollingUpdate", "maxUnavailable": 1}},
+            {"updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "10%"}},
+            IMAGE,
+            "its nodes are drained and their pods made anew, at most 10% at a time; jobs end first",
+            id="rolls-by-the-new-strategy",
+        ),
+        pytest.param(
+            "update", {"updateStrategy": {"type": "OnDelete"}}, {}, IMAGE, "running pods, and their jobs, go on as they are", id="on-delete"
+        ),
+        pytest.param(
+            "update",
+            {},
+            {"updateStrategy": {"type": "Maintenance", "maxUnavailable": 2, "reservation": "night"}},
+            IMAGE,
+            "at most 2 at a time while reservation night is active",
+            id="maintenance",
+        ),
+        pytest.param("delete", {}, None, (), "goes: all its nodes are drained, and each pod ends when no job is left on it", id="removed"),
+    ],
+)
+def test_what_happens_to_the_nodes_of_a_set_is_said_before(
+    op: Any, live_spec: dict[str, Any], new_spec: dict[str, Any] | None, found: tuple[Difference, ...], words: str
+) -> None:
+    there = widget_set(**live_spec)
+    declared = None if new_spec is None else document(widget_set(**new_spec))
+    [said] = consequences([ObjectChange(op, key_of(there), declared, there, found)])
+    assert said.startswith("NodeSet gpu: ")
+    assert words in said
+
+
+def test_new_set_says_nothing_of_running_jobs() -> None:
+    assert consequences([ObjectChange("create", key_of(widget_set()), document(widget_set()))]) == []
+
+
+def definition(**about: Any) -> dict[str, Any]:
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "nodesets.x", **about}}
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        pytest.param(live(definition()), None, id="our-own"),
+        pytest.param(live(definition(), None, annotations={RETAIN: "true"}), None, id="left-by-an-earlier-stack"),
+        pytest.param(live(definition(), None), "was not made by this stack. Let one stack bring the kind", id="somebodys"),
+        pytest.param(
+            live(definition(), "applyset-x-v1", annotations={RETAIN: "true"}),
+            "belongs to another stack. Let one stack bring the kind and leave it out of this one, or take it over with --adopt.",
+            id="another-stacks",
+        ),
+    ],
+)
+def test_kind_is_taken_over_only_when_it_is_nobodys(there: dict[str, Any], words: str | None) -> None:
+    change = ObjectChange("same", key_of(there), document(definition()), there)
+    said = refusals([change], SET, adopt=False)
+    assert len(said) == (1 if words else 0)
+    assert words is None or words in said[0]
+
+
+def test_retained_claim_is_never_taken_over_silently() -> None:
+    there = live(config_map("data", kind="PersistentVolumeClaim"), None, annotations={RETAIN: "true"})
+    change = ObjectChange("same", key_of(there), document(config_map("data", kind="PersistentVolumeClaim")), there)
+    assert "was not made by this stack" in refusals([change], SET, adopt=False)[0]
+
+
+def test_object_whose_kind_changes_first_is_compared_as_far_as_it_can_be() -> None:
+    old, new = widget_set(replicas=2, placement="Any"), widget_set(replicas=3, size="new")
+    [found] = object_changes([document(new)], {key_of(old): live(old)}, {}, {}, [], {key_of(old)})
+    assert (found.op, found.note) == ("update", "the server judges it once its CustomResourceDefinition is new")
+    assert found.differences == (Difference(("spec", "replicas"), 2, 3), Difference(("spec", "size"), None, "new"))
+
+
 def test_files_changed_in_place_restart_nothing_and_new_things_say_nothing() -> None:
     changed = ObjectChange("update", Key("", "ConfigMap", "slurm", "dev-slurm-config"), live=live(config_map("x")))
     new = ObjectChange("create", key_of(stateful_set()), document(stateful_set()))
@@ -214,5 +306,10 @@ def test_claims_that_outlive_their_set_are_known_by_its_retention_policy() -> No
     templates = [{"metadata": {"name": "state"}}]
     keeps, drops = stateful_set("a", spec_volumeClaimTemplates=templates), stateful_set("b", spec_volumeClaimTemplates=templates)
     drops["spec"]["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Delete"}
+    nodes = widget_set(volumeClaimTemplates=[{"metadata": {"name": "disk"}}], volumeClaimRetention={"whenDeleted": "Retain"})
+    disks = [config_map("disk-gpu-0", kind="PersistentVolumeClaim")]
+    assert claims_left(disks, [ObjectChange("delete", key_of(nodes), live=nodes)]) == ["disk-gpu-0"]
+    nodes["spec"]["volumeClaimRetention"]["whenDeleted"] = "Delete"
+    assert claims_left(disks, [ObjectChange("delete", key_of(nodes), live=nodes)]) == []
     claims = [config_map(name, kind="PersistentVolumeClaim") for name in ("state-a-0", "state-a-10", "state-b-0", "state-a-x", "home")]
     assert claims_left(claims, [ObjectChange("delete", key_of(one), live=one) for one in (keeps, drops)]) == ["state-a-0", "state-a-10"]

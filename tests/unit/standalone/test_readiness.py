@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from standalone.readiness import stuck, troubles, waiting
+from standalone.faults import StandaloneError
+from standalone.readiness import expectation, leaving, stuck, troubles, waiting
+from standalone.render import key_of
 from tests.unit.standalone.conftest import stateful_set
 
 
@@ -59,6 +61,87 @@ def deployment(**status: int) -> dict[str, Any]:
 )
 def test_a_workload_is_waited_for_until_it_is_ready(workload: dict[str, Any], progress: str | None) -> None:
     assert [one.progress for one in waiting([workload])] == ([progress] if progress else [])
+
+
+def node_set(*, seen: int = 2, ready: str = "False", status: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A NodeSet as its controller left it."""
+    condition = {"type": "Ready", "status": ready, "reason": "TooFewRegistered", "message": "1 of 2.", "observedGeneration": seen}
+    return {
+        "apiVersion": "slipway.dev/v1alpha1",
+        "kind": "NodeSet",
+        "metadata": {"name": "gpu", "namespace": "slurm", "generation": 2},
+        "spec": {"replicas": 2},
+        "status": {"observedGeneration": seen, "conditions": [condition], **(status or {})},
+    }
+
+
+SUMMED_UP = {"phase": "Progressing", "why": "1 of 2 wanted nodes are registered."}
+
+
+@pytest.mark.parametrize(
+    ("expression", "live", "progress"),
+    [
+        pytest.param("condition=Ready", node_set(ready="True"), None, id="met"),
+        pytest.param("condition=ready", node_set(ready="True"), None, id="any-case"),
+        pytest.param("condition=Ready=False", node_set(), None, id="another-value"),
+        pytest.param("condition=Ready", node_set(), "Ready is False (TooFewRegistered: 1 of 2.)", id="not-yet"),
+        pytest.param("condition=Ready", node_set(status=SUMMED_UP), "Progressing: 1 of 2 wanted nodes are registered.", id="its-own-words"),
+        pytest.param("condition=Ready", node_set(seen=1, ready="True"), "not seen by its controller yet", id="of-an-older-spec"),
+        pytest.param("condition=Ready", node_set(seen=1, status=SUMMED_UP), "not seen by its controller yet", id="words-of-an-older-spec"),
+        pytest.param("condition=Other", node_set(), "not seen by its controller yet", id="no-such-condition-yet"),
+        pytest.param("condition=Ready", {**node_set(), "status": {}}, "not seen by its controller yet", id="no-status"),
+        pytest.param("jsonpath={.status.phase}", node_set(status={"phase": "x"}), None, id="path-with-any-value"),
+        pytest.param("jsonpath={.status.phase}", node_set(), "{.status.phase} is not there yet", id="path-that-is-not-there"),
+        pytest.param("jsonpath={.status.n}=2", node_set(status={"n": 2}), None, id="path-with-its-value"),
+        pytest.param("jsonpath={.status.ok}=true", node_set(status={"ok": True}), None, id="path-with-a-flag"),
+        pytest.param("jsonpath={.status.n}=2", node_set(status={"n": 1}), "{.status.n} is 1, not 2", id="path-with-another-value"),
+        pytest.param(
+            'jsonpath={.status.conditions[?(@.type=="Ready")].status}=True', node_set(ready="True"), None, id="path-with-a-filter-and-value"
+        ),
+    ],
+)
+def test_an_object_is_waited_for_as_the_stack_says(expression: str, live: dict[str, Any], progress: str | None) -> None:
+    found = waiting([live], {key_of(live): [expectation(expression)]})
+    assert [one.progress for one in found] == ([progress] if progress else [])
+
+
+@pytest.mark.parametrize("expression", ["Ready", "condition=", "jsonpath=", "delete", "create=x"])
+def test_what_is_no_expectation_is_refused(expression: str) -> None:
+    with pytest.raises(StandaloneError, match=r"is neither condition=\.\.\. nor jsonpath=\.\.\."):
+        expectation(expression)
+
+
+def test_expectation_takes_the_place_of_the_kinds_own_readiness() -> None:
+    one = stateful_set(status_readyReplicas=1)
+    assert waiting([one]) != []
+    assert waiting([one], {key_of(one): [expectation("jsonpath={.status.readyReplicas}")]}) == []
+
+
+def test_pods_of_an_object_that_scales_are_found_by_what_it_says() -> None:
+    live = node_set(status={"selector": "slipway.dev/cluster=dev,slipway.dev/nodeset=gpu"})
+    [late] = waiting([live], {key_of(live): [expectation("condition=Ready")]})
+    assert late.selector == "slipway.dev/cluster=dev,slipway.dev/nodeset=gpu"
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "status", "words"),
+    [
+        pytest.param(["slipway.dev/drain"], {}, "waits for its finalizer slipway.dev/drain", id="finalizer"),
+        pytest.param(["a/b", "c/d"], {}, "waits for its finalizers a/b, c/d", id="finalizers"),
+        pytest.param(
+            ["slipway.dev/drain"],
+            {"phase": "Deleting", "why": "gpu-1 still busy."},
+            "waits for its finalizer slipway.dev/drain (Deleting: gpu-1 still busy.)",
+            id="says-why",
+        ),
+        pytest.param(["foregroundDeletion"], {}, "waits until what it owns, such as pods, is gone", id="foreground"),
+        pytest.param([], {}, "is ending", id="pod"),
+    ],
+)
+def test_what_holds_a_deletion_is_said(finalizers: list[str], status: dict[str, Any], words: str) -> None:
+    live = node_set()
+    live["metadata"]["finalizers"] = finalizers
+    assert leaving([{**live, "status": status}]) == {key_of(live): words}
 
 
 def test_only_a_failed_job_has_failed() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from standalone.faults import StandaloneError
 from standalone.plan import Plan, Resource, Secret, Unknown, revealed
-from standalone.render import PROTECT, RETAIN, Document, depths, documents, namespace_of, ordered, yaml_text
+from standalone.render import PROTECT, RETAIN, Document, Sort, depths, documents, namespace_of, ordered, yaml_text
 from tests.unit.standalone.conftest import Recorder
 
 
@@ -18,7 +18,7 @@ def resource(
     name: str, kind: str = "ConfigMap", needs: tuple[str, ...] = (), options: dict[str, Any] | None = None, **fields: Any
 ) -> Resource:
     about = {"name": name, "namespace": "slurm", **fields.pop("metadata", {})}
-    inputs = {"apiVersion": "v1", "kind": kind, "metadata": about, **fields}
+    inputs = {"apiVersion": fields.pop("apiVersion", "v1"), "kind": kind, "metadata": about, **fields}
     return Resource(name, f"kubernetes:core/v1:{kind}", name, inputs=inputs, dependencies=needs, options=options or {})
 
 
@@ -61,6 +61,38 @@ def test_the_providers_annotations_are_taken_off_and_kept_beside() -> None:
     assert found.manifest["metadata"]["annotations"] == {"mine": "x"}
     assert found.hints == {"skipAwait": "true", "waitFor": "condition=Ready"}
     assert not found.is_waited_for
+
+
+@pytest.mark.parametrize(
+    ("said", "expressions"),
+    [
+        pytest.param("condition=Ready", ("condition=Ready",), id="one"),
+        pytest.param('["condition=Ready", "jsonpath={.a}"]', ("condition=Ready", "jsonpath={.a}"), id="list"),
+        pytest.param("", (), id="none"),
+    ],
+)
+def test_a_wait_is_one_expression_or_a_list(said: str, expressions: tuple[str, ...]) -> None:
+    assert rendered(resource("one", metadata={"annotations": {"pulumi.com/waitFor": said}}))[0].waits_for == expressions
+
+
+@pytest.mark.parametrize(
+    ("group", "is_custom"),
+    [
+        pytest.param("", False, id="core"),
+        pytest.param("apps", False, id="apps"),
+        pytest.param("rbac.authorization.k8s.io", False, id="kubernetes"),
+        pytest.param("slipway.dev", True, id="ours"),
+    ],
+)
+def test_kinds_beside_kubernetes_own_are_told_by_their_group(group: str, is_custom: bool) -> None:
+    assert Sort(group, "NodeSet").is_custom == is_custom
+
+
+def test_a_definition_says_which_kind_it_brings() -> None:
+    spec = {"group": "slipway.dev", "names": {"kind": "NodeSet"}}
+    crd = resource("nodesets.slipway.dev", "CustomResourceDefinition", apiVersion="apiextensions.k8s.io/v1", spec=spec)
+    assert rendered(crd)[0].brings == Sort("slipway.dev", "NodeSet")
+    assert rendered(resource("one"))[0].brings is None
 
 
 def test_protection_travels_with_the_object() -> None:

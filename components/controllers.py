@@ -1,0 +1,212 @@
+"""The controllers of one cluster, with their kinds and their rights. What they do is in controllers/, which is no part of this package.
+
+The kinds (crds/*.yaml) belong to the whole Kubernetes cluster, not to one Slurm cluster: they outlive the stack, since deleting a kind
+deletes every object of it, whoever made it. Of several Slurm clusters in one Kubernetes cluster one brings the kinds; the others leave
+them out.
+"""
+
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+import pulumi
+import yaml
+
+from components.control_plane import priority_class_name
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import declare
+from components.pods import (
+    SLURMRESTD_PORT,
+    PodDefaults,
+    confined,
+    empty_volume,
+    http_probe,
+    lost_node_tolerations,
+    mount,
+    pod_template,
+    secret_volume,
+)
+
+COMPONENT = "nodeset-controller"
+"""Tail of its objects' names: `<cluster>-nodeset-controller`."""
+CONTROLLER_UID = 65532
+"""The user in the controllers' image."""
+METRICS_PORT = 8080
+
+_FOLDER = Path(__file__).parent / "crds"
+_KEY_PATH = "/etc/slipway/jwt"
+_RBAC = "rbac.authorization.k8s.io"
+_REPLICAS = 2
+
+
+class ControllersArgs(TypedDict):
+    """What the controllers need to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share; the image is the controllers' own."""
+    jwt_secret: str
+    """Name of the Secret whose `jwt_hs256.key` signs tokens."""
+    install_crds: bool
+    """True: bring the kind NodeSet. False: another stack in this Kubernetes cluster does."""
+
+
+class Controllers(pulumi.ComponentResource):
+    """The NodeSet controller: two pods, of which one acts. A change of its image or rights touches no worker and no job."""
+
+    deployment_name: pulumi.Output[str]
+    """Name of the NodeSet controller's Deployment."""
+    crd_names: pulumi.Output[list[str]]
+    """Names of the CustomResourceDefinitions made here; they stay when the stack goes."""
+
+    def __init__(self, name: str, args: ControllersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:Controllers", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        crds = [build_crd(args["pods"]["cluster"])] if args["install_crds"] else []
+        made = [declare(crd, pulumi.ResourceOptions(parent=self, retain_on_delete=True)) for crd in crds]
+        made += [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
+        declare(build_disruption_budget(args), child)
+        deployment = build_deployment(args)
+        declare(deployment, pulumi.ResourceOptions(parent=self, depends_on=made))
+        self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
+        self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in crds])
+        self.register_outputs({"deployment_name": self.deployment_name, "crd_names": self.crd_names})
+
+
+def build_crd(cluster: str) -> Manifest:
+    """The kind NodeSet. The newest stack that brings it wins, and objects of the kind come after the API server knows it."""
+    crd: Manifest = yaml.safe_load((_FOLDER / "nodesets.yaml").read_text())
+    about = {key: value for key, value in labels(cluster, "crd").items() if key.startswith("app.kubernetes.io/") and value != cluster}
+    wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
+    return {**crd, "metadata": {**crd["metadata"], "labels": about, "annotations": wait}}
+
+
+def rights() -> list[dict[str, Any]]:
+    """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`."""
+    return cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / "rbac.yaml").read_text()))
+
+
+def build_service_account(args: ControllersArgs) -> Manifest:
+    """Who the controller is. Its pods ask for the token themselves."""
+    pods = args["pods"]
+    about = metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about, "automountServiceAccountToken": False}
+
+
+def build_roles(args: ControllersArgs) -> list[Manifest]:
+    """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings."""
+    pods = args["pods"]
+    cluster, namespace = pods["cluster"], pods["namespace"]
+    name = object_name(cluster, COMPONENT)
+    inside = metadata(name, namespace, labels(cluster, COMPONENT))
+    # Cluster roles have no namespace of their own, so the name carries it.
+    outside: Manifest = {"name": f"{namespace}-{name}", "labels": labels(cluster, COMPONENT)}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    made: list[Manifest] = []
+    for kind, about, scope in (("Role", inside, "namespace"), ("ClusterRole", outside, "cluster")):
+        role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": about, "rules": _rules(scope)}
+        reference = {"apiGroup": _RBAC, "kind": kind, "name": about["name"]}
+        binding = {"apiVersion": f"{_RBAC}/v1", "kind": f"{kind}Binding", "metadata": about, "roleRef": reference, "subjects": [subject]}
+        made += [role, binding]
+    return made
+
+
+def _rules(scope: str) -> list[Manifest]:
+    return [
+        {"apiGroups": [one["group"]], "resources": [one["resource"]], "verbs": one["verbs"]} for one in rights() if one["scope"] == scope
+    ]
+
+
+def build_network_policy(args: ControllersArgs) -> Manifest:
+    """In: probes and metrics. Out: names, the API server, slurmrestd."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    # Where the API server listens is not known here, and policies see the address behind a Service: any address, on its two usual ports.
+    api_server = {"ports": [_port(443), _port(6443)]}
+    names = {"ports": [_port(53, "UDP"), _port(53)]}
+    slurmrestd = {"to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}], "ports": [_port(SLURMRESTD_PORT)]}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT)),
+        "spec": {
+            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [_port(METRICS_PORT)]}],
+            "egress": [names, api_server, slurmrestd],
+        },
+    }
+
+
+def _port(number: int, protocol: str = "TCP") -> Manifest:
+    return {"port": number, "protocol": protocol}
+
+
+def build_disruption_budget(args: ControllersArgs) -> Manifest:
+    """Machines are emptied one replica at a time."""
+    pods = args["pods"]
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(pods["cluster"], COMPONENT)}},
+    }
+
+
+def build_deployment(args: ControllersArgs) -> Manifest:
+    """The Deployment of the NodeSet controller: the replica that holds the Lease acts, the other takes over within seconds."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    spec: Manifest = {
+        "replicas": _REPLICAS,
+        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        "template": pod_template(pods, COMPONENT, _pod(args)),
+    }
+    about = metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT))
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+
+
+def _pod(args: ControllersArgs) -> Manifest:
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    apart = {"labelSelector": {"matchLabels": selector(cluster, COMPONENT)}, "topologyKey": "kubernetes.io/hostname"}
+    return {
+        "serviceAccountName": object_name(cluster, COMPONENT),
+        "automountServiceAccountToken": True,  # it talks to Kubernetes; no other pod of a cluster does
+        "priorityClassName": priority_class_name(cluster, pods["namespace"]),
+        "terminationGracePeriodSeconds": 20,
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        "affinity": {
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]},
+        },
+        # The group that may read the JWT key.
+        "securityContext": {"fsGroup": CONTROLLER_UID},
+        "containers": [_controller(args)],
+        "volumes": [secret_volume("jwt", args["jwt_secret"]), empty_volume("tmp")],
+    }
+
+
+def _controller(args: ControllersArgs) -> Manifest:
+    pods = args["pods"]
+    cluster, namespace = pods["cluster"], pods["namespace"]
+    env = {
+        "SLIPWAY_CLUSTER": cluster,
+        "SLIPWAY_NAMESPACE": namespace,
+        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
+        "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
+    }
+    return {
+        "name": "controller",
+        "image": pods["image"],
+        "imagePullPolicy": pods["pull_policy"],
+        "command": ["python", "-m", "controllers.nodeset"],
+        "env": [
+            *({"name": key, "value": value} for key, value in env.items()),
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ],
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
+        "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
+        "securityContext": confined(CONTROLLER_UID),
+        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        "volumeMounts": [mount("jwt", _KEY_PATH, read_only=True), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
+    }

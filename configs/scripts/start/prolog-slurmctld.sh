@@ -1,0 +1,39 @@
+#!/bin/bash
+# PrologSlurmctld: run by slurmctld, as its user, for every job that got its nodes; the job begins when this ends. Returns at once unless a node
+# belongs to an elastic set; else when none of the nodes is on its way up any more, because slurmctld then starts the job at once: by itself it
+# looks every 30 s only. Never fails, for Slurm would requeue the job (a batch job, after two minutes) or kill it (srun); leaving early costs
+# those 30 s at most. Asks slurmctld nothing: slurmctld.sh does, once for all jobs that wait, and writes the answer into the file `unready`.
+[[ -r /etc/slurm/elastic ]] || exit 0
+mapfile -t sets </etc/slurm/elastic
+waits=
+for set in "${sets[@]}"; do
+  if [[ ",$SLURM_JOB_NODELIST" == *",$set-"[0-9[]* ]]; then waits=1; fi
+done
+[[ -n $waits ]] || exit 0
+
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+run=/run/slurm
+limit_s=$(sed -n 's/^ResumeTimeout=//p' /etc/slurm/slurm.conf)
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+exec {nap}<> <(:) # a pipe in which nothing comes: reading it is a pause that needs no process
+
+is_up() { # in the answer UNREADY none of the job's nodes stands
+  local node
+  for node in "${nodes[@]}"; do
+    if [[ " $1 " == *" $node "* ]]; then return 1; fi
+  done
+}
+
+began=${EPOCHREALTIME/./} # in microseconds
+heard=$began
+now=$began
+while ((now - began < ${limit_s:-600} * 1000000 && now - heard < 30000000)); do # a slurmctld that no longer answers is no reason to stay
+  : >"$run/waiting"
+  if [[ -r $run/unready ]] && read -r asked unready <"$run/unready" && ((asked > began)); then # asked after the job got its nodes
+    heard=$asked
+    if is_up "$unready"; then exit 0; fi
+  fi
+  read -r -t 0.2 -u "$nap"
+  now=${EPOCHREALTIME/./}
+done
+exit 0

@@ -1,0 +1,1 @@
+"""The NodeSet controller: pods follow Slurm. Pure plans decide (`plan`), one thin file acts (`reconcile`)."""

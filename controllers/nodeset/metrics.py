@@ -1,0 +1,15 @@
+"""What `/metrics` shows of node sets. One label: the set; there are few."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+WANTED = Gauge("slipway_nodeset_wanted", "Pods that should be there.", ["nodeset"])
+PODS = Gauge("slipway_nodeset_pods", "Pods that are there.", ["nodeset"])
+UNAVAILABLE = Gauge("slipway_nodeset_unavailable", "Wanted workers that take no jobs because of us or of Kubernetes.", ["nodeset"])
+PODS_CREATED = Counter("slipway_nodeset_pods_created", "Pods made.")
+PODS_DELETED = Counter("slipway_nodeset_pods_deleted", "Pods deleted.")
+SLURM_AGE = Gauge("slipway_slurm_reading_age_seconds", "Age of the last good reading of Slurm.")
+POWER_UP_SECONDS = Histogram(
+    "slipway_nodeset_power_up_seconds",
+    "From POWERING_UP seen to the pod made.",
+    buckets=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60),
+)

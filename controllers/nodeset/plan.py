@@ -1,0 +1,190 @@
+"""Decides what to do for one set, from one look at it. Pure: no clock, no network, no memory; the same look gives the same plan.
+
+The laws of docs/design.md section 5 live here. A plan that touches a node or takes a pod away says `needs_fresh_reading`: it may only be
+carried out when the reading it was made from was asked for after the present round began.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from controllers.nodeset.pods import revision
+from controllers.nodeset.structs import NodeSet, UpdateStrategy
+from controllers.nodeset.wanted import scale_in_order, wanted
+from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, Observed, Worker
+from controllers.slurm.states import is_powered_down
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do now, in ordinals. Everything that is not named stays as it is."""
+
+    wanted: frozenset[int] = frozenset()
+    create: tuple[int, ...] = ()
+    delete: tuple[int, ...] = ()
+    """Pods that may go: a reading says that no job can be on them."""
+    drain: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """Slurm nodes to drain, by reason."""
+    undrain: tuple[int, ...] = ()
+    resume: tuple[int, ...] = ()
+    """Nodes that failed to come up, are powered down now, and may be tried again."""
+    requeue: tuple[int, ...] = ()
+    """Nodes whose jobs have had their time: requeue them."""
+    cancel: tuple[int, ...] = ()
+    mark_busy: tuple[int, ...] = ()
+    mark_free: tuple[int, ...] = ()
+    updating: tuple[int, ...] = ()
+    """Workers made from an older template that a roll has still to reach."""
+    left_alone: tuple[int, ...] = ()
+    """Of these, those that somebody else has drained."""
+    unavailable: int = 0
+    done: bool = False
+    """The set is being deleted and has no pod left: the finalizer may go."""
+
+    @property
+    def needs_fresh_reading(self) -> bool:
+        """True when something in it could hurt a job if the reading behind it were old."""
+        return bool(self.delete or self.drain or self.undrain or self.resume or self.requeue or self.cancel)
+
+
+def plan(nodeset: NodeSet, observed: Observed) -> Plan:
+    """The next step for a set. While Slurm is silent (`observed.nodes` is None) only pods that are missing are made."""
+    target = wanted(nodeset, observed)
+    missing = plan_creation(nodeset, observed, target)
+    deleting = nodeset.metadata.deletion_timestamp is not None
+    if observed.nodes is None:
+        return Plan(wanted=target, create=missing, unavailable=len(unavailable(observed, target)))
+    surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
+    outdated = [] if deleting else _outdated(nodeset, observed, target)
+    rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
+    condemned = {**dict.fromkeys(surplus, DELETE if deleting else SCALE_IN), **dict.fromkeys(rolled, UPDATE)}
+    failed = _failed_to_resume(nodeset, observed)
+    drained = {
+        reason: _ordinals(one for one in condemned if condemned[one] == reason and _wants_drain(one))
+        for reason in sorted(set(condemned.values()))
+    }
+    late = [one for one in condemned if _is_late(nodeset, one, observed.now)]
+    action = nodeset.spec.drain.action
+    return Plan(
+        wanted=target,
+        create=missing,
+        delete=_ordinals(_may_be_deleted(observed, condemned))[: nodeset.spec.max_pods_in_flight],
+        drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
+        undrain=_ordinals(one for one in observed.workers() if one.ordinal in target and one not in condemned and _may_be_lifted(one)),
+        resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
+        requeue=_ordinals(late) if action == "Requeue" else (),
+        cancel=_ordinals(late) if action == "Cancel" else (),
+        mark_busy=_ordinals(one for one in observed.workers() if one.pod is not None and not one.pod.marked_busy and not _is_free(one)),
+        mark_free=_ordinals(one for one in observed.workers() if one.pod is not None and one.pod.marked_busy and _is_free(one)),
+        updating=_ordinals(outdated),
+        left_alone=_ordinals(one for one in outdated if one.has_foreign_drain),
+        unavailable=len(unavailable(observed, target)),
+        done=deleting and not observed.pods and not observed.on_their_way,
+    )
+
+
+def plan_creation(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> tuple[int, ...]:
+    """Ordinals to make pods for, those that a job waits for first, no more on their way at once than the set allows."""
+    on_their_way = len(observed.on_their_way) + sum(not pod.ready and not pod.terminating for pod in observed.pods.values())
+    missing = target - observed.pods.keys() - observed.on_their_way - observed.held_back
+    order = sorted(missing, key=lambda ordinal: (not observed.worker(ordinal).is_waking, ordinal))
+    return tuple(order[: max(0, nodeset.spec.max_pods_in_flight - on_their_way)])
+
+
+def unavailable(observed: Observed, target: frozenset[int]) -> frozenset[int]:
+    """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, condemned.
+
+    A node that others drained is not in it: it would hold up a roll for as long as a repair takes.
+    """
+    return frozenset(ordinal for ordinal in target if _is_unavailable(observed.worker(ordinal)))
+
+
+def plan_roll(strategy: UpdateStrategy, observed: Observed, target: frozenset[int], outdated: list[Worker]) -> list[Worker]:
+    """Which outdated workers go now: those on their way out already, then as many more as the budget allows, least harm first."""
+    if strategy.type == "OnDelete" or (strategy.type == "Maintenance" and not observed.window_open):
+        return []
+    under_way = [one for one in outdated if one.has_our_drain]
+    ours = [one for one in outdated if not one.has_our_drain and not one.has_foreign_drain]
+    away = unavailable(observed, target)
+    budget = budget_of(strategy, len(target))
+    # A worker that Slurm has off costs nothing. One that is away in Kubernetes' eyes may still run jobs: no more than the budget.
+    off = [one for one in ours if one.is_off]
+    lost = scale_in_order(one for one in ours if one.ordinal in away and not one.is_off)[: max(0, budget - len(under_way))]
+    able = scale_in_order(one for one in ours if one.ordinal not in away and not one.is_off)[: max(0, budget - len(away))]
+    return [*under_way, *off, *lost, *able]
+
+
+def budget_of(strategy: UpdateStrategy, size: int) -> int:
+    """Workers that a roll may have away at once: at least one, whatever the percentage says."""
+    said = strategy.max_unavailable
+    return said if isinstance(said, int) else max(1, size * int(said.rstrip("%")) // 100)
+
+
+def _outdated(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> list[Worker]:
+    current = revision(nodeset.spec)
+    return [
+        one
+        for one in observed.workers()
+        if one.pod is not None and one.ordinal in target and not one.pod.terminating and one.pod.revision != current
+    ]
+
+
+def _is_unavailable(worker: Worker) -> bool:
+    pod = worker.pod
+    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain:
+        return True
+    # Made anew and not heard by slurmctld yet: Slurm gives it no job, although its pod is ready.
+    return worker.node is not None and not worker.is_registered and not worker.has_foreign_drain
+
+
+def _wants_drain(worker: Worker) -> bool:
+    """A condemned node that may still take jobs. One that others drained keeps their reason; one that is off takes none."""
+    node = worker.node
+    return (
+        node is not None and not worker.is_off and "DRAIN" not in node.state.flags and worker.pod is not None and not worker.pod.terminating
+    )
+
+
+def _may_be_deleted(observed: Observed, condemned: dict[Worker, str]) -> Iterable[Worker]:
+    for one in observed.workers():
+        pod = one.pod
+        if pod is None or pod.terminating:
+            continue
+        # No power-down comes first: it would clear our drain (measured on 26.05), and Slurm could wake a node that is to go.
+        if pod.finished or (one in condemned and one.may_go):
+            yield one
+
+
+def _may_be_lifted(worker: Worker) -> bool:
+    """Our own drain, once its cause is gone and slurmd is there to take jobs: the worker was made anew, or is wanted again."""
+    pod = worker.pod
+    return worker.has_our_drain and pod is not None and pod.ready and not pod.terminating
+
+
+def _is_free(worker: Worker) -> bool:
+    return worker.node is not None and worker.is_idle
+
+
+def _is_late(nodeset: NodeSet, worker: Worker, now: float) -> bool:
+    deadline = nodeset.spec.drain.deadline_seconds
+    return (
+        worker.has_our_drain
+        and worker.node is not None
+        and not worker.may_go
+        and deadline is not None
+        and now - worker.node.reason_at >= deadline
+    )
+
+
+def _failed_to_resume(nodeset: NodeSet, observed: Observed) -> list[Worker]:
+    if not nodeset.spec.is_elastic:
+        return []
+    return [one for one in observed.workers() if one.has_failed_to_resume]
+
+
+def _may_be_tried_again(worker: Worker, observed: Observed) -> bool:
+    gone = worker.pod is None and worker.ordinal not in observed.on_their_way
+    return gone and worker.ordinal not in observed.held_back and worker.node is not None and is_powered_down(worker.node.state)
+
+
+def _ordinals(workers: Iterable[Worker]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(one.ordinal for one in workers))

@@ -1,0 +1,341 @@
+"""Carries plans out, one set at a time. Thin: every decision is in `plan`, every word for people in `status`.
+
+A round may be killed between any two writes: the next one looks again and goes on. What could hurt a job is only done from a reading of
+Slurm that was asked for after the round began. First comes what protects jobs, then what adds, then what takes away, last what tells.
+"""
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+
+from controllers.nodeset import metrics
+from controllers.nodeset import pods as build
+from controllers.nodeset.observe import observe
+from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.retries import Retries
+from controllers.nodeset.status import Silence, status
+from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS, NodeSet, NodeSetStatus
+from controllers.nodeset.workers import Observed
+from controllers.runtime.clock import Clock
+from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.expectations import Expectations
+from controllers.runtime.informer import Informer
+from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, PODS, ConfigMap, Key, KubeNode, PartialObject, Pod
+from controllers.runtime.writer import Deletion, Patch, Writer
+from controllers.slurm.client import SlurmClient, SlurmError
+from controllers.slurm.snapshot import Poller, Snapshot
+
+SWEEP_S = 30.0
+"""Every set is looked at again after so many seconds, whatever was heard. Law 7."""
+STALE_S = 15.0
+"""A reading of Slurm that is older, in seconds, is no reading."""
+SOON_S = 0.5
+"""While something is under way, the next look comes so many seconds later at the latest."""
+
+log = structlog.get_logger()
+
+
+@dataclass
+class World:
+    """Where a round looks, and how it writes."""
+
+    nodesets: Informer[NodeSet]
+    pods: Informer[Pod]
+    """With an index `nodeset`: (namespace, name of the set)."""
+    machines: Informer[KubeNode]
+    places: Informer[ConfigMap]
+    """The records of pinned sets."""
+    claims: Informer[PartialObject]
+    """With an index `nodeset`, as the pods."""
+    slurm: SlurmClient
+    poller: Poller
+    writer: Writer
+    expectations: Expectations[Key]
+    clock: Clock
+    retries: Retries = field(default_factory=Retries)
+
+
+@dataclass
+class _Round:
+    """One set in one round, and what went wrong in it."""
+
+    key: Key
+    nodeset: NodeSet
+    errors: list[str] = field(default_factory=list[str])
+
+    async def attempt(self, what: str, write: Awaitable[object]) -> None:
+        """One write; an error is noted for the status, and the round goes on with what does not depend on it."""
+        try:
+            await write
+        except (ApiError, SlurmError) as error:
+            self.fail(what, error)
+
+    def fail(self, what: str, error: Exception) -> None:
+        """Notes an error."""
+        self.errors.append(f"{what}: {error}")
+        log.warning("failed", nodeset=self.nodeset.metadata.name, what=what, error=str(error))
+
+    def fail_any(self, what: str, results: Iterable[object]) -> bool:
+        """Notes the first error of a batch, and says whether there was one: an object that is there or gone already is what was wanted."""
+        for result in results:
+            if isinstance(result, ApiError) and not isinstance(result, (Conflict, NotFound)):
+                self.fail(what, result)
+                return True
+        return False
+
+
+class Reconciler:
+    """Brings one set after the other a step nearer to what it should be."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._budgets: dict[Key, tuple[str, bool]] = {}
+        """What the disruption budget of each set was last seen to be: uid of the set, and whether all pods count as busy."""
+        self._waking: dict[str, float] = {}
+        """Nodes that wait for a pod, and since when on the clock."""
+
+    async def reconcile(self, key: Key) -> float:
+        """One round for one set. Gives the seconds until it should be looked at again. Raises ApiError when nothing could be told."""
+        world = self._world
+        nodeset = world.nodesets.get(key)
+        if nodeset is None:
+            world.expectations.forget(key)
+            self._budgets.pop(key, None)
+            return SWEEP_S
+        this = _Round(key, nodeset)
+        if FINALIZER not in nodeset.metadata.finalizers:
+            if nodeset.metadata.deletion_timestamp is not None:
+                return SWEEP_S
+            await world.writer.patch(NODESETS, key, {"metadata": {"finalizers": [*nodeset.metadata.finalizers, FINALIZER]}})
+        observed, decided = await self._decide(this)
+        await self._protect(this, observed, decided)
+        await self._change_slurm(this, decided)
+        await self._create(this, decided)
+        await self._delete(this, observed, decided)
+        await self._mark(this, decided.mark_free, "false")
+        await self._record_places(this, observed)
+        await self._retire_claims(this, observed, decided)
+        await self._tell(this, observed, decided)
+        if decided.done:
+            await self._finish(this)
+        self._count(key, observed, decided)
+        if decided.needs_fresh_reading or decided.create or this.errors:
+            return SOON_S
+        return min(SWEEP_S, world.retries.next_s(key, world.clock.now()))
+
+    def note_waking(self, name: str, is_waking: bool, now: float) -> None:
+        """Slurm wants that node up, or does no longer."""
+        if is_waking:
+            self._waking.setdefault(name, now)
+        else:
+            self._waking.pop(name, None)
+
+    async def _decide(self, this: _Round) -> tuple[Observed, Plan]:
+        """A plan that may be carried out: where it could hurt a job, made from a reading that was asked for just now."""
+        world = self._world
+        snapshot = world.poller.snapshot if world.poller.age_s() <= STALE_S else None
+        observed = self._observe(this, snapshot)
+        decided = plan(this.nodeset, observed)
+        if not decided.needs_fresh_reading:
+            return observed, decided
+        try:
+            snapshot = await world.poller.fresh()
+        except SlurmError as error:
+            log.info("no fresh reading, so nothing is taken away", nodeset=this.nodeset.metadata.name, error=str(error))
+            snapshot = None
+        observed = self._observe(this, snapshot)
+        return observed, plan(this.nodeset, observed)
+
+    def _observe(self, this: _Round, snapshot: Snapshot | None) -> Observed:
+        world = self._world
+        name = this.nodeset.metadata.name
+        creating = (build.ordinal_of(name, one) for one in world.expectations.creating(this.key))
+        observed = observe(
+            this.nodeset,
+            world.pods.by_index("nodeset", this.key),
+            snapshot,
+            world.clock.wall(),
+            on_their_way=frozenset(one for one in creating if one is not None),
+            held_back=world.retries.held(this.key, world.clock.now()),
+            window_open=self._window_is_open(this.nodeset, snapshot),
+            deleting=world.expectations.deleting(this.key),
+        )
+        world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
+        world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))
+        return observed
+
+    def _window_is_open(self, nodeset: NodeSet, snapshot: Snapshot | None) -> bool:
+        name, now = nodeset.spec.update_strategy.reservation, self._world.clock.wall()
+        if snapshot is None or name is None:
+            return False
+        return any(
+            one.name == name and (one.start_time.value or 0) <= now < (one.end_time.value or float("inf")) for one in snapshot.reservations
+        )
+
+    async def _protect(self, this: _Round, observed: Observed, decided: Plan) -> None:
+        """Before anything else: what may run a job must not be evicted."""
+        unknown = observed.nodes is None
+        budget = (this.nodeset.metadata.uid, unknown)
+        if self._budgets.get(this.key) != budget and this.nodeset.metadata.deletion_timestamp is None:
+            try:
+                await self._world.writer.apply(BUDGETS, build.build_disruption_budget(this.nodeset, unknown))
+                self._budgets[this.key] = budget
+            except ApiError as error:
+                this.fail("disruption budget", error)
+        await self._mark(this, decided.mark_busy, "true")
+
+    async def _mark(self, this: _Round, ordinals: Iterable[int], busy: str) -> None:
+        change = {"metadata": {"labels": {LABEL_BUSY: busy}}}
+        patches = [Patch(self._pod_key(this, ordinal), change) for ordinal in ordinals]
+        this.fail_any("label of a pod", await self._world.writer.patch_many(PODS, patches))
+
+    async def _change_slurm(self, this: _Round, decided: Plan) -> None:
+        slurm = self._world.slurm
+        for reason, ordinals in decided.drain.items():
+            log.info("draining", nodeset=this.nodeset.metadata.name, nodes=self._text(this, ordinals), reason=reason)
+            await this.attempt("drain", slurm.update_nodes(self._names(this, ordinals), "DRAIN", reason))
+        if decided.undrain:
+            log.info("lifting our drain", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.undrain))
+            await this.attempt("undrain", slurm.update_nodes(self._names(this, decided.undrain), "UNDRAIN"))
+        if decided.resume:
+            log.info("trying again", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.resume))
+            await this.attempt("resume", slurm.update_nodes(self._names(this, decided.resume), "RESUME"))
+        if decided.requeue:
+            names = set(self._names(this, decided.requeue))
+            snapshot = self._world.poller.snapshot
+            jobs = {job.job_id for name in names for job in (snapshot.jobs_by_node.get(name, []) if snapshot else [])}
+            log.warning("requeueing jobs past the drain deadline", nodeset=this.nodeset.metadata.name, jobs=sorted(jobs))
+            await this.attempt("requeue", slurm.requeue_jobs(sorted(jobs)))
+        if decided.cancel:
+            log.warning(
+                "cancelling jobs past the drain deadline", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.cancel)
+            )
+            await this.attempt("cancel", slurm.cancel_jobs(self._names(this, decided.cancel)))
+
+    async def _create(self, this: _Round, decided: Plan) -> None:
+        if not decided.create:
+            return
+        world, nodeset = self._world, this.nodeset
+        claims = [claim for ordinal in decided.create for claim in build.build_claims(nodeset, ordinal)]
+        if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)):
+            return
+        places = self._places(this)
+        manifests = [build.build_pod(nodeset, ordinal, places.get(ordinal)) for ordinal in decided.create]
+        for ordinal in decided.create:
+            world.expectations.expect_created(this.key, build.node_name(nodeset.metadata.name, ordinal))
+        log.info("making pods", nodeset=nodeset.metadata.name, pods=self._text(this, decided.create))
+        results = await world.writer.create_many(PODS, manifests)
+        for ordinal, result in zip(decided.create, results, strict=True):
+            if isinstance(result, ApiError) and result.result != "unreachable":
+                world.expectations.withdraw(this.key, build.node_name(nodeset.metadata.name, ordinal))
+            elif not isinstance(result, ApiError):
+                metrics.PODS_CREATED.inc()
+                since = self._waking.pop(build.node_name(nodeset.metadata.name, ordinal), None)
+                if since is not None:
+                    metrics.POWER_UP_SECONDS.observe(world.clock.now() - since)
+        this.fail_any("pod", results)
+
+    async def _delete(self, this: _Round, observed: Observed, decided: Plan) -> None:
+        if not decided.delete:
+            return
+        world = self._world
+        deletions: list[Deletion] = []
+        for ordinal in decided.delete:
+            key = self._pod_key(this, ordinal)
+            uid = observed.pods[ordinal].uid
+            deletions.append(Deletion(key, uid))
+            world.expectations.expect_deleted(this.key, key[1], uid)
+        log.info("deleting pods that no job can be on", nodeset=this.nodeset.metadata.name, pods=self._text(this, decided.delete))
+        results = await world.writer.delete_many(PODS, deletions)
+        for deletion, result in zip(deletions, results, strict=True):
+            if isinstance(result, ApiError) and result.result != "unreachable":
+                world.expectations.withdraw(this.key, deletion.key[1])
+            elif not isinstance(result, ApiError):
+                metrics.PODS_DELETED.inc()
+        this.fail_any("deletion of a pod", results)
+
+    def _places(self, this: _Round) -> dict[int, str]:
+        """Where the pods of a pinned set belong: machines that are still there."""
+        if this.nodeset.spec.placement != "Pinned":
+            return {}
+        return {
+            ordinal: machine for ordinal, machine in self._recorded(this).items() if self._world.machines.get(("", machine)) is not None
+        }
+
+    def _recorded(self, this: _Round) -> dict[int, str]:
+        record = self._world.places.get((this.key[0], build.places_name(this.key[1])))
+        return build.read_places(record.data) if record is not None else {}
+
+    async def _record_places(self, this: _Round, observed: Observed) -> None:
+        """Where pods run now; the entry of a machine that is gone, or of an ordinal that is no more, goes."""
+        if this.nodeset.spec.placement != "Pinned" or this.nodeset.metadata.deletion_timestamp is not None:
+            return
+        kept = {ordinal: machine for ordinal, machine in self._places(this).items() if ordinal < this.nodeset.spec.bound}
+        now = {ordinal: pod.machine for ordinal, pod in observed.pods.items() if pod.machine is not None and not pod.terminating}
+        places = {**kept, **now}
+        if places != self._recorded(this):
+            await this.attempt("record of places", self._world.writer.apply(CONFIG_MAPS, build.build_places(this.nodeset, places)))
+
+    async def _tell(self, this: _Round, observed: Observed, decided: Plan) -> None:
+        """Writes the status where it changed."""
+        world = self._world
+        now_text = datetime.fromtimestamp(world.clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        silence = None
+        if observed.nodes is None:
+            silence = Silence(world.poller.silent_s(), world.poller.error or "the last reading is too old")
+        said = status(this.nodeset, observed, decided, silence, now_text, this.errors)
+        if _differs(said, this.nodeset.status):
+            await world.writer.patch_status(NODESETS, this.key, msgspec.to_builtins(said))
+
+    async def _finish(self, this: _Round) -> None:
+        """The set has no pod any more: claims go where they should, then the finalizer."""
+        nodeset, world = this.nodeset, self._world
+        if nodeset.spec.volume_claim_retention.when_deleted == "Delete":
+            await self._drop_claims(this, world.claims.by_index("nodeset", this.key))
+            if this.errors:
+                return
+        left = [one for one in nodeset.metadata.finalizers if one != FINALIZER]
+        await _unless_gone(world.writer.patch(NODESETS, this.key, {"metadata": {"finalizers": left or None}}))
+        log.info("set is gone", nodeset=nodeset.metadata.name)
+
+    async def _retire_claims(self, this: _Round, observed: Observed, decided: Plan) -> None:
+        """The claims of ordinals that were scaled in, where the set says so and their pods are gone."""
+        if this.nodeset.spec.volume_claim_retention.when_scaled != "Delete" or observed.nodes is None:
+            return
+        kept = decided.wanted | observed.pods.keys() | observed.on_their_way
+        names = {claim["metadata"]["name"] for ordinal in kept for claim in build.build_claims(this.nodeset, ordinal)}
+        surplus = [claim for claim in self._world.claims.by_index("nodeset", this.key) if claim.metadata.name not in names]
+        await self._drop_claims(this, surplus)
+
+    async def _drop_claims(self, this: _Round, claims: Iterable[PartialObject]) -> None:
+        deletions = [Deletion(one.metadata.key, one.metadata.uid) for one in claims if one.metadata.deletion_timestamp is None]
+        this.fail_any("deletion of a claim", await self._world.writer.delete_many(CLAIMS, deletions))
+
+    def _count(self, key: Key, observed: Observed, decided: Plan) -> None:
+        metrics.WANTED.labels(key[1]).set(len(decided.wanted))
+        metrics.PODS.labels(key[1]).set(len(observed.pods))
+        metrics.UNAVAILABLE.labels(key[1]).set(decided.unavailable)
+
+    def _pod_key(self, this: _Round, ordinal: int) -> Key:
+        return this.key[0], build.node_name(this.nodeset.metadata.name, ordinal)
+
+    def _names(self, this: _Round, ordinals: Iterable[int]) -> list[str]:
+        return [build.node_name(this.nodeset.metadata.name, ordinal) for ordinal in ordinals]
+
+    def _text(self, this: _Round, ordinals: Iterable[int]) -> str:
+        return build.range_text(this.nodeset.metadata.name, ordinals)
+
+
+async def _unless_gone(write: Awaitable[object]) -> None:
+    try:
+        await write
+    except NotFound:
+        return
+
+
+def _differs(said: NodeSetStatus, before: NodeSetStatus) -> bool:
+    """True when a reader would see a difference; how long Slurm has been silent, counted in seconds, is none by itself."""
+    return said != before

@@ -1,0 +1,48 @@
+"""Nodes that failed to come up: how long each is left alone before it is tried again. In memory only: a new leader starts anew."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from controllers.runtime.structs import Key
+
+
+@dataclass
+class _Node:
+    failures: int
+    is_down: bool
+    until: float
+
+
+@dataclass
+class Retries:
+    """By set and ordinal; times on any one clock, in seconds."""
+
+    first_s: float = 30
+    longest_s: float = 1800
+    _nodes: dict[Key, dict[int, _Node]] = field(default_factory=dict[Key, dict[int, _Node]])
+
+    def note(self, key: Key, failed: Iterable[int], now: float) -> None:
+        """These are down now: each new failure doubles the pause."""
+        nodes = self._nodes.setdefault(key, {})
+        down = set(failed)
+        for ordinal in down:
+            before = nodes.get(ordinal)
+            if before is None or not before.is_down:
+                failures = 1 if before is None else before.failures + 1
+                nodes[ordinal] = _Node(failures, True, now + min(self.longest_s, self.first_s * 2 ** min(failures - 1, 20)))
+        for ordinal, node in nodes.items():
+            node.is_down = ordinal in down
+
+    def forget(self, key: Key, registered: Iterable[int]) -> None:
+        """These came up: their next failure is their first."""
+        nodes = self._nodes.get(key, {})
+        for ordinal in registered:
+            nodes.pop(ordinal, None)
+
+    def held(self, key: Key, now: float) -> frozenset[int]:
+        """These are left alone for now."""
+        return frozenset(ordinal for ordinal, node in self._nodes.get(key, {}).items() if now < node.until)
+
+    def next_s(self, key: Key, now: float) -> float:
+        """Seconds until the first of these may be tried again; infinite when none waits."""
+        return min((node.until - now for node in self._nodes.get(key, {}).values() if node.until > now), default=float("inf"))

@@ -1,0 +1,146 @@
+"""The NodeSet object as the API server gives it; its schema, defaults and refusals are in components/crds/nodesets.yaml."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from controllers.runtime.structs import ObjectMeta, Resource
+
+GROUP_VERSION = "slipway.dev/v1alpha1"
+FINALIZER = "slipway.dev/drain"
+
+LABEL_NODESET = "slipway.dev/nodeset"
+LABEL_CLUSTER = "slipway.dev/cluster"
+LABEL_REVISION = "slipway.dev/revision"
+"""Hash of the template that a pod was made from."""
+LABEL_BUSY = "slipway.dev/busy"
+"""On a worker's pod: `false` while Slurm says that no job can be on it. Anything else counts as busy, and may not be evicted."""
+ANNOTATION_COST = "slipway.dev/deletion-cost"
+"""On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
+
+
+class _Struct(msgspec.Struct, frozen=True, rename="camel"):
+    pass
+
+
+class TemplateMeta(_Struct, frozen=True):
+    """Labels and annotations of the pods."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class PodTemplate(_Struct, frozen=True):
+    """The worker's pod; its spec is passed on as it is."""
+
+    spec: dict[str, Any]
+    metadata: TemplateMeta = TemplateMeta()
+
+
+class UpdateStrategy(_Struct, frozen=True):
+    """How a changed template reaches running nodes."""
+
+    type: Literal["RollingUpdate", "OnDelete", "Maintenance"] = "RollingUpdate"
+    max_unavailable: int | str = 1
+    reservation: str | None = None
+
+
+class Drain(_Struct, frozen=True):
+    """What happens to jobs on a node that has to go."""
+
+    action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
+    deadline_seconds: int | None = None
+
+
+class ClaimMeta(_Struct, frozen=True):
+    """Name and labels of a claim template."""
+
+    name: str
+    labels: dict[str, str] = {}
+
+
+class ClaimTemplate(_Struct, frozen=True):
+    """A claim for each node; its spec is passed on as it is."""
+
+    metadata: ClaimMeta
+    spec: dict[str, Any]
+
+
+class ClaimRetention(_Struct, frozen=True):
+    """What becomes of the claims."""
+
+    when_deleted: Literal["Retain", "Delete"] = "Retain"
+    when_scaled: Literal["Retain", "Delete"] = "Retain"
+
+
+class NodeSetSpec(_Struct, frozen=True):
+    """What is wanted. Either `replicas` (fixed), or `min` and `max` (elastic)."""
+
+    cluster: str
+    template: PodTemplate
+    replicas: int | None = None
+    min: int | None = None
+    max: int | None = None
+    ordinals: int | None = None
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    drain: Drain = Drain()
+    placement: Literal["Any", "Pinned"] = "Any"
+    volume_claim_templates: tuple[ClaimTemplate, ...] = ()
+    volume_claim_retention: ClaimRetention = ClaimRetention()
+    max_pods_in_flight: int = 500
+    resume_timeout_seconds: int = 600
+
+    @property
+    def is_elastic(self) -> bool:
+        """True when the set follows the queue."""
+        return self.max is not None
+
+    @property
+    def bound(self) -> int:
+        """Ordinals from 0 up to, but not including, this have a node in slurm.conf."""
+        largest = self.max if self.max is not None else self.replicas or 0
+        return largest if self.ordinals is None else self.ordinals
+
+
+class Condition(_Struct, frozen=True):
+    """One condition, in Kubernetes' words."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: str = ""
+
+
+class NodeSetStatus(_Struct, frozen=True):
+    """What is. Counts are of Slurm nodes, `replicas`, `wanted` and `updated` of pods."""
+
+    observed_generation: int = 0
+    phase: str = ""
+    why: str = ""
+    revision: str = ""
+    selector: str = ""
+    replicas: int = 0
+    wanted: int = 0
+    ready: int = 0
+    updated: int = 0
+    idle: int = 0
+    allocated: int = 0
+    draining: int = 0
+    drained: int = 0
+    down: int = 0
+    powered_down: int = 0
+    powering_up: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodeSet(_Struct, frozen=True):
+    """The object."""
+
+    metadata: ObjectMeta
+    spec: NodeSetSpec
+    status: NodeSetStatus = NodeSetStatus()
+
+
+NODESETS = Resource(GROUP_VERSION, "nodesets", "NodeSet", NodeSet)

@@ -1,0 +1,293 @@
+"""Requests to the Kubernetes API server: each with a deadline in seconds, each error typed, bytes straight into structs.
+
+Configuration is lightkube's: in a pod the mounted service account (its token is read again when the server no longer takes it), else
+KUBECONFIG or ~/.kube/config. No retries here: who asks knows whether asking again is right.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+import httpx2
+import msgspec
+from lightkube.config.client_adapter import ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+
+from controllers.runtime import metrics
+from controllers.runtime.errors import ApiError, Conflict, Gone, NotFound, Refused, Unreachable, Unreadable, error_of
+from controllers.runtime.structs import Key, PartialObject, Resource
+
+__all__ = ["Api", "ApiError", "Conflict", "Gone", "Manifest", "NotFound", "Page", "Refused", "Unreachable", "Unreadable", "connect"]
+
+T = TypeVar("T")
+Manifest = Mapping[str, Any]
+
+DEADLINE_S = 10.0
+"""Seconds for a request, unless its caller says otherwise."""
+_CONNECTIONS = 64
+_MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"
+_HEADERS = {
+    "Accept": "application/json",
+    # Lists are large and the server near: packing costs both sides more than it saves.
+    "Accept-Encoding": "identity",
+    "User-Agent": "slipway",
+}
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """A part of a list."""
+
+    items: list[T]
+    unreadable: dict[Key, str]
+    """Objects that do not fit the struct, and why."""
+    version: str
+    """Resource version of the whole list."""
+    more: str
+    """Token for the next part; empty at the end."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    more: str | None = msgspec.field(default=None, name="continue")
+
+
+class _List(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta
+    items: list[T] | None = None
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and the object, not decoded yet."""
+
+    type: str
+    object: msgspec.Raw
+
+
+def connect(config: SingleConfig | None = None) -> "Api":
+    """An Api by lightkube's configuration. Raises lightkube's ConfigError when there is none."""
+    found = config or KubeConfig.from_env().get()
+    if found is None:
+        raise ConfigError("no Kubernetes configuration found")
+    # Proxies of the environment are for what lies outside; the API server does not.
+    parameters: Any = ConnectionParams(timeout=None, trust_env=False)
+    arguments: dict[str, Any] = parameters.httpx_params(found)
+    limits = httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS, keepalive_expiry=30)
+    return Api(httpx2.AsyncClient(**arguments, limits=limits, headers=_HEADERS))
+
+
+class Api:
+    """One API server. Every call raises an ApiError, or gives what was asked for, within its deadline."""
+
+    def __init__(self, client: httpx2.AsyncClient, deadline_s: float = DEADLINE_S) -> None:
+        self._client = client
+        self._deadline_s = deadline_s
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._client.aclose()
+
+    async def list_page(
+        self,
+        resource: Resource[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        more: str = "",
+        deadline_s: float | None = None,
+    ) -> Page[T]:
+        """One part of a list; of all namespaces unless one is named. `limit` 0 asks for all at once. Raises Gone when `more` is too old."""
+        asked = _chosen(labelSelector=labels, fieldSelector=fields, limit=str(limit or ""))
+        asked |= _chosen(**{"continue": more})
+        body = await self._request("list", "GET", resource, resource.path(namespace), asked, deadline_s=deadline_s)
+        return _page(resource, body)
+
+    async def watch(
+        self, resource: Resource[T], version: str, *, namespace: str = "", labels: str = "", fields: str = "", silence_s: float, last_s: int
+    ) -> AsyncGenerator[list[bytes]]:
+        """Lines of a watch that starts after `version`, as many at a time as came together; first none, when the server has taken it up.
+
+        Ends when the server ends it, which is asked to after `last_s`.
+
+        Raises Unreachable when not even a bookmark came for `silence_s`. Use `contextlib.aclosing`: leaving early must end the connection.
+        """
+        asked = _chosen(labelSelector=labels, fieldSelector=fields, resourceVersion=version, timeoutSeconds=str(last_s))
+        asked |= {"watch": "true", "allowWatchBookmarks": "true"}
+        request = self._client.build_request("GET", resource.path(namespace), params=asked, timeout=httpx2.Timeout(None, read=silence_s))
+        response: httpx2.Response | None = None
+        try:
+            async with self._counted("watch", resource), _translated(), asyncio.timeout(self._deadline_s):
+                response = await self._client.send(request, stream=True)
+                if not response.is_success:
+                    raise error_of(await response.aread(), response.status_code, response.headers.get("Retry-After", ""))
+            yield []
+            rest = b""
+            async with _translated():
+                async for chunk in response.aiter_raw():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    if lines:
+                        yield lines
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    async def get(self, resource: Resource[T], namespace: str, name: str, *, deadline_s: float | None = None) -> T:
+        """One object. Raises NotFound."""
+        return _read(resource, await self._request("get", "GET", resource, resource.path(namespace, name), {}, deadline_s=deadline_s))
+
+    async def create(self, resource: Resource[T], manifest: Manifest, *, field_manager: str, deadline_s: float | None = None) -> T:
+        """Raises Conflict (reason AlreadyExists) when there is one of that name."""
+        path = resource.path(manifest["metadata"].get("namespace", ""))
+        asked = {"fieldManager": field_manager}
+        return _read(resource, await self._request("create", "POST", resource, path, asked, manifest, "application/json", deadline_s))
+
+    async def apply(
+        self, resource: Resource[T], manifest: Manifest, *, field_manager: str, force: bool = True, deadline_s: float | None = None
+    ) -> T:
+        """Server-side apply: makes the object, or brings the fields of the manifest to what it says.
+
+        Without force, raises Conflict where others own a field and want something else.
+        """
+        meta = manifest["metadata"]
+        path = resource.path(meta.get("namespace", ""), meta["name"])
+        asked = {"fieldManager": field_manager, "force": "true" if force else "false"}
+        typed = {"apiVersion": resource.api_version, "kind": resource.kind, **manifest}
+        return _read(resource, await self._request("apply", "PATCH", resource, path, asked, typed, _APPLY, deadline_s))
+
+    async def patch(
+        self,
+        resource: Resource[T],
+        namespace: str,
+        name: str,
+        change: Any,
+        *,
+        subresource: str = "",
+        field_manager: str,
+        deadline_s: float | None = None,
+    ) -> T:
+        """A JSON merge patch: null removes a field, a list is replaced whole.
+
+        With `metadata.resourceVersion` in it, raises Conflict when the object has changed.
+        """
+        path = resource.path(namespace, name, subresource)
+        verb = f"patch_{subresource}" if subresource else "patch"
+        asked = {"fieldManager": field_manager}
+        return _read(resource, await self._request(verb, "PATCH", resource, path, asked, change, _MERGE, deadline_s))
+
+    async def delete(
+        self,
+        resource: Resource[T],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        version: str = "",
+        grace_s: int | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        """Begins the deletion. Raises NotFound when it is gone, Conflict when it is no longer the object of that uid, or version."""
+        conditions = _chosen(uid=uid, resourceVersion=version)
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        options |= {"preconditions": conditions} if conditions else {}
+        options |= {"gracePeriodSeconds": grace_s} if grace_s is not None else {}
+        await self._request("delete", "DELETE", resource, resource.path(namespace, name), {}, options, "application/json", deadline_s)
+
+    async def _request(
+        self,
+        verb: str,
+        method: str,
+        resource: Resource[Any],
+        path: str,
+        asked: dict[str, str],
+        body: Any = None,
+        content_type: str = "",
+        deadline_s: float | None = None,
+    ) -> bytes:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": content_type} if content_type else None
+        async with self._counted(verb, resource), _translated(), asyncio.timeout(deadline_s or self._deadline_s):
+            answer = await self._client.request(method, path, params=asked, content=content, headers=headers)
+            if not answer.is_success:
+                raise error_of(answer.content, answer.status_code, answer.headers.get("Retry-After", ""))
+            return answer.content
+
+    @asynccontextmanager
+    async def _counted(self, verb: str, resource: Resource[Any]) -> AsyncGenerator[None]:
+        begun = perf_counter()
+        result = "cancelled"
+        try:
+            yield
+            result = "ok"
+        except ApiError as error:
+            result = error.result
+            raise
+        finally:
+            metrics.REQUESTS.labels(verb, resource.plural, result).inc()
+            metrics.REQUEST_SECONDS.labels(verb).observe(perf_counter() - begun)
+
+
+@asynccontextmanager
+async def _translated() -> AsyncGenerator[None]:
+    """Every way of getting no answer as Unreachable. ConfigError and OSError: the mounted token is missing."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise Unreachable("no answer within the deadline") from error
+    except httpx2.ReadTimeout as error:
+        raise Unreachable("the watch fell silent") from error
+    except (httpx2.HTTPError, ConfigError, OSError) as error:
+        raise Unreachable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def _chosen(**asked: str) -> dict[str, str]:
+    return {name: value for name, value in asked.items() if value}
+
+
+@cache
+def _decoder(struct: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(struct)
+
+
+_raw_list = msgspec.json.Decoder(_List[msgspec.Raw])
+_meta = msgspec.json.Decoder(PartialObject)
+
+
+def _read(resource: Resource[T], body: bytes) -> T:
+    try:
+        return _decoder(resource.struct).decode(body)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"{resource.kind}: {error}") from error
+
+
+def _page(resource: Resource[T], body: bytes) -> Page[T]:
+    try:
+        page: _List[T] = _decoder(_List[resource.struct]).decode(body)
+        return Page(page.items or [], {}, page.metadata.resource_version, page.metadata.more or "")
+    except msgspec.ValidationError:  # one bad object must not hide all the others
+        return _page_one_by_one(resource, body)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"list of {resource.plural}: {error}") from error
+
+
+def _page_one_by_one(resource: Resource[T], body: bytes) -> Page[T]:
+    try:
+        page = _raw_list.decode(body)
+        metas = [_meta.decode(raw).metadata for raw in page.items or []]
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"list of {resource.plural}: {error}") from error
+    items: list[T] = []
+    unreadable: dict[Key, str] = {}
+    for raw, meta in zip(page.items or [], metas, strict=True):
+        try:
+            items.append(_decoder(resource.struct).decode(raw))
+        except msgspec.DecodeError as error:
+            unreadable[meta.key] = str(error)
+    return Page(items, unreadable, page.metadata.resource_version, page.metadata.more or "")

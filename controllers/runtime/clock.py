@@ -1,0 +1,34 @@
+"""Where time and chance come from, so that tests can hand in their own; and how long to wait after failures."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The machine's own, unless told otherwise."""
+
+    now: Callable[[], float] = time.monotonic
+    """Seconds since any moment; never goes back."""
+    wall: Callable[[], float] = time.time
+    """Seconds since 1970, for what others read. Nothing is decided by comparing it with another machine's."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+    """From 0 up to, but not including, 1."""
+
+
+SYSTEM = Clock()
+"""The machine's own."""
+
+
+def backoff_s(failures: int, base_s: float, most_s: float, clock: Clock) -> float:
+    """Seconds to wait after so many failures in a row: doubling from `base_s` up to `most_s`, of which the upper half is random.
+
+    The jitter keeps the clients of a server that comes back from arriving at the same moment.
+    """
+    # The exponent is bounded: 2.0 ** 1024 overflows, and a week of failures gets there.
+    full = min(most_s, base_s * 2.0 ** min(max(0, failures - 1), 60))
+    return full * (0.5 + clock.random() / 2)

@@ -1,0 +1,81 @@
+"""What can go wrong with a request to the API server, by what the caller can do about it."""
+
+import msgspec
+
+
+class ApiError(Exception):
+    """A request that did not do what it should."""
+
+    result = "error"
+
+    def __init__(self, message: str, status: int = 0, reason: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        """The HTTP status; 0 without an answer."""
+        self.reason = reason
+        """Kubernetes' word, such as AlreadyExists."""
+        self.retry_after_s = retry_after_s
+        """Seconds that the server asks to wait, where it says so."""
+
+
+class NotFound(ApiError):
+    """There is no such object, or no such kind."""
+
+    result = "not_found"
+
+
+class Conflict(ApiError):
+    """The object is another than the caller thought: it exists already (reason AlreadyExists), or has changed (reason Conflict)."""
+
+    result = "conflict"
+
+
+class Gone(ApiError):
+    """The resource version or the continue token is too old: list anew."""
+
+    result = "gone"
+
+
+class Refused(ApiError):
+    """The server answered and did not do it: invalid, forbidden, over a quota, overloaded, or broken."""
+
+    result = "refused"
+
+
+class Unreachable(ApiError):
+    """No answer: refused, cut, or silent past the deadline. A write may have happened or not."""
+
+    result = "unreachable"
+
+
+class Unreadable(ApiError):
+    """The answer is not what the struct expects. A write has happened."""
+
+    result = "unreadable"
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: float | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+_TYPES: dict[int, type[ApiError]] = {404: NotFound, 409: Conflict, 410: Gone}
+
+
+def error_of(body: bytes | msgspec.Raw, status: int = 0, retry_after: str = "") -> ApiError:
+    """The error that a Status object tells, as body of an answer or as ERROR event of a watch."""
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except msgspec.DecodeError:  # a proxy's page, or nothing
+        said = _Status(message=bytes(body[:200]).decode(errors="replace"))
+    code = status or said.code
+    wait = float(retry_after) if retry_after.isdigit() else said.details.retry_after_seconds if said.details else None
+    message = said.message or said.reason or "no reason given"
+    return _TYPES.get(code, Refused)(f"{code}: {message}", code, said.reason, wait)

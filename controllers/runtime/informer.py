@@ -1,0 +1,259 @@
+"""A local copy of all objects of one kind, kept up to date by list and watch, and handlers that hear of each change.
+
+A copy is always a little old: what must not act on old news checks for itself (a deletion names the uid; Slurm is asked again). The watch
+is not trusted for ever: the list is read anew every so often, and a watch that says nothing for too long is broken off. Failures are
+waited out.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+
+from controllers.runtime import metrics
+from controllers.runtime.api import Api, WatchEvent
+from controllers.runtime.clock import SYSTEM, Clock, backoff_s
+from controllers.runtime.errors import ApiError, Gone, Refused, Unreadable, error_of
+from controllers.runtime.store import Indexer, Store
+from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource
+
+_TOO_MANY_REQUESTS = 429
+_SETTLED_S = 5.0
+"""A watch that lasted so long, or told anything, was a good one: failures are counted from zero again."""
+_WATCH_S = 240
+"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Source: client-go asks for 5 to 10 minutes."""
+
+log = structlog.get_logger()
+
+
+class HasMetadata(Protocol):
+    """What an informer can hold."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, uid, resource version and the rest."""
+        ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+Handler = Callable[[T | None, T | None], None]
+
+_event = msgspec.json.Decoder(WatchEvent)
+_partial = msgspec.json.Decoder(PartialObject)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How an informer goes about its work; times in seconds."""
+
+    page_size: int = 500
+    list_deadline_s: float = 30
+    """For each page."""
+    relist_s: float = 600
+    silence_s: float = 90
+    """Without a word for so long, a watch is broken off. The API server sends a bookmark every 45 to 75 s."""
+    backoff_base_s: float = 0.2
+    backoff_most_s: float = 30
+
+
+class Informer(Generic[T]):
+    """Lists, then watches, for ever. Read it once `synced` is set."""
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        indexes: Mapping[str, Indexer[T]] | None = None,
+        pace: Pace = Pace(),
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """`labels` and `fields` are selectors, as kubectl takes them."""
+        self._api = api
+        self._resource = resource
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._pace = pace
+        self._clock = clock
+        self._decoder = msgspec.json.Decoder(resource.struct)
+        self._handlers: list[Handler[T]] = []
+        self._version = ""
+        """Where the next watch begins; empty: list first."""
+        self._relist_at = 0.0
+        self._is_watch_good = False
+        self.store: Store[T] = Store(indexes or {})
+        self.synced = asyncio.Event()
+        """Set after the first whole list, for ever."""
+        self.last_contact: float | None = None
+        """When the API server was last heard, on the clock's `now`."""
+
+    def on_change(self, handler: Handler[T]) -> None:
+        """Calls `handler(old, new)` after each change of the store: (None, new) for a new object, (old, None) for one that is gone.
+
+        An object that was replaced by another of its name is both, in that order. A handler runs between two changes and must be quick.
+        An error in it is a defect: it ends `run`, and with it the process.
+        """
+        self._handlers.append(handler)
+
+    def get(self, key: Key) -> T | None:
+        """One object, by namespace and name."""
+        return self.store.get(key)
+
+    def by_index(self, index: str, value: Hashable) -> list[T]:
+        """The objects for which the index function gave this value."""
+        return self.store.by_index(index, value)
+
+    def silent_s(self) -> float:
+        """Seconds since the API server was last heard; infinite before the first time."""
+        return float("inf") if self.last_contact is None else self._clock.now() - self.last_contact
+
+    async def run(self) -> None:
+        """Only ends by being cancelled, or by an error in a handler."""
+        failures = 0
+        why = "start"
+        while True:
+            wait_s, self._is_watch_good = 0.0, False
+            try:
+                if not self._version or self._clock.now() >= self._relist_at:
+                    await self._list(why)
+                await self._watch()
+                why = "periodic"
+                failures = 0 if self._is_watch_good else failures + 1
+            except ApiError as error:
+                failures = 1 if self._is_watch_good else failures + 1
+                wait_s, why = error.retry_after_s or 0.0, error.result
+                if isinstance(error, (Gone, Unreadable)) or (isinstance(error, Refused) and error.status != _TOO_MANY_REQUESTS):
+                    self._version = ""
+                metrics.INFORMER_FAILURES.labels(self._resource.plural, error.result).inc()
+                log.warning("informer failed", resource=self._resource.plural, failures=failures, error=error.message)
+            if failures:
+                await self._clock.sleep(max(wait_s, backoff_s(failures, self._pace.backoff_base_s, self._pace.backoff_most_s, self._clock)))
+
+    async def _list(self, why: str) -> None:
+        metrics.INFORMER_LISTS.labels(self._resource.plural, why).inc()
+        # Pages go into the store as they come. Should the list fail half-way, a watch from the old version would tell old news over them.
+        self._version = ""
+        seen: set[Key] = set()
+        more, limit = "", self._pace.page_size
+        while True:
+            try:
+                page = await self._api.list_page(
+                    self._resource,
+                    namespace=self._namespace,
+                    labels=self._labels,
+                    fields=self._fields,
+                    limit=limit,
+                    more=more,
+                    deadline_s=self._pace.list_deadline_s,
+                )
+            except Gone:
+                if not more:
+                    raise
+                # The token has expired between two pages: once more, in one go, as client-go does.
+                more, limit = "", 0
+                seen.clear()
+                continue
+            self._heard()
+            for item in page.items:
+                seen.add(item.metadata.key)
+                self._put(item.metadata.key, item)
+            for key, fault in page.unreadable.items():
+                seen.add(key)
+                self._note_unreadable(key, fault)
+            more = page.more
+            if not more:
+                break
+        known = self.store.keys()
+        for key in [key for key in known if key not in seen]:
+            self._put(key, None)
+        self._version = page.version
+        self._relist_at = self._clock.now() + self._pace.relist_s
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        begun = self._clock.now()
+        last_s = min(self._relist_at - begun, _WATCH_S * (1 + self._clock.random()))
+        lines = self._api.watch(
+            self._resource,
+            self._version,
+            namespace=self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            silence_s=self._pace.silence_s,
+            last_s=max(1, int(last_s)),
+        )
+        try:
+            async with aclosing(lines):
+                async for batch in lines:
+                    self._heard()
+                    for line in batch:
+                        self._take(line)
+                        self._is_watch_good = True
+                    if self._clock.now() >= self._relist_at:
+                        return
+        finally:
+            self._is_watch_good = self._is_watch_good or self._clock.now() - begun >= _SETTLED_S
+
+    def _take(self, line: bytes) -> None:
+        """One line of a watch. Raises what an ERROR event says, and Unreadable for a line without sense: list anew after both."""
+        try:
+            event = _event.decode(line)
+            if event.type == "ERROR":
+                raise error_of(event.object)
+            if event.type in ("ADDED", "MODIFIED"):
+                self._take_object(event)
+            else:
+                meta = _partial.decode(event.object).metadata
+                self._version = meta.resource_version
+                if event.type == "DELETED":
+                    self._put(meta.key, None)
+        except msgspec.DecodeError as error:
+            raise Unreadable(f"watch of {self._resource.plural}: {error}") from error
+        metrics.INFORMER_EVENTS.labels(self._resource.plural, event.type).inc()
+
+    def _take_object(self, event: WatchEvent) -> None:
+        try:
+            item = self._decoder.decode(event.object)
+        except msgspec.ValidationError as error:
+            meta = _partial.decode(event.object).metadata
+            self._note_unreadable(meta.key, str(error))
+        else:
+            meta = item.metadata
+            self._put(meta.key, item)
+        self._version = meta.resource_version
+
+    def _put(self, key: Key, new: T | None) -> None:
+        old = self.store.get(key)
+        if old is not None and new is not None:
+            if old.metadata.resource_version == new.metadata.resource_version:
+                return
+            if old.metadata.uid != new.metadata.uid:
+                self._put(key, None)
+                old = None
+        if old is None and new is None:
+            return
+        self.store.put(key, new)
+        metrics.INFORMER_OBJECTS.labels(self._resource.plural).set(len(self.store))
+        for handler in self._handlers:
+            handler(old, new)
+
+    def _heard(self) -> None:
+        self.last_contact = self._clock.now()
+        metrics.INFORMER_CONTACT.labels(self._resource.plural).set(self._clock.wall())
+
+    def _note_unreadable(self, key: Key, fault: str) -> None:
+        metrics.INFORMER_UNREADABLE.labels(self._resource.plural).inc()
+        log.error(
+            "object is not what it should be; its last readable state is kept",
+            resource=self._resource.plural,
+            object="/".join(key),
+            fault=fault,
+        )

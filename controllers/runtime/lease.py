@@ -1,0 +1,202 @@
+"""Leader election by a Lease: of several processes one acts. The others stand by, with their informers warm.
+
+The safety is in the times: a holder stops `renew_s` after it last asked for a renewal that was granted; nobody else takes over before
+`duration_s` have passed since it saw that renewal. Each uses its own clock, and no two are compared. Source: client-go's election.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from controllers.runtime import metrics
+from controllers.runtime.api import Api
+from controllers.runtime.clock import SYSTEM, Clock
+from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.structs import LEASES, Key, Lease
+from controllers.runtime.writer import FIELD_MANAGER
+
+log = structlog.get_logger()
+
+
+class LeaseLost(Exception):
+    """This process may not act any more: another does, or may."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Seconds. The defaults are those of Kubernetes' own controllers."""
+
+    duration_s: int = 15
+    """Without a renewal for so long, others may take the lease."""
+    renew_s: float = 10
+    """Without a granted renewal for so long, the holder gives up."""
+    retry_s: float = 2
+    """Between two tries."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for times that are not safe."""
+        if not 0 < self.retry_s < self.renew_s < self.duration_s:
+            raise ValueError(f"a lease needs retry_s < renew_s < duration_s, not {self.retry_s}, {self.renew_s}, {self.duration_s}")
+
+
+class Election:
+    """One candidate. `acquire`, then `hold` beside the work, and `release` after the work has stopped."""
+
+    def __init__(self, api: Api, key: Key, identity: str, *, terms: Terms = Terms(), clock: Clock = SYSTEM) -> None:
+        """`identity` must be another for each process, restarts included: the pod's name and uid."""
+        self._api = api
+        self._key = key
+        self._identity = identity
+        self._terms = terms
+        self._clock = clock
+        self._good_until = float("-inf")
+        """Until when this process may act."""
+        self._last: Lease | None = None
+        self._changed_at = 0.0
+        """When `_last` was first seen so."""
+
+    def is_held(self) -> bool:
+        """True while this process may act. Looks at the clock, so it is right even when the process was stopped for a while."""
+        return self._clock.now() < self._good_until
+
+    async def acquire(self) -> None:
+        """Returns when this process leads. Waits out every error."""
+        while True:
+            try:
+                if await self._try():
+                    log.info("lease acquired", lease=self._key[1], identity=self._identity)
+                    return
+            except ApiError as error:
+                log.warning("lease could not be read or written", lease=self._key[1], error=error.message)
+            # Jitter, as two that wait for the same moment would only get in each other's way.
+            await self._clock.sleep(self._terms.retry_s * (1 + self._clock.random() * 0.2))
+
+    async def hold(self) -> None:
+        """Renews. Only ends by raising LeaseLost, at the latest `renew_s` after the last granted renewal was asked for."""
+        why = "it ran out"
+        while True:
+            left_s = self._good_until - self._clock.now()
+            if left_s > 0:
+                await self._clock.sleep(min(self._terms.retry_s, left_s))
+            if not self.is_held():
+                self._lose(why)
+            try:
+                if not await self._try():
+                    self._lose(f"{self._holder()} has it")
+                why = "it ran out"
+            except ApiError as error:
+                why = error.message
+                log.warning("lease could not be renewed", lease=self._key[1], error=error.message)
+
+    async def release(self) -> None:
+        """Lets others have it at once. Call it only after everything that writes has stopped; best effort."""
+        if not self.is_held() or self._last is None:
+            return
+        self._good_until = float("-inf")
+        metrics.LEASE_HELD.labels(self._key[1]).set(0)
+        # One second, as 0 is no valid duration.
+        spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._now_text()}
+        try:
+            await self._patch(self._last, spec)
+            log.info("lease released", lease=self._key[1])
+        except ApiError as error:
+            log.warning("lease could not be released; others wait until it runs out", lease=self._key[1], error=error.message)
+
+    async def _try(self) -> bool:
+        """One try to get or renew. Raises ApiError."""
+        # The time from before the request: the server may grant it at once and answer late.
+        asked_at = self._clock.now()
+        if not await self._take():
+            return False
+        self._good_until = asked_at + self._terms.renew_s
+        metrics.LEASE_HELD.labels(self._key[1]).set(1)
+        return True
+
+    async def _take(self) -> bool:
+        try:
+            if self._last is None or not self.is_held():
+                self._saw(await self._api.get(LEASES, *self._key, deadline_s=self._deadline_s()))
+        except NotFound:
+            return await self._create()
+        lease = self._last
+        assert lease is not None
+        if not self._is_free(lease):
+            return False
+        is_mine = lease.spec.holder_identity == self._identity
+        spec: dict[str, Any] = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": self._terms.duration_s,
+            "renewTime": self._now_text(),
+        }
+        if not is_mine:
+            spec |= {"acquireTime": spec["renewTime"], "leaseTransitions": lease.spec.lease_transitions + 1}
+        try:
+            self._saw(await self._patch(lease, spec))
+        except (Conflict, NotFound):
+            return await self._after_conflict()
+        return True
+
+    async def _after_conflict(self) -> bool:
+        """Somebody has changed it, perhaps we ourselves with a renewal whose answer was lost. Read it, and decide with the next try."""
+        try:
+            self._saw(await self._api.get(LEASES, *self._key, deadline_s=self._deadline_s()))
+        except NotFound:
+            self._last = None
+            raise
+        if self._holder() == self._identity and self.is_held():
+            raise Conflict("the lease was changed by somebody else, and is still ours")
+        return False
+
+    async def _create(self) -> bool:
+        now = self._now_text()
+        spec = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": self._terms.duration_s,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": 0,
+        }
+        manifest = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"namespace": self._key[0], "name": self._key[1]},
+            "spec": spec,
+        }
+        try:
+            self._saw(await self._api.create(LEASES, manifest, field_manager=FIELD_MANAGER, deadline_s=self._deadline_s()))
+        except Conflict:
+            return False
+        return True
+
+    async def _patch(self, lease: Lease, spec: dict[str, Any]) -> Lease:
+        change = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
+        return await self._api.patch(LEASES, *self._key, change, field_manager=FIELD_MANAGER, deadline_s=self._deadline_s())
+
+    def _deadline_s(self) -> float:
+        """For one request: never past the moment from which this process may not act."""
+        most = self._terms.renew_s / 2
+        return max(0.01, min(most, self._good_until - self._clock.now())) if self.is_held() else most
+
+    def _is_free(self, lease: Lease) -> bool:
+        """Ours, nobody's, or not renewed for its whole duration since this process first saw it as it is."""
+        if lease.spec.holder_identity in (None, "", self._identity):
+            return True
+        return self._clock.now() - self._changed_at >= (lease.spec.lease_duration_seconds or self._terms.duration_s)
+
+    def _saw(self, lease: Lease) -> None:
+        if self._last is None or self._last.metadata.resource_version != lease.metadata.resource_version:
+            self._changed_at = self._clock.now()
+        self._last = lease
+
+    def _holder(self) -> str:
+        return (self._last.spec.holder_identity if self._last else None) or "nobody"
+
+    def _lose(self, why: str) -> None:
+        self._good_until = float("-inf")
+        metrics.LEASE_HELD.labels(self._key[1]).set(0)
+        raise LeaseLost(f"lease {'/'.join(self._key)} is lost: {why}")
+
+    def _now_text(self) -> str:
+        return datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,168 @@
+"""A queue of keys to look at: many adds of a key merge into one, one worker at a time has it, an add meanwhile comes after.
+
+It holds names, not news: what a worker does is decided from the world as it then is. Nothing survives the process, and nothing has to.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from controllers.runtime import metrics
+from controllers.runtime.clock import SYSTEM, Clock, backoff_s
+
+K = TypeVar("K", bound=Hashable)
+
+
+class ShutDown(Exception):
+    """The queue gives no more keys."""
+
+
+class WorkQueue(Generic[K]):
+    """First come, first served. Everything but `get` and `run` is without await, and may be called from handlers."""
+
+    def __init__(self, name: str = "main", *, clock: Clock = SYSTEM, base_s: float = 0.1, most_s: float = 60.0) -> None:
+        """`name` is the label of its metrics; a key that fails waits `base_s`, then twice that, and so on up to `most_s`."""
+        self._name = name
+        self._clock = clock
+        self._base_s = base_s
+        self._most_s = most_s
+        self._ready: dict[K, float] = {}
+        """Keys for a worker, oldest first, and since when."""
+        self._working: set[K] = set()
+        self._again: set[K] = set()
+        """Added while being worked on."""
+        self._due: dict[K, float] = {}
+        self._timers: list[tuple[float, int, K]] = []
+        """A heap of what `_due` says, and of what it said before."""
+        self._count = 0
+        self._failures: dict[K, int] = {}
+        self._changed = asyncio.Event()
+        self._is_shut_down = False
+
+    def __len__(self) -> int:
+        """Keys that wait for a worker now."""
+        self._ripen()
+        return len(self._ready) + len(self._again)
+
+    def add(self, key: K) -> None:
+        """As soon as a worker is free."""
+        self._add(key, self._clock.now())
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """No later than in so many seconds: of several such adds, the earliest counts."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.now() + seconds
+        if self._is_shut_down or self._due.get(key, float("inf")) <= due:
+            return
+        self._due[key] = due
+        self._count += 1
+        heapq.heappush(self._timers, (due, self._count, key))
+        self._changed.set()
+
+    def add_backed_off(self, key: K) -> float:
+        """After a failure: in a while, longer each time until `forget`. Gives the seconds."""
+        self._failures[key] = self._failures.get(key, 0) + 1
+        seconds = backoff_s(self._failures[key], self._base_s, self._most_s, self._clock)
+        metrics.QUEUE_RETRIES.labels(self._name).inc()
+        self.add_after(key, seconds)
+        return seconds
+
+    def forget(self, key: K) -> None:
+        """After a success: its failures count no more. A time that was set for it stays."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """How often in a row it failed."""
+        return self._failures.get(key, 0)
+
+    def take(self) -> K | None:
+        """The next key, if one is due; the caller has it until `done`."""
+        self._ripen()
+        if not self._ready:
+            return None
+        key = next(iter(self._ready))
+        metrics.QUEUE_WAIT_SECONDS.labels(self._name).observe(self._clock.now() - self._ready.pop(key))
+        self._working.add(key)
+        self._count_ready()
+        return key
+
+    def done(self, key: K) -> None:
+        """The worker has finished with it, well or not."""
+        self._working.remove(key)
+        if key in self._again:
+            self._again.remove(key)
+            self.add(key)
+
+    def next_due_s(self) -> float | None:
+        """Seconds until the next delayed key is due; None without one."""
+        while self._timers and self._due.get(self._timers[0][2]) != self._timers[0][0]:
+            heapq.heappop(self._timers)
+        return max(0.0, self._timers[0][0] - self._clock.now()) if self._timers else None
+
+    def shutdown(self) -> None:
+        """No more keys for anybody; what is being worked on goes on."""
+        self._is_shut_down = True
+        self._changed.set()
+
+    async def get(self) -> K:
+        """The next key, when there is one. Raises ShutDown."""
+        while True:
+            if self._is_shut_down:
+                raise ShutDown
+            key = self.take()
+            if key is not None:
+                return key
+            self._changed.clear()
+            await self._wait(self.next_due_s())
+
+    async def run(self, worker: Callable[[K], Awaitable[None]], workers: int) -> None:
+        """Works on so many keys at once until `shutdown`. An error of `worker` ends it all: what may fail, it must catch and add again."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work(worker))
+
+    async def _work(self, worker: Callable[[K], Awaitable[None]]) -> None:
+        while True:
+            try:
+                key = await self.get()
+            except ShutDown:
+                return
+            begun = self._clock.now()
+            try:
+                await worker(key)
+            finally:
+                self.done(key)
+                metrics.QUEUE_WORK_SECONDS.labels(self._name).observe(self._clock.now() - begun)
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Until something changes, or so many seconds."""
+        changed = asyncio.ensure_future(self._changed.wait())
+        timer = asyncio.ensure_future(self._clock.sleep(seconds)) if seconds is not None else None
+        try:
+            await asyncio.wait([changed, timer] if timer else [changed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            if timer:
+                timer.cancel()
+
+    def _add(self, key: K, since: float) -> None:
+        if self._is_shut_down or key in self._ready:
+            return
+        if key in self._working:
+            self._again.add(key)
+            return
+        self._ready[key] = since
+        self._count_ready()
+        self._changed.set()
+
+    def _ripen(self) -> None:
+        while self.next_due_s() == 0:
+            due, _, key = heapq.heappop(self._timers)
+            del self._due[key]
+            self._add(key, due)
+
+    def _count_ready(self) -> None:
+        metrics.QUEUE_DEPTH.labels(self._name).set(len(self._ready))

@@ -1,0 +1,174 @@
+"""The only way to write to Kubernetes, but for the lease: one rate limit, a bound on writes at once, one field manager, one fence.
+
+It does not try again: what was refused is decided anew by the next look at the world. Reading is the informers' work.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from controllers.runtime import metrics
+from controllers.runtime.api import Api, Manifest
+from controllers.runtime.clock import SYSTEM, Clock
+from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.structs import Key, Resource
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - an item
+
+FIELD_MANAGER = "slipway"
+
+
+class NotLeading(ApiError):
+    """Not sent: this process does not lead, or does no longer."""
+
+    result = "not_leading"
+
+
+class NotTried(ApiError):
+    """Not sent: earlier writes of the batch were refused or not answered."""
+
+    result = "not_tried"
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """An object to delete: the one of that uid, and no other of its name."""
+
+    key: Key
+    uid: str
+    version: str = ""
+    """When set, only as long as the object has not changed since."""
+    grace_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A JSON merge patch of one object."""
+
+    key: Key
+    change: Manifest
+
+
+class TokenBucket:
+    """A rate limit: `rate_per_s` in the long run, `burst` at once after a rest."""
+
+    def __init__(self, rate_per_s: float, burst: int, now: float) -> None:
+        self._rate = rate_per_s
+        self._burst = burst
+        self._tokens = float(burst)
+        self._at = now
+
+    def reserve(self, now: float) -> float:
+        """Takes a token, which may be a future one; gives the seconds to wait for it."""
+        self._refill(now)
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate) + max(0.0, self._at - now)
+
+    def hold(self, now: float, seconds: float) -> None:
+        """No token before so many seconds have passed: the server has asked for that."""
+        self._refill(now)
+        self._at = max(self._at, now + seconds)
+
+    def _refill(self, now: float) -> None:
+        if now > self._at:
+            self._tokens = min(float(self._burst), self._tokens + (now - self._at) * self._rate)
+            self._at = now
+
+
+class Writer:
+    """Every call raises an ApiError when the write was not done, or maybe not; the `_many` give one error or result for each item."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        rate_per_s: float = 100,
+        burst: int = 200,
+        at_once: int = 16,
+        may_write: Callable[[], bool] = lambda: True,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """`may_write` is asked right before each write: a process that was frozen for a while must not write after its lease."""
+        self._api = api
+        self._clock = clock
+        self._bucket = TokenBucket(rate_per_s, burst, clock.now())
+        self._slots = asyncio.Semaphore(at_once)
+        self._may_write = may_write
+
+    async def create(self, resource: Resource[T], manifest: Manifest) -> T:
+        """Raises Conflict (reason AlreadyExists) when there is one of that name."""
+        return await self._write(lambda: self._api.create(resource, manifest, field_manager=FIELD_MANAGER))
+
+    async def apply(self, resource: Resource[T], manifest: Manifest) -> T:
+        """Server-side apply, by force: the fields of the manifest are ours."""
+        return await self._write(lambda: self._api.apply(resource, manifest, field_manager=FIELD_MANAGER))
+
+    async def patch(self, resource: Resource[T], key: Key, change: Manifest) -> T:
+        """JSON merge patch. With `metadata.resourceVersion` in it, raises Conflict when the object has changed."""
+        return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=FIELD_MANAGER))
+
+    async def patch_status(self, resource: Resource[T], key: Key, status: Any, version: str = "") -> T:
+        """JSON merge patch of the status: what `status` leaves out stays. With `version`, raises Conflict when the object has changed."""
+        change = {"status": status, **({"metadata": {"resourceVersion": version}} if version else {})}
+        return await self._write(lambda: self._api.patch(resource, *key, change, subresource="status", field_manager=FIELD_MANAGER))
+
+    async def delete(self, resource: Resource[Any], deletion: Deletion) -> None:
+        """Raises Conflict when the object is another by now, NotFound when it is gone."""
+        one = deletion
+        await self._write(lambda: self._api.delete(resource, *one.key, uid=one.uid, version=one.version, grace_s=one.grace_s))
+
+    async def create_many(self, resource: Resource[T], manifests: Sequence[Manifest]) -> list[T | ApiError]:
+        """One, then two, four and so on; a batch with a failure is the last, and the rest NotTried: what refuses one mostly refuses all.
+
+        In the order of the manifests. One that exists already is Conflict, and no failure.
+        """
+        return await self._growing(manifests, lambda manifest: self.create(resource, manifest), (Conflict,))
+
+    async def delete_many(self, resource: Resource[Any], deletions: Sequence[Deletion]) -> list[ApiError | None]:
+        """As `create_many`; one that is gone or another by now is no failure."""
+        return await self._growing(deletions, lambda deletion: self.delete(resource, deletion), (Conflict, NotFound))
+
+    async def patch_many(self, resource: Resource[T], patches: Sequence[Patch]) -> list[T | ApiError]:
+        """As `delete_many`."""
+        return await self._growing(patches, lambda patch: self.patch(resource, patch.key, patch.change), (Conflict, NotFound))
+
+    async def _growing(
+        self, items: Sequence[I], write: Callable[[I], Awaitable[T]], no_failure: tuple[type[ApiError], ...]
+    ) -> list[T | ApiError]:
+        results: list[T | ApiError] = []
+        size = 1
+        while len(results) < len(items):
+            batch = items[len(results) : len(results) + size]
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(_caught(write(item))) for item in batch]
+            done = [task.result() for task in tasks]
+            results += done
+            size *= 2
+            failed = next((one for one in done if isinstance(one, ApiError) and not isinstance(one, no_failure)), None)
+            if failed is not None:
+                return results + [NotTried(f"not tried after: {failed.message}") for _ in items[len(results) :]]
+        return results
+
+    async def _write(self, send: Callable[[], Awaitable[T]]) -> T:
+        async with self._slots:
+            wait_s = self._bucket.reserve(self._clock.now())
+            if wait_s > 0:
+                metrics.WRITER_WAIT_SECONDS.inc(wait_s)
+                await self._clock.sleep(wait_s)
+            if not self._may_write():
+                raise NotLeading("not sent: this process does not lead")
+            try:
+                return await send()
+            except ApiError as error:
+                if error.retry_after_s:
+                    self._bucket.hold(self._clock.now(), error.retry_after_s)
+                raise
+
+
+async def _caught(write: Awaitable[T]) -> T | ApiError:
+    try:
+        return await write
+    except ApiError as error:
+        return error

@@ -1,0 +1,78 @@
+"""Slurm's way to write many host names: `gpu-[0-7,9],cpu-0`. Pure; one bracket a name, as node names of a NodeSet need it."""
+
+import re
+from collections.abc import Iterable
+
+_NUMBERED = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)
+_ITEM = re.compile(r"([^\[\],]*)(?:\[([\d,-]+)\])?([^\[\],]*)", re.ASCII)
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_MOST = 1_000_000
+
+
+class HostlistError(ValueError):
+    """The text is no hostlist."""
+
+
+def fold(names: Iterable[str]) -> str:
+    """The shortest hostlist of the names, each once: prefixes in alphabetical order, numbers ascending. `gpu-01` and `gpu-1` stay apart."""
+    groups: dict[tuple[str, int], set[int]] = {}
+    plain: set[str] = set()
+    for name in names:
+        prefix, digits = _split(name)
+        if not digits:
+            plain.add(name)
+        else:
+            # Numbers without a leading zero share a group whatever their length; padded ones only with those as long.
+            width = len(digits) if digits[0] == "0" and len(digits) > 1 else 0
+            groups.setdefault((prefix, width), set()).add(int(digits))
+    folded = [_fold_group(prefix, width, sorted(numbers)) for (prefix, width), numbers in groups.items()]
+    return ",".join(sorted([*plain, *folded]))
+
+
+def expand(text: str) -> list[str]:
+    """The names of a hostlist in its order. Raises HostlistError for what is none, or for more than a million names."""
+    names: list[str] = []
+    at = 0
+    while at < len(text):
+        item = _ITEM.match(text, at)
+        if item is None or item.end() == at or (item.end() < len(text) and text[item.end()] != ","):
+            raise HostlistError(f"{text!r} is no hostlist that is known here, at character {at + 1}")
+        prefix, ranges, suffix = item[1] or "", item[2], item[3] or ""
+        middles = [""] if ranges is None else _numbers(ranges, text)
+        names.extend(f"{prefix}{middle}{suffix}" for middle in middles)
+        if len(names) > _MOST:
+            raise HostlistError(f"{text[:40]!r}... stands for more than {_MOST} names")
+        at = item.end() + 1
+    if text.endswith(","):
+        raise HostlistError(f"{text!r} ends with a comma")
+    return names
+
+
+def _split(name: str) -> tuple[str, str]:
+    found = _NUMBERED.fullmatch(name)
+    return (found[1] or "", found[2] or "") if found else (name, "")
+
+
+def _fold_group(prefix: str, width: int, numbers: list[int]) -> str:
+    parts: list[str] = []
+    first = last = numbers[0]
+    for number in [*numbers[1:], None]:
+        if number is not None and number == last + 1:
+            last = number
+            continue
+        parts.append(f"{first:0{width}d}" if first == last else f"{first:0{width}d}-{last:0{width}d}")
+        if number is not None:
+            first = last = number
+    return f"{prefix}{parts[0]}" if len(numbers) == 1 else f"{prefix}[{','.join(parts)}]"
+
+
+def _numbers(ranges: str, text: str) -> Iterable[str]:
+    for part in ranges.split(","):
+        found = _RANGE.fullmatch(part)
+        if found is None:
+            raise HostlistError(f"{part!r} in {text!r} is no range of numbers")
+        first, last = found[1], found[2] or found[1]
+        if int(last) - int(first) >= _MOST or int(last) < int(first):
+            raise HostlistError(f"{part!r} in {text!r} is no range that is known here")
+        width = len(first)
+        yield from (f"{number:0{width}d}" for number in range(int(first), int(last) + 1))

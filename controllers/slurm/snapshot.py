@@ -1,0 +1,138 @@
+"""One shared picture of Slurm's nodes and jobs, kept fresh by polling: an unchanged cluster costs two answers without a body.
+
+`last_update` is the second of the answer, and slurmctld compares with the second before `update_time`: a change late in it is not lost.
+Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from controllers.slurm.client import SlurmClient, SlurmError
+from controllers.slurm.hostlist import HostlistError, expand
+from controllers.slurm.structs import Job, Node, Reservation
+
+_ACTIVE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Slurm as it was at one moment."""
+
+    nodes: Mapping[str, Node]
+    jobs: tuple[Job, ...]
+    """Jobs that have nodes."""
+    reservations: tuple[Reservation, ...]
+    """Empty unless somebody wants them: see the poller."""
+    asked_at: float
+    """When the reading was asked for, on the monotonic clock, in seconds: everything in it is at least as new."""
+
+    @cached_property
+    def jobs_by_node(self) -> Mapping[str, list[Job]]:
+        """The jobs on each node that has some."""
+        found: dict[str, list[Job]] = {}
+        for job in self.jobs:
+            for name in _names(job.nodes):
+                found.setdefault(name, []).append(job)
+        return found
+
+    def last_job_end(self, node: str) -> float | None:
+        """When the last job on a node ends at the latest, in seconds since 1970; None without one, or without a limit."""
+        ends = [job.end_time.value for job in self.jobs_by_node.get(node, ())]
+        return None if not ends or None in ends else max(end for end in ends if end is not None)
+
+
+@dataclass
+class Poller:
+    """Keeps the snapshot. `run` polls for ever; `fresh` gives a reading that was asked for after the call."""
+
+    client: SlurmClient
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    on_change: Callable[[frozenset[str]], None] = lambda _: None
+    """Told the names of nodes that changed, appeared or went, and of those whose jobs did."""
+    wants_reservations: Callable[[], bool] = lambda: False
+    """Asked at each poll: reservations cost a call of their own."""
+    period_s: float = 0.5
+    longest_pause_s: float = 4.0
+    snapshot: Snapshot | None = None
+    error: str = "not asked yet"
+    """Why the last poll gave nothing; empty after a good one."""
+    _began: float = field(init=False)
+    _nodes_update: float | None = None
+    _jobs_update: float | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    async def run(self) -> None:
+        """Polls until cancelled; longer and longer pauses while Slurm does not answer."""
+        pause = self.period_s
+        while True:
+            begin = self.clock()
+            try:
+                await self._poll()
+            except SlurmError:
+                pause = min(self.longest_pause_s, pause * 2)
+            else:
+                # A busy cluster of thousands answers in seconds, not milliseconds: never keep it busy for more than a third of the time.
+                pause = max(self.period_s, 2 * (self.clock() - begin))
+            await asyncio.sleep(pause)
+
+    async def fresh(self) -> Snapshot:
+        """A reading asked for after this call; calls at the same time share one. Raises SlurmError."""
+        called_at = self.clock()
+        async with self._lock:
+            if self.snapshot is not None and self.snapshot.asked_at > called_at:
+                return self.snapshot
+            return await self._read()
+
+    def silent_s(self) -> float:
+        """Seconds since the last good reading was asked for, or since this poller began."""
+        return self.clock() - (self._began if self.snapshot is None else self.snapshot.asked_at)
+
+    def age_s(self) -> float:
+        """Seconds since the last good reading was asked for; infinite before the first."""
+        return float("inf") if self.snapshot is None else self.clock() - self.snapshot.asked_at
+
+    async def _poll(self) -> None:
+        async with self._lock:
+            await self._read()
+
+    async def _read(self) -> Snapshot:
+        asked_at = self.clock()
+        before = self.snapshot
+        try:
+            nodes, jobs = await asyncio.gather(self.client.nodes(self._nodes_update), self.client.jobs(self._jobs_update))
+            reservations = (await self.client.reservations()).reservations if self.wants_reservations() else ()
+        except SlurmError as error:
+            self.error = str(error)
+            raise
+        self.error = ""
+        changed: set[str] = set()
+        known_nodes: Mapping[str, Node] = {} if before is None else before.nodes
+        known_jobs: tuple[Job, ...] = () if before is None else before.jobs
+        if nodes is not None:
+            self._nodes_update = nodes.last_update.value
+            after = {node.name: node for node in nodes.nodes}
+            changed |= {name for name in known_nodes.keys() | after.keys() if known_nodes.get(name) != after.get(name)}
+            known_nodes = after
+        if jobs is not None:
+            self._jobs_update = jobs.last_update.value
+            with_nodes = tuple(job for job in jobs.jobs if job.nodes and _ACTIVE & set(job.job_state))
+            for job in set(with_nodes) ^ set(known_jobs):
+                changed.update(_names(job.nodes))
+            known_jobs = with_nodes
+        self.snapshot = Snapshot(known_nodes, known_jobs, reservations, asked_at)
+        if changed or before is None:
+            self.on_change(frozenset(changed))
+        return self.snapshot
+
+
+def _names(hostlist: str) -> Iterable[str]:
+    try:
+        return expand(hostlist)
+    except HostlistError:
+        return ()

@@ -1,0 +1,99 @@
+"""What a Slurm node's state says. REST gives a list such as ["IDLE", "CLOUD", "DRAIN"]: a base state and flags.
+
+Unknown is busy: a state that is empty or holds a word that is not known here is neither idle nor drained.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+BASE = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"})
+FLAGS = frozenset(
+    {
+        *("BLOCKED", "CLOUD", "COMPLETING", "DRAIN", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "EXTERNAL", "FAIL", "INVALID_REG", "MAINTENANCE"),
+        *("NOT_RESPONDING", "PERFCTRS", "PLANNED", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "POWER_DRAIN", "POWER_UP"),
+        *("REBOOT_CANCELED", "REBOOT_ISSUED", "REBOOT_REQUESTED", "RESERVED", "RESUME", "UNDRAIN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE"),
+    }
+)
+"""Source: the enumeration of node states in slurmrestd 26.05's OpenAPI document."""
+
+_WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """The state of one node: every word of it, the base state too."""
+
+    flags: frozenset[str]
+
+    @property
+    def is_known(self) -> bool:
+        """True when exactly one base state is there, and every word is known."""
+        return len(self.flags & BASE) == 1 and "UNKNOWN" not in self.flags and self.flags <= BASE | FLAGS
+
+    def __str__(self) -> str:
+        return "+".join([*sorted(self.flags & BASE), *sorted(self.flags - BASE)])
+
+
+@lru_cache(maxsize=4096)
+def _interned(words: frozenset[str]) -> NodeState:
+    return NodeState(words)
+
+
+def node_state(words: Iterable[str]) -> NodeState:
+    """The state from REST's list; equal states share one object, since thousands of nodes have the same few."""
+    return _interned(frozenset(words))
+
+
+def is_drained(state: NodeState) -> bool:
+    """True when no job can be running on the node nor start there: DRAIN, and none of ALLOCATED, MIXED, COMPLETING, UNDRAIN.
+
+    Source: Slurm's node state flags; the truth table is tests/unit/controllers/slurm/test_states.py.
+    """
+    return state.is_known and "DRAIN" in state.flags and not state.flags & _WITH_JOBS and "UNDRAIN" not in state.flags
+
+
+def is_idle(state: NodeState) -> bool:
+    """True when a reading says that no job is on the node now; one may start the next moment."""
+    return state.is_known and "IDLE" in state.flags and "COMPLETING" not in state.flags
+
+
+def is_busy(state: NodeState) -> bool:
+    """True unless a reading says that no job can be on the node."""
+    return not (is_idle(state) or is_drained(state) or is_off(state))
+
+
+def is_off(state: NodeState) -> bool:
+    """True when Slurm has powered the node down, or does so now, and no job is left on it. POWER_DOWN, a wish for later, is not that."""
+    return state.is_known and bool(state.flags & {"POWERED_DOWN", "POWERING_DOWN"}) and not state.flags & (_WITH_JOBS | {"POWERING_UP"})
+
+
+def is_powered_down(state: NodeState) -> bool:
+    """True when the node is off, and its time to power down is over."""
+    return is_off(state) and "POWERED_DOWN" in state.flags and "POWERING_DOWN" not in state.flags
+
+
+def is_powering_up(state: NodeState) -> bool:
+    """True when Slurm waits for the node to register, usually for a job."""
+    return state.is_known and "POWERING_UP" in state.flags
+
+
+def is_registered(state: NodeState) -> bool:
+    """True when the node's slurmd answers slurmctld."""
+    absent = {"NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "DOWN", "ERROR", "FUTURE", "INVALID_REG"}
+    return state.is_known and not state.flags & absent
+
+
+def category(state: NodeState) -> str:
+    """One word for counting: idle, allocated, draining, drained, down, powered_down, powering_up, powering_down or unknown."""
+    if not state.is_known:
+        return "unknown"
+    if "POWERING_UP" in state.flags:
+        return "powering_up"
+    if is_off(state):
+        return "powered_down" if is_powered_down(state) else "powering_down"
+    if "DRAIN" in state.flags:
+        return "drained" if is_drained(state) else "draining"
+    if state.flags & {"DOWN", "ERROR", "FAIL", "FUTURE"}:
+        return "down"
+    return "allocated" if state.flags & _WITH_JOBS else "idle"

@@ -1,0 +1,45 @@
+"""What a build takes from the machine it runs on to install Python packages: pip's settings, and the certificates that it trusts.
+
+Both go into the build as secrets, so that neither stays in the image.
+"""
+
+import configparser
+import io
+import re
+import sys
+from pathlib import Path
+
+from images.steps import run
+
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+"""Where Debian keeps all certificates in one file."""
+
+_CARRIED = ("extra-index-url", "index-url", "no-index", "proxy", "retries", "timeout", "default-timeout", "trusted-host")
+_LINE = re.compile(r"(?P<section>[^.]+)\.(?P<key>[a-z-]+)='(?P<value>.*)'")
+
+
+def pip_settings(listing: str) -> str:
+    """Of `pip config list`, what says how to reach a package index, as a pip.conf. The environment wins, as it does in pip."""
+    found = [match for line in listing.splitlines() if (match := _LINE.fullmatch(line))]
+    found.sort(key=lambda match: (match["section"] == ":env:", match["section"] == "install"))
+    carried = {match["key"]: match["value"].replace("\\n", "\n") for match in found if match["key"] in _CARRIED}
+    parser = configparser.RawConfigParser()
+    parser["global"] = {"timeout" if key == "default-timeout" else key: value for key, value in carried.items()}
+    text = io.StringIO()
+    parser.write(text)
+    return text.getvalue()
+
+
+def certificates(listing: str) -> Path:
+    """The file of certificates that pip trusts on this machine: pip's `cert`, else Debian's own."""
+    found = [match["value"] for line in listing.splitlines() if (match := _LINE.fullmatch(line)) and match["key"] == "cert"]
+    return Path(found[-1]) if found else CERTIFICATES
+
+
+def write_settings(folder: Path, log: Path) -> dict[str, Path]:
+    """The build's secrets by name: `pip` is a pip.conf, `certificates` a PEM file where the machine has one."""
+    listing = run([sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"], log)
+    settings = folder / "pip.conf"
+    settings.write_text(pip_settings(listing))
+    trusted = certificates(listing)
+    return {"pip": settings, **({"certificates": trusted} if trusted.exists() else {})}

@@ -1,0 +1,116 @@
+"""`destroy`, and every other deletion: kubectl asks, then this says what is gone, and what holds the rest.
+
+Nothing is forced: an object with a finalizer, such as a NodeSet whose nodes still run jobs, goes when its controller lets it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from standalone import changes as decide
+from standalone import cluster, readiness
+from standalone.changes import ObjectChange
+from standalone.cluster import Home
+from standalone.faults import StandaloneError
+from standalone.render import PROTECT, RETAIN, Key, depths, key_of
+from standalone.show import News, Screen
+from standalone.stack import Stack, forbidden
+
+_POLL_S = 1.0
+_HELD_AFTER_S = 3.0
+_LEAVING_S = 20.0
+
+
+def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
+    """Deletes every object of the stack, workloads first, and waits until they are gone. Refuses, by name, when any is protected."""
+    home = stack.home
+    try:
+        there = cluster.members(home, stack.kept)
+    except StandaloneError as error:
+        raise forbidden(error, home, stack.plan) from error
+    found = [ObjectChange("delete", key_of(one), live=one) for one in there]
+    protected = sorted({str(one.key) for one in found if one.is_marked(PROTECT)} | _protected(stack))
+    if protected:
+        rows = "\n".join(f"  {name}" for name in protected)
+        raise StandaloneError(f"Nothing was deleted: these are protected. Take the protection off, `up`, then destroy.\n{rows}")
+    if not found and stack.kept.version is None:
+        screen.tick("nothing to destroy")
+        return
+    kept = [one.key for one in found if one.is_marked(RETAIN)]
+    namespace = Key("", "Namespace", "", home.namespace)
+    if any(key.namespace for key in kept) and any(one.key == namespace for one in found) and namespace not in kept:
+        kept.append(namespace)
+        screen.say(f" · {namespace} stays too: what retainOnDelete keeps is in it", "dim")
+    goes = [one for one in found if one.key not in kept]
+    _say_claims(home, goes, namespace, screen)
+    cluster.release(home, kept)
+    for key in kept:
+        screen.tick(f"{key} stays in the cluster (retainOnDelete)")
+    workloads = [one for one in goes if one.live and (one.key.kind in readiness.WORKLOADS or one.key.sort.is_custom)]
+    last = [one.live for one in goes if one.live and one.key == namespace]
+    rest = [one.live for one in goes if one.live and one not in workloads and one.live not in last]
+    for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
+        delete(home, stage, screen, timeout_s)
+    cluster.forget(home)
+    delete(home, last, screen, timeout_s)
+
+
+def _by_depth(workloads: Sequence[ObjectChange], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
+    """Those that nothing else stands on first: a worker asks slurmctld whether it may go. What is declared no more goes before all."""
+    levels = sorted({depth.get(one.key, len(depth)) for one in workloads}, reverse=True)
+    return [[one.live for one in workloads if one.live and depth.get(one.key, len(depth)) == level] for level in levels]
+
+
+def _protected(stack: Stack) -> set[str]:
+    """Protected random values: they are of the stack, though no object of it carries the mark."""
+    return {f"{one.type} {one.name}" for one in stack.plan.resources if one.type.startswith("random:") and one.options.get("protect")}
+
+
+def _say_claims(home: Home, goes: Sequence[ObjectChange], namespace: Key, screen: Screen) -> None:
+    claims = home.kubectl.objects("get", "persistentvolumeclaims", "-n", home.namespace)
+    if left := decide.claims_left(claims, goes):
+        fate = f"go with {namespace}" if any(one.key == namespace for one in goes) else "stay (their set's retention policy is Retain)"
+        screen.say(f" · claims made from templates {fate}: {', '.join(left)}", "dim")
+
+
+def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, timeout_s: float) -> None:
+    """Deletes objects and waits until they are gone, saying what holds them. Raises StandaloneError after `timeout_s`."""
+    if not objects:
+        return
+    begin = time.monotonic()
+    cluster.delete(home, objects)
+    there, news = list(objects), News(screen)
+    with screen.waiting(f"deleting {len(objects)} objects") as line:
+        while there:
+            now = time.monotonic() - begin
+            left = cluster.remaining(home, there)
+            keys = {key_of(one) for one in left}
+            for one in there:
+                if key_of(one) not in keys:
+                    screen.tick(f"{key_of(one)} deleted", begin)
+            there = left
+            held = readiness.leaving(left)
+            line.update("deleting: " + ", ".join(f"{key} {reason}" for key, reason in held.items()))
+            if now > _HELD_AFTER_S:
+                for key, reason in held.items():
+                    news.say(str(key), reason, now)
+            if left and now > timeout_s:
+                rows = "\n".join(f"  {key} {reason}" for key, reason in held.items())
+                raise StandaloneError(f"Not gone after {timeout_s:.0f} s; the deletion goes on by itself:\n{rows}")
+            if left:
+                time.sleep(_POLL_S)
+
+
+def say_leaving(home: Home, pruned: Sequence[Mapping[str, Any]], screen: Screen) -> None:
+    """Says which pruned objects are still there, and why, after a short wait. They go by themselves, however long their jobs run."""
+    if not pruned:
+        return
+    end = time.monotonic() + _LEAVING_S
+    with screen.waiting("waiting for what is no longer declared") as line:
+        while left := cluster.remaining(home, pruned):
+            line.update("; ".join(f"{key} {reason}" for key, reason in readiness.leaving(left).items()))
+            if time.monotonic() > end:
+                break
+            time.sleep(_POLL_S)
+    for key, reason in readiness.leaving(left).items():
+        screen.say(f" · {key} {reason}; it goes on by itself", "dim")

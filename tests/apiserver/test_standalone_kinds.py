@@ -1,0 +1,217 @@
+"""The verbs with a kind that the stack itself brings, against a real API server: the test is the kind's controller.
+
+The stack is tests/apiserver/fixtures/kinds.
+"""
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from standalone import cli
+from tests.apiserver.server import ApiServer
+
+FIXTURE = Path(__file__).parent / "fixtures" / "kinds"
+
+
+@dataclass
+class Widgets:
+    """The stack in a namespace, and so with a kind, of one test's own."""
+
+    server: ApiServer
+    capsys: pytest.CaptureFixture[str]
+    folder: Path
+    namespace: str
+    group: str = ""
+    extra: list[str] = field(default_factory=list[str])
+    said: str = ""
+
+    def run(self, verb: str, *options: str, code: int = 0) -> str:
+        """One verb, and all that it printed."""
+        where = ["--stack", "dev", "-C", str(self.folder), "--kubectl", str(self.server.kubectl)]
+        where += ["--kubeconfig", str(self.server.kubeconfig()), "--context", "bare", "-c", f"app.namespace={self.namespace}", *self.extra]
+        with pytest.raises(SystemExit) as ended:
+            cli.main([verb, *where, *options])
+        said, self.said = self.heard(), ""
+        assert ended.value.code == code, said
+        return said
+
+    def heard(self) -> str:
+        """What the verb has printed up to now."""
+        new = self.capsys.readouterr()
+        self.said += new.out + new.err
+        return self.said
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.group or self.namespace}.example.com/v1/namespaces/{self.namespace}/widgets"
+
+    def get(self, name: str = "one") -> dict[str, Any] | None:
+        """A widget as it is; None for one that is not there."""
+        with self.server.client() as client:
+            answer = client.get(f"{self.path}/{name}")
+        return answer.json() if answer.status_code == 200 else None
+
+    def say(self, name: str = "one", ready: bool = True, **status: Any) -> None:
+        """The controller's word on a widget."""
+        one = self.get(name)
+        assert one is not None
+        generation = one["metadata"]["generation"]
+        condition = {"type": "Ready", "status": str(ready), "reason": "Told", "message": "by the test"}
+        body = {**one, "status": {"observedGeneration": generation, "conditions": [condition], **status}}
+        with self.server.client() as client:
+            answer = client.put(f"{self.path}/{name}/status", json=body)
+        assert answer.status_code == 200, answer.text
+
+    def let_go(self, name: str = "one") -> None:
+        """Takes the finalizers off."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        with self.server.client() as client:
+            client.patch(f"{self.path}/{name}", json={"metadata": {"finalizers": None}}, headers=headers)
+
+    @contextmanager
+    def controlled(self, *steps: Callable[[], object]) -> Generator[None]:
+        """Runs the steps beside the block, each as soon as it can be done, the last one again and again."""
+        ended = threading.Event()
+
+        def work() -> None:
+            left = list(steps)
+            while not ended.wait(0.1):
+                with contextlib.suppress(AssertionError):
+                    left[0]()
+                    left = left[1:] or left
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            worker.join()
+
+
+@pytest.fixture
+def widgets(bare: ApiServer, capsys: pytest.CaptureFixture[str], tmp_path: Path, request: pytest.FixtureRequest) -> Widgets:
+    """The stack, not up yet."""
+    namespace = f"kinds-{abs(hash(request.node.name)) % 10**8}"
+    bare.make_namespace(namespace)
+    return Widgets(bare, capsys, Path(shutil.copytree(FIXTURE, tmp_path / "kinds")), namespace)
+
+
+def test_first_preview_shows_objects_of_an_unknown_kind_as_new(widgets: Widgets) -> None:
+    said = widgets.run("preview")
+    assert f"kubernetes:{widgets.namespace}.example.com/v1:Widget  one" in said
+    assert said.endswith("\n3 to create\n")
+
+
+def test_first_up_brings_the_kind_then_its_objects_and_waits_for_what_the_stack_says(widgets: Widgets) -> None:
+    def unseen() -> None:
+        assert "Widget one: not seen by its controller yet" in widgets.heard()
+
+    def progressing() -> None:
+        widgets.say(ready=False, phase="Progressing", why="1 of 2 nodes are registered.")
+
+    def ready() -> None:
+        assert "Widget one: Progressing: 1 of 2 nodes are registered." in widgets.heard()
+        widgets.say(phase="Ready", why="All is well.")
+
+    with widgets.controlled(unseen, progressing, ready):
+        said = widgets.run("up", "--timeout", "30")
+    assert f"CustomResourceDefinition widgets.{widgets.namespace}.example.com created, and its kind is served" in said
+    assert f"Widget {widgets.namespace}/one ready" in said
+    assert "3 created" in said
+    assert "nothing to change: 3 objects are as declared" in widgets.run("up")
+    assert "Nothing to change: 3 unchanged" in widgets.run("preview")
+
+
+def test_object_that_does_not_get_ready_is_named_with_the_controllers_words(widgets: Widgets) -> None:
+    with widgets.controlled(lambda: widgets.say(ready=False, phase="Degraded", why="No node has room.")):
+        said = widgets.run("up", "--timeout", "2", code=1)
+    assert "Not ready after 2 s" in said
+    assert "Widget one: Degraded: No node has room." in said
+    with widgets.controlled(widgets.say):
+        assert "nothing to change" in widgets.run("up", "--timeout", "30")
+
+
+def test_every_expression_of_a_wait_counts(widgets: Widgets) -> None:
+    widgets.extra = ["-c", 'app.wait=["condition=Ready","jsonpath={.status.address}"]']
+    with widgets.controlled(widgets.say):
+        assert "Widget one: {.status.address} is not there yet" in widgets.run("up", "--timeout", "2", code=1)
+
+
+def test_wait_that_cannot_be_understood_is_refused_before_anything_is_made(widgets: Widgets) -> None:
+    said = widgets.run("up", "-c", "app.wait=Ready", code=1)
+    assert '"Ready" is neither condition=... nor jsonpath=...' in said
+    assert "not found" in widgets.server.run_kubectl("-n", widgets.namespace, "get", "configmap/files", check=False)
+
+
+def test_kind_and_an_object_that_needs_its_change_go_up_together(widgets: Widgets) -> None:
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "30")
+    said = widgets.run("preview", "-c", "app.wide=true")
+    assert "the server judges it once its CustomResourceDefinition is new" in said
+    assert "+ spec.colour: red" in said
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "-c", "app.wide=true", "--timeout", "30")
+    one = widgets.get()
+    assert one is not None
+    assert one["spec"] == {"size": 2, "colour": "red"}
+
+
+def test_bad_object_of_a_known_kind_is_refused_by_name(widgets: Widgets) -> None:
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "30")
+    said = widgets.run("up", "-c", "app.size=10", code=1)
+    assert "nothing was changed" in said
+    assert f"Widget {widgets.namespace}/one" in said
+    assert "spec.size" in said
+
+
+def test_object_of_a_kind_that_nobody_brings_is_refused_by_name(widgets: Widgets) -> None:
+    said = widgets.run("up", "-c", "app.definition=false", code=1)
+    assert "does not know the kind of these 1 objects, and the stack brings no CustomResourceDefinition for it" in said
+    assert f"Widget {widgets.namespace}/one" in said
+
+
+def test_pruned_object_says_which_finalizer_holds_it(widgets: Widgets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("standalone.removal._LEAVING_S", 0.5)
+    finalizers = ("-c", 'app.finalizers=["example.com/drain"]')
+    with widgets.controlled(lambda: widgets.say(phase="Ready", why="All is well.")):
+        widgets.run("up", *finalizers, "--timeout", "30")
+    said = widgets.run("up", "-c", "app.widgets=[]")
+    assert f"Widget {widgets.namespace}/one waits for its finalizer example.com/drain (Ready: All is well.); it goes on by itself" in said
+    assert "nothing to change" in widgets.run("up", "-c", "app.widgets=[]")
+    widgets.let_go()
+    assert widgets.get() is None
+
+
+def test_destroy_waits_for_finalizers_leaves_the_kind_and_the_next_up_takes_it_over(widgets: Widgets) -> None:
+    finalizers = ("-c", 'app.finalizers=["example.com/drain"]')
+    with widgets.controlled(lambda: widgets.say(phase="Deleting", why="one-1 still busy.")):
+        widgets.run("up", *finalizers, "--timeout", "30")
+    said = widgets.run("destroy", "--yes", "--timeout", "2", code=1)
+    assert "Not gone after 2 s; the deletion goes on by itself" in said
+    assert f"Widget {widgets.namespace}/one waits for its finalizer example.com/drain (Deleting: one-1 still busy.)" in said
+    assert f"CustomResourceDefinition widgets.{widgets.namespace}.example.com stays in the cluster" in said
+    widgets.let_go()
+    assert f"ConfigMap {widgets.namespace}/files deleted" in widgets.run("destroy", "--yes", "--timeout", "30")
+    with widgets.controlled(widgets.say):
+        assert "2 created" in widgets.run("up", "--timeout", "30")
+
+
+def test_kind_that_another_stack_brings_is_left_to_it(widgets: Widgets, tmp_path: Path) -> None:
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "30")
+    other = Widgets(widgets.server, widgets.capsys, widgets.folder, f"{widgets.namespace}-b", group=widgets.namespace)
+    other.extra = ["-c", f"app.group={widgets.namespace}"]
+    widgets.server.make_namespace(other.namespace)
+    said = other.run("up", code=1)
+    assert "belongs to another stack. Let one stack bring the kind and leave it out of this one, or take it over with --adopt." in said
+    with other.controlled(other.say):
+        assert "2 created" in other.run("up", "-c", "app.definition=false", "--timeout", "30")

@@ -1,0 +1,222 @@
+"""Node sets on the real cluster: they follow the queue, update without touching jobs, and leave alone what is not theirs."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
+
+
+@pytest.fixture
+def restored(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, put back to its own file afterwards."""
+    yield stack
+    stack.standalone("up")
+    stack.wait_until_idle()
+
+
+@pytest.fixture
+def scaled_back(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, with `cpu` at its two nodes afterwards, undrained, and slurmrestd there."""
+    yield stack
+    stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=1")
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
+    stack.slurm("scontrol update nodename=cpu-[0-1] state=undrain", check=False)
+    stack.wait_until_idle()
+
+
+def status(stack: DevStack, nodeset: str) -> dict[str, Any]:
+    return stack.get("nodeset", nodeset).get("status", {})
+
+
+def condition(stack: DevStack, nodeset: str, kind: str) -> dict[str, str]:
+    return next(one for one in status(stack, nodeset)["conditions"] if one["type"] == kind)
+
+
+def uid(stack: DevStack, pod: str) -> str:
+    return stack.get("pod", pod)["metadata"]["uid"]
+
+
+def reason(stack: DevStack, node: str) -> str:
+    return stack.slurm(f"sinfo -h -N -n {node} -o '%E' | head -n 1").strip()
+
+
+def evict(stack: DevStack, pod: str) -> str:
+    """What the API server says to an eviction that is only tried."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}, "deleteOptions": {"dryRun": ["All"]}}
+    done = stack.run(
+        *("bash", "-c", f"{'.slipway/bin/kubectl'} create --raw /api/v1/namespaces/slurm/pods/{pod}/eviction -f - 2>&1"),
+        check=False,
+        stdin=json.dumps(body),
+    )
+    return done.stdout
+
+
+def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored: DevStack) -> None:
+    sizes = ("nodeSets[2].max=8", "nodePools[0].hardware.coresPerSocket=8", "slurm.suspendTimeS=20")
+    restored.standalone("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
+    eventually("eight nodes to wake", lambda: sum(name.startswith("burst-") for name in restored.nodes()) == 8, 120)
+    job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", "--array=1-200", "--output=/dev/null")
+    most = 0
+
+    def finished() -> bool:
+        nonlocal most
+        most = max(most, status(restored, "burst").get("ready", 0))
+        return not restored.slurm(f"squeue -h -j {job}", check=False).strip()
+
+    eventually("the array done", finished, 400, every_s=2)
+    assert most >= 4, f"never more than {most} nodes at once"
+    tasks = eventually("in accounting", lambda: _tasks(restored, job, 200), 60)
+    assert set(tasks) == {"COMPLETED"}
+    assert "Restarts=0" in restored.slurm(f"scontrol show job {job}_1 -o; scontrol show job {job} -o | head -1", check=False)
+    assert restored.ssh(f"sacct -nXP -j {job} -o Restarts | sort -u").split() == ["0"]
+    eventually("no pod left", lambda: not restored.kubectl("get", "pod", "-l", "slipway.dev/nodeset=burst", "-o", "name").strip(), 240)
+    assert status(restored, "burst")["wanted"] == 0
+
+
+def _tasks(stack: DevStack, job: int, number: int) -> list[str]:
+    states = stack.ssh(f"sacct -nXP -j {job} -o State").split()
+    return states if len(states) == number else []
+
+
+def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevStack) -> None:
+    assert status(stack, "burst")["wanted"] == 0
+    begin = time.monotonic()
+    job = stack.submit("#!/bin/bash\nhostname\n", "--partition=burst", "--output=woken.out")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat woken.out").startswith("burst-")
+    assert time.monotonic() - begin < 30, "longer than Slurm's own check every 30 s would take"
+
+
+def test_shrink_then_grow_before_the_job_ends_deletes_nothing(scaled_back: DevStack) -> None:
+    stack = scaled_back
+    jobs = [stack.submit("#!/bin/bash\nsleep 30\n", f"--nodelist=cpu-{ordinal}") for ordinal in (0, 1)]
+    for job in jobs:
+        stack.wait_for_job(job, "RUNNING")
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    drained = eventually("one drained", lambda: [name for name, state in stack.nodes().items() if "DRAIN" in state], 30)
+    assert reason(stack, drained[0]) == "slipway: nodeset scale-in"
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
+    eventually("undrained", lambda: not any("DRAIN" in state for state in stack.nodes().values()), 30)
+    assert {pod: uid(stack, pod) for pod in before} == before
+    for job in jobs:
+        stack.wait_for_job(job)
+
+
+def test_shrink_under_a_running_job_waits_for_it(scaled_back: DevStack) -> None:
+    stack = scaled_back
+    jobs = [stack.submit(f"#!/bin/bash\nsleep {seconds}\n", f"--nodelist=cpu-{at}") for at, seconds in ((0, 12), (1, 45))]
+    for job in jobs:
+        stack.wait_for_job(job, "RUNNING")
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    eventually("one pod", lambda: status(stack, "cpu").get("replicas") == 1, 90)
+    # The job with the earlier end is not known to Slurm (no time limit was asked for), but each node waited for its own.
+    for job in jobs:
+        stack.wait_for_job(job)
+    kept = stack.kubectl("get", "pod", "-l", "slipway.dev/nodeset=cpu", "-o", "name").split()
+    assert len(kept) == 1
+    assert condition(stack, "cpu", "Ready")["status"] == "True"
+
+
+def test_roll_waits_for_the_job_and_leaves_an_administrators_drain_alone(restored: DevStack) -> None:
+    stack = restored
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1", "gpu-0", "gpu-1")}
+    stack.slurm("scontrol update nodename=cpu-0 state=drain reason='fan is loud'")
+    job = stack.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-1")
+    stack.wait_for_job(job, "RUNNING")
+    stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=61")
+    eventually("cpu-1 is drained by us", lambda: reason(stack, "cpu-1") == "slipway: nodeset update", 30)
+    assert uid(stack, "cpu-1") == before["cpu-1"]
+    assert "left alone" in condition(stack, "cpu", "Updated")["message"]
+    stack.wait_for_job(job)
+    eventually("cpu-1 made anew", lambda: uid(stack, "cpu-1") != before["cpu-1"], 60)
+    eventually("cpu-1 takes jobs", lambda: stack.nodes()["cpu-1"] == "IDLE+CLOUD", 60)
+    assert uid(stack, "cpu-0") == before["cpu-0"]
+    assert reason(stack, "cpu-0") == "fan is loud"
+    stack.slurm("scontrol update nodename=cpu-0 state=undrain")
+    eventually("cpu-0 made anew, once it is ours again", lambda: uid(stack, "cpu-0") != before["cpu-0"], 60)
+    assert {pod: uid(stack, pod) for pod in ("gpu-0", "gpu-1")} == {pod: before[pod] for pod in ("gpu-0", "gpu-1")}
+
+
+def test_pod_deleted_by_hand_comes_back_as_the_same_slurm_node(stack: DevStack) -> None:
+    before = uid(stack, "cpu-1")
+    stack.kubectl("delete", "pod", "cpu-1", "--wait=false")
+    eventually("another pod", lambda: uid(stack, "cpu-1") != before, 60)
+    stack.wait_until_idle()
+    job = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-1", "--output=same.out")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat same.out") == "cpu-1\n"
+
+
+def test_administrators_drain_outlives_the_pod(stack: DevStack) -> None:
+    stack.slurm("scontrol update nodename=cpu-1 state=drain reason='disk is slow'")
+    before = uid(stack, "cpu-1")
+    stack.kubectl("delete", "pod", "cpu-1", "--wait=false")
+    eventually("another pod, ready", lambda: uid(stack, "cpu-1") != before and status(stack, "cpu").get("ready", 0) >= 1, 60)
+    eventually("registered", lambda: stack.nodes()["cpu-1"] == "IDLE+CLOUD+DRAIN", 60)
+    eventually("with its reason", lambda: reason(stack, "cpu-1") == "disk is slow", 30)
+    stack.slurm("scontrol update nodename=cpu-1 state=undrain")
+
+
+def test_silent_slurm_freezes_deletions_and_protects_every_pod(scaled_back: DevStack) -> None:
+    stack = scaled_back
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=0")
+    eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
+    assert "nothing is removed until it does" in status(stack, "cpu")["why"]
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
+    eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 30)
+    # Two sweeps of the controller: time enough for a mistake.
+    end = time.monotonic() + 65
+    eventually("two sweeps over", lambda: time.monotonic() > end, 120, every_s=5)
+    assert {pod: uid(stack, pod) for pod in before} == before
+    assert not any("DRAIN" in state for state in stack.nodes().values())
+    stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=1")
+    eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
+
+
+def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restored: DevStack) -> None:
+    stack = restored
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    job = stack.submit("#!/bin/bash\nsleep 25\n", "--nodelist=cpu-1")
+    stack.wait_for_job(job, "RUNNING")
+    stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=62")
+    eventually("the roll has begun", lambda: uid(stack, "cpu-0") != before["cpu-0"], 60)
+    stack.kubectl("delete", "pod", "-l", CONTROLLER, "--force", "--grace-period=0")
+    stack.wait_for_job(job)
+    eventually("the roll is finished", lambda: uid(stack, "cpu-1") != before["cpu-1"], 120)
+    stack.wait_until_idle()
+    assert condition(stack, "cpu", "Updated")["status"] == "True"
+
+
+def test_disruption_budget_follows_jobs_within_a_second(stack: DevStack) -> None:
+    eventually("an idle worker may be evicted", lambda: "disruption budget" not in evict(stack, "cpu-0"), 30)
+    job = stack.submit("#!/bin/bash\nsleep 8\n", "--nodelist=cpu-0")
+    stack.wait_for_job(job, "RUNNING")
+    begin = time.monotonic()
+    eventually("a busy one may not", lambda: "disruption budget" in evict(stack, "cpu-0"), 10, every_s=0.1)
+    # The poll of Slurm takes 0.5 s at most, and each try of ours takes a kubectl.
+    assert time.monotonic() - begin < 2
+    stack.wait_for_job(job)
+
+
+def test_status_says_what_a_person_can_do_about_pods_that_do_not_fit(restored: DevStack) -> None:
+    stack = restored
+    stack.kubectl("patch", "nodeset", "burst", "--type=json", "-p", json.dumps(_request_of_a_thousand_cpus(stack)))
+    job = stack.submit("#!/bin/bash\ntrue\n", "--partition=burst")
+    message = eventually("said", lambda: condition(stack, "burst", "PodsStart")["message"], 60)
+    assert "not running" in message
+    assert "free cpu" in message
+    stack.slurm(f"scancel {job}")
+
+
+def _request_of_a_thousand_cpus(stack: DevStack) -> list[dict[str, Any]]:
+    containers = stack.get("nodeset", "burst")["spec"]["template"]["spec"]["containers"]
+    at = next(at for at, one in enumerate(containers) if one["name"] == "slurmd")
+    return [{"op": "replace", "path": f"/spec/template/spec/containers/{at}/resources/requests/cpu", "value": "1000"}]

@@ -1,0 +1,393 @@
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controllers.runtime.api import Api
+from controllers.runtime.informer import Informer, Pace
+from controllers.runtime.structs import PODS, Pod, Resource
+from tests.fakes.clock import FakeClock, eventually, settle
+from tests.fakes.kubernetes import Failure, FakeKubernetes
+from tests.fakes.objects import Fault
+from tests.unit.controllers.runtime.examples import pod
+
+pytestmark = pytest.mark.anyio
+
+QUICK = Pace(page_size=2, backoff_base_s=0.001, backoff_most_s=0.01)
+
+
+class Watched:
+    """An informer of pods and what its handler heard: `+name`, `~name`, `-name`."""
+
+    def __init__(self, api: Api, pace: Pace = QUICK, **options: Any) -> None:
+        self.heard: list[str] = []
+        self.informer = Informer(api, PODS, pace=pace, **options)
+        self.informer.on_change(self._hear)
+
+    def _hear(self, old: Pod | None, new: Pod | None) -> None:
+        one = new or old
+        assert one is not None
+        self.heard.append(("~" if old and new else "+" if new else "-") + one.metadata.name)
+
+    @property
+    def names(self) -> set[str]:
+        return {item.metadata.name for item in self.informer.store.values()}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator["Watched"]:
+        task = asyncio.create_task(self.informer.run())
+        try:
+            yield self
+            assert not task.done()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def node_of(item: Pod) -> list[str]:
+    """An index."""
+    return [item.spec.node_name] if item.spec.node_name else []
+
+
+def phase_of(item: Pod) -> list[str]:
+    """Another."""
+    return [item.status.phase]
+
+
+def agrees(watched: Watched, server: FakeKubernetes) -> Callable[[], bool]:
+    """That the copy is what the server has."""
+
+    def versions() -> bool:
+        held = {item.metadata.key: item.metadata.resource_version for item in watched.informer.store.values()}
+        return held == {key: server.get(PODS, key)["metadata"]["resourceVersion"] for key in server.keys(PODS)}
+
+    return versions
+
+
+async def test_list_in_pages_then_watch(server: FakeKubernetes, api: Api) -> None:
+    for number in range(5):
+        server.put(PODS, pod(f"gpu-{number}"))
+    async with Watched(api).running() as watched:
+        await watched.informer.synced.wait()
+        assert watched.heard == [f"+gpu-{number}" for number in range(5)]
+        server.put(PODS, pod("gpu-0", phase="Running"))
+        server.put(PODS, pod("gpu-5"))
+        server.remove(PODS, ("slurm", "gpu-1"))
+        await eventually(lambda: watched.heard[5:] == ["~gpu-0", "+gpu-5", "-gpu-1"])
+    assert [request.verb for request in server.requests] == ["list", "list", "list", "watch"]
+
+
+async def test_synced_waits_for_the_whole_list(server: FakeKubernetes, api: Api) -> None:
+    for number in range(5):
+        server.put(PODS, pod(f"gpu-{number}"))
+    server.fail(Failure("hang", continued=True))
+    async with Watched(api).running() as watched:
+        await eventually(lambda: len(watched.heard) == 2)
+        assert not watched.informer.synced.is_set()
+        server.heal()
+        await watched.informer.synced.wait()
+        assert len(watched.names) == 5
+
+
+async def test_only_what_is_selected_is_held_and_what_leaves_the_selection_goes(server: FakeKubernetes, api: Api) -> None:
+    server.put(PODS, pod("gpu-0", labels={"set": "gpu"}))
+    server.put(PODS, pod("cpu-0", labels={"set": "cpu"}))
+    server.put(PODS, pod("gpu-9", labels={"set": "gpu"}, namespace="other"))
+    async with Watched(api, namespace="slurm", labels="set=gpu").running() as watched:
+        await eventually(lambda: server.watching == 1)
+        server.put(PODS, pod("cpu-0", labels={"set": "gpu"}))
+        server.put(PODS, pod("gpu-0", labels={"set": "cpu"}))
+        await eventually(lambda: watched.heard == ["+gpu-0", "+cpu-0", "-gpu-0"])
+
+
+async def test_replaced_object_is_told_as_gone_and_new(server: FakeKubernetes, api: Api) -> None:
+    server.put(PODS, pod("gpu-0"))
+    async with Watched(api).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        server.expire()
+        server.cut_watches()
+        server.remove(PODS, ("slurm", "gpu-0"))
+        server.put(PODS, pod("gpu-0"))
+        await eventually(lambda: watched.heard == ["+gpu-0", "-gpu-0", "+gpu-0"])
+
+
+async def test_index_follows_changes(server: FakeKubernetes, api: Api) -> None:
+    server.put(PODS, pod("gpu-0", node="m-0"))
+    server.put(PODS, pod("gpu-1"))
+    async with Watched(api, indexes={"node": node_of}).running() as watched:
+        await eventually(lambda: server.watching == 1)
+
+        def on(node: str) -> list[str]:
+            return [item.metadata.name for item in watched.informer.by_index("node", node)]
+
+        assert (on("m-0"), on("m-1")) == (["gpu-0"], [])
+        server.put(PODS, pod("gpu-1", node="m-1"))
+        server.put(PODS, pod("gpu-0", node="m-1"))
+        await eventually(lambda: sorted(on("m-1")) == ["gpu-0", "gpu-1"] and on("m-0") == [])
+
+
+async def test_bookmark_moves_the_place_where_the_next_watch_begins(server: FakeKubernetes, api: Api) -> None:
+    async with Watched(api).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        server.objects.version += 1000
+        contact = watched.informer.last_contact
+        server.bookmark()
+        await eventually(lambda: watched.informer.last_contact != contact)
+        server.cut_watches()
+        await eventually(lambda: [request.verb for request in server.requests] == ["list", "watch", "watch"])
+        assert server.requests[-1].query["resourceVersion"] == str(server.objects.version)
+        assert watched.heard == []
+
+
+def cut(server: FakeKubernetes) -> None:
+    server.cut_watches()
+
+
+def expire_while_cut(server: FakeKubernetes) -> None:
+    server.expire()
+    server.cut_watches()
+
+
+def gone_in_watch(server: FakeKubernetes) -> None:
+    server.end_watches(Fault(410, "Expired", "too old"))
+
+
+def error_in_watch(server: FakeKubernetes) -> None:
+    server.end_watches(Fault(504, "Timeout", "Too large resource version"))
+
+
+def end(server: FakeKubernetes) -> None:
+    server.end_watches()
+
+
+def nonsense(server: FakeKubernetes) -> None:
+    server.say(b"<html>\n")
+
+
+def half_an_event(server: FakeKubernetes) -> None:
+    server.say(b'{"type":"ADDED","object":{"metadata"')
+    server.cut_watches()
+
+
+def refuse_for_a_while(server: FakeKubernetes) -> None:
+    server.cut_watches()
+    server.fail(Failure("status", 503, times=5))
+
+
+def too_many_for_a_while(server: FakeKubernetes) -> None:
+    server.cut_watches()
+    server.fail(Failure("status", 429, reason="TooManyRequests", times=5))
+
+
+def gone_in_list(server: FakeKubernetes) -> None:
+    server.end_watches(Fault(410, "Expired", "too old"))
+    server.fail(Failure("status", 410, reason="Expired", continued=True))
+
+
+def gone_in_the_first_page(server: FakeKubernetes) -> None:
+    server.end_watches(Fault(410, "Expired", "too old"))
+    server.fail(Failure("status", 410, reason="Expired", verb="list", times=3))
+
+
+def cut_between_pages(server: FakeKubernetes) -> None:
+    server.end_watches(Fault(410, "Expired", "too old"))
+    server.fail(Failure("cut", continued=True, times=3))
+
+
+BREAKS: dict[str, tuple[Callable[[FakeKubernetes], None], bool]] = {
+    "connection cut in the watch": (cut, False),
+    "watch ended by the server": (end, False),
+    "connection cut in an event": (half_an_event, False),
+    "429 for a while": (too_many_for_a_while, False),
+    "410 when the watch begins": (expire_while_cut, True),
+    "410 in the watch": (gone_in_watch, True),
+    "504 in the watch": (error_in_watch, True),
+    "a line without sense": (nonsense, True),
+    "503 for a while": (refuse_for_a_while, True),
+    "410 in a list page": (gone_in_list, True),
+    "410 in the first page": (gone_in_the_first_page, True),
+    "connection cut between pages": (cut_between_pages, True),
+}
+"""How it breaks, and whether only a list can mend it."""
+
+
+@pytest.mark.parametrize(("breaks", "lists_again"), [pytest.param(*case, id=name) for name, case in BREAKS.items()])
+async def test_nothing_is_missed(server: FakeKubernetes, api: Api, breaks: Callable[[FakeKubernetes], None], lists_again: bool) -> None:
+    for number in range(5):
+        server.put(PODS, pod(f"gpu-{number}"))
+    async with Watched(api).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        lists = sum(request.verb == "list" for request in server.requests)
+        breaks(server)
+        server.remove(PODS, ("slurm", "gpu-1"))
+        server.put(PODS, pod("gpu-2", phase="Running"))
+        server.put(PODS, pod("gpu-7"))
+        await eventually(agrees(watched, server))
+
+        def has_listed() -> bool:
+            return sum(request.verb == "list" for request in server.requests) > lists
+
+        await eventually(lambda: has_listed() == lists_again and server.watching == 1)
+        assert sorted(watched.heard[5:]) == ["+gpu-7", "-gpu-1", "~gpu-2"]
+
+
+async def test_server_that_refuses_connections_is_found_again(server: FakeKubernetes, api: Api) -> None:
+    async with Watched(api).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        await server.refuse()
+        server.put(PODS, pod("gpu-0"))
+        await settle()
+        assert watched.names == set()
+        await server.accept()
+        await eventually(agrees(watched, server))
+
+
+async def test_start_without_a_server_waits_for_it(server: FakeKubernetes, api: Api) -> None:
+    await server.refuse()
+    async with Watched(api).running() as watched:
+        await settle()
+        assert (watched.informer.last_contact, watched.informer.silent_s()) == (None, float("inf"))
+        await server.accept()
+        await watched.informer.synced.wait()
+        assert watched.informer.silent_s() < 60
+
+
+async def test_slow_list_is_given_up_at_its_deadline(server: FakeKubernetes, api: Api) -> None:
+    server.fail(Failure("hang", verb="list"))
+    async with Watched(api, Pace(list_deadline_s=0.05, backoff_base_s=0.001)).running() as watched:
+        async with asyncio.timeout(5):
+            await watched.informer.synced.wait()
+
+
+async def test_silent_watch_is_broken_off_and_begun_again(server: FakeKubernetes, api: Api) -> None:
+    async with Watched(api, Pace(silence_s=0.1, backoff_base_s=0.001)).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        server.freeze()
+        server.put(PODS, pod("gpu-0"))
+        await eventually(lambda: sum(request.verb == "watch" for request in server.requests) >= 2)
+        assert watched.names == set()
+        server.freeze(False)
+        await eventually(agrees(watched, server))
+
+
+async def test_list_is_read_anew_every_so_often(server: FakeKubernetes, api: Api) -> None:
+    clock = FakeClock()
+    async with Watched(api, Pace(relist_s=600), clock=clock.clock).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        assert int(server.requests[-1].query["timeoutSeconds"]) <= 480
+        # Watches that lose every event: nothing but a list tells.
+        server.freeze()
+        server.put(PODS, pod("gpu-0"))
+        for second in range(0, 700, 10):
+            await clock.advance(10)
+            server.cut_watches()
+            await eventually(lambda: server.watching == 1 or clock.sleeping == 1)
+            if second < 500:
+                assert watched.heard == []
+        assert agrees(watched, server)()
+    assert sum(request.verb == "list" for request in server.requests) == 2
+
+
+async def test_failures_are_waited_out_longer_each_time(server: FakeKubernetes, api: Api) -> None:
+    clock = FakeClock(random=lambda: 0.999999)
+    server.fail(Failure("status", 500, times=7))
+    waits: list[float] = []
+    async with Watched(api, Pace(backoff_base_s=1, backoff_most_s=10), clock=clock.clock).running() as watched:
+        for _ in range(7):
+            await eventually(lambda: clock.sleeping == 1)
+            waits.append(round(clock.next_s(), 3))
+            await clock.advance(clock.next_s())
+        await watched.informer.synced.wait()
+    assert waits == [1, 2, 4, 8, 10, 10, 10]
+
+
+async def test_watch_that_is_refused_after_each_list_does_not_hammer(server: FakeKubernetes, api: Api) -> None:
+    clock = FakeClock()
+    server.fail(Failure("status", 403, reason="Forbidden", verb="watch", times=1000))
+    async with Watched(api, Pace(backoff_base_s=1, backoff_most_s=64), clock=clock.clock).running():
+        for _ in range(100):
+            await eventually(lambda: clock.sleeping == 1)
+            await clock.advance(1)
+    assert 4 <= sum(request.verb == "list" for request in server.requests) <= 9
+
+
+async def test_server_says_how_long_to_wait(server: FakeKubernetes, api: Api) -> None:
+    clock = FakeClock()
+    server.fail(Failure("status", 429, reason="TooManyRequests", retry_after_s=30))
+    async with Watched(api, Pace(backoff_base_s=1), clock=clock.clock).running() as watched:
+        await eventually(lambda: clock.sleeping == 1)
+        await clock.advance(29)
+        assert len(server.requests) == 1
+        await clock.advance(1)
+        await watched.informer.synced.wait()
+
+
+async def test_unfit_object_keeps_its_last_fit_state(server: FakeKubernetes, api: Api) -> None:
+    server.put(PODS, pod("gpu-0", phase="Running"))
+    server.put(PODS, pod("gpu-1"))
+    unfit = {**pod("gpu-0"), "status": {"phase": 7}}
+    async with Watched(api).running() as watched:
+        await eventually(lambda: server.watching == 1)
+        server.put(PODS, unfit)
+        server.put(PODS, pod("gpu-2"))
+        await eventually(lambda: "gpu-2" in watched.names)
+        held = watched.informer.get(("slurm", "gpu-0"))
+        assert held is not None
+        assert held.status.phase == "Running"
+        server.end_watches(Fault(410, "Expired", "too old"))
+        await eventually(lambda: sum(request.verb == "watch" for request in server.requests) == 2)
+        assert watched.names == {"gpu-0", "gpu-1", "gpu-2"}
+        assert "-gpu-0" not in watched.heard
+
+
+async def test_error_in_a_handler_ends_the_informer(server: FakeKubernetes, api: Api) -> None:
+    def fail(old: Pod | None, new: Pod | None) -> None:
+        raise ZeroDivisionError
+
+    informer = Informer(api, PODS)
+    informer.on_change(fail)
+    server.put(PODS, pod("gpu-0"))
+    with pytest.raises(ZeroDivisionError):
+        await informer.run()
+
+
+async def test_kind_that_does_not_exist_yet_is_waited_for(server: FakeKubernetes, api: Api) -> None:
+    unknown = Resource("slipway.dev/v1alpha1", "nodesets", "NodeSet", Pod)
+    server.fail(Failure("status", 404, reason="NotFound", plural="nodesets", times=3))
+    informer = Informer(api, unknown, pace=QUICK)
+    task = asyncio.create_task(informer.run())
+    await informer.synced.wait()
+    task.cancel()
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_copy_agrees_after_any_history(server: FakeKubernetes, api: Api, seed: int) -> None:
+    chance = random.Random(seed)
+    breaks = [break_it for break_it, _ in BREAKS.values()]
+    async with Watched(api, indexes={"phase": phase_of}).running() as watched:
+        for _ in range(60):
+            name = f"gpu-{chance.randrange(8)}"
+            what = chance.random()
+            if what < 0.5:
+                server.put(PODS, pod(name, phase=chance.choice(["Pending", "Running"])))
+            elif what < 0.75 and ("slurm", name) in server.keys(PODS):
+                server.remove(PODS, ("slurm", name))
+            elif what < 0.85:
+                chance.choice(breaks)(server)
+            else:
+                for _ in range(chance.choice([1, 10, 100])):
+                    await asyncio.sleep(0)
+        server.heal()
+        await eventually(agrees(watched, server))
+        informer = watched.informer
+        indexed = {item.metadata.name: phase for phase in ("Pending", "Running") for item in informer.by_index("phase", phase)}
+        assert indexed == {item.metadata.name: item.status.phase for item in informer.store.values()}
+        # What the handler was told adds up to what is there.
+        told: set[str] = set()
+        for line in watched.heard:
+            assert (line[1:] in told) == (line[0] != "+")
+            told = told - {line[1:]} if line[0] == "-" else told | {line[1:]}
+        assert told == watched.names
