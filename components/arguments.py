@@ -238,7 +238,7 @@ def _eks_nodes(pool: NodePool, eks: EksNodes) -> EksNodesArgs:
         "capacity_type": eks.capacity_type,
         "placement_group": eks.placement_group,
         "efa_cards": list(machine.efa_cards) if eks.efa else [],
-        "security_group_ids": [],
+        "security_group_ids": list(eks.security_group_ids),
         "disk_gib": eks.disk_gib,
         "labels": {**eks.labels, POOL_LABEL: pool.name},
         "taints": _taints(eks.taints),

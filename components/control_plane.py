@@ -151,7 +151,8 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         pods,
         "reconfigure",
         "reconfigure.sh",
-        [config, users, *MUNGE_SOCKET, mount("reconfigure-tmp", "/tmp")],  # noqa: S108
+        # The state's disk holds the files that slurmctld runs with: new ones are taken over there, once no job loses its node by them.
+        [config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("reconfigure-tmp", "/tmp")],  # noqa: S108
         requests=("10m", "16Mi"),
         securityContext=confined(SLURM_UID),
     )

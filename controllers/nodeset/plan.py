@@ -13,6 +13,9 @@ from controllers.nodeset.wanted import scale_in_order, wanted
 from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, Observed, Worker
 from controllers.slurm.states import is_powered_down
 
+GHOST_S = 60.0
+"""A pod that has been there for so long, in seconds, should have registered."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -56,7 +59,11 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
     outdated = [] if deleting else _outdated(nodeset, observed, target)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
-    condemned = {**dict.fromkeys(surplus, DELETE if deleting else SCALE_IN), **dict.fromkeys(rolled, UPDATE)}
+    condemned = {
+        **dict.fromkeys(surplus, DELETE if deleting else SCALE_IN),
+        **dict.fromkeys(_ghosts(nodeset, observed, target), UPDATE),
+        **dict.fromkeys(rolled, UPDATE),
+    }
     failed = _failed_to_resume(nodeset, observed)
     drained = {
         reason: _ordinals(one for one in condemned if condemned[one] == reason and _wants_drain(one))
@@ -69,7 +76,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         create=missing,
         delete=_ordinals(_may_be_deleted(observed, condemned))[: nodeset.spec.max_pods_in_flight],
         drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
-        undrain=_ordinals(one for one in observed.workers() if one.ordinal in target and one not in condemned and _may_be_lifted(one)),
+        undrain=_ordinals(one for one in observed.workers() if one not in condemned and _may_be_lifted(nodeset, one, target)),
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
         requeue=_ordinals(late) if action == "Requeue" else (),
         cancel=_ordinals(late) if action == "Cancel" else (),
@@ -128,6 +135,18 @@ def _outdated(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> l
     ]
 
 
+def _ghosts(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> list[Worker]:
+    """Ready pods of an elastic set whose nodes Slurm has off, such as after it lost its state: only a new slurmd registers from there."""
+    if not nodeset.spec.is_elastic:
+        return []
+    settled = observed.now - GHOST_S
+    return [
+        one
+        for one in observed.workers()
+        if one.ordinal in target and one.pod is not None and one.pod.ready and one.is_off and one.pod.created_at < settled
+    ]
+
+
 def _is_unavailable(worker: Worker) -> bool:
     pod = worker.pod
     if pod is None or pod.terminating or not pod.ready or worker.has_our_drain:
@@ -154,10 +173,16 @@ def _may_be_deleted(observed: Observed, condemned: dict[Worker, str]) -> Iterabl
             yield one
 
 
-def _may_be_lifted(worker: Worker) -> bool:
-    """Our own drain, once its cause is gone and slurmd is there to take jobs: the worker was made anew, or is wanted again."""
+def _may_be_lifted(nodeset: NodeSet, worker: Worker, target: frozenset[int]) -> bool:
+    """Our own drain, once its cause is gone: the worker was made anew, or is wanted again; or Slurm may wake an elastic one again."""
     pod = worker.pod
-    return worker.has_our_drain and pod is not None and pod.ready and not pod.terminating
+    if not worker.has_our_drain:
+        return False
+    if pod is None:
+        # slurmctld's sidecar drains nodes that are off before it takes them away, and may end in between.
+        most = min(nodeset.spec.max or 0, nodeset.spec.bound)
+        return worker.is_off and worker.ordinal < most and nodeset.metadata.deletion_timestamp is None
+    return worker.ordinal in target and pod.ready and not pod.terminating
 
 
 def _is_free(worker: Worker) -> bool:

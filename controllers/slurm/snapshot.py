@@ -77,8 +77,8 @@ class Poller:
             except SlurmError:
                 pause = min(self.longest_pause_s, pause * 2)
             else:
-                # A busy cluster of thousands answers in seconds, not milliseconds: never keep it busy for more than a third of the time.
-                pause = max(self.period_s, 2 * (self.clock() - begin))
+                # A busy cluster of thousands answers in seconds, not milliseconds: leave it some rest.
+                pause = min(self.longest_pause_s, max(self.period_s, 2 * (self.clock() - begin)))
             await asyncio.sleep(pause)
 
     async def fresh(self) -> Snapshot:
