@@ -42,7 +42,7 @@ class SlurmSettings(Model):
     """Time between SIGTERM and SIGKILL for a job at its limit, in seconds."""
     suspend_time_s: Seconds = 300
     """A node of an elastic set that has had no job for so many seconds is put off, in seconds; the first `min` nodes stay."""
-    suspend_timeout_s: Annotated[int, Field(strict=True, ge=60, le=65_533)] = 120
+    suspend_timeout_s: Annotated[int, Field(strict=True, ge=60, le=65_533)] = 60
     """Time between the decision to put a node off and the moment when Slurm may ask for it again, in seconds: its pod is gone by then."""
     resume_timeout_s: Seconds = Field(default=600, le=65_533)
     """A node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued, in seconds."""

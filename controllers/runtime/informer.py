@@ -24,8 +24,9 @@ from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource
 _TOO_MANY_REQUESTS = 429
 _SETTLED_S = 5.0
 """A watch that lasted so long, or told anything, was a good one: failures are counted from zero again."""
-_WATCH_S = 240
-"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Source: client-go asks for 5 to 10 minutes."""
+_WATCH_S = 60
+"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Short, because a kind in which nothing happens gets no
+bookmark either (seen with Kubernetes 1.35): only the server's end of the watch then tells that the connection lives."""
 
 log = structlog.get_logger()
 
@@ -54,8 +55,8 @@ class Pace:
     list_deadline_s: float = 30
     """For each page."""
     relist_s: float = 600
-    silence_s: float = 90
-    """Without a word for so long, a watch is broken off. The API server sends a bookmark every 45 to 75 s."""
+    silence_s: float = 150
+    """Without a word for so long, a watch is broken off; the server ends it earlier."""
     backoff_base_s: float = 0.2
     backoff_most_s: float = 30
 
