@@ -1,4 +1,4 @@
-"""Whole rounds against an API server and a Slurm in memory: killed after any write, with either of them silent, the laws hold and it recovers alone."""
+"""Whole rounds against an API server and a Slurm in memory: killed after any write, with Slurm silent, the laws hold."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -14,7 +14,7 @@ from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError
 from controllers.runtime.expectations import Expectations
 from controllers.runtime.informer import Informer
-from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key
+from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, Resource
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
@@ -118,17 +118,18 @@ class Process:
     async def caught_up(self) -> None:
         """Waits until the informers hold what the server has."""
 
+        followed: list[tuple[Resource[Any], Informer[Any]]] = [
+            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places))
+        ]
+
+        def held(informer: Informer[Any]) -> dict[Key, str]:
+            return {item.metadata.key: item.metadata.resource_version for item in informer.store.values()}
+
+        def stored(kind: Resource[Any]) -> dict[Key, str]:
+            return {key: self.server.get(kind, key)["metadata"]["resourceVersion"] for key in self.server.keys(kind)}
+
         def same() -> bool:
-            return all(
-                {key: self.server.get(resource, key)["metadata"]["resourceVersion"] for key in self.server.keys(resource)}
-                == {key: item.metadata.resource_version for key in informer.store.keys() if (item := informer.get(key)) is not None}
-                for resource, informer in (
-                    (NODESETS, self.nodesets),
-                    (PODS, self.pods),
-                    (KUBE_NODES, self.machines),
-                    (CONFIG_MAPS, self.places),
-                )
-            )
+            return all(held(informer) == stored(kind) for kind, informer in followed)
 
         await eventually(same)
 
