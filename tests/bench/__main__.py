@@ -20,6 +20,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench import informers
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 RESULTS = ROOT / ".slipway" / "bench.json"
@@ -94,6 +96,10 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     )
     small = resources(10)
     figures.append(figure("resources at 10,000 nodes beyond those at 10", 0, [float(resources(10_000) - small)], unit=""))
+    costs = [informers.measure() for _ in range(3)]
+    figures.append(figure("controllers: list of 5,000 nodes and 10,000 pods", 5, [cost.list_s for cost in costs]))
+    figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))
+    figures.append(figure("controllers: peak memory with these", 300, [cost.rss_mb for cost in costs], unit="MB"))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}

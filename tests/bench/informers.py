@@ -1,0 +1,144 @@
+"""What the controllers' local copy of a large cluster costs: 5,000 nodes and 10,000 pods listed, then 20,000 changes of pods.
+
+`measure` runs the fake API server as a process of its own, so that only the controllers' side is counted. Prints nothing.
+"""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lightkube.config.kubeconfig import KubeConfig
+from lightkube.config.models import Cluster, User
+
+from controllers.runtime.api import connect
+from controllers.runtime.informer import Informer
+from controllers.runtime.structs import KUBE_NODES, PODS, KubeNode, Pod
+from tests.fakes.kubernetes import FakeKubernetes
+
+MACHINES = 5_000
+WORKERS = 10_000
+CHANGES = 20_000
+_ALL = ("PodScheduled", "Initialized", "ContainersReady", "Ready", "PodReadyToStartContainers")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What it took on the controllers' side."""
+
+    list_s: float
+    """Both lists, until synced."""
+    events_per_s: float
+    rss_mb: float
+    """Peak memory of the process."""
+
+
+def measure() -> Cost:
+    """Starts both processes and gives the client's figures. Raises CalledProcessError."""
+    done = subprocess.run([sys.executable, "-m", "tests.bench.informers", "client"], capture_output=True, text=True, check=True)
+    return Cost(**json.loads(done.stdout))
+
+
+def worker(number: int, restarts: int = 0) -> dict[str, Any]:
+    """A worker's pod of about 4 kB, as large as a real one."""
+    variables = [{"name": f"VARIABLE_{each}", "value": "x" * 20} for each in range(20)]
+    volumes = [{"name": f"volume-{each}", "configMap": {"name": f"map-{each}", "defaultMode": 420}} for each in range(6)]
+    mounts = [{"name": f"volume-{each}", "mountPath": f"/etc/volume-{each}"} for each in range(6)]
+    about: dict[str, Any] = {
+        "name": f"gpu-{number}",
+        "namespace": "slurm",
+        "labels": {"slipway.dev/cluster": "dev", "slipway.dev/nodeset": f"set-{number % 20}", "slipway.dev/revision": "0123456789"},
+        "managedFields": [{"manager": "slipway", "operation": "Update", "fieldsV1": {f"f:{each}": {} for each in range(60)}}],
+    }
+    spec = {
+        "nodeName": f"machine-{number % MACHINES}",
+        "containers": [{"name": "slurmd", "image": "slurm", "env": variables, "volumeMounts": mounts}],
+        "volumes": volumes,
+    }
+    status = {
+        "phase": "Running",
+        "conditions": [{"type": each, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"} for each in _ALL],
+        "containerStatuses": [{"name": "slurmd", "ready": True, "restartCount": restarts, "image": "slurm"}],
+    }
+    return {"metadata": about, "spec": spec, "status": status}
+
+
+def machine(number: int) -> dict[str, Any]:
+    """A Kubernetes node of about 2 kB."""
+    labels = {f"example.com/label-{each}": f"value-{number}" for each in range(30)}
+    status = {"capacity": {"cpu": "192", "memory": "2000Gi", "nvidia.com/gpu": "8"}, "allocatable": {"cpu": "190", "nvidia.com/gpu": "8"}}
+    return {"metadata": {"name": f"machine-{number}", "labels": labels}, "spec": {}, "status": status}
+
+
+async def _serve() -> None:
+    async with FakeKubernetes() as server:
+        for number in range(MACHINES):
+            server.put(KUBE_NODES, machine(number))
+        for number in range(WORKERS):
+            server.put(PODS, worker(number))
+        changes = [worker(number % WORKERS, 1 + number // WORKERS) for number in range(CHANGES)]
+        _say({"port": server.port})
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, sys.stdin.readline)
+        for at, change in enumerate(changes):
+            server.put(PODS, change)
+            if at % 500 == 0:
+                await asyncio.sleep(0)
+        await loop.run_in_executor(None, sys.stdin.readline)
+
+
+async def _follow() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.informers", "server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    port = json.loads(server.stdout.readline())["port"]
+    config = KubeConfig.from_one(cluster=Cluster(server=f"http://127.0.0.1:{port}"), user=User(token="bench")).get()
+    api = connect(config)
+    machines = Informer(api, KUBE_NODES)
+    pods = Informer(api, PODS, indexes={"nodeset": lambda pod: [pod.metadata.labels["slipway.dev/nodeset"]]})
+    seen, all_seen = 0, asyncio.Event()
+
+    def count(old: Pod | None, new: Pod | None) -> None:
+        nonlocal seen
+        seen += old is not None and new is not None
+        if seen == CHANGES:
+            all_seen.set()
+
+    pods.on_change(count)
+    begin = time.perf_counter()
+    informers: list[Informer[Pod] | Informer[KubeNode]] = [machines, pods]
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    for informer in informers:
+        await informer.synced.wait()
+    list_s = time.perf_counter() - begin
+    server.stdin.write("change\n")
+    server.stdin.flush()
+    begin = time.perf_counter()
+    await all_seen.wait()
+    events_per_s = CHANGES / (time.perf_counter() - begin)
+    server.stdin.write("end\n")
+    server.stdin.flush()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await api.close()
+    server.wait()
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    _say({"list_s": round(list_s, 2), "events_per_s": round(events_per_s), "rss_mb": round(peak_mb)})
+
+
+def _say(what: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    roles: dict[str, Callable[[], Awaitable[None]]] = {"server": _serve, "client": _follow}
+    asyncio.run(roles[sys.argv[1]]())  # pyright: ignore[reportArgumentType]
