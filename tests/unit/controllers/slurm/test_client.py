@@ -1,0 +1,211 @@
+"""The client against a server that plays slurmrestd over real HTTP: each bad answer is an error of its own kind, never an empty list."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
+from controllers.slurm.snapshot import Poller
+from controllers.slurm.tokens import TokenSource
+
+NODE = {"name": "gpu-0", "state": ["IDLE", "CLOUD"], "reason": "", "partitions": ["main"]}
+NODES = {"nodes": [NODE], "last_update": {"set": True, "infinite": False, "number": 100}, "errors": []}
+JOBS: dict[str, Any] = {"jobs": [], "last_update": {"set": True, "infinite": False, "number": 100}, "errors": []}
+FAULT = {"errors": [{"description": "Failure to update node x", "error_number": 2018, "error": "Invalid node name specified"}]}
+
+
+@dataclass
+class FakeRest:
+    """Answers by path; `answer` may give a status and a body, None to cut the connection, or wait for ever."""
+
+    versions: tuple[str, ...] = ("v0.0.45",)
+    answers: dict[str, tuple[int, Any]] = field(default_factory=lambda: {"nodes/": (200, NODES), "jobs/": (200, JOBS)})
+    behave: Callable[[str], str] = lambda _: ""
+    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list[Any])
+    wall: float = 1_800_000_000.0
+    tokens: list[str] = field(default_factory=list[str])
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.decode().split("\r\n")
+                method, target, _ = lines[0].split(" ")
+                headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                self.tokens.append(headers.get("x-slurm-user-token", ""))
+                self.asked.append((method, target, json.loads(body) if body else {}))
+                what = self.behave(target)
+                if what == "cut":
+                    return
+                if what == "hang":
+                    await asyncio.Event().wait()
+                status, content = self.answer(target)
+                raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+                writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(raw)}\r\nContent-Type: application/json\r\n\r\n".encode() + raw)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def answer(self, target: str) -> tuple[int, Any]:
+        _, _, version, rest = target.split("/", 3)
+        if version not in self.versions:
+            return 404, b"Unable to find requested URL"
+        path = rest.partition("?")[0]
+        if path == "ping/":
+            return 200, {"pings": [{"hostname": "c", "responding": True}], "errors": []}
+        return self.answers.get(path, (200, {"errors": []}))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def rest() -> FakeRest:
+    return FakeRest()
+
+
+@pytest.fixture
+async def client(rest: FakeRest, tmp_path: Path) -> AsyncIterator[SlurmClient]:
+    key = tmp_path / "key"
+    key.write_bytes(b"key")
+    server = await asyncio.start_server(rest.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with SlurmClient(url, TokenSource(key, lambda: rest.wall), deadline_s=0.5) as client:
+        yield client
+    server.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("versions", "used"),
+    [pytest.param(("v0.0.44", "v0.0.45"), "v0.0.45", id="both"), pytest.param(("v0.0.44",), "v0.0.44", id="only-the-older")],
+)
+async def test_best_version_that_the_server_has_is_used(client: SlurmClient, rest: FakeRest, versions: tuple[str, ...], used: str) -> None:
+    rest.versions = versions
+    await client.nodes()
+    assert rest.asked[-1][1] == f"/slurm/{used}/nodes/"
+
+
+@pytest.mark.anyio
+async def test_server_without_a_version_that_is_read_here_is_said(client: SlurmClient, rest: FakeRest) -> None:
+    rest.versions = ("v0.0.39",)
+    with pytest.raises(SlurmUnreachable, match=r"none of v0\.0\.45, v0\.0\.44"):
+        await client.nodes()
+
+
+@pytest.mark.anyio
+async def test_unchanged_is_none_and_asks_with_the_time(client: SlurmClient, rest: FakeRest) -> None:
+    rest.answers["nodes/"] = (304, b"")
+    assert await client.nodes(100) is None
+    assert rest.asked[-1][1].endswith("nodes/?update_time=100")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        pytest.param(200, {**NODES, "nodes": []}, SlurmUnreachable, id="empty-list"),
+        pytest.param(404, {"errors": []}, SlurmRefused, id="not-found"),
+        pytest.param(500, {"errors": []}, SlurmUnreachable, id="server-error"),
+        pytest.param(502, b"<html>bad gateway</html>", SlurmUnreachable, id="proxy"),
+        pytest.param(511, {"errors": []}, SlurmUnauthorized, id="token-refused"),
+        pytest.param(200, b"<html>hello</html>", SlurmUnreachable, id="no-json"),
+        pytest.param(200, {**NODES, "nodes": [{"name": 7}]}, SlurmUnreachable, id="other-shape"),
+        pytest.param(200, {**NODES, **FAULT}, SlurmRefused, id="errors-in-a-good-answer"),
+    ],
+)
+async def test_bad_answer_is_never_a_list(client: SlurmClient, rest: FakeRest, status: int, body: Any, kind: type[SlurmError]) -> None:
+    rest.answers["nodes/"] = (status, body)
+    with pytest.raises(kind):
+        await client.nodes()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("what", ["hang", "cut"])
+async def test_no_answer_ends_within_the_deadline(client: SlurmClient, rest: FakeRest, what: str) -> None:
+    rest.behave = lambda target: what if "nodes" in target else ""
+    with pytest.raises(SlurmUnreachable):
+        await asyncio.wait_for(client.nodes(), 5)
+
+
+@pytest.mark.anyio
+async def test_refused_token_is_not_used_again(client: SlurmClient, rest: FakeRest) -> None:
+    await client.nodes()
+    rest.answers["nodes/"] = (511, {"errors": []})
+    with pytest.raises(SlurmUnauthorized):
+        await client.nodes()
+    rest.wall += 2  # far from the end of the token's life: only the refusal makes a new one
+    rest.answers["nodes/"] = (200, NODES)
+    await client.nodes()
+    assert len(set(rest.tokens)) == 2
+    assert rest.tokens[-1] != rest.tokens[0]
+
+
+@pytest.mark.anyio
+async def test_many_nodes_are_changed_by_one_request(client: SlurmClient, rest: FakeRest) -> None:
+    await client.update_nodes(["gpu-1", "gpu-0"], "DRAIN", "slipway: nodeset update")
+    posts = [one for one in rest.asked if one[0] == "POST"]
+    assert posts == [("POST", "/slurm/v0.0.45/nodes/", {"name": ["gpu-[0-1]"], "state": ["DRAIN"], "reason": "slipway: nodeset update"})]
+
+
+@pytest.mark.anyio
+async def test_refused_change_says_what_slurm_said(client: SlurmClient, rest: FakeRest) -> None:
+    rest.answers["nodes/"] = (422, FAULT)
+    with pytest.raises(SlurmRefused, match="Invalid node name specified"):
+        await client.update_nodes(["x"], "DRAIN", "r")
+
+
+@pytest.mark.anyio
+async def test_poller_keeps_the_last_reading_through_an_outage(client: SlurmClient, rest: FakeRest) -> None:
+    changed: list[frozenset[str]] = []
+    now = 1000.0
+    poller = Poller(client, lambda: now, changed.append)
+    first = await poller.fresh()
+    assert changed == [frozenset({"gpu-0"})]
+    now += 1
+    rest.answers["nodes/"] = rest.answers["jobs/"] = (304, b"")
+    second = await poller.fresh()
+    assert (second.nodes, second.asked_at) == (first.nodes, 1001.0)
+    rest.answers["nodes/"] = (500, {"errors": []})
+    now += 20
+    with pytest.raises(SlurmUnreachable):
+        await poller.fresh()
+    assert poller.snapshot == second
+    assert poller.age_s() == 20
+    assert "500" in poller.error
+    rest.answers["nodes/"] = (200, {**NODES, "nodes": [{**NODE, "state": ["IDLE", "CLOUD", "DRAIN"]}]})
+    assert "DRAIN" in (await poller.fresh()).nodes["gpu-0"].state.flags
+    assert changed[-1] == frozenset({"gpu-0"})
+    assert poller.error == ""
+
+
+@pytest.mark.anyio
+async def test_nodes_whose_jobs_change_are_told(client: SlurmClient, rest: FakeRest) -> None:
+    changed: list[frozenset[str]] = []
+    poller = Poller(client, time.monotonic, changed.append)
+    await poller.fresh()
+    job = {"job_id": 7, "job_state": ["RUNNING"], "nodes": "gpu-[0-1]", "end_time": {"set": True, "infinite": False, "number": 500}}
+    rest.answers["jobs/"] = (200, {**JOBS, "jobs": [job, {"job_id": 8, "job_state": ["PENDING"], "nodes": ""}]})
+    rest.answers["nodes/"] = (304, b"")
+    snapshot = await poller.fresh()
+    assert changed[-1] == frozenset({"gpu-0", "gpu-1"})
+    assert snapshot.last_job_end("gpu-1") == 500
+    assert snapshot.last_job_end("gpu-9") is None
+
+
+@pytest.mark.anyio
+async def test_readings_asked_for_at_the_same_time_are_one(client: SlurmClient, rest: FakeRest) -> None:
+    poller = Poller(client, time.monotonic)
+    await client.ping()
+    await asyncio.gather(*(poller.fresh() for _ in range(5)))
+    assert sum("nodes" in target for _, target, _ in rest.asked) <= 2
