@@ -11,7 +11,7 @@ from controllers.runtime.structs import Pod
 from controllers.slurm.snapshot import Snapshot
 
 POOL_LABEL = "slipway.dev/pool"
-_INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
+_INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
 _WAITING_FOR_NO_FAULT = {"", "PodInitializing", "ContainerCreating"}
 
 

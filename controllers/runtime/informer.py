@@ -25,7 +25,7 @@ _TOO_MANY_REQUESTS = 429
 _SETTLED_S = 5.0
 """A watch that lasted so long, or told anything, was a good one: failures are counted from zero again."""
 _WATCH_S = 60
-"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Short, because a kind in which nothing happens gets no
+"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Short: a kind in which nothing happens gets no
 bookmark either (seen with Kubernetes 1.35): only the server's end of the watch then tells that the connection lives."""
 
 log = structlog.get_logger()

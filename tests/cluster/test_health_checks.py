@@ -41,13 +41,15 @@ def _suspend(stack: DevStack, is_suspended: bool) -> None:
     stack.kubectl("patch", "cronjob", *CRON_JOBS, "--patch", json.dumps({"spec": {"suspend": is_suspended}}))
 
 
-def check(stack: DevStack, kind: str, **limits: Any) -> dict[str, dict[str, str]]:
-    """One run of a check, with changed limits, to its end: what it said of each node."""
+def check(stack: DevStack, kind: str, max_drained: int | None = 100, **limits: Any) -> dict[str, dict[str, str]]:
+    """One run of a check, with changed limits, to its end: what it said of each node. `max_drained` None: as the stack has it."""
     job = stack.get("cronjob", f"dev-check-{kind}")["spec"]["jobTemplate"]
     [container] = job["spec"]["template"]["spec"]["containers"]
     spec = json.loads(container["command"][-1])
     for node_set in spec["nodeSets"]:
         node_set["settings"] |= limits
+    if max_drained is not None:
+        spec["maxDrained"] = max_drained
     container["command"][-1] = json.dumps(spec)
     name = f"try-{kind}"
     stack.kubectl("delete", "job", name, "--ignore-not-found")
@@ -75,7 +77,7 @@ def test_healthy_nodes_pass_and_the_result_is_kept_in_slurm(stack: DevStack, kin
     assert "gpu-0" in said
     recorded = json.loads(node(stack, "gpu-0")["extra"])["slipway"][kind]
     assert recorded == {"result": "passed", "at": said["gpu-0"]["at"]}
-    assert set(stack.nodes().values()) == {"IDLE+CLOUD"}
+    assert not any("DRAIN" in state for state in stack.nodes().values())
 
 
 def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_again(stack: DevStack) -> None:
@@ -92,6 +94,13 @@ def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_ag
     assert {(line["result"], line["action"]) for line in passed.values()} == {("passed", "lifted")}
     assert "slipway-check" not in reservations(stack)
     stack.wait_until_idle(20)
+
+
+def test_check_that_fails_on_every_node_drains_its_share_and_no_more(stack: DevStack) -> None:
+    said = check(stack, "disk", None, **ALL_FULL)
+    assert {line["result"] for line in said.values()} == {"failed"}
+    assert sum("DRAIN" in state for state in stack.nodes().values()) == 1  # a quarter of four
+    assert sum("not drained: this check holds 1 nodes already" in line["found"] for line in said.values()) == len(said) - 1
 
 
 def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:
