@@ -66,7 +66,17 @@ class Controller:
         )
         self.reconciler = Reconciler(
             World(
-                self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, self.writer, self.expectations, clock
+                self.nodesets,
+                self.pods,
+                self.machines,
+                self.places,
+                self.claims,
+                slurm,
+                self.poller,
+                self.writer,
+                self.expectations,
+                clock,
+                settings.identity,
             )
         )
         self._informers = {

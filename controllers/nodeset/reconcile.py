@@ -13,6 +13,7 @@ import structlog
 
 from controllers.nodeset import metrics
 from controllers.nodeset import pods as build
+from controllers.nodeset.events import build_events
 from controllers.nodeset.observe import observe
 from controllers.nodeset.plan import Plan, plan
 from controllers.nodeset.retries import Retries
@@ -23,7 +24,7 @@ from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.expectations import Expectations
 from controllers.runtime.informer import Informer
-from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, PODS, ConfigMap, Key, KubeNode, PartialObject, Pod
+from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, EVENTS, PODS, ConfigMap, Key, KubeNode, PartialObject, Pod
 from controllers.runtime.writer import Deletion, Patch, Writer
 from controllers.slurm.client import SlurmClient, SlurmError
 from controllers.slurm.snapshot import Poller, Snapshot
@@ -55,6 +56,8 @@ class World:
     writer: Writer
     expectations: Expectations[Key]
     clock: Clock
+    identity: str = "slipway"
+    """Which process tells events."""
     retries: Retries = field(default_factory=Retries)
 
 
@@ -288,6 +291,7 @@ class Reconciler:
             silence = Silence(world.poller.silent_s(), world.poller.error or "the last reading is too old")
         said = status(this.nodeset, observed, decided, silence, now_text, this.errors)
         if _differs(said, this.nodeset.status):
+            this.fail_any("event", await world.writer.create_many(EVENTS, build_events(this.nodeset, said, world.identity)))
             await world.writer.patch_status(NODESETS, this.key, msgspec.to_builtins(said))
 
     async def _finish(self, this: _Round) -> None:

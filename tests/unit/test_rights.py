@@ -1,0 +1,55 @@
+"""The controller's rights are what its code uses: nothing refused, nothing to spare. Run against an API server that notes every request."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from components.controllers import rights
+from controllers.nodeset.structs import NODESETS
+from controllers.runtime.lease import Election
+from controllers.runtime.structs import KUBE_NODES, PODS
+from tests.fakes.kubernetes import FakeKubernetes, Request
+from tests.unit.controllers.nodeset.test_reconcile import KEY, Cluster
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def used(requests: list[Request]) -> set[tuple[str, str, str]]:
+    """Group, resource and verb of each request, as RBAC sees them: an apply that finds nothing is a create as well."""
+    found: set[tuple[str, str, str]] = set()
+    for one in requests:
+        group = one.api_version.rpartition("/")[0]
+        resource = f"{one.plural}/{one.subresource}" if one.subresource else one.plural
+        found |= {(group, resource, verb) for verb in (("patch", "create") if one.verb == "apply" else (one.verb,))}
+    return found
+
+
+@pytest.mark.anyio
+async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
+    claim: dict[str, Any] = {"metadata": {"name": "scratch"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    async with FakeKubernetes() as server:
+        cluster = Cluster(server)
+        server.put(KUBE_NODES, {"metadata": {"name": "machine"}})
+        retention = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+        cluster.declare(replicas=2, placement="Pinned", volumeClaimTemplates=[claim], volumeClaimRetention=retention)
+        await cluster.rounds(5)
+        cluster.declare(replicas=1, placement="Pinned", volumeClaimTemplates=[claim], volumeClaimRetention=retention)
+        await cluster.rounds(5)
+        election = Election(cluster.process.api, ("slurm", "dev-nodeset-controller"), f"pod-{time.time()}")
+        await election.acquire()
+        holding = asyncio.create_task(election.hold())
+        await election.release()
+        holding.cancel()
+        server.objects.delete(server.objects.kind(NODESETS.api_version, NODESETS.plural), KEY)
+        await cluster.rounds(5)
+        assert not set(server.keys(PODS))
+        await cluster.process.end()
+        asked = used(server.requests)
+    allowed = {(one["group"], one["resource"], verb) for one in rights() for verb in one["verbs"]}
+    assert asked - allowed == set(), "the code does what its role does not allow"
+    assert allowed - asked == set(), "the role allows what the code never does"
