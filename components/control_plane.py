@@ -186,8 +186,6 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
             *(mount("config", "/etc/slurm", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
             mount("tmp", "/tmp"),  # noqa: S108
         ],
-        # Without it slurmrestd would take munge for the only way to authenticate, and refuse every token.
-        env={"SLURM_JWT": "daemon"},
         requests=("10m", "64Mi"),
         ports=[{"name": "slurmrestd", "containerPort": SLURMRESTD_PORT}],
         securityContext=confined(SLURMRESTD_UID),

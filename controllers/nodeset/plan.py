@@ -140,11 +140,13 @@ def _ghosts(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> lis
     if not nodeset.spec.is_elastic:
         return []
     settled = observed.now - GHOST_S
-    return [
-        one
-        for one in observed.workers()
-        if one.ordinal in target and one.pod is not None and one.pod.ready and one.is_off and one.pod.created_at < settled
-    ]
+    return [one for one in observed.workers() if one.ordinal in target and _is_ghost(one, settled)]
+
+
+def _is_ghost(worker: Worker, settled: float) -> bool:
+    pod, node = worker.pod, worker.node
+    # While it powers down Slurm notes a registration for later.
+    return pod is not None and pod.ready and pod.created_at < settled and node is not None and is_powered_down(node.state)
 
 
 def _is_unavailable(worker: Worker) -> bool:

@@ -100,6 +100,8 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("controllers: list of 5,000 nodes and 10,000 pods", 5, [cost.list_s for cost in costs]))
     figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))
     figures.append(figure("controllers: peak memory with these", 300, [cost.rss_mb for cost in costs], unit="MB"))
+    laws = seconds(python, "-m", "tests.unit.controllers.nodeset.simulation", "--steps", "1000000", "--seed", str(int(time.time())))
+    figures.append(figure("1,000,000 steps of the laws' simulation, all held", 600, [laws]))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}

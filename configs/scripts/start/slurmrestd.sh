@@ -7,4 +7,6 @@ as_slurmrestd=()
 export SLURM_CONF=/etc/slurm/slurm.conf
 # A container may not unshare; slurmrestd would end at once. Source: slurmrestd(8), SLURMRESTD_SECURITY.
 export SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv
+# Makes JWT its own way to authenticate; with munge it would reject every token. Source: Slurm's JWT guide.
+export SLURM_JWT=daemon
 exec "${as_slurmrestd[@]}" slurmrestd -a rest_auth/jwt -d v0.0.45 0.0.0.0:6820

@@ -75,11 +75,6 @@ def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_key() -> None:
     assert not [volume["name"] for volume in spec["volumes"] if "secret" in volume]
 
 
-def test_slurmrestd_authenticates_by_token() -> None:
-    [container] = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]["containers"]
-    assert {"name": "SLURM_JWT", "value": "daemon"} in container["env"]
-
-
 def test_headless_service_answers_before_slurmctld_is_ready() -> None:
     made = service(PODS, "slurmctld", 6817, headless=True)
     assert made["spec"]["clusterIP"] == "None"
