@@ -1,0 +1,213 @@
+"""One look, one plan: tables for what people read in docs/node-sets.md."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.nodeset.plan import budget_of, plan
+from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
+from controllers.nodeset.status import Silence, least_ready, status
+from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
+from controllers.nodeset.wanted import scale_in_order
+from controllers.nodeset.workers import SCALE_IN, UPDATE, Observed, Worker, WorkerNode, WorkerPod
+from controllers.runtime.structs import ObjectMeta
+from controllers.slurm.states import node_state
+
+NOW = 10_000.0
+TEMPLATE = PodTemplate({"nodeSelector": {"slipway.dev/pool": "gpu"}, "containers": [{"name": "slurmd", "image": "a"}]})
+
+
+def nodeset(**spec: Any) -> NodeSet:
+    whole = NodeSetSpec("dev", TEMPLATE, ordinals=None if "max" in spec else 9)
+    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u", generation=3), msgspec.structs.replace(whole, **spec))
+
+
+CURRENT = revision(nodeset().spec)
+
+
+def pod(**facts: Any) -> WorkerPod:
+    usual: dict[str, Any] = {"uid": "p", "revision": CURRENT, "created_at": 100.0, "ready": True, "marked_busy": False}
+    return WorkerPod(**{**usual, **facts})
+
+
+def node(words: str = "IDLE CLOUD", reason: str = "", **facts: Any) -> WorkerNode:
+    return WorkerNode(node_state(words.split()), reason, **facts)
+
+
+def look(*workers: tuple[WorkerPod | None, WorkerNode | None], now: float = NOW, silent: bool = False, **facts: Any) -> Observed:
+    pods = {at: made for at, (made, _) in enumerate(workers) if made is not None}
+    nodes = {at: known for at, (_, known) in enumerate(workers) if known is not None}
+    return Observed(pods, None if silent else nodes, now, **facts)
+
+
+IDLE = (pod(), node())
+BUSY = (pod(marked_busy=True), node("ALLOCATED CLOUD", last_job_end=NOW + 50))
+OLD = pod(revision="old")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(Worker(0, pod(), node("IDLE DRAIN", SCALE_IN)), Worker(1, pod(ready=False), node()), id="on-its-way-out"),
+        pytest.param(Worker(0, pod(ready=False), node("ALLOCATED")), Worker(1, pod(), node()), id="not-ready"),
+        pytest.param(Worker(0, pod(), node()), Worker(1, pod(), node("ALLOCATED", last_job_end=1.0)), id="idle"),
+        pytest.param(
+            Worker(0, pod(), node("ALLOCATED", last_job_end=5.0)), Worker(1, pod(), node("ALLOCATED", last_job_end=9.0)), id="earlier-end"
+        ),
+        pytest.param(Worker(0, pod(), node("ALLOCATED", last_job_end=5.0)), Worker(1, pod(), node("ALLOCATED")), id="end-unknown-is-last"),
+        pytest.param(Worker(0, pod(cost=1), node()), Worker(1, pod(cost=2), node()), id="cheaper"),
+        pytest.param(Worker(0, pod(created_at=9.0), node()), Worker(1, pod(created_at=1.0), node()), id="newer"),
+    ],
+)
+def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
+    assert scale_in_order([second, first]) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen", "expected"),
+    [
+        pytest.param({"replicas": 3}, look((None, None), IDLE), {"create": (0, 2)}, id="missing-is-made"),
+        pytest.param({"replicas": 2}, look(on_their_way=frozenset({0})), {"create": (1,)}, id="made-once"),
+        pytest.param({"replicas": 9, "max_pods_in_flight": 2}, look((pod(ready=False), node())), {"create": (1,)}, id="in-flight"),
+        pytest.param({"replicas": 1}, look(IDLE, BUSY), {"drain": {SCALE_IN: (0,)}}, id="shrink-drains-the-idle-one"),
+        pytest.param({"replicas": 1}, look((pod(), node("IDLE DRAIN", SCALE_IN)), BUSY), {"delete": (0,)}, id="drained-goes"),
+        pytest.param({"replicas": 1}, look((pod(), node("MIXED DRAIN", SCALE_IN)), BUSY), {}, id="draining-stays"),
+        pytest.param({"replicas": 2}, look((pod(), node("MIXED DRAIN", SCALE_IN)), BUSY), {"undrain": (0,)}, id="grow-again-lifts"),
+        pytest.param({"replicas": 0}, look(IDLE, silent=True), {}, id="silence-keeps-all"),
+        pytest.param({"replicas": 0}, look((pod(), None)), {}, id="node-that-slurm-does-not-know-is-kept"),
+        pytest.param({"replicas": 1}, look((OLD, node())), {"drain": {UPDATE: (0,)}}, id="roll-drains"),
+        pytest.param({"replicas": 1}, look((OLD, node("IDLE DRAIN", "fan is loud"))), {}, id="roll-leaves-an-administrators-drain"),
+        pytest.param({"replicas": 2}, look((OLD, node()), (OLD, node("IDLE DRAIN", UPDATE))), {"delete": (1,)}, id="roll-one-at-a-time"),
+        pytest.param({"replicas": 1}, look((OLD, node("IDLE CLOUD POWERED_DOWN"))), {"delete": (0,)}, id="roll-of-what-never-registered"),
+        pytest.param({"replicas": 1, "update_strategy": UpdateStrategy("OnDelete")}, look((OLD, node())), {}, id="on-delete"),
+        pytest.param(
+            {"replicas": 1, "update_strategy": UpdateStrategy("Maintenance", 1, "window")}, look((OLD, node())), {}, id="outside-the-window"
+        ),
+        pytest.param(
+            {"replicas": 1, "update_strategy": UpdateStrategy("Maintenance", 1, "window")},
+            look((OLD, node()), window_open=True),
+            {"drain": {UPDATE: (0,)}},
+            id="inside-the-window",
+        ),
+        pytest.param({"min": 0, "max": 2}, look((None, node("MIXED CLOUD NOT_RESPONDING POWERING_UP"))), {"create": (0,)}, id="waking"),
+        pytest.param({"min": 0, "max": 2}, look((None, node("IDLE CLOUD POWERED_DOWN"))), {}, id="asleep"),
+        pytest.param({"min": 1, "max": 2}, look((None, node("IDLE CLOUD POWERED_DOWN"))), {"create": (0,)}, id="the-least-are-there"),
+        pytest.param({"min": 0, "max": 2}, look((pod(), node("IDLE CLOUD POWERING_DOWN"))), {"delete": (0,)}, id="goes-to-sleep"),
+        pytest.param({"min": 0, "max": 2}, look((None, node("IDLE CLOUD"))), {"create": (0,)}, id="ghost-gets-its-pod-back"),
+        pytest.param(
+            {"min": 0, "max": 2}, look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached"))), {"resume": (0,)}, id="tried-again"
+        ),
+        pytest.param(
+            {"min": 0, "max": 2},
+            look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached")), held_back=frozenset({0})),
+            {},
+            id="not-yet-tried-again",
+        ),
+        pytest.param({"replicas": 1}, look((pod(finished=True, ready=False), node("DOWN"))), {"delete": (0,)}, id="failed-pod"),
+        pytest.param({"replicas": 1}, look((pod(), node("ALLOCATED CLOUD"))), {"mark_busy": (0,)}, id="busy-is-marked"),
+        pytest.param({"replicas": 1}, look((pod(marked_busy=True), node())), {"mark_free": (0,)}, id="idle-is-marked"),
+    ],
+)
+def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) -> None:
+    made = plan(nodeset(**spec), seen)
+    marks = [name for name in ("mark_busy", "mark_free") if name in expected]
+    acts = {name: value for name in ("create", "delete", "drain", "undrain", "resume", *marks) if (value := getattr(made, name))}
+    assert acts == expected
+
+
+@pytest.mark.parametrize(
+    ("drain", "since", "requeue", "cancel"),
+    [
+        pytest.param(Drain("Wait"), 0.0, (), (), id="wait"),
+        pytest.param(Drain("Requeue", 60), NOW - 59, (), (), id="before-the-deadline"),
+        pytest.param(Drain("Requeue", 60), NOW - 60, (0,), (), id="requeue"),
+        pytest.param(Drain("Cancel", 60), NOW - 61, (), (0,), id="cancel"),
+    ],
+)
+def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[int, ...], cancel: tuple[int, ...]) -> None:
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since)))
+    made = plan(nodeset(replicas=0, drain=drain), seen)
+    assert (made.requeue, made.cancel) == (requeue, cancel)
+
+
+@pytest.mark.parametrize(
+    ("said", "size", "budget"),
+    [(1, 100, 1), (7, 3, 7), ("10%", 100, 10), ("10%", 5, 1), ("100%", 4, 4), ("33%", 10, 3)],
+)
+def test_budget(said: int | str, size: int, budget: int) -> None:
+    assert budget_of(UpdateStrategy(max_unavailable=said), size) == budget
+
+
+@pytest.mark.parametrize(("wanted", "least"), [(0, 0), (1, 1), (2, 1), (1000, 900)])
+def test_few_broken_nodes_do_not_keep_a_set_from_ready(wanted: int, least: int) -> None:
+    strategy = UpdateStrategy(max_unavailable="10%" if wanted > 2 else 1)
+    assert least_ready(nodeset(update_strategy=strategy), wanted) == least
+
+
+@pytest.mark.parametrize(
+    ("seen", "silence", "phase", "words"),
+    [
+        pytest.param(look(IDLE, BUSY), None, "Ready", "", id="ready"),
+        pytest.param(look(IDLE), None, "Progressing", "1 of 2 wanted nodes", id="one-missing"),
+        pytest.param(look(IDLE, silent=True), Silence(42, "no answer"), "SlurmSilent", "has not answered for 42 s", id="silent"),
+        pytest.param(
+            look(*[(pod(ready=False, blocked="no node of pool gpu has 4 free nvidia.com/gpu"), node("IDLE POWERED_DOWN"))] * 2, now=150.0),
+            None,
+            "Degraded",
+            "2 pods not running (gpu-[0-1]): no node of pool gpu has 4 free nvidia.com/gpu",
+            id="blocked",
+        ),
+        pytest.param(
+            look(IDLE, (pod(ready=False), node("IDLE POWERED_DOWN"))), None, "Degraded", "gpu-1 did not register within 600 s", id="late"
+        ),
+        pytest.param(look(IDLE, (pod(), None)), None, "Degraded", "Slurm does not know gpu-1", id="unknown-to-slurm"),
+        pytest.param(look(IDLE, BUSY, (pod(), node("ALLOCATED DRAIN", SCALE_IN))), None, "Draining", "gpu-2 leaving", id="draining"),
+        pytest.param(look(IDLE, (OLD, node("ALLOCATED DRAIN", UPDATE))), None, "Updating", "gpu-1 draining", id="updating"),
+        pytest.param(look(IDLE, (pod(), node("IDLE DRAIN", "fan is loud"))), None, "Ready", "gpu-1: fan is loud", id="drained-by-others"),
+    ],
+)
+def test_status_says_what_is_and_why(seen: Observed, silence: Silence | None, phase: str, words: str) -> None:
+    one = nodeset(replicas=2)
+    said = status(one, seen, plan(one, seen), silence, "2026-01-01T00:00:00Z")
+    assert said.phase == phase
+    assert words in said.why
+    assert said.observed_generation == 3
+
+
+def test_condition_that_stays_keeps_its_time() -> None:
+    one = nodeset(replicas=2)
+    before = status(one, look(IDLE, BUSY), plan(one, look(IDLE, BUSY)), None, "2026-01-01T00:00:00Z")
+    later = NodeSet(one.metadata, one.spec, before)
+    after = status(later, look(IDLE, silent=True), plan(later, look(IDLE, silent=True)), Silence(1, "x"), "2026-02-02T00:00:00Z")
+    times = {condition.type: condition.last_transition_time for condition in after.conditions}
+    assert times["PodsStart"] == "2026-01-01T00:00:00Z"
+    assert times["SlurmAnswers"] == "2026-02-02T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("name", "ordinal"), [("gpu-0", 0), ("gpu-12", 12), ("gpu-01", None), ("gpu-x", None), ("cpu-1", None), ("gpu", None), ("gpu-", None)]
+)
+def test_only_names_of_the_set_have_an_ordinal(name: str, ordinal: int | None) -> None:
+    assert ordinal_of("gpu", name) == ordinal
+    assert ordinal is None or node_name("gpu", ordinal) == name
+
+
+def test_pod_is_named_labelled_owned_and_pinned() -> None:
+    made = build_pod(nodeset(replicas=4), 3, "machine-7")
+    assert (made["metadata"]["name"], made["spec"]["hostname"]) == ("gpu-3", "gpu-3")
+    assert made["metadata"]["labels"] == {
+        "slipway.dev/cluster": "dev",
+        "slipway.dev/nodeset": "gpu",
+        "slipway.dev/revision": CURRENT,
+        "slipway.dev/busy": "true",
+    }
+    assert made["metadata"]["ownerReferences"][0]["uid"] == "u"
+    [term] = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["machine-7"]}]}
+
+
+def test_revision_follows_the_template_and_nothing_else() -> None:
+    other = PodTemplate({**TEMPLATE.spec, "containers": [{"name": "slurmd", "image": "b"}]})
+    assert revision(nodeset(replicas=4).spec) == revision(nodeset(replicas=9, max_pods_in_flight=1).spec)
+    assert revision(nodeset(template=other).spec) != CURRENT
