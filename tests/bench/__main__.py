@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import informers
+from tests.bench import informers, waking
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -100,6 +100,7 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("controllers: list of 5,000 nodes and 10,000 pods", 5, [cost.list_s for cost in costs]))
     figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))
     figures.append(figure("controllers: peak memory with these", 300, [cost.rss_mb for cost in costs], unit="MB"))
+    figures.append(figure("POWERING_UP seen to pod made, 99 % of 300 in 1,000 nodes", 0.5, [waking.measure()]))
     laws = seconds(python, "-m", "tests.unit.controllers.nodeset.simulation", "--steps", "1000000", "--seed", str(int(time.time())))
     figures.append(figure("1,000,000 steps of the laws' simulation, all held", 600, [laws]))
     _print(figures)
