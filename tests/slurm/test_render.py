@@ -215,7 +215,7 @@ def test_power_saving_knows_who_stays(readings: dict[str, Reading]) -> None:
     keys = ("SuspendTime", "SuspendExcNodes", "SuspendRate", "ResumeRate", "ResumeProgram", "SuspendProgram", "PrologSlurmctld[0]")
     elastic = readings["dev-elastic"].config
     assert {key: elastic[key] for key in keys} == {
-        "SuspendTime": "300 sec",
+        "SuspendTime": "30 sec",
         "SuspendExcNodes": "cpu-0,gpu-[0-1]",
         "SuspendRate": "0 nodes/min",
         "ResumeRate": "0 nodes/min",
