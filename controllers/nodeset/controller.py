@@ -149,12 +149,15 @@ class Controller:
         if nodeset is not None and nodeset.spec.cluster != self._settings.cluster:
             return
         try:
-            again_s = await self.reconciler.reconcile(key)
+            following = await self.reconciler.reconcile(key)
         except ApiError as error:
             log.warning("round failed", nodeset=key[1], error=str(error), again_s=self.queue.add_backed_off(key))
-        else:
-            self.queue.forget(key)
-            self.queue.add_after(key, again_s)
+            return
+        if following.has_failed:
+            self.queue.add_backed_off(key)
+            return
+        self.queue.forget(key)
+        self.queue.add_after(key, following.seconds)
 
     async def _watch_silence(self) -> None:
         """Looks at every set at once when Slurm falls silent, and when it speaks again."""

@@ -90,6 +90,15 @@ class _Round:
         return False
 
 
+@dataclass(frozen=True)
+class Next:
+    """When to look at a set again."""
+
+    seconds: float
+    has_failed: bool = False
+    """Something was refused or not answered: wait longer each time."""
+
+
 class Reconciler:
     """Brings one set after the other a step nearer to what it should be."""
 
@@ -100,18 +109,18 @@ class Reconciler:
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
 
-    async def reconcile(self, key: Key) -> float:
-        """One round for one set. Gives the seconds until it should be looked at again. Raises ApiError when nothing could be told."""
+    async def reconcile(self, key: Key) -> Next:
+        """One round for one set. Raises ApiError when nothing could be told."""
         world = self._world
         nodeset = world.nodesets.get(key)
         if nodeset is None:
             world.expectations.forget(key)
             self._budgets.pop(key, None)
-            return SWEEP_S
+            return Next(SWEEP_S)
         this = _Round(key, nodeset)
         if FINALIZER not in nodeset.metadata.finalizers:
             if nodeset.metadata.deletion_timestamp is not None:
-                return SWEEP_S
+                return Next(SWEEP_S)
             await world.writer.patch(NODESETS, key, {"metadata": {"finalizers": [*nodeset.metadata.finalizers, FINALIZER]}})
         observed, decided = await self._decide(this)
         await self._protect(this, observed, decided)
@@ -126,8 +135,8 @@ class Reconciler:
             await self._finish(this)
         self._count(key, observed, decided)
         if decided.needs_fresh_reading or decided.create or this.errors:
-            return SOON_S
-        return min(SWEEP_S, world.retries.next_s(key, world.clock.now()))
+            return Next(SOON_S, bool(this.errors))
+        return Next(min(SWEEP_S, world.retries.next_s(key, world.clock.now())))
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or does no longer."""
