@@ -54,8 +54,9 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     target = wanted(nodeset, observed)
     missing = plan_creation(nodeset, observed, target)
     deleting = nodeset.metadata.deletion_timestamp is not None
+    done = deleting and not observed.pods and not observed.on_their_way
     if observed.nodes is None:
-        return Plan(wanted=target, create=missing, unavailable=len(unavailable(observed, target)))
+        return Plan(wanted=target, create=missing, unavailable=len(unavailable(observed, target)), done=done)
     surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
     outdated = [] if deleting else _outdated(nodeset, observed, target)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
@@ -85,7 +86,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         updating=_ordinals(outdated),
         left_alone=_ordinals(one for one in outdated if one.has_foreign_drain),
         unavailable=len(unavailable(observed, target)),
-        done=deleting and not observed.pods and not observed.on_their_way,
+        done=done,
     )
 
 

@@ -18,7 +18,7 @@ from controllers.nodeset.observe import observe
 from controllers.nodeset.plan import Plan, plan
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.status import Silence, status
-from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS, NodeSet, NodeSetStatus
+from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS, NodeSet
 from controllers.nodeset.workers import Observed
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
@@ -104,8 +104,8 @@ class Reconciler:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._budgets: dict[Key, tuple[str, bool]] = {}
-        """What the disruption budget of each set was last seen to be: uid of the set, and whether all pods count as busy."""
+        self._budgets: dict[Key, tuple[str, bool, float]] = {}
+        """The disruption budget of each set as it was last applied: uid of the set, whether all pods count as busy, and when."""
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
 
@@ -190,11 +190,14 @@ class Reconciler:
     async def _protect(self, this: _Round, observed: Observed, decided: Plan) -> None:
         """Before anything else: what may run a job must not be evicted."""
         unknown = observed.nodes is None
-        budget = (this.nodeset.metadata.uid, unknown)
-        if self._budgets.get(this.key) != budget and this.nodeset.metadata.deletion_timestamp is None:
+        uid, now = this.nodeset.metadata.uid, self._world.clock.now()
+        # Applied again at each sweep: whoever has deleted or changed it leaves the jobs unprotected no longer than that.
+        applied_uid, was_unknown, applied_at = self._budgets.get(this.key, ("", False, 0.0))
+        is_applied = (applied_uid, was_unknown) == (uid, unknown) and now - applied_at < SWEEP_S
+        if not is_applied and this.nodeset.metadata.deletion_timestamp is None:
             try:
                 await self._world.writer.apply(BUDGETS, build.build_disruption_budget(this.nodeset, unknown))
-                self._budgets[this.key] = budget
+                self._budgets[this.key] = (uid, unknown, now)
             except ApiError as error:
                 this.fail("disruption budget", error)
         await self._mark(this, decided.mark_busy, "true")
@@ -299,7 +302,7 @@ class Reconciler:
         if observed.nodes is None:
             silence = Silence(world.poller.silent_s(), world.poller.error or "the last reading is too old")
         said = status(this.nodeset, observed, decided, silence, now_text, this.errors)
-        if _differs(said, this.nodeset.status):
+        if said != this.nodeset.status:
             this.fail_any("event", await world.writer.create_many(EVENTS, build_events(this.nodeset, said, world.identity)))
             await world.writer.patch_status(NODESETS, this.key, msgspec.to_builtins(said))
 
@@ -347,8 +350,3 @@ async def _unless_gone(write: Awaitable[object]) -> None:
         await write
     except NotFound:
         return
-
-
-def _differs(said: NodeSetStatus, before: NodeSetStatus) -> bool:
-    """True when a reader would see a difference; how long Slurm has been silent, counted in seconds, is none by itself."""
-    return said != before

@@ -1,13 +1,14 @@
 """Whole rounds against an API server and a Slurm in memory: killed after any write, with Slurm silent, the laws hold."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
 from controllers.nodeset.controller import nodeset_of
-from controllers.nodeset.reconcile import Reconciler, World
+from controllers.nodeset.reconcile import SWEEP_S, Reconciler, World
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
@@ -96,7 +97,9 @@ class Process:
     """One controller process: its informers, what it remembers, and its reconciler."""
 
     def __init__(self, server: FakeKubernetes, slurm: MemorySlurm) -> None:
-        clock = Clock()
+        self.later_s = 0.0
+        """How much later it is than on the machine's clock."""
+        clock = Clock(now=lambda: time.monotonic() + self.later_s)
         self.api = connect(server.config())
         self.server = server
         by_set = {"nodeset": nodeset_of}
@@ -260,6 +263,26 @@ async def test_silent_slurm_freezes_everything_but_pods_that_are_missing(cluster
     await cluster.rounds(12)
     assert len(cluster.pods()) == 1
     assert set(cluster.pods().values()) == {"b"}
+
+
+@pytest.mark.anyio
+async def test_disruption_budget_that_somebody_deleted_is_back_at_the_next_sweep(cluster: Cluster) -> None:
+    cluster.declare(replicas=1)
+    await cluster.rounds(4)
+    cluster.server.remove(BUDGETS, KEY)
+    cluster.process.later_s += SWEEP_S
+    await cluster.rounds(1)
+    assert KEY in cluster.server.keys(BUDGETS)
+
+
+@pytest.mark.anyio
+async def test_empty_set_can_be_deleted_while_slurm_is_silent(cluster: Cluster) -> None:
+    cluster.declare(min=0, max=4)
+    await cluster.rounds(2)
+    cluster.slurm.is_silent = True
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(2)
+    assert KEY not in cluster.server.keys(NODESETS)
 
 
 @pytest.mark.anyio
