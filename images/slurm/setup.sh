@@ -53,6 +53,15 @@ CONTROL
 fi
 apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]}"
 
+# What puts jobs and sessions into the shared root. The compiler and all that came with it go again.
+before=$(dpkg-query -W -f '${Package}\n' | sort)
+apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends gcc make libc6-dev libslurm-dev libpam0g-dev
+cp -r "$here/root" /tmp/root-build
+make --silent -C /tmp/root-build install
+mapfile -t build_only < <(comm -13 <(printf '%s\n' "$before") <(dpkg-query -W -f '${Package}\n' | sort))
+apt-get purge -y -qq -o Dpkg::Use-Pty=0 "${build_only[@]}"
+rm -rf /tmp/root-build
+
 # Debian's example configuration would be read where ours is missing; its plugstack.conf names a glob that Slurm 26.05 rejects.
 rm -rf /etc/slurm && mkdir -p /etc/slurm
 rm -f /etc/munge/munge.key /etc/ssh/ssh_host_* /etc/ssh/sshd_config
@@ -67,6 +76,8 @@ sed -i '/^btl_tcp_if_include/d' /etc/openmpi/openmpi-mca-params.conf
 
 # New users' homes are made by their first login.
 grep -q pam_mkhomedir /etc/pam.d/sshd || echo 'session required pam_mkhomedir.so umask=0077' >>/etc/pam.d/sshd
+# The last session line: what comes before still sees the pod.
+grep -q slipway /etc/pam.d/sshd || echo 'session required /usr/lib/slipway/pam_slipway_root.so' >>/etc/pam.d/sshd
 # No kernel keyring or login record in a container; a missing one must not cost a login.
 sed -i -E '/pam_(keyinit|loginuid|selinux|motd|mail|lastlog|wtmpdb)\.so/d' /etc/pam.d/sshd
 

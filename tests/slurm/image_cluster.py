@@ -84,6 +84,9 @@ class ImageCluster:
     containers: dict[str, Container] = field(default_factory=dict[str, Container])
     stack: dict[str, Any] = field(default_factory=lambda: STACK)
     names: Mapping[str, Sequence[str]] = field(default_factory=lambda: NAMES)
+    user_mounts: dict[str, tuple[Path, bool]] = field(default_factory=dict[str, tuple[Path, bool]])
+    """Further mounts of workers and login nodes: path inside to (path outside, read-only)."""
+    login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
 
     def prepare(self) -> None:
         """Secrets, configuration and shared folders."""
@@ -207,6 +210,7 @@ class ImageCluster:
             "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
+            **self.user_mounts,
         }
         env = {"SLIPWAY_NODESET": "gpu", "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s), "SLIPWAY_SIMULATED_GPUS": "4", **(more or {})}
         return self._start(node, "slurmd", "slurmd.sh", mounts, env, privileged=True)
@@ -222,8 +226,9 @@ class ImageCluster:
             "/run/slurm": (self.empty("t-login-run"), False),
             "/run/munge": (self.empty("t-login-munge"), True),
             "/home": self.path("home", read_only=False),
+            **self.user_mounts,
         }
-        return self._start("t-login", "login", "login.sh", mounts, capabilities=LOGIN_CAPABILITIES)
+        return self._start("t-login", "login", "login.sh", mounts, capabilities=self.login_capabilities)
 
     def _start(
         self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str] | None = None, **more: Any

@@ -1,0 +1,29 @@
+/* The settings: key=value lines, # comments, usually /etc/slipway/root/root.conf. No file means that the feature is off. */
+#ifndef SLIPWAY_CONF_H
+#define SLIPWAY_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ROOT_CONF_PATH "/etc/slipway/root/root.conf"
+enum { ROOT_BINDS_MAX = 128, ROOT_PATH_MAX = 512 };
+
+struct root_bind {
+    char source[ROOT_PATH_MAX]; /* in the pod */
+    char target[ROOT_PATH_MAX]; /* in the version */
+    bool is_file;
+    bool is_optional; /* left out where the pod has no such path */
+    int line;
+};
+
+struct root_conf {
+    char shared[ROOT_PATH_MAX];
+    char tmp[ROOT_PATH_MAX];
+    struct root_bind binds[ROOT_BINDS_MAX]; /* a folder before what lies in it */
+    size_t count;
+};
+
+/* 1: read; 0: no such file; -1: faults, all of them in root_reason() with their lines. */
+int root_conf_read(const char *path, struct root_conf *conf);
+
+#endif

@@ -1,0 +1,294 @@
+#include "enter.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "place.h"
+#include "reason.h"
+#include "tree.h"
+
+typedef char job_name[16];
+
+/* A folder of root's alone, made where missing. */
+static int own_folder(const char *path, mode_t mode) {
+    if (mkdir(path, mode) < 0 && errno != EEXIST) return root_fail("%s: %m", path);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat found;
+    if (folder < 0 || fstat(folder, &found) < 0) return root_fail("%s: %m", path);
+    if (found.st_uid == 0 && ((found.st_mode & 07777) == mode || fchmod(folder, mode) == 0)) return folder;
+    close(folder);
+    return root_fail("%s does not belong to root", path);
+}
+
+static int make_run(void) {
+    int run = own_folder(ROOT_RUN, 0755);
+    int stage = run < 0 ? -1 : own_folder(ROOT_STAGE, 0700);
+    if (stage < 0) {
+        if (run >= 0) close(run);
+        return -1;
+    }
+    close(stage);
+    return run;
+}
+
+/* The folder of pins is a private mount: the kernel pins a namespace nowhere else. Gives it, opened. */
+static int open_pins(void) {
+    int run = make_run();
+    if (run < 0) return -1;
+    int pins = own_folder(ROOT_PINS, 0700), result = -1;
+    struct statx found;
+    if (pins < 0 || flock(run, LOCK_EX) < 0) root_fail(ROOT_RUN ": %m");
+    else if (statx(AT_FDCWD, ROOT_PINS, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &found) < 0) root_fail(ROOT_PINS ": %m");
+    else if (!(found.stx_attributes & STATX_ATTR_MOUNT_ROOT) && mount(ROOT_PINS, ROOT_PINS, NULL, MS_BIND, NULL) < 0) root_fail("mounting " ROOT_PINS ": %m");
+    else if (mount(NULL, ROOT_PINS, NULL, MS_PRIVATE, NULL) < 0) root_fail("making " ROOT_PINS " private: %m");
+    else result = open(ROOT_PINS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (pins >= 0) close(pins);
+    close(run);
+    return result;
+}
+
+/* One at a time for a job; the file holds the version's name once the pin is there. -2: `may_wait` is false and another has it. */
+static int lock_job(int pins, const char *name, bool may_wait) {
+    char file[32];
+    snprintf(file, sizeof file, "%s.lock", name);
+    for (;;) {
+        int lock = openat(pins, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        struct stat found;
+        if (lock < 0) return root_fail(ROOT_PINS "/%s: %m", file);
+        if (flock(lock, LOCK_EX | (may_wait ? 0 : LOCK_NB)) < 0 && errno != EINTR) {
+            bool is_taken = errno == EWOULDBLOCK;
+            close(lock);
+            return is_taken ? -2 : root_fail(ROOT_PINS "/%s: %m", file);
+        }
+        if (fstat(lock, &found) == 0 && found.st_nlink == 1) return lock;
+        close(lock); /* its last owner has removed it meanwhile */
+    }
+}
+
+/* A pin, opened, where there is one; else -1 without a reason. */
+static int open_pin(int pins, const char *name) {
+    int pin = openat(pins, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct statfs found;
+    if (pin >= 0 && fstatfs(pin, &found) == 0 && found.f_type == NSFS_MAGIC) return pin;
+    if (pin >= 0) close(pin);
+    return -1;
+}
+
+static int make_path(const char *path) {
+    char part[ROOT_PATH_MAX];
+    for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        if (mkdir(part, 0755) < 0 && errno != EEXIST) return root_fail("%s: %m", part);
+    }
+    return own_folder(path, 0700);
+}
+
+/* The job's own /tmp and /var/tmp: open to all, below folders that only root enters. */
+static int make_tmp(const struct root_conf *conf, const char *name) {
+    int top = make_path(conf->tmp);
+    if (top < 0) return -1;
+    int own = mkdirat(top, name, 0700) < 0 && errno != EEXIST ? -1 : openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int result = own < 0 ? -1 : 0;
+    static const char *const folders[] = {"tmp", "var_tmp"};
+    for (size_t i = 0; i < 2 && result == 0; i++)
+        if ((mkdirat(own, folders[i], 0700) < 0 && errno != EEXIST) || fchmodat(own, folders[i], 01777, 0) < 0) result = -1;
+    if (result < 0) root_fail("%s/%s: %m", conf->tmp, name);
+    if (own >= 0) close(own);
+    close(top);
+    return result;
+}
+
+static void build(const struct root_conf *conf, const char *version, const char *job_tmp, int answer, int permission) {
+    char byte = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (unshare(CLONE_NEWNS) < 0) root_fail("unshare: %m");
+    else if (root_place(conf, version, job_tmp) == 0) byte = 1;
+    ssize_t done = write(answer, &byte, 1);
+    if (byte == 0) done = write(answer, root_reason(), strlen(root_reason()));
+    close(answer);
+    while (done > 0 && read(permission, &byte, 1) < 0 && errno == EINTR) continue; /* till the pin is made: the parent closes */
+    _exit(0);
+}
+
+/* Reads what the builder says; its reason becomes ours. */
+static int hear(int answer) {
+    char text[4096];
+    size_t used = 0;
+    for (ssize_t count; used < sizeof text - 1; used += (size_t)count) {
+        count = read(answer, text + used, sizeof text - 1 - used);
+        if (count < 0 && errno == EINTR) count = 0;
+        else if (count <= 0) break;
+        if (used == 0 && text[0] == 1) return 0;
+    }
+    text[used] = 0;
+    return root_fail("%s", used > 1 ? text + 1 : "what makes the root's mounts ended without a word");
+}
+
+static int pin_process(int pins, pid_t process, const char *name) {
+    char from[64], to[64];
+    int file = openat(pins, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0) return root_fail(ROOT_PINS "/%s: %m", name);
+    close(file);
+    snprintf(from, sizeof from, "/proc/%d/ns/mnt", (int)process);
+    snprintf(to, sizeof to, ROOT_PINS "/%s", name);
+    return mount(from, to, NULL, MS_BIND, NULL) == 0 ? 0 : root_fail("pinning the job's namespace: %m");
+}
+
+static int make_space(const struct root_conf *conf, const char *version, int pins, const char *name) {
+    char job_tmp[ROOT_PATH_MAX + 20];
+    snprintf(job_tmp, sizeof job_tmp, "%s/%s", conf->tmp, name);
+    int answer[2], permission[2], status;
+    if (make_tmp(conf, name) < 0) return -1;
+    if (pipe2(answer, O_CLOEXEC) < 0 || pipe2(permission, O_CLOEXEC) < 0) return root_fail("pipe: %m");
+    pid_t child = fork();
+    if (child == 0) {
+        close(answer[0]);
+        close(permission[1]);
+        build(conf, version, job_tmp, answer[1], permission[0]);
+    }
+    close(answer[1]);
+    close(permission[0]);
+    int result = child < 0 ? root_fail("fork: %m") : hear(answer[0]);
+    if (result == 0) result = pin_process(pins, child, name);
+    close(answer[0]);
+    close(permission[1]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    return result;
+}
+
+static int decide_and_make(const struct root_conf *conf, uint32_t job, const char *wanted, int pins, const char *name, int lock, root_version version) {
+    int shared = root_shared_open(conf->shared);
+    if (shared < 0) return -1;
+    int result = root_version_of_job(shared, job, wanted, version);
+    close(shared);
+    if (result < 0 || make_space(conf, version, pins, name) < 0) return -1;
+    size_t length = strlen(version);
+    if (ftruncate(lock, 0) < 0 || pwrite(lock, version, length, 0) != (ssize_t)length) return root_fail("noting the job's version: %m");
+    return open_pin(pins, name);
+}
+
+int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted, root_version version) {
+    job_name name;
+    snprintf(name, sizeof name, "%u", job);
+    int pins = open_pins();
+    int lock = pins < 0 ? -1 : lock_job(pins, name, true);
+    int space = -1;
+    if (lock >= 0 && (space = open_pin(pins, name)) >= 0) {
+        ssize_t length = pread(lock, version, ROOT_VERSION_MAX, 0);
+        version[length < 0 ? 0 : length] = 0;
+        if (wanted && strcmp(wanted, version) != 0) {
+            close(space);
+            space = root_fail("job %u runs in version %s of the root, not in %s: a version is chosen when a job is submitted", job, version, wanted);
+        }
+    } else if (lock >= 0) {
+        space = decide_and_make(conf, job, wanted, pins, name, lock, version);
+    }
+    if (lock >= 0) close(lock);
+    if (pins >= 0) close(pins);
+    return space;
+}
+
+/* A tmpfs where the pod has its spool, so that the script's folder needs none in the shared tree. */
+static int show_folder(int tree, char *folder) {
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), spool_tree = root_tmpfs("0755"), spool = -1, target = -1, result = -1;
+    char *last = strrchr(folder, '/');
+    *last = 0;
+    if (root < 0 || spool_tree < 0) root_fail("a tmpfs for the job's script: %m");
+    else if ((spool = root_target(root, folder, false)) >= 0) {
+        result = root_attach(spool_tree, spool);
+        spool_tree = -1;
+        *last = '/';
+        if (result < 0) root_fail("a tmpfs for the job's script: %m");
+        else if ((target = result = root_target(root, folder, false)) >= 0 && (result = root_attach(tree, target)) < 0) root_fail("binding the job's script: %m");
+    }
+    if (target >= 0) close(target);
+    if (spool >= 0) close(spool);
+    if (spool_tree >= 0) close(spool_tree);
+    if (root >= 0) close(root);
+    return result;
+}
+
+int root_job_join(int space, const char *script) {
+    char folder[ROOT_PATH_MAX] = "";
+    int tree = -1;
+    if (script && script[0] == '/' && strlen(script) < sizeof folder) {
+        strcpy(folder, script);
+        *strrchr(folder, '/') = 0;
+        if (strchr(folder + 1, '/') == NULL) return root_fail("the job's script lies too high up: %s", script);
+        tree = root_clone(folder, false);
+        if (tree < 0 || root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail("the job's script %s: %m", script);
+    }
+    if (setns(space, CLONE_NEWNS) < 0 || chdir("/") < 0) return root_fail("joining the job's namespace: %m");
+    if (tree < 0) return 0;
+    if (access(script, F_OK) == 0) return close(tree);
+    mode_t mask = umask(022);
+    int result = show_folder(tree, folder);
+    umask(mask);
+    return result;
+}
+
+/* With the job's lock held: what this node has of it. */
+static int remove_job(const struct root_conf *conf, int pins, const char *name, int lock) {
+    char path[64], file[32];
+    snprintf(path, sizeof path, ROOT_PINS "/%s", name);
+    snprintf(file, sizeof file, "%s.lock", name);
+    while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) continue;
+    int result = unlinkat(pins, name, 0) < 0 && errno != ENOENT ? root_fail("%s: %m", path) : 0;
+    int top = open(conf->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (top >= 0 && root_tree_remove(top, name) < 0) result = -1;
+    if (top >= 0) close(top);
+    unlinkat(pins, file, 0);
+    close(lock);
+    return result;
+}
+
+/* Folders of jobs without a pin: their epilog never ran, for instance because the pod ended first. */
+static void sweep(const struct root_conf *conf, int pins) {
+    DIR *top = opendir(conf->tmp);
+    for (const struct dirent *entry; top && (entry = readdir(top));) {
+        if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name) || strlen(entry->d_name) >= sizeof(job_name)) continue;
+        int lock = lock_job(pins, entry->d_name, false);
+        if (lock < 0) continue;
+        int pin = open_pin(pins, entry->d_name);
+        if (pin < 0) remove_job(conf, pins, entry->d_name, lock);
+        else close(pin), close(lock);
+    }
+    if (top) closedir(top);
+}
+
+int root_job_close(const struct root_conf *conf, uint32_t job) {
+    job_name name;
+    snprintf(name, sizeof name, "%u", job);
+    int pins = open_pins();
+    if (pins < 0) return -1;
+    int lock = lock_job(pins, name, true);
+    int result = lock < 0 ? -1 : remove_job(conf, pins, name, lock);
+    sweep(conf, pins);
+    close(pins);
+    return result;
+}
+
+int root_session_enter(const struct root_conf *conf, root_version version) {
+    int run = make_run();
+    int shared = run < 0 ? -1 : root_shared_open(conf->shared);
+    int result = shared < 0 ? -1 : root_version_current(shared, version);
+    if (shared >= 0) close(shared);
+    if (run >= 0) close(run);
+    if (result < 0) return -1;
+    if (unshare(CLONE_NEWNS) < 0) return root_fail("unshare: %m");
+    return root_place(conf, version, NULL);
+}

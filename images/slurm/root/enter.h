@@ -1,0 +1,24 @@
+/* Jobs and sessions in the root.
+
+   A job's mount namespace is made once on a node and pinned at /run/slipway/ns/<jobid>; every task joins it. slurmstepd stays outside. */
+#ifndef SLIPWAY_ENTER_H
+#define SLIPWAY_ENTER_H
+
+#include <stdint.h>
+
+#include "conf.h"
+#include "version.h"
+
+/* Gives the namespace of a job, opened; makes and pins it where that has not happened. `wanted`: the version it asked for, or NULL. */
+int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted, root_version version);
+
+/* The calling process joins it. `script`: NULL, or a file of the pod (a batch script) whose folder is made visible inside, read-only. */
+int root_job_join(int space, const char *script);
+
+/* Takes a job's part of this node away: the pin, its /tmp and /var/tmp. Also the leftovers of jobs that are gone. */
+int root_job_close(const struct root_conf *conf, uint32_t job);
+
+/* Moves the calling process into the current version, for ever. */
+int root_session_enter(const struct root_conf *conf, root_version version);
+
+#endif

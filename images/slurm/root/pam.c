@@ -1,0 +1,59 @@
+/* PAM module: a session runs in the current version of the shared root. The last session line, so that what others do to the pod is done:
+   session required /usr/lib/slipway/pam_slipway_root.so [conf=/path]
+
+   The process that opens the session, sshd's for this connection, moves itself, and with it all that it starts. Needs CAP_SYS_ADMIN. */
+#include <security/pam_ext.h>
+#include <security/pam_modules.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "enter.h"
+#include "reason.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* To the log, to stderr where sshd -e logs, and to the user. */
+static int refuse(pam_handle_t *handle) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s", root_reason());
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        pam_syslog(handle, LOG_ERR, "%s", line);
+        dprintf(STDERR_FILENO, "pam_slipway_root: session refused: %s\n", line);
+        pam_error(handle, "slipway: %s", line);
+    }
+    return PAM_SESSION_ERR;
+}
+
+static int enter(pam_handle_t *handle, const char *path, struct root_conf *conf) {
+    int found = root_conf_read(path, conf);
+    if (found <= 0) return found;
+    char setting[sizeof(root_version) + 32];
+    root_version version;
+    if (root_session_enter(conf, version) < 0) return -1;
+    snprintf(setting, sizeof setting, "SLIPWAY_ROOT_VERSION=%s", version);
+    return pam_putenv(handle, setting) == PAM_SUCCESS ? 1 : root_fail("cannot set SLIPWAY_ROOT_VERSION");
+}
+
+EXPORTED int pam_sm_open_session(pam_handle_t *handle, int flags, int count, const char **arguments) {
+    (void)flags;
+    const char *path = ROOT_CONF_PATH;
+    root_reason_clear();
+    for (int i = 0; i < count; i++) {
+        if (strncmp(arguments[i], "conf=/", 6) == 0) path = arguments[i] + 5;
+        else root_fail("an argument other than conf=/path: %s", arguments[i]);
+    }
+    struct root_conf *conf = malloc(sizeof *conf);
+    if (conf == NULL) root_fail("out of memory");
+    int result = conf == NULL || *root_reason() ? -1 : enter(handle, path, conf);
+    free(conf);
+    return result < 0 ? refuse(handle) : PAM_SUCCESS;
+}
+
+EXPORTED int pam_sm_close_session(pam_handle_t *handle, int flags, int count, const char **arguments) {
+    (void)handle, (void)flags, (void)count, (void)arguments;
+    return PAM_SUCCESS;
+}

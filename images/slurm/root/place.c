@@ -1,0 +1,175 @@
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "reason.h"
+#include "version.h"
+
+static int step_into(int folder, const char *name, bool is_folder) {
+    for (int tries = 0; tries < 3; tries++) {
+        int next = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0));
+        if (next >= 0 || errno != ENOENT) return next;
+        if (is_folder) {
+            if (mkdirat(folder, name, 0755) < 0 && errno != EEXIST) return -1;
+        } else {
+            int made = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+            if (made < 0 && errno != EEXIST) return -1;
+            if (made >= 0) close(made);
+        }
+    }
+    errno = ENOENT;
+    return -1;
+}
+
+int root_target(int root, const char *path, bool is_file) {
+    int folder = fcntl(root, F_DUPFD_CLOEXEC, 0);
+    for (const char *part = path; folder >= 0 && *part;) {
+        size_t length = strcspn(++part, "/");
+        char name[256];
+        if (length >= sizeof name) {
+            close(folder);
+            return root_fail("a part of %s is too long", path);
+        }
+        snprintf(name, sizeof name, "%.*s", (int)length, part);
+        part += length;
+        int next = step_into(folder, name, *part || !is_file);
+        int failure = errno;
+        close(folder);
+        folder = next;
+        errno = failure;
+    }
+    struct stat found;
+    if (folder < 0 && (errno == ENOTDIR || errno == ELOOP)) return root_fail("%s of the root goes over a link or a file: only folders can lead to a mount", path);
+    if (folder < 0) return root_fail("%s of the root: %m", path);
+    if (is_file && fstat(folder, &found) == 0 && !S_ISREG(found.st_mode)) {
+        close(folder);
+        return root_fail("%s of the root is a link or a folder: make it an empty file", path);
+    }
+    return folder;
+}
+
+int root_clone(const char *path, bool is_recursive) {
+    return open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (is_recursive ? AT_RECURSIVE : 0));
+}
+
+int root_tmpfs(const char *mode) {
+    int made = -1, context = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    if (context < 0) return -1;
+    if (fsconfig(context, FSCONFIG_SET_STRING, "mode", mode, 0) == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+        made = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int failure = errno;
+    close(context);
+    errno = failure;
+    return made;
+}
+
+int root_attach(int tree, int target) {
+    int result = move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    int failure = errno;
+    close(tree);
+    errno = failure;
+    return result;
+}
+
+int root_restrict(int tree, unsigned long long attributes) {
+    struct mount_attr wanted = {.attr_set = attributes};
+    return mount_setattr(tree, "", AT_EMPTY_PATH, &wanted, sizeof wanted);
+}
+
+static int put(int root, int tree, const char *source, const char *path, bool is_file) {
+    if (tree < 0) return root_fail("%s of the pod: %m", source);
+    int target = root_target(root, path, is_file);
+    if (target < 0) {
+        close(tree);
+        return -1;
+    }
+    int result = root_attach(tree, target);
+    if (result < 0) root_fail("binding %s of the pod to %s: %m", source, path);
+    close(target);
+    return result;
+}
+
+static int put_tmp(int root, const char *job_tmp) {
+    char tmp[ROOT_PATH_MAX + 32] = "/tmp", var_tmp[ROOT_PATH_MAX + 32] = "/var/tmp";
+    if (job_tmp) {
+        snprintf(tmp, sizeof tmp, "%s/tmp", job_tmp);
+        snprintf(var_tmp, sizeof var_tmp, "%s/var_tmp", job_tmp);
+    }
+    if (put(root, root_clone(tmp, true), tmp, "/tmp", false) < 0) return -1;
+    if (put(root, root_clone(var_tmp, true), var_tmp, "/var/tmp", false) < 0) return -1;
+    return job_tmp ? put(root, root_tmpfs("1777"), "a tmpfs", "/dev/shm", false) : 0;
+}
+
+static int put_configured(int root, const struct root_conf *conf) {
+    for (size_t i = 0; i < conf->count; i++) {
+        const struct root_bind *bind = &conf->binds[i];
+        int tree = root_clone(bind->source, !bind->is_file);
+        if (tree < 0 && errno == ENOENT && bind->is_optional) continue;
+        struct stat found;
+        if (tree >= 0 && fstat(tree, &found) == 0 && S_ISDIR(found.st_mode) == bind->is_file) {
+            close(tree);
+            return root_fail("%s of the pod is %s folder, line %d of the settings says otherwise", bind->source, bind->is_file ? "a" : "no", bind->line);
+        }
+        if (put(root, tree, bind->source, bind->target, bind->is_file) < 0) return -1;
+    }
+    return 0;
+}
+
+/* Gives the version's folder as a mount of its own, attached to the staging folder: pivot_root wants one. Devices in it are not devices:
+   files there may come from anyone who administers a version. */
+static int stage(const struct root_conf *conf, const char *version) {
+    int shared = root_shared_open(conf->shared);
+    int folder = shared < 0 ? -1 : root_version_open(shared, version);
+    if (shared >= 0) close(shared);
+    if (folder < 0) return -1;
+    int tree = open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    close(folder);
+    if (tree < 0) return root_fail("version %s of the root: open_tree: %m", version);
+    if (root_restrict(tree, MOUNT_ATTR_NODEV) < 0 || move_mount(tree, "", AT_FDCWD, ROOT_STAGE, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
+        root_fail("version %s of the root: mounting it: %m", version);
+        close(tree);
+        return -1;
+    }
+    return tree;
+}
+
+static int fill(int root, const struct root_conf *conf, const char *job_tmp, int run) {
+    static const char *const always[] = {"/proc", "/sys", "/dev"};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
+    if (put(root, run, "/run", "/run", false) < 0) return -1;
+    return put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0 ? -1 : 0;
+}
+
+/* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */
+static int pivot(int root) {
+    if (fchdir(root) < 0) return root_fail("chdir to the new root: %m");
+    if (syscall(SYS_pivot_root, ".", ".") < 0) return root_fail("pivot_root: %m");
+    if (umount2(".", MNT_DETACH) < 0) return root_fail("detaching the pod's root: %m");
+    if (chdir("/") < 0) return root_fail("chdir to /: %m");
+    return 0;
+}
+
+int root_place(const struct root_conf *conf, const char *version, const char *job_tmp) {
+    mode_t mask = umask(022);
+    int result = -1, root = -1, run = -1;
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) root_fail("making the mounts slaves: %m");
+    else if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) root_fail("hiding " ROOT_PINS ": %m");
+    else if ((run = root_clone("/run", true)) < 0) root_fail("/run: %m"); /* before the stage is mounted below it */
+    else if ((root = stage(conf, version)) >= 0 && fill(root, conf, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
+    else if (root < 0) close(run);
+    if (root >= 0) close(root);
+    umask(mask);
+    if (result < 0) return -1;
+    if (access("/bin/sh", X_OK) < 0) return root_fail("version %s of the root has no /bin/sh, so it is no whole root file system", version);
+    return root_driver_cache(version);
+}

@@ -1,0 +1,168 @@
+"""A Slurm cluster whose jobs and logins run in a versioned shared root: slurmctld, two workers and a login node, without accounting.
+
+The versions are hard links of the image's own files, so making one takes a second. Used by the tests and by the benchmark.
+"""
+
+import copy
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from images.build import build
+from tests.slurm.image_cluster import SLURM, STACK, ImageCluster
+from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
+
+WORKERS = ("gpu-0", "gpu-1")
+NAMES = {"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "gpu-0": [], "gpu-1": []}
+CONF = """\
+# Of the tests.
+shared=/shared
+mount=/home
+mount=/var/lib/extrausers
+mount=/usr/lib/slipway
+file=/etc/hosts
+mount?=/not/in/this/pod
+tmp=/var/spool/slipway/tmp
+"""
+PINS, TMP = "/run/slipway/ns", "/var/spool/slipway/tmp"
+
+
+class RootCluster(ImageCluster):
+    """The cluster, with the words that its tests use."""
+
+    @property
+    def shared(self) -> Path:
+        """The shared volume, as the node sees it."""
+        return self.machine.folder / "volume-shared"
+
+    def switch(self, version: str) -> None:
+        """Makes a version the current one, as whoever rolls out does: in one step."""
+        link = self.shared / "current.new"
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"versions/{version}")
+        link.replace(self.shared / "current")
+
+    def current(self) -> str:
+        """The current version."""
+        return (self.shared / "current").readlink().name
+
+    def settings(self, text: str | None) -> None:
+        """Writes root.conf; None takes it away, and with it the whole feature."""
+        folder = self.volume("root", {} if text is None else {"root.conf": text})
+        if text is None:
+            (folder / "root.conf").unlink(missing_ok=True)
+
+    def worker(self, node: str) -> Container:
+        """The container of a worker."""
+        return self.containers[f"{node}/slurmd"]
+
+    def inside(self, node: str, script: str, check: bool = True) -> str:
+        """Runs a script as root in a worker's pod, outside the root."""
+        return self.worker(node).run("bash", "-c", script, check=check).strip()
+
+    def ssh_command(self, *options: str) -> list[str]:
+        """The start of an ssh command line to the login node."""
+        settings = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=5"]
+        return [*("-i", str(self.machine.folder / "id")), *(part for option in settings for part in ("-o", option)), *options]
+
+    def ssh(self, script: str, check: bool = True, timeout_s: float = 60) -> str:
+        """Runs a script as alice in a login session; with `check` off, errors are part of what it gives."""
+        target = f"alice@{self.machine.addresses['t-login']}"
+        return self.outside("ssh", *self.ssh_command("-p", "2222"), target, "bash", "-s", stdin=script, check=check, timeout_s=timeout_s)
+
+    def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 60) -> str:
+        """Runs a command on the pods' network, but in no pod."""
+        full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", *command]
+        done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
+        if check and done.returncode:
+            raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
+        return (done.stdout if check else done.stdout + done.stderr).strip()
+
+    def slurm(self, *command: str) -> str:
+        """Runs a Slurm command as SlurmUser in slurmctld's pod."""
+        return self.containers["t-slurmctld-0/reconfigure"].run(*command, user=SLURM, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+
+    def ready(self) -> bool:
+        """True when both workers are idle and nothing waits."""
+        lines = self.slurm("sinfo", "--noheader", "--Node", "--format", "%N %T").splitlines()
+        return dict(line.split() for line in lines) == dict.fromkeys(WORKERS, "idle") and not self.slurm("squeue", "--noheader")
+
+    def state(self, job: str) -> str:
+        """State of a job."""
+        return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", "%T")
+
+    def submit(self, *options: str) -> str:
+        """Submits a job as alice; gives its number."""
+        return self.ssh(f"sbatch --parsable {' '.join(options)}")
+
+    def batch(self, script: str, *options: str) -> str:
+        """Runs a batch script to its end; gives its number. Its output is `out.<number>` in the home, see `out`."""
+        return self.ssh(f"sbatch --parsable --wait --output=out.%j {' '.join(options)} <<'SCRIPT' || true\n#!/bin/bash\n{script}\nSCRIPT")
+
+    def out(self, job: str) -> str:
+        """What a job said."""
+        return self.ssh(f"cat out.{job}")
+
+
+def unpack(root: Path) -> None:
+    """Unpacks the image of the present content."""
+    with tarfile.open(build("slurm", Console(stderr=True))) as archive:
+        manifest = archive.extractfile("manifest.json")
+        assert manifest is not None
+        for name in json.load(manifest)[0]["Layers"]:
+            layer = archive.extractfile(name)
+            assert layer is not None
+            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=layer.read(), check=True)
+
+
+def make_versions(shared: Path, image: Path, *versions: str) -> None:
+    """Makes versions of the image's files, each with its name in /etc/version."""
+    (shared / "versions").mkdir(parents=True, mode=0o700)
+    shared.chmod(0o755)
+    for version in versions:
+        root = shared / "versions" / version
+        subprocess.run(["cp", "-al", str(image), str(root)], check=True)
+        (root / "etc/version").write_text(f"{version}\n")
+
+
+@contextmanager
+def running(folder: Path, prefix: str, image: Path, conf: str | None = CONF, versions: tuple[str, ...] = ("v1", "v2")) -> Generator[RootCluster]:
+    """The cluster, ready, with the first version as the current one; and away again."""
+    machine = Machine(folder, image, prefix)
+    machine.close()  # what a killed run left
+    folder.mkdir(mode=0o755)
+    for key in ("id", "host"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
+    stack = copy.deepcopy(STACK) | {"accounting": {"enabled": False}}
+    cluster = RootCluster(machine, stack=stack, names=NAMES)
+    cluster.user_mounts = {"/shared": (cluster.shared, False), "/etc/slipway/root": cluster.path("root")}
+    cluster.login_capabilities = (*LOGIN_CAPABILITIES, "SYS_ADMIN")
+    try:
+        make_versions(cluster.shared, image, *versions)
+        cluster.switch(versions[0])
+        cluster.settings(conf)
+        cluster.prepare()
+        for pod in NAMES:
+            cluster.munged(pod)
+        cluster.slurmctld()
+        cluster.reconfigure()
+        for worker in WORKERS:
+            cluster.slurmd(worker)
+        cluster.login((folder / "id.pub").read_text(), (folder / "host").read_text())
+        wait_for("idle workers", cluster.ready, deadline_s=90)
+        wait_for("login", lambda: "main" in cluster.ssh("sinfo"), deadline_s=30)
+        yield cluster
+    finally:
+        if folder.exists():
+            kept = folder.with_name(f"{folder.name}.logs")
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.mkdir()
+            for log in folder.glob("*/log"):
+                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.close()
