@@ -66,15 +66,26 @@ class RootCluster(ImageCluster):
         """Runs a script as root in a worker's pod, outside the root."""
         return self.worker(node).run("bash", "-c", script, check=check).strip()
 
-    def ssh_command(self, *options: str) -> list[str]:
-        """The start of an ssh command line to the login node."""
-        settings = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=5"]
-        return [*("-i", str(self.machine.folder / "id")), *(part for option in settings for part in ("-o", option)), *options]
+    def ssh_options(self) -> list[str]:
+        """What ssh, scp and sftp need to get in as alice."""
+        settings = [
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR",
+            "BatchMode=yes",
+            "ConnectTimeout=5",
+            "Port=2222",
+        ]
+        return ["-i", str(self.machine.folder / "id"), *(part for option in settings for part in ("-o", option))]
 
-    def ssh(self, script: str, check: bool = True, timeout_s: float = 60) -> str:
+    @property
+    def login_target(self) -> str:
+        """The login node, as ssh names it."""
+        return f"alice@{self.machine.addresses['t-login']}"
+
+    def ssh(self, script: str, *options: str, check: bool = True, timeout_s: float = 60) -> str:
         """Runs a script as alice in a login session; with `check` off, errors are part of what it gives."""
-        target = f"alice@{self.machine.addresses['t-login']}"
-        return self.outside("ssh", *self.ssh_command("-p", "2222"), target, "bash", "-s", stdin=script, check=check, timeout_s=timeout_s)
+        return self.outside("ssh", *self.ssh_options(), *options, self.login_target, script, check=check, timeout_s=timeout_s)
 
     def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 60) -> str:
         """Runs a command on the pods' network, but in no pod."""
@@ -128,11 +139,14 @@ def make_versions(shared: Path, image: Path, *versions: str) -> None:
     for version in versions:
         root = shared / "versions" / version
         subprocess.run(["cp", "-al", str(image), str(root)], check=True)
+        root.chmod(0o755)
         (root / "etc/version").write_text(f"{version}\n")
 
 
 @contextmanager
-def running(folder: Path, prefix: str, image: Path, conf: str | None = CONF, versions: tuple[str, ...] = ("v1", "v2")) -> Generator[RootCluster]:
+def running(
+    folder: Path, prefix: str, image: Path, conf: str | None = CONF, versions: tuple[str, ...] = ("v1", "v2")
+) -> Generator[RootCluster]:
     """The cluster, ready, with the first version as the current one; and away again."""
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left

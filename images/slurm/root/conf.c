@@ -7,6 +7,10 @@
 
 #include "reason.h"
 
+struct seen {
+    bool shared, tmp, spool;
+};
+
 /* Bound always, or made for each job; a setting for them could only contradict. */
 static const char *const kept_paths[] = {"/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp"};
 
@@ -56,7 +60,7 @@ static int read_bind(const char *file, int line, char *value, bool is_file, bool
     return 0;
 }
 
-static int read_line(const char *file, int line, char *text, struct root_conf *conf, bool *has_shared, bool *has_tmp) {
+static int read_line(const char *file, int line, char *text, struct root_conf *conf, struct seen *seen) {
     text += strspn(text, " \t");
     for (size_t end = strlen(text); end && strchr(" \t\r\n", text[end - 1]);) text[--end] = 0;
     if (*text == 0 || *text == '#') return 0;
@@ -64,13 +68,14 @@ static int read_line(const char *file, int line, char *text, struct root_conf *c
     if (equals == NULL) return fault(file, line, "not key=value", text);
     *equals = 0;
     char *value = equals + 1;
-    if (strcmp(text, "shared") == 0) return read_folder(file, line, value, conf->shared, has_shared);
-    if (strcmp(text, "tmp") == 0) return read_folder(file, line, value, conf->tmp, has_tmp);
+    if (strcmp(text, "shared") == 0) return read_folder(file, line, value, conf->shared, &seen->shared);
+    if (strcmp(text, "tmp") == 0) return read_folder(file, line, value, conf->tmp, &seen->tmp);
+    if (strcmp(text, "spool") == 0) return read_folder(file, line, value, conf->spool, &seen->spool);
     if (strcmp(text, "mount") == 0) return read_bind(file, line, value, false, false, conf);
     if (strcmp(text, "mount?") == 0) return read_bind(file, line, value, false, true, conf);
     if (strcmp(text, "file") == 0) return read_bind(file, line, value, true, false, conf);
     if (strcmp(text, "file?") == 0) return read_bind(file, line, value, true, true, conf);
-    return fault(file, line, "unknown key; there are shared, mount, mount?, file, file?, tmp", text);
+    return fault(file, line, "unknown key; there are shared, mount, mount?, file, file?, tmp, spool", text);
 }
 
 static int by_target(const void *left, const void *right) {
@@ -86,6 +91,7 @@ static int check_together(const char *file, struct root_conf *conf) {
         const struct root_bind *bind = &conf->binds[i];
         if (is_at_or_below(conf->shared, bind->source) || is_at_or_below(bind->source, versions) || is_at_or_below(bind->source, jobs))
             result = fault(file, bind->line, "would show all versions inside each", bind->source);
+        if (is_at_or_below(bind->target, conf->spool)) result = fault(file, bind->line, "slurmd's spool has a place of its own in the root", bind->target);
         if (i && strcmp(bind->target, bind[-1].target) == 0) result = fault(file, bind->line, "bound a second time", bind->target);
     }
     return result;
@@ -95,16 +101,17 @@ int root_conf_read(const char *path, struct root_conf *conf) {
     memset(conf, 0, sizeof *conf);
     strcpy(conf->shared, "/shared");
     strcpy(conf->tmp, "/var/spool/slipway/tmp");
+    strcpy(conf->spool, "/var/spool/slurmd");
     FILE *file = fopen(path, "re");
     if (file == NULL) return errno == ENOENT ? 0 : root_fail("%s: %m", path);
     int result = 1;
-    bool has_shared = false, has_tmp = false;
+    struct seen seen = {0};
     char *text = NULL;
     size_t room = 0;
     ssize_t length;
     for (int line = 1; (length = getline(&text, &room, file)) >= 0; line++) {
         if (strlen(text) != (size_t)length) result = root_fail("%s:%d: has a zero byte", path, line);
-        else if (read_line(path, line, text, conf, &has_shared, &has_tmp) < 0) result = -1;
+        else if (read_line(path, line, text, conf, &seen) < 0) result = -1;
     }
     if (ferror(file)) result = root_fail("%s: %m", path);
     free(text);

@@ -19,6 +19,7 @@ struct root_bind {
 struct root_conf {
     char shared[ROOT_PATH_MAX];
     char tmp[ROOT_PATH_MAX];
+    char spool[ROOT_PATH_MAX]; /* slurmd's own folder */
     struct root_bind binds[ROOT_BINDS_MAX]; /* a folder before what lies in it */
     size_t count;
 };

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -112,11 +114,39 @@ static int make_tmp(const struct root_conf *conf, const char *name) {
     return result;
 }
 
+/* The number of the caller's mount namespace; 0 where the kernel does not tell. */
+static uint64_t space_number(void) {
+    uint64_t number = 0;
+    int space = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (space >= 0 && ioctl(space, NS_GET_MNTNS_ID, &number) < 0) number = 0;
+    if (space >= 0) close(space);
+    return number;
+}
+
+/* A new mount namespace that the pod's can pin. The kernel binds only a namespace with a higher number than that of who binds, against
+   loops, and Linux 6.18 hands numbers out in a block for each CPU: on another CPU than the pod's, a new one may have a lower number
+   (EINVAL, seen in one of 30 jobs). So it is made anew on one CPU after the other: that of the pod's has higher ones. */
+static int unshare_pinnable(void) {
+    uint64_t outer = space_number();
+    if (unshare(CLONE_NEWNS) < 0) return root_fail("unshare: %m");
+    if (space_number() > outer || outer == 0) return 0;
+    cpu_set_t before, one;
+    bool is_known = sched_getaffinity(0, sizeof before, &before) == 0, is_higher = false;
+    for (int cpu = 0; cpu < CPU_SETSIZE && !is_higher; cpu++) {
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (sched_setaffinity(0, sizeof one, &one) == 0 && unshare(CLONE_NEWNS) == 0) is_higher = space_number() > outer;
+    }
+    if (is_known) sched_setaffinity(0, sizeof before, &before);
+    for (int tries = 0; tries < 8192 && !is_higher; tries++) /* where no other CPU may be used: till its block of numbers is used up */
+        if (unshare(CLONE_NEWNS) == 0) is_higher = space_number() > outer;
+    return is_higher ? 0 : root_fail("the kernel gives no mount namespace that can be pinned");
+}
+
 static void build(const struct root_conf *conf, const char *version, const char *job_tmp, int answer, int permission) {
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (unshare(CLONE_NEWNS) < 0) root_fail("unshare: %m");
-    else if (root_place(conf, version, job_tmp) == 0) byte = 1;
+    if (unshare_pinnable() == 0 && root_place(conf, version, job_tmp) == 0) byte = 1;
     ssize_t done = write(answer, &byte, 1);
     if (byte == 0) done = write(answer, root_reason(), strlen(root_reason()));
     close(answer);
@@ -202,22 +232,19 @@ int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted
     return space;
 }
 
-/* A tmpfs where the pod has its spool, so that the script's folder needs none in the shared tree. */
-static int show_folder(int tree, char *folder) {
-    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), spool_tree = root_tmpfs("0755"), spool = -1, target = -1, result = -1;
-    char *last = strrchr(folder, '/');
-    *last = 0;
-    if (root < 0 || spool_tree < 0) root_fail("a tmpfs for the job's script: %m");
-    else if ((spool = root_target(root, folder, false)) >= 0) {
-        result = root_attach(spool_tree, spool);
-        spool_tree = -1;
-        *last = '/';
-        if (result < 0) root_fail("a tmpfs for the job's script: %m");
-        else if ((target = result = root_target(root, folder, false)) >= 0 && (result = root_attach(tree, target)) < 0) root_fail("binding the job's script: %m");
+/* The folder's place is in the tmpfs that stands for slurmd's spool; elsewhere it would be made in the shared tree. */
+static int show_folder(int tree, const char *folder) {
+    char above[ROOT_PATH_MAX];
+    snprintf(above, sizeof above, "%.*s", (int)(strrchr(folder, '/') - folder), folder);
+    struct statfs found;
+    if (statfs(above, &found) < 0 || found.f_type != TMPFS_MAGIC) {
+        close(tree);
+        return root_fail("the job's script is in %s, so spool= of the settings must be %s", folder, above);
     }
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), target = root < 0 ? -1 : root_target(root, folder, false);
+    int result = target < 0 ? -1 : root_attach(tree, target);
+    if (result < 0) root_fail("showing the job's script in %s: %m", folder);
     if (target >= 0) close(target);
-    if (spool >= 0) close(spool);
-    if (spool_tree >= 0) close(spool_tree);
     if (root >= 0) close(root);
     return result;
 }
@@ -225,10 +252,11 @@ static int show_folder(int tree, char *folder) {
 int root_job_join(int space, const char *script) {
     char folder[ROOT_PATH_MAX] = "";
     int tree = -1;
-    if (script && script[0] == '/' && strlen(script) < sizeof folder) {
-        strcpy(folder, script);
-        *strrchr(folder, '/') = 0;
-        if (strchr(folder + 1, '/') == NULL) return root_fail("the job's script lies too high up: %s", script);
+    if (script) {
+        snprintf(folder, sizeof folder, "%.*s", (int)strcspn(script, "\n"), script);
+        char *last = strrchr(folder, '/');
+        if (strcmp(folder, script) != 0 || folder[0] != '/' || last == strchr(folder, '/')) return root_fail("no path of a job's script: %.300s", script);
+        *last = 0;
         tree = root_clone(folder, false);
         if (tree < 0 || root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail("the job's script %s: %m", script);
     }

@@ -109,6 +109,18 @@ static int put_tmp(int root, const char *job_tmp) {
     return job_tmp ? put(root, root_tmpfs("1777"), "a tmpfs", "/dev/shm", false) : 0;
 }
 
+/* In place of slurmd's spool a tmpfs, for the script of a batch job to come, with the configuration that SLURM_CONF names in jobs. */
+static int put_spool(int root, const char *spool) {
+    char settings[ROOT_PATH_MAX + 16];
+    snprintf(settings, sizeof settings, "%s/conf-cache", spool);
+    if (access(spool, F_OK) < 0) return 0;
+    if (put(root, root_tmpfs("0755"), "a tmpfs", spool, false) < 0) return -1;
+    int tree = root_clone(settings, false);
+    if (tree < 0 && errno == ENOENT) return 0;
+    if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail("%s: %m", settings);
+    return put(root, tree, settings, settings, false);
+}
+
 static int put_configured(int root, const struct root_conf *conf) {
     for (size_t i = 0; i < conf->count; i++) {
         const struct root_bind *bind = &conf->binds[i];
@@ -147,7 +159,8 @@ static int fill(int root, const struct root_conf *conf, const char *job_tmp, int
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
     if (put(root, run, "/run", "/run", false) < 0) return -1;
-    return put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0 ? -1 : 0;
+    if (put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0) return -1;
+    return job_tmp ? put_spool(root, conf->spool) : 0;
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */

@@ -149,11 +149,11 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 
 /* The task is its user now. The folder is entered here, so that it is one the user may enter. */
 int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
-    (void)spank;
     (void)count;
     (void)arguments;
-    if (!is_inside) {
-        complain();
+    int task;
+    if (!is_inside) { /* one of a node's tasks speaks for all */
+        if (spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task == 0) complain();
         return ESPANK_ERROR;
     }
     if (*start_folder && chdir(start_folder) < 0) {

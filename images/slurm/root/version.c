@@ -48,8 +48,11 @@ int root_version_open(int shared, const char *version) {
     if (versions < 0) return -1;
     int folder = openat(versions, version, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) {
+        struct stat found;
         close(versions);
-        return folder;
+        if (fstat(folder, &found) == 0 && (found.st_mode & 0007) == 0005) return folder;
+        close(folder);
+        return root_fail("version %s of the root must be readable for everybody and writable for few: chmod 755 its folder", version);
     }
     if (errno != ENOENT) {
         root_fail("version %s of the root: %m", version);

@@ -1,0 +1,460 @@
+"""The versioned shared root: jobs and logins in it, who sees what, switches while jobs run, and every way to fail. All of Slurm, sshd and
+the image are real; what makes versions, and what fills /run/nvidia in a pod, is left to others.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.image_cluster import ALICE
+from tests.slurm.image_pods import PodError, wait_for
+from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, unpack
+
+_marks = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+    """Two versions, v1 current."""
+    image = tmp_path_factory.mktemp("root-image")
+    unpack(image)
+    with running(Path("/var/tmp/slipway-root-pods"), "swsr-", image) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def idle(cluster: RootCluster) -> None:
+    """Each test starts with idle workers, v1 and good settings."""
+    cluster.switch("v1")
+    cluster.settings(CONF)
+    cluster.slurm("scancel", "--user=alice")  # what a failed test left
+    wait_for("idle workers", cluster.ready, deadline_s=60)
+
+
+def left(cluster: RootCluster, node: str) -> str:
+    """What a worker has of jobs, outside their namespaces."""
+    return cluster.inside(node, f"ls -A {PINS} {TMP} 2>/dev/null | grep -v :; grep -c nsfs /proc/self/mountinfo || true")
+
+
+def held(cluster: RootCluster, *options: str, then: str = "") -> tuple[str, Path]:
+    """Starts a batch job that says `begun`, waits for a file, and does `then`; gives its number and that file."""
+    name = f"go{next(_marks)}"
+    script = f"until [[ -e {name} ]]; do sleep 0.1; done; {then}"
+    job = cluster.ssh(
+        f"sbatch --parsable --output=out.%j {' '.join(options)} <<'SCRIPT'\n#!/bin/bash\ncat /etc/version; echo begun; {script}\nSCRIPT"
+    )
+    wait_for("its start", lambda: "begun" in cluster.ssh(f"cat out.{job}"))
+    return job, cluster.machine.folder / "volume-home/alice" / name
+
+
+def finish(cluster: RootCluster, job: str, go: Path) -> str:
+    """Lets a held job go on to its end; gives what it said."""
+    go.touch()
+    wait_for("its end", lambda: cluster.state(job) not in ("RUNNING", "COMPLETING"), deadline_s=60)
+    return cluster.out(job)
+
+
+def test_job_step_and_login_see_the_current_version(cluster: RootCluster) -> None:
+    probe = "cat /etc/version; echo $SLIPWAY_ROOT_VERSION"
+    assert cluster.ssh(probe).split() == ["v1", "v1"]
+    job = cluster.batch(f"{probe}; srun --nodes=2 bash -c '{probe}'", "--nodes=2")
+    assert cluster.out(job).split() == ["v1"] * 6
+    assert cluster.ssh(f"srun --nodes=2 bash -c '{probe}'").split() == ["v1"] * 4
+
+
+def test_running_job_keeps_its_version_after_a_switch_and_new_ones_see_the_new_one(cluster: RootCluster) -> None:
+    job, go = held(cluster, then="cat /etc/version; srun cat /etc/version")
+    cluster.switch("v2")
+    assert cluster.ssh("cat /etc/version; srun cat /etc/version").split() == ["v2", "v2"]
+    assert finish(cluster, job, go).split() == ["v1", "begun", "v1", "v1"]
+
+
+def test_nodes_and_steps_of_a_job_agree_although_the_switch_falls_between(cluster: RootCluster) -> None:
+    job = cluster.ssh("sbatch --hold --parsable --nodes=2 --output=out.%j --wrap='srun cat /etc/version; srun cat /etc/version'")
+    (cluster.shared / "jobs" / job).symlink_to("v1")  # as the node that was first
+    cluster.switch("v2")
+    cluster.ssh(f"scontrol release {job}")
+    wait_for("its end", lambda: cluster.state(job) == "COMPLETED")
+    assert cluster.out(job).split() == ["v1"] * 4
+
+
+def test_job_runs_in_the_version_it_asks_for(cluster: RootCluster) -> None:
+    assert cluster.ssh("srun --nodes=2 --root-version=v2 cat /etc/version").split() == ["v2", "v2"]
+    assert cluster.out(cluster.batch("cat /etc/version; srun cat /etc/version", "--root-version=v2")).split() == ["v2", "v2"]
+
+
+def test_step_cannot_leave_the_version_of_its_job(cluster: RootCluster) -> None:
+    said = cluster.out(cluster.batch("srun --root-version=v2 cat /etc/version || echo refused"))
+    assert re.search(r"job \d+ runs in version v1 of the root, not in v2: a version is chosen when a job is submitted", said)
+    assert said.endswith("refused")
+
+
+def test_unknown_version_is_refused_with_words_and_nodes_stay_idle(cluster: RootCluster) -> None:
+    said = cluster.ssh("srun --nodes=2 --root-version=v9 echo ran", check=False)
+    assert "the root has no version v9; there are: v1, v2" in said
+    assert "ran" not in said.split()
+    job = cluster.batch("echo ran", "--root-version=v9")
+    assert (cluster.state(job), "ran" in cluster.out(job).split()) == ("FAILED", False)
+    wait_for("idle workers", cluster.ready)
+    assert not (cluster.shared / "jobs" / job).is_symlink()
+
+
+@pytest.mark.parametrize("name", [pytest.param("../v1", id="parent"), pytest.param(".v1", id="hidden"), pytest.param("v" * 65, id="long")])
+def test_name_that_no_version_can_have_is_refused_before_a_job_is_made(cluster: RootCluster, name: str) -> None:
+    said = cluster.ssh(f"sbatch --root-version={name} --wrap=true", check=False)
+    assert "--root-version takes the name of a version" in said
+    assert "Submitted" not in said
+
+
+def test_plain_user_reaches_neither_the_pod_nor_other_versions_nor_other_jobs(cluster: RootCluster) -> None:
+    job, go = held(cluster, "--nodelist=gpu-0", then="true")
+    probe = f"""
+        for d in /shared /shared/versions {PINS} {TMP} /proc/1/root /../shared; do ls -A $d; done
+        for p in /proc/[0-9]*; do [[ $(stat -c %U $p) == alice ]] && readlink $p/root >/dev/null && cat $p/root/etc/version; done
+        unshare --user --map-root-user --mount bash -c 'umount /; umount -l /; ls /shared/versions; cat /etc/version'
+        grep -c ' /shared ' /proc/self/mountinfo
+    """
+    said = cluster.ssh(f"srun --nodelist=gpu-0 bash -c {quoted(probe)} 2>/dev/null || true")
+    assert set(said.split()) <= {"v1", "0"}
+    assert said.split()[-1] == "0"
+    job_tmp = cluster.inside("gpu-0", f"ls {TMP}").split()
+    assert job in job_tmp
+    finish(cluster, job, go)
+
+
+def quoted(script: str) -> str:
+    """A script as one word for a shell."""
+    return "'" + script.replace("'", "'\\''") + "'"
+
+
+def test_all_processes_of_the_user_on_a_node_are_in_the_root(cluster: RootCluster) -> None:
+    job, go = held(cluster, "--nodelist=gpu-0")
+    script = f"for p in /proc/[0-9]*; do [[ $(stat -c %u $p 2>/dev/null) == {ALICE} ]] && cat $p/root/etc/version 2>&1; done; true"
+    assert set(cluster.inside("gpu-0", script).split()) == {"v1"}
+    assert cluster.inside("gpu-0", "cat /etc/version 2>&1 || true").endswith("No such file or directory")
+    finish(cluster, job, go)
+
+
+def test_tmp_is_private_to_a_job_and_gone_after_it(cluster: RootCluster) -> None:
+    # Deeper than a path can be long, with a link to what must stay, and a name that is a trap for shells.
+    make = (
+        "d=$(printf d%.0s {1..200}); for n in {1..40}; do mkdir $d; cd $d; done; ln -s /home/alice out; mkdir -p a/b; touch a/b/c -- '-r f'"
+    )
+    job, go = held(cluster, "--nodelist=gpu-0", then=f"cd /tmp; echo mine > /tmp/mine; touch /var/tmp/mine; srun ls /tmp /var/tmp; {make}")
+    other = cluster.ssh("touch kept; srun --nodelist=gpu-0 bash -c 'ls -A /tmp /var/tmp; stat -c %a /tmp /var/tmp; touch /tmp/other'")
+    assert other.split() == ["/tmp:", "/var/tmp:", "1777", "1777"]
+    assert finish(cluster, job, go).split()[2:] == ["/tmp:", "mine", "/var/tmp:", "mine"]
+    wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0")
+    assert "kept" in cluster.ssh("ls")
+    assert "mine" not in cluster.inside("gpu-0", "ls -A /tmp /var/tmp")
+
+
+def test_shm_is_shared_by_the_steps_of_a_job_and_by_no_other(cluster: RootCluster) -> None:
+    job, go = held(cluster, "--nodelist=gpu-0", then="echo here > /dev/shm/s; srun cat /dev/shm/s; echo done > done.$SLURM_JOB_ID")
+    go.touch()
+    wait_for("its file", lambda: cluster.ssh(f"ls done.{job}", check=False) == f"done.{job}")
+    wait_for("its end", lambda: cluster.state(job) == "COMPLETED")
+    assert cluster.out(job).split()[-1] == "here"
+    assert cluster.ssh("srun --nodelist=gpu-0 ls -A /dev/shm") == ""
+
+
+def test_root_without_a_shell_fails_with_words_and_leaves_the_nodes_idle(cluster: RootCluster) -> None:
+    (cluster.shared / "versions/bare").mkdir(0o755, exist_ok=True)
+    cluster.switch("bare")
+    for session in ("ssh", "step"):
+        said = cluster.ssh("true", check=False) if session == "ssh" else ""
+        assert session == "step" or "version bare of the root has no /bin/sh, so it is no whole root file system" in said
+    cluster.switch("v1")
+    job = cluster.batch("echo ran", "--root-version=bare", "--nodes=2")
+    assert cluster.state(job) == "FAILED"
+    assert "version bare of the root has no /bin/sh" in cluster.out(job)
+    wait_for("idle workers", cluster.ready)
+    wait_for("empty nodes", lambda: all(left(cluster, node) == "0" for node in WORKERS))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param("mount=home", "root.conf:1: not an absolute path without . and ..: home", id="relative"),
+        pytest.param("# x\nmount=/a/../b", "root.conf:2: not an absolute path without . and ..: /a/../b", id="parent"),
+        pytest.param(
+            "folder=/home", "root.conf:1: unknown key; there are shared, mount, mount?, file, file?, tmp, spool: folder", id="unknown-key"
+        ),
+        pytest.param("mount", "root.conf:1: not key=value: mount", id="no-value"),
+        pytest.param("mount=/home\nmount=/home", "root.conf:2: bound a second time: /home", id="twice"),
+        pytest.param("mount=/shared", "root.conf:1: would show all versions inside each: /shared", id="all-versions"),
+        pytest.param("tmp=/a\ntmp=/b", "root.conf:2: given a second time: /b", id="two-tmps"),
+        pytest.param("file=/run/x", "root.conf:1: /proc, /sys, /dev, /run and the tmp folders are bound always: /run/x", id="bound-always"),
+        pytest.param("mount=/not/there", "/not/there of the pod: No such file or directory", id="missing-in-the-pod"),
+        pytest.param("shared=/not/there", "the shared volume /not/there: No such file or directory", id="missing-volume"),
+    ],
+)
+def test_broken_settings_refuse_sessions_and_jobs_with_words(cluster: RootCluster, text: str, fault: str) -> None:
+    cluster.settings(text + "\n")
+    with pytest.raises(PodError, match=re.escape(fault)):
+        cluster.ssh("echo in")
+    assert fault in cluster.containers["t-login/login"].log
+    job = submit_outside(cluster, "echo ran")
+    wait_for("its end", lambda: cluster.state(job) == "FAILED")
+    said = (cluster.machine.folder / f"volume-home/alice/out.{job}").read_text()
+    assert fault in said
+    assert "ran" not in said.split()
+    wait_for("idle workers", cluster.ready)
+
+
+def submit_outside(cluster: RootCluster, script: str) -> str:
+    """Submits a job for alice without a login session."""
+    words = ("sbatch", "--parsable", "--chdir=/home/alice", "--output=out.%j", "--wrap", script)
+    inside = cluster.containers["t-slurmctld-0/reconfigure"]
+    return inside.run(*words, user=ALICE, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+
+
+def test_without_settings_the_feature_is_off(cluster: RootCluster) -> None:
+    cluster.settings(None)
+    probe = "ls -d /shared/current; echo [$SLIPWAY_ROOT_VERSION]"
+    assert cluster.ssh(probe).split() == ["/shared/current", "[]"]
+    assert cluster.ssh(f"srun bash -c '{probe}'").split() == ["/shared/current", "[]"]
+    assert "this cluster has no versioned root" in cluster.ssh("srun --root-version=v1 true", check=False)
+
+
+def stand_in(cluster: RootCluster, node: str, version: str) -> None:
+    """A driver in a pod: a library with a name of its own, and a program."""
+    script = f"""
+        mkdir -p /run/nvidia/lib.new /run/nvidia/bin
+        sed 's/libutil\\.so\\.1/libcudx.so.1/g' /usr/lib/*-linux-gnu/libutil.so.1 > /run/nvidia/lib.new/libcudx.so.{version}
+        printf 'driver-{version}' >> /run/nvidia/lib.new/libcudx.so.{version}
+        ln -s libcudx.so.{version} /run/nvidia/lib.new/libcudx.so.1
+        printf '#!/bin/sh\\necho smi-{version}\\n' > /run/nvidia/bin/nvidia-smi
+        chmod 755 /run/nvidia/bin/nvidia-smi
+        rm -rf /run/nvidia/lib
+        mv /run/nvidia/lib.new /run/nvidia/lib
+    """
+    cluster.inside(node, script)
+
+
+DRIVER_PROGRAM = """\
+import ctypes, os
+try:
+    ctypes.CDLL("libcudx.so.1")
+    found = next(line.split()[-1] for line in open("/proc/self/maps") if "libcudx" in line)
+    print(os.environ["SLURMD_NODENAME"], found, open(found, "rb").read()[-10:].decode())
+except OSError:
+    print(os.environ["SLURMD_NODENAME"], "none")
+"""
+
+
+def test_each_node_finds_its_own_driver_and_nothing_of_it_is_in_the_shared_tree(cluster: RootCluster) -> None:
+    (cluster.machine.folder / "volume-home/alice/driver.py").write_text(DRIVER_PROGRAM)
+
+    def seen() -> list[str]:
+        said = cluster.ssh("srun --nodes=2 bash -c 'python3 driver.py; nvidia-smi 2>/dev/null; /sbin/ldconfig -p 2>/dev/null | wc -l'")
+        assert min(int(word) for word in said.split() if word.isdecimal()) > 50, "the version's own libraries are gone"
+        return sorted(line for line in said.splitlines() if not line.isdecimal())
+
+    def files() -> set[str]:
+        return {
+            f"{path} {path.lstat().st_size}"
+            for name in ("etc", "var/cache", "usr/lib", "sbin")
+            for path in (cluster.shared / "versions/v1" / name).rglob("*")
+        }
+
+    cluster.ssh("srun --nodes=2 true")  # mount points are there
+    before = files()
+    try:
+        stand_in(cluster, "gpu-0", "550")
+        assert seen() == ["gpu-0 /run/nvidia/lib/libcudx.so.550 driver-550", "gpu-1 none", "smi-550"]
+        stand_in(cluster, "gpu-1", "560")
+        one = "gpu-1 /run/nvidia/lib/libcudx.so.560 driver-560"
+        assert seen() == ["gpu-0 /run/nvidia/lib/libcudx.so.550 driver-550", one, "smi-550", "smi-560"]
+        made = cluster.inside("gpu-0", "stat -c %Y.%i /run/nvidia/cache/v1.cache")
+        seen()
+        assert cluster.inside("gpu-0", "stat -c %Y.%i /run/nvidia/cache/v1.cache") == made
+        stand_in(cluster, "gpu-0", "570")
+        assert seen() == ["gpu-0 /run/nvidia/lib/libcudx.so.570 driver-570", one, "smi-560", "smi-570"]
+        assert files() == before
+    finally:
+        for node in WORKERS:
+            cluster.inside(node, "rm -rf /run/nvidia")
+
+
+def test_version_without_a_working_ldconfig_is_refused_where_there_is_a_driver(cluster: RootCluster) -> None:
+    stand_in(cluster, "gpu-0", "550")
+    program = cluster.shared / "versions/v2/usr/sbin/ldconfig"
+    kept = program.rename(program.with_name("ldconfig.kept"))
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    try:
+        said = cluster.ssh("srun --nodelist=gpu-0 --root-version=v2 true", check=False)
+        assert "the root's /sbin/ldconfig, run for the driver's libraries, gave 3" in said
+        assert cluster.ssh("srun --nodelist=gpu-1 --root-version=v2 echo ran") == "ran"
+    finally:
+        kept.rename(program)
+        cluster.inside("gpu-0", "rm -rf /run/nvidia")
+
+
+def test_ldconfig_of_a_version_has_no_rights_on_the_node(cluster: RootCluster) -> None:
+    stand_in(cluster, "gpu-0", "550")
+    program = cluster.shared / "versions/v2/usr/sbin/ldconfig"
+    kept = program.rename(program.with_name("ldconfig.kept"))
+    probe = "id -u; grep -E 'CapEff|CapPrm|NoNewPrivs' /proc/self/status; touch /etc/planted /run/planted /home/planted 2>&1 | wc -l"
+    program.write_text(f"#!/bin/sh\n( {probe} ) > /run/nvidia/cache/.work/cache\n")
+    program.chmod(0o755)
+    try:
+        cluster.ssh("srun --nodelist=gpu-0 --root-version=v2 /bin/true", check=False)
+        said = cluster.inside("gpu-0", "cat /run/nvidia/cache/v2.cache; stat -c %U:%a /run/nvidia/cache/v2.cache").split()
+        assert said == ["65534", "CapPrm:", "0" * 16, "CapEff:", "0" * 16, "NoNewPrivs:", "1", "3", "root:644"]
+    finally:
+        kept.rename(program)
+        cluster.inside("gpu-0", "rm -rf /run/nvidia")
+
+
+def test_files_that_a_login_session_installs_are_seen_by_jobs_on_all_nodes(cluster: RootCluster) -> None:
+    place = cluster.shared / "versions/v1/opt/tools"
+    place.mkdir(exist_ok=True)
+    place.chmod(0o777)
+    cluster.ssh("printf '#!/bin/sh\\necho tool on $(hostname)\\n' > /opt/tools/tool; chmod 755 /opt/tools/tool")
+    assert sorted(cluster.ssh("srun --nodes=2 /opt/tools/tool").splitlines()) == ["tool on gpu-0", "tool on gpu-1"]
+
+
+def test_ssh_command_interactive_session_scp_and_sftp_work(cluster: RootCluster, tmp_path: Path) -> None:
+    interactive = cluster.ssh("tty; cat /etc/version", "-tt").split()
+    assert (interactive[0].startswith("/dev/pts/"), interactive[1]) == (True, "v1")
+    shell = cluster.outside("ssh", *cluster.ssh_options(), "-tt", cluster.login_target, stdin="cat /etc/version; pwd; exit\n")
+    assert "v1" in shell.split()
+    assert "/home/alice" in shell.split()
+    (tmp_path / "sent").write_text("payload\n")
+    for more in ([], ["-O"]):
+        cluster.outside("scp", *cluster.ssh_options(), *more, str(tmp_path / "sent"), f"{cluster.login_target}:sent")
+        cluster.outside("scp", *cluster.ssh_options(), *more, f"{cluster.login_target}:/etc/version", str(tmp_path / "version"))
+        assert (cluster.ssh("cat sent; rm sent"), (tmp_path / "version").read_text()) == ("payload", "v1\n")
+    listed = cluster.outside(
+        "sftp", *cluster.ssh_options(), "-b", "-", cluster.login_target, stdin="ls /shared\nget /etc/version /dev/stdout\n", check=False
+    )
+    assert "versions" not in listed
+
+
+def test_sessions_need_one_capability_more_and_are_refused_without_it(cluster: RootCluster) -> None:
+    login, key = cluster.containers["t-login/login"], (cluster.machine.folder / "id.pub").read_text()
+    assert "bounding set" in login.run("sh", "-c", "echo bounding set; grep CapBnd /proc/self/status")
+    login.stop()
+    full, cluster.login_capabilities = cluster.login_capabilities, [each for each in cluster.login_capabilities if each != "SYS_ADMIN"]
+    try:
+        login = cluster.login(key, (cluster.machine.folder / "host").read_text())
+        wait_for("sshd", lambda: "listening" in login.log.lower())
+        with pytest.raises(PodError, match="unshare: Operation not permitted"):
+            cluster.ssh("echo in")
+        login.stop()
+    finally:
+        cluster.login_capabilities = full
+        cluster.login(key, (cluster.machine.folder / "host").read_text())
+        wait_for("login", lambda: "main" in cluster.ssh("sinfo"))
+
+
+def test_srun_with_a_terminal_runs_in_the_root(cluster: RootCluster) -> None:
+    said = cluster.ssh("srun --pty bash -c 'tty; cat /etc/version'", "-tt").split()
+    assert said[-1] == "v1"
+    assert any(word.startswith("/dev/pts/") for word in said)
+
+
+def test_job_starts_in_its_folder_and_in_its_own_tmp_where_that_is_missing(cluster: RootCluster) -> None:
+    assert cluster.ssh("mkdir -p deep/er; cd deep/er; srun pwd") == "/home/alice/deep/er"
+    assert cluster.ssh("srun --chdir=/not/there bash -c 'pwd; ls -A' 2>/dev/null") == "/tmp"
+    said = cluster.ssh("srun --chdir=/shared pwd", check=False)  # of the pod, not of the root
+    assert "has no folder /shared for it (No such file or directory): going to /tmp instead" in said
+    assert "/tmp" in said.splitlines()
+
+
+def test_folder_that_the_user_may_not_enter_is_not_entered_for_them(cluster: RootCluster) -> None:
+    closed = cluster.machine.folder / "volume-home/closed"
+    closed.mkdir(exist_ok=True)
+    closed.chmod(0o700)
+    assert cluster.ssh("srun --chdir=/home/closed pwd 2>/dev/null") == "/tmp"
+
+
+def test_mpi_of_slurm_crosses_nodes_inside_the_root(cluster: RootCluster) -> None:
+    program = (Path(__file__).parent / "mpi_sum.py").read_text()
+    (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text(program)
+    assert sorted(cluster.ssh("srun --nodes=2 --mpi=pmi2 bash -c 'echo $PMI_RANK $PMI_SIZE'").splitlines()) == ["0 2", "1 2"]
+    job = cluster.batch("mpirun python3 mpi_sum.py", "--nodes=2", "--ntasks-per-node=2", "--time=1")
+    assert sorted(cluster.out(job).splitlines()) == [f"rank {rank} of 4 on gpu-{rank // 2}: sum 6" for rank in range(4)]
+
+
+def test_files_that_slurm_itself_opens_are_the_pods(cluster: RootCluster) -> None:
+    """As the first lines of spank.c say: those in homes are the same inside, those in /tmp are not."""
+    cluster.ssh("srun --output=step.out echo said; rm -f /tmp/x.out")
+    assert cluster.ssh("cat step.out") == "said"
+    assert cluster.ssh("srun --nodelist=gpu-0 --output=/tmp/x.out bash -c 'echo said; ls /tmp'") == ""
+    assert cluster.ssh("srun true; cat /tmp/x.out; rm /tmp/x.out") == "said"
+    job = cluster.batch(
+        "sbcast --force driver.in /home/alice/cast; sbcast --force driver.in /tmp/cast; cat /home/alice/cast; ls /tmp",
+        "--nodelist=gpu-0",
+        "--chdir=/home/alice",
+    )
+    assert "cast" not in cluster.out(job).split()[1:]
+
+
+def test_task_prolog_and_users_own_programs_around_a_task(cluster: RootCluster) -> None:
+    cluster.ssh("printf '#!/bin/bash\\necho print prolog $(cat /etc/version)\\n' > prolog; chmod 755 prolog")
+    assert cluster.ssh("srun --task-prolog=/home/alice/prolog cat /etc/version").split() == ["prolog", "v1", "v1"]
+
+
+def test_users_epilog_runs_outside_but_sees_no_version(cluster: RootCluster) -> None:
+    cluster.ssh(
+        "printf '#!/bin/bash\\nls /shared /shared/versions > epilog.out 2>&1; id -u >> epilog.out\\n' > epilog; chmod 755 epilog; rm -f epilog.out"
+    )
+    cluster.ssh("srun --task-epilog=/home/alice/epilog true")
+    said = cluster.ssh("cat epilog.out")
+    assert "cannot open directory '/shared/versions': Permission denied" in said
+    assert said.split()[-1] == str(ALICE)
+
+
+def test_slurmd_restart_keeps_running_jobs_in_their_root_and_takes_new_steps(cluster: RootCluster) -> None:
+    job, go = held(cluster, "--nodelist=gpu-0", then="srun cat /etc/version")
+    worker = cluster.worker("gpu-0")
+    worker.run("pkill", "--signal", "KILL", "^slurmd-wlm|^slurmd$")
+    wait_for("a second start", lambda: "starting it again" in worker.log and worker.log.count("slurmd started") >= 2, deadline_s=30)
+    cluster.switch("v2")
+    assert finish(cluster, job, go).split() == ["v1", "begun", "v1"]
+    wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0")
+
+
+def test_killed_slurmstepd_leaves_nothing_after_the_epilog(cluster: RootCluster) -> None:
+    job, _ = held(cluster, "--nodelist=gpu-0", "--no-requeue")
+    assert left(cluster, "gpu-0") != "0"
+    cluster.inside("gpu-0", f"kill -KILL $(pgrep -f 'slurmstepd: \\[{job}\\.')")
+    cluster.slurm("scancel", job)
+    wait_for("its end", lambda: cluster.state(job) not in ("RUNNING", "COMPLETING"), deadline_s=60)
+    wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0", deadline_s=30)
+
+
+def test_leftovers_of_a_job_without_an_epilog_go_with_the_next_job(cluster: RootCluster) -> None:
+    cluster.inside("gpu-0", f"mkdir -p {TMP}/4000000/tmp/x; touch {TMP}/4000000/tmp/x/y")
+    cluster.ssh("srun --nodelist=gpu-0 true")
+    wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0")
+
+
+def test_fifty_jobs_at_once_over_a_switch_all_end_well_in_one_version_each(cluster: RootCluster) -> None:
+    cluster.ssh("rm -f many.*")
+    array = cluster.ssh(
+        "sbatch --parsable --array=0-49 --mem=100 --output=many.%a --wrap='cat /etc/version; srun cat /etc/version; echo $SLIPWAY_ROOT_VERSION'"
+    )
+    home = cluster.machine.folder / "volume-home/alice"
+
+    def done() -> list[str]:
+        return [text for file in home.glob("many.*") if len((text := file.read_text()).split()) == 3]
+
+    for count, version in ((5, "v2"), (15, "v1"), (30, "v2")):
+        wait_for(f"{count} jobs", lambda count=count: len(done()) >= count, deadline_s=60)
+        cluster.switch(version)
+    wait_for(
+        "all jobs",
+        lambda: cluster.slurm("squeue", "--noheader", "--states", "all", "--job", array, "--format", "%T").split() == ["COMPLETED"] * 50,
+        deadline_s=90,
+    )
+    assert {len(set(text.split())) for text in done()} == {1}
+    assert {text.split()[0] for text in done()} == {"v1", "v2"}
+    assert len(done()) == 50
+    wait_for("empty nodes", lambda: all(left(cluster, node) == "0" for node in WORKERS))
