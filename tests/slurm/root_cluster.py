@@ -112,9 +112,11 @@ class RootCluster(ImageCluster):
         """Submits a job as alice; gives its number."""
         return self.ssh(f"sbatch --parsable {' '.join(options)}")
 
-    def batch(self, script: str, *options: str) -> str:
+    def batch(self, script: str, *options: str, deadline_s: float = 60) -> str:
         """Runs a batch script to its end; gives its number. Its output is `out.<number>` in the home, see `out`."""
-        return self.ssh(f"sbatch --parsable --wait --output=out.%j {' '.join(options)} <<'SCRIPT' || true\n#!/bin/bash\n{script}\nSCRIPT")
+        job = self.ssh(f"sbatch --parsable --output=out.%j {' '.join(options)} <<'SCRIPT'\n#!/bin/bash\n{script}\nSCRIPT")
+        wait_for("its end", lambda: self.state(job) not in ("PENDING", "RUNNING", "COMPLETING"), deadline_s=deadline_s)
+        return job
 
     def out(self, job: str) -> str:
         """What a job said."""

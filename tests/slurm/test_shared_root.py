@@ -130,6 +130,32 @@ def quoted(script: str) -> str:
     return "'" + script.replace("'", "'\\''") + "'"
 
 
+def test_task_inherits_no_folder_of_the_pod(cluster: RootCluster) -> None:
+    script = "for f in /proc/self/fd/*; do [[ -d $f ]] && readlink $f; done; true"
+    assert cluster.ssh(f"srun bash -c '{script}'") == ""
+    assert cluster.ssh(script) == ""
+
+
+@pytest.mark.parametrize(
+    ("folder", "mode", "reason"),
+    [
+        pytest.param("versions", 0o755, "the shared volume's folder versions is open to all users: chmod 700 it", id="versions-open"),
+        pytest.param("", 0o777, "is writable for everybody: chmod o-w it", id="volume-writable"),
+        pytest.param(
+            "versions/v1", 0o700, "must be readable for everybody and writable for few: chmod 755 its folder", id="version-closed"
+        ),
+    ],
+)
+def test_volume_with_rights_that_users_could_misuse_is_refused(cluster: RootCluster, folder: str, mode: int, reason: str) -> None:
+    place = cluster.shared / folder
+    before = place.stat().st_mode & 0o7777
+    place.chmod(mode)
+    try:
+        assert reason in cluster.ssh("echo in", check=False)
+    finally:
+        place.chmod(before)
+
+
 def test_all_processes_of_the_user_on_a_node_are_in_the_root(cluster: RootCluster) -> None:
     job, go = held(cluster, "--nodelist=gpu-0")
     script = f"for p in /proc/[0-9]*; do [[ $(stat -c %u $p 2>/dev/null) == {ALICE} ]] && cat $p/root/etc/version 2>&1; done; true"
@@ -164,9 +190,8 @@ def test_shm_is_shared_by_the_steps_of_a_job_and_by_no_other(cluster: RootCluste
 def test_root_without_a_shell_fails_with_words_and_leaves_the_nodes_idle(cluster: RootCluster) -> None:
     (cluster.shared / "versions/bare").mkdir(0o755, exist_ok=True)
     cluster.switch("bare")
-    for session in ("ssh", "step"):
-        said = cluster.ssh("true", check=False) if session == "ssh" else ""
-        assert session == "step" or "version bare of the root has no /bin/sh, so it is no whole root file system" in said
+    said = cluster.ssh("true", check=False)
+    assert "version bare of the root has no /bin/sh, so it is no whole root file system" in said
     cluster.switch("v1")
     job = cluster.batch("echo ran", "--root-version=bare", "--nodes=2")
     assert cluster.state(job) == "FAILED"
@@ -402,9 +427,8 @@ def test_task_prolog_and_users_own_programs_around_a_task(cluster: RootCluster) 
 
 
 def test_users_epilog_runs_outside_but_sees_no_version(cluster: RootCluster) -> None:
-    cluster.ssh(
-        "printf '#!/bin/bash\\nls /shared /shared/versions > epilog.out 2>&1; id -u >> epilog.out\\n' > epilog; chmod 755 epilog; rm -f epilog.out"
-    )
+    script = "ls /shared /shared/versions > epilog.out 2>&1; id -u >> epilog.out"
+    cluster.ssh(f"printf '#!/bin/bash\\n{script}\\n' > epilog; chmod 755 epilog; rm -f epilog.out")
     cluster.ssh("srun --task-epilog=/home/alice/epilog true")
     said = cluster.ssh("cat epilog.out")
     assert "cannot open directory '/shared/versions': Permission denied" in said
@@ -439,9 +463,8 @@ def test_leftovers_of_a_job_without_an_epilog_go_with_the_next_job(cluster: Root
 
 def test_fifty_jobs_at_once_over_a_switch_all_end_well_in_one_version_each(cluster: RootCluster) -> None:
     cluster.ssh("rm -f many.*")
-    array = cluster.ssh(
-        "sbatch --parsable --array=0-49 --mem=100 --output=many.%a --wrap='cat /etc/version; srun cat /etc/version; echo $SLIPWAY_ROOT_VERSION'"
-    )
+    script = "cat /etc/version; srun cat /etc/version; echo $SLIPWAY_ROOT_VERSION"
+    array = cluster.ssh(f"sbatch --parsable --array=0-49 --mem=100 --output=many.%a --wrap='{script}'")
     home = cluster.machine.folder / "volume-home/alice"
 
     def done() -> list[str]:

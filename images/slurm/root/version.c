@@ -46,9 +46,13 @@ static void list(int versions, char *into, size_t room) {
 int root_version_open(int shared, const char *version) {
     int versions = open_closed(shared, "versions", "folder of the shared volume");
     if (versions < 0) return -1;
+    struct stat found;
+    if (fstat(versions, &found) < 0 || (found.st_mode & 0007)) { /* srun's --task-epilog runs in the pod, as its user */
+        close(versions);
+        return root_fail("the shared volume's folder versions is open to all users: chmod 700 it");
+    }
     int folder = openat(versions, version, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) {
-        struct stat found;
         close(versions);
         if (fstat(folder, &found) == 0 && (found.st_mode & 0007) == 0005) return folder;
         close(folder);
