@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import informers, waking
+from tests.bench import informers, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +111,10 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     seconds(python, "-m", "local", "prepare")
     seconds(python, "-m", "local", "down")
     figures.append(figure("warm: cluster down to finished job", 90, [seconds(python, "-m", "local", "quickstart", "--key", key)]))
+    ways = sleeping.measure()
+    figures.append(figure("job on a sleeping node: sbatch to running", None, [way.submit_to_running_s for way in ways]))
+    figures.append(figure("worker's container started to slurmd registered", None, [way.start_to_registered_s for way in ways]))
+    figures.append(figure("container started to job running, in times of that", 1.5, [way.ratio for way in ways], unit=""))
     figures.append(figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev")) for _ in range(5)]))
     figures.append(
         figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(5)])

@@ -113,11 +113,11 @@ class Slurm:
 
     def registered(self) -> dict[str, float]:
         """When each node was last heard for the first time after a silence, in seconds since 1970, by slurmctld's own log."""
-        return {node: datetime.fromisoformat(at).timestamp() for at, node in _REGISTERED.findall(self.log("slurmctld"))}
+        return {node: datetime.fromisoformat(f"{at}+00:00").timestamp() for at, node in _REGISTERED.findall(self.log("slurmctld"))}
 
     def allocated(self) -> dict[str, float]:
         """When each node was given to its last job, in seconds since 1970; for jobs of one node."""
-        return {node: datetime.fromisoformat(at).timestamp() for at, node in _ALLOCATED.findall(self.log("slurmctld"))}
+        return {node: datetime.fromisoformat(f"{at}+00:00").timestamp() for at, node in _ALLOCATED.findall(self.log("slurmctld"))}
 
     def log(self, program: str) -> str:
         """What a program has said so far."""
