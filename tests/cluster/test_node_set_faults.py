@@ -17,6 +17,7 @@ def restored(stack: DevStack) -> Iterator[DevStack]:
     """The stack, put back to its own file afterwards, sizes that kubectl has changed among it."""
     yield stack
     stack.standalone("up", "--force-conflicts")
+    stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
     stack.wait_until_idle()
 
 
