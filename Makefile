@@ -17,7 +17,7 @@ preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line 
 	@$(PY) -m standalone preview --stack $(STACK) $(if $(CONTEXT),--context $(CONTEXT))
 
 test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n 2 --dist loadgroup
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan

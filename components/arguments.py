@@ -117,7 +117,11 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
-    return {"pods": {**pods, "image": image}, "jwt_secret": object_name(cluster.name, "jwt"), "install_crds": True}
+    return {
+        "pods": {**pods, "image": image},
+        "jwt_secret": object_name(cluster.name, "jwt"),
+        "install_crds": cluster.kubernetes.install_crds,
+    }
 
 
 def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> NodeSetArgs:

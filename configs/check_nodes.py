@@ -182,20 +182,35 @@ def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, mach
 
 
 def _check_total(path: str, pool: NodePool, machine: Machine, sets: list[tuple[int, NodeSet, Shape]]) -> list[Fault]:
-    """Faults of sets that fit alone but not together. Sums only: how pods are packed is Kubernetes' business."""
-    total: Counter[str] = Counter()
-    for _, node_set, shape in sets:
-        total["CPUs"] += node_set.ordinals * shape.cpus
-        total["MiB of memory"] += node_set.ordinals * shape.memory_mib
-        total["GPUs"] += node_set.ordinals * shape.gpu_count
+    """Faults of sets that fit alone but not together: what is always up, and each elastic set at its largest beside that; elastic sets may
+    share what is left. Sums only: how pods are packed is Kubernetes' business.
+    """
     has = {"CPUs": machine.cpus, "MiB of memory": machine.memory_mib, "GPUs": machine.gpus.count if machine.gpus else 0}
-    over = [f"{total[what]} {what} of {has[what] * pool.max}" for what in has if total[what] > has[what] * pool.max]
-    if not over:
-        return []
-    which = ", ".join(f'"{node_set.name}" ({node_set.ordinals})' for _, node_set, _ in sets)
-    about = tuple(f"cluster.nodeSets[{at}]" for at, _, _ in sets)
-    message = f'the node sets {which} together need {" and ".join(over)} in pool "{pool.name}". Raise max or shrink a set.'
-    return [Fault(f"{path}.max", message, (*about, f"{path}.machine", f"{path}.hardware"))]
+    always = sum((_need(shape, _least(node_set)) for _, node_set, shape in sets), Counter[str]())
+    cases = [([f'"{node_set.name}" ({_least(node_set)})' for _, node_set, _ in sets if _least(node_set)], always)]
+    for _, largest, shape in sets:
+        if largest.is_elastic:
+            beside = [f'"{other.name}" ({_least(other)})' for _, other, _ in sets if other is not largest and _least(other)]
+            need = always + _need(shape, largest.ordinals - _least(largest))
+            cases.append(([f'"{largest.name}" (up to {largest.ordinals})', *beside], need))
+    for names, need in cases:
+        over = [f"{need[what]} {what} of {has[what] * pool.max}" for what in has if need[what] > has[what] * pool.max]
+        if over:
+            about = tuple(f"cluster.nodeSets[{at}]" for at, _, _ in sets)
+            message = (
+                f'the node sets {", ".join(names)} together need {" and ".join(over)} in pool "{pool.name}". Raise max or shrink a set.'
+            )
+            return [Fault(f"{path}.max", message, (*about, f"{path}.machine", f"{path}.hardware"))]
+    return []
+
+
+def _least(node_set: NodeSet) -> int:
+    """Nodes that are there at all times."""
+    return min(node_set.min or 0, node_set.ordinals) if node_set.is_elastic else node_set.ordinals
+
+
+def _need(shape: Shape, nodes: int) -> Counter[str]:
+    return Counter({"CPUs": nodes * shape.cpus, "MiB of memory": nodes * shape.memory_mib, "GPUs": nodes * shape.gpu_count})
 
 
 def _fits(shape: Shape, machine: Machine) -> int:

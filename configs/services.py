@@ -36,6 +36,8 @@ class Kubernetes(Model):
     context: ClusterText | None = None
     cluster_identifier: ClusterText | None = None
     """What tells this Kubernetes cluster from others for the provider: a change replaces everything. Default: the cluster's name."""
+    install_crds: Flag = True
+    """False where somebody else brings the kind NodeSet, or another stack in the same Kubernetes cluster does."""
 
 
 class Images(Model):

@@ -285,12 +285,12 @@ class Reconciler:
         return build.read_places(record.data) if record is not None else {}
 
     async def _record_places(self, this: _Round, observed: Observed) -> None:
-        """Where pods run now; the entry of a machine that is gone, or of an ordinal that is no more, goes."""
-        if this.nodeset.spec.placement != "Pinned" or this.nodeset.metadata.deletion_timestamp is not None:
+        """Where pods of a pinned set run now; the entry of a machine that is gone, or of an ordinal that is no more, goes."""
+        if this.nodeset.metadata.deletion_timestamp is not None:
             return
         kept = {ordinal: machine for ordinal, machine in self._places(this).items() if ordinal < this.nodeset.spec.bound}
         now = {ordinal: pod.machine for ordinal, pod in observed.pods.items() if pod.machine is not None and not pod.terminating}
-        places = {**kept, **now}
+        places = {**kept, **now} if this.nodeset.spec.placement == "Pinned" else {}
         if places != self._recorded(this):
             await this.attempt("record of places", self._world.writer.apply(CONFIG_MAPS, build.build_places(this.nodeset, places)))
 

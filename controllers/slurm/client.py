@@ -1,7 +1,8 @@
 """slurmrestd's calls that controllers make, each with a deadline. An answer is what Slurm said, or an error: never a guess.
 
 Source of what answers look like: measured on slurmrestd 26.05.5. A refused token is HTTP 511; 304: nothing changed since `update_time`;
-a single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes a hostlist, all or nothing.
+a single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes a hostlist.
+One unknown name in it is an error, although the others are changed.
 """
 
 import asyncio
@@ -88,7 +89,7 @@ class SlurmClient:
         await self._get("reconfigure/", Body)
 
     async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
-        """Changes all named nodes at once; a name that Slurm does not know fails the whole. Raises SlurmError."""
+        """Changes all named nodes at once; a name that Slurm does not know is an error; others may be changed. Raises SlurmError."""
         change: dict[str, Any] = {"name": [fold(names)], "state": [state]}
         if reason is not None:
             change["reason"] = reason

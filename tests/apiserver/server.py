@@ -105,8 +105,8 @@ def serve(folder: Path) -> Generator[ApiServer]:
     api += ["--authorization-mode", "RBAC", "--token-auth-file", tokens, "--disable-admission-plugins", "ServiceAccount"]
     api += ["--allow-privileged", "--profiling=false", "--endpoint-reconciler-type", "none"]
     with ExitStack() as running:
-        running.enter_context(_process("etcd", [str(part) for part in etcd], folder))
-        log = running.enter_context(_process("kube-apiserver", [str(part) for part in api], folder))
+        running.enter_context(run_process("etcd", [str(part) for part in etcd], folder))
+        log = running.enter_context(run_process("kube-apiserver", [str(part) for part in api], folder))
         _wait_until_ready(server, log)
         yield server
 
@@ -120,11 +120,13 @@ def _programs() -> Mapping[str, Path]:
 
 
 @contextmanager
-def _process(name: str, command: list[str], folder: Path) -> Generator[Path]:
+def run_process(name: str, command: list[str], folder: Path, env: Mapping[str, str] | None = None) -> Generator[Path]:
     """A program in the background, its output in a log; gives the log's path. The kernel ends it if this process is killed."""
     log = folder / f"{name}.log"
     with log.open("w") as sink:
-        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=sink, stderr=sink, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command], stdout=sink, stderr=sink, stdin=subprocess.DEVNULL, env=env
+        )
     try:
         yield log
     finally:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,8 +68,9 @@ class DevStack:
         arguments = ("exec", "-i", "dev-slurmctld-0", "-c", "slurmctld", "--", "bash", "-c", command)
         return self.kubectl(*arguments, check=check, timeout_s=timeout_s)
 
+    @cached_property
     def address(self) -> str:
-        """A node's address that the login NodePort answers on."""
+        """A node's address that the login NodePort answers on; asked once, as tests take the API server away."""
         return self.run(
             str(STATE / "bin" / "kubectl"),
             *("get", "node", "system", "-o", 'jsonpath={.status.addresses[?(@.type=="InternalIP")].address}'),
@@ -78,7 +80,7 @@ class DevStack:
         """A command of a plain user over ssh, from outside the pods; its standard output."""
         done = self.run(
             *("ssh", "-i", str(KEY), "-p", NODE_PORT, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"),
-            *("-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=5", f"{user}@{self.address()}", command),
+            *("-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=5", f"{user}@{self.address}", command),
             check=check,
             timeout_s=timeout_s,
             stdin=stdin,

@@ -61,7 +61,7 @@ def test_accounting_shows_finished_jobs_with_their_gpus(stack: DevStack) -> None
 
 
 def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
-    address = stack.address()
+    address = stack.address
     options = ("-p", NODE_PORT, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null")
     for who, extra in (("root", ("-i", str(KEY))), ("alice", ("-o", "PubkeyAuthentication=no"))):
         done = subprocess.run(

@@ -4,7 +4,8 @@ import signal
 import subprocess
 import sys
 
-from tests.cluster.dev_stack import ROOT, DevStack, eventually
+from local import cgroups
+from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 
 
 def local(stack: DevStack, verb: str) -> str:
@@ -12,22 +13,22 @@ def local(stack: DevStack, verb: str) -> str:
 
 
 def pid_of(program: str) -> int:
-    """The process id of a program of the local cluster, from its command line."""
-    return int(subprocess.run(["pgrep", "-of", f"bin/.*/{program} "], capture_output=True, text=True, check=True).stdout)
+    """The process id of a program of the local cluster, by its record."""
+    return int((STATE / "processes" / program).read_text().split()[0])
 
 
 def machine() -> dict[str, list[str]]:
-    """What a local cluster adds to a machine: links, named namespaces, mounts, firewall tables, programs."""
+    """What a local cluster adds to a machine and other tests do not: links, named namespaces, mounts, firewall tables, programs."""
     look = {
         "links": "ip -br link | awk '{print $1}' | grep -v '^lo$' || true",
-        "namespaces": "ip netns list",
-        "mounts": "grep slipway /proc/self/mounts || true",
+        "namespaces": "ip netns list | grep ^slipway- || true",
+        "mounts": "grep -E '/run/(slipway|netns/slipway)' /proc/self/mounts || true",
         "tables": "nft list tables 2>/dev/null || true",
-        "programs": "ps -eo stat=,args= | grep -E 'slipway/(bin|worker|system)|kubelet|containerd' | grep -vE '^Z|grep' || true",
     }
-    return {
+    found = {
         what: subprocess.run(["bash", "-c", how], capture_output=True, text=True, check=True).stdout.split() for what, how in look.items()
     }
+    return found | {"programs": [str(pid) for pid in cgroups.processes()]}
 
 
 def test_second_up_starts_nothing(stack: DevStack) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
 
+SILENCE_S = 300
+"""How long slurmrestd is away."""
 CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
 
 
@@ -173,9 +175,9 @@ def test_silent_slurm_freezes_deletions_and_protects_every_pod(scaled_back: DevS
     assert "nothing is removed until it does" in status(stack, "cpu")["why"]
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
     eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 30)
-    # Two sweeps of the controller: time enough for a mistake.
-    end = time.monotonic() + 65
-    eventually("two sweeps over", lambda: time.monotonic() > end, 120, every_s=5)
+    # Ten sweeps of the controller: time enough for a mistake.
+    end = time.monotonic() + SILENCE_S
+    eventually("ten sweeps over", lambda: time.monotonic() > end, 2 * SILENCE_S, every_s=5)
     assert {pod: uid(stack, pod) for pod in before} == before
     assert not any("DRAIN" in state for state in stack.nodes().values())
     stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=1")

@@ -1,8 +1,11 @@
 """Slurm's own programs, from the built image, in runc and network namespaces: the packages for that come from where `make up` gets them."""
 
+from pathlib import Path
+
 import pytest
 
 from local import packages
+from tests.slurm.image_root import unpack
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -10,3 +13,13 @@ def tools() -> None:
     """runc, iproute2 and the rest of what the local cluster needs, on a machine that has none of it yet."""
     if missing := packages.find_missing():
         packages.install(missing)
+
+
+@pytest.fixture(scope="session")
+def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked image of the present content; shared, so tests put overlays on it."""
+    root = unpack(tmp_path_factory.mktemp("image"))
+    for folder in (root, *root.parents):  # daemons that are not root go through here
+        if folder.stat().st_mode & 0o001 == 0:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    return root

@@ -6,17 +6,15 @@ What Kubernetes adds (volumes, probes, scheduling) is left to tests/cluster. Nee
 import json
 import shutil
 import subprocess
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from images.build import build
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.slurm.image_root import unpack
 
 FOLDER = Path("/var/tmp/slipway-image-pods")
 PREFIX = "swip-"
@@ -78,15 +76,7 @@ class Cluster(ImageCluster):
 @pytest.fixture(scope="module")
 def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root file system of the image of the present content."""
-    archive = build("slurm", Console(stderr=True))
-    root = tmp_path_factory.mktemp("image")
-    with tarfile.open(archive) as outer:
-        layers = json.load(outer.extractfile("manifest.json") or pytest.fail("no manifest"))[0]["Layers"]
-        for layer in layers:
-            content = outer.extractfile(layer)
-            assert content is not None
-            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=content.read(), check=True)
-    return root
+    return unpack(tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,14 @@
 
 # ruff: noqa: E501 - a table reads best with a row on a line
 
-import json
 import re
-import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from configs.slurm import hostlist, render, render_slurmdbd
 from configs.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
-from images.build import build
 from tests.slurm.render_lab import Reading, read_sets
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 
@@ -97,29 +92,14 @@ def keys_conf(base: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root file system of the image of the present content."""
-    root = tmp_path_factory.mktemp("render-image")
-    with tarfile.open(build("slurm", Console(stderr=True))) as archive:
-        manifest = archive.extractfile("manifest.json")
-        assert manifest is not None
-        for name in json.load(manifest)[0]["Layers"]:
-            layer = archive.extractfile(name)
-            assert layer is not None
-            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=layer.read(), check=True)
-    root.chmod(0o755)
-    return root
-
-
-@pytest.fixture(scope="module")
-def readings(image: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reading]:
+def readings(image_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reading]:
     """What slurmctld made of every variant; one run for the variants of one cluster name."""
     readings: dict[str, Reading] = {}
     for name in EXAMPLES:
         sets = {variant: files_of(variant) for variant, (example, _) in VARIANTS.items() if example == name}
         if name == "dev":
             sets["keys"] = {**sets["dev"], "slurm.conf": keys_conf(sets["dev"]["slurm.conf"])}
-        readings |= read_sets(image, tmp_path_factory.mktemp(f"render-{name}"), name, sets)
+        readings |= read_sets(image_root, tmp_path_factory.mktemp(f"render-{name}"), name, sets)
     return readings
 
 

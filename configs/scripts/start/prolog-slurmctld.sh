@@ -33,7 +33,7 @@ while ((now - began < ${limit_s:-600} * 1000000 && now - heard < 30000000)); do 
     heard=$asked
     if is_up "$unready"; then exit 0; fi
   fi
-  read -r -t 0.2 -u "$nap"
+  read -r -t 0.1 -u "$nap"
   now=${EPOCHREALTIME/./}
 done
 exit 0

@@ -57,7 +57,7 @@ watch_nodes() { # for prolog-slurmctld.sh: while jobs wait, the busy nodes that 
         mv "$run/unready.new" "$run/unready"
       fi
     fi
-    read -r -t 0.2 -u "$nap" || true
+    read -r -t 0.1 -u "$nap" || true
   done
 }
 

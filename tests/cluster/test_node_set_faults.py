@@ -1,0 +1,157 @@
+"""Node sets when Kubernetes itself fails, and what a set can be told about machines, disks, windows and deadlines, on the real cluster."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.dev_stack import STATE, DevStack, eventually
+from tests.cluster.test_local import pid_of
+from tests.cluster.test_node_sets import CONTROLLER, condition, reason, status, uid
+
+
+@pytest.fixture
+def restored(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, put back to its own file afterwards, sizes that kubectl has changed among it."""
+    yield stack
+    stack.standalone("up", "--force-conflicts")
+    stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
+    stack.wait_until_idle()
+
+
+@pytest.fixture
+def thawed(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, with its API server running afterwards and `cpu` at its two nodes."""
+    server = str(pid_of("kube-apiserver"))
+    yield stack
+    subprocess.run(["kill", "-CONT", server], check=True)
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
+    stack.wait_until_idle()
+
+
+@pytest.fixture
+def whole(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, with both worker machines afterwards."""
+    yield stack
+    # A kubelet makes its node when it starts, not when somebody has deleted it.
+    subprocess.run(["kill", "-KILL", str(pid_of("kubelet-worker-1"))], check=True)
+    (STATE / "applied").unlink(missing_ok=True)
+    stack.run(sys.executable, "-m", "local", "up", timeout_s=300)
+    for pod in pods_on(stack, "worker-0"):
+        stack.kubectl("delete", "pod", pod, "--wait=false")
+    stack.wait_until_idle()
+
+
+def pods_on(stack: DevStack, machine: str) -> list[str]:
+    """Names of the workers' pods on a Kubernetes node."""
+    pods = stack.get("pods", "-l", "slipway.dev/nodeset", f"--field-selector=spec.nodeName={machine}")["items"]
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def machine_of(stack: DevStack, pod: str) -> str:
+    return stack.get("pod", pod)["spec"].get("nodeName", "")
+
+
+def test_frozen_api_server_stops_deletions_not_jobs_and_the_controllers_recover_alone(thawed: DevStack) -> None:
+    stack = thawed
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    job = stack.submit("#!/bin/bash\nsleep 30\n", "--nodelist=cpu-0")
+    stack.wait_for_job(job, "RUNNING")
+    subprocess.run(["kill", "-STOP", str(pid_of("kube-apiserver"))], check=True)
+    # Long enough for the leader to lose its lease, and end.
+    frozen_until = time.monotonic() + 45
+    eventually("the job ended without an API server", lambda: stack.ssh(f"squeue -h -j {job} 2>/dev/null || true") == "", 90)
+    eventually("the lease ran out", lambda: time.monotonic() > frozen_until, 60)
+    subprocess.run(["kill", "-CONT", str(pid_of("kube-apiserver"))], check=True)
+    eventually("an answer from the API server", lambda: stack.kubectl("get", "pods", check=False), 60)
+    assert {pod: uid(stack, pod) for pod in before} == before
+    stack.wait_for_job(job)
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    eventually("the controllers work again", lambda: status(stack, "cpu").get("replicas") == 1, 120)
+
+
+def test_removed_kubernetes_node_frees_its_ordinals_for_another_machine(whole: DevStack) -> None:
+    stack = whole
+    lost = next(pod for pod in pods_on(stack, "worker-1") if pod.startswith("cpu-"))
+    before = uid(stack, lost)
+    stack.run(str(STATE / "bin" / "kubectl"), "delete", "node", "worker-1")
+    eventually("made anew", lambda: uid(stack, lost) != before and machine_of(stack, lost) == "worker-0", 180)
+    eventually("takes jobs", lambda: stack.nodes()[lost] == "IDLE+CLOUD", 60)
+    job = stack.submit("#!/bin/bash\nhostname\n", f"--nodelist={lost}", "--output=moved.out")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat moved.out") == f"{lost}\n"
+
+
+def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_not_the_node(restored: DevStack) -> None:
+    stack = restored
+    disk = '[{"name": "scratch", "mountPath": "/scratch", "size": "64Mi"}]'
+    options = ("placement=Pinned", f"volumeClaims={disk}", 'volumeClaimRetention={"whenScaled": "Delete", "whenDeleted": "Delete"}')
+    stack.standalone("up", *(word for option in options for word in ("--config", f"cluster.nodeSets[0].{option}")))
+    eventually("rolled", lambda: condition(stack, "cpu", "Updated")["status"] == "True" and status(stack, "cpu").get("ready") == 2, 120)
+    stack.wait_until_idle()
+    where, before = machine_of(stack, "cpu-0"), uid(stack, "cpu-0")
+    stack.slurm("true")
+    write = "#!/bin/bash\nmkdir -p /scratch/mine 2>/dev/null; df --output=target /scratch | tail -n 1\n"
+    job = stack.submit(write, "--nodelist=cpu-0", "--output=disk.out")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat disk.out").strip() == "/scratch"
+    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "touch", "/scratch/kept")
+    stack.kubectl("delete", "pod", "cpu-0", "--wait=false")
+    eventually("another pod", lambda: uid(stack, "cpu-0") != before and status(stack, "cpu").get("ready") == 2, 90)
+    assert machine_of(stack, "cpu-0") == where
+    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "test", "-e", "/scratch/kept")
+    stack.wait_until_idle()
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    eventually("one pod", lambda: status(stack, "cpu").get("replicas") == 1, 90)
+    kept = stack.kubectl("get", "pods", "-l", "slipway.dev/nodeset=cpu", "-o", "name").split()[0].removeprefix("pod/")
+
+    def claims() -> list[str]:
+        return stack.kubectl("get", "pvc", "-l", "slipway.dev/nodeset=cpu", "-o", "name").split()
+
+    eventually("one disk", lambda: claims() == [f"persistentvolumeclaim/scratch-{kept}"], 60)
+
+
+def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_before(restored: DevStack) -> None:
+    stack = restored
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    update = 'update={"type": "Maintenance", "reservation": "patching", "maxUnavailable": 2}'
+    stack.standalone("up", "--config", f"cluster.nodeSets[0].{update}", "--config", "cluster.nodeSets[0].drainGraceS=63")
+    eventually("the change is seen", lambda: condition(stack, "cpu", "Updated")["status"] == "False", 30)
+    # Longer than a sweep of the controller.
+    until = time.monotonic() + 35
+    eventually("a sweep", lambda: time.monotonic() > until, 60, every_s=2)
+    assert {pod: uid(stack, pod) for pod in before} == before
+    window = (
+        "scontrol create reservation reservationname=patching starttime=now duration=30 nodes=cpu-[0-1] flags=maint,ignore_jobs users=root"
+    )
+    stack.slurm(window)
+    try:
+        eventually("both made anew", lambda: all(uid(stack, pod) != before[pod] for pod in before), 120)
+        eventually("both up to date", lambda: condition(stack, "cpu", "Updated")["status"] == "True", 60)
+    finally:
+        stack.slurm("scontrol delete reservationname=patching")
+
+
+def test_job_that_outlives_the_drain_deadline_is_requeued_when_the_set_says_so(restored: DevStack) -> None:
+    stack = restored
+    stack.standalone("up", "--config", 'cluster.nodeSets[0].drain={"action": "Requeue", "deadlineS": 10}')
+    jobs = [stack.submit("#!/bin/bash\nsleep 600\n", f"--nodelist=cpu-{at}", "--requeue") for at in (0, 1)]
+    for job in jobs:
+        stack.wait_for_job(job, "RUNNING")
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    drained = eventually("one drained", lambda: [name for name, state in stack.nodes().items() if "DRAIN" in state], 30)
+    assert reason(stack, drained[0]) == "slipway: nodeset scale-in"
+    eventually("its pod is gone", lambda: status(stack, "cpu").get("replicas") == 1, 60)
+    shown = [stack.slurm(f"scontrol show job {job} -o") for job in jobs]
+    restarts = sorted(word for line in shown for word in line.split() if word.startswith("Restarts="))
+    assert restarts == ["Restarts=0", "Restarts=1"]
+    stack.slurm("scancel --user=alice")
+
+
+def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
+    pods = stack.get("pods", "-l", CONTROLLER)["items"]
+    holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
+    assert len(pods) == 2
+    assert any(holder.startswith(pod["metadata"]["name"]) for pod in pods)

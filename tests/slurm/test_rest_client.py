@@ -1,0 +1,246 @@
+"""The controllers' REST client against a real slurmrestd and slurmctld of the image: what the fake server of the unit tests stands for."""
+
+import asyncio
+import base64
+import ctypes
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
+from controllers.slurm.snapshot import Poller
+from controllers.slurm.states import is_drained, node_state
+from controllers.slurm.tokens import TokenSource
+from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.slurm.image_pods import Machine, wait_for
+
+FOLDER = Path("/var/tmp/slipway-rest-pods")
+PREFIX = "swrt-"
+NODES = {"fix-0", "fix-1", "el-0", "el-1", "el-2", "el-3"}
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[ElasticCluster]:
+    """slurmctld, slurmrestd, and one worker."""
+    machine = Machine(FOLDER, image_root, PREFIX)
+    machine.close()
+    FOLDER.mkdir(mode=0o755)
+    names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], "fix-0": []}
+    made = ElasticCluster(machine, stack=elastic_stack(), names={**NAMES, **names})
+    try:
+        made.prepare()
+        for pod in ("t-slurmctld-0", "fix-0"):
+            made.munged(pod)
+        made.slurmctld()
+        made.reconfigure()
+        made.taken()
+        made.slurmrestd()
+        made.up("fix-0")
+        yield made
+    finally:
+        machine.close()
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def ask(
+    cluster: ElasticCluster,
+    work: Callable[[SlurmClient], Awaitable[T]],
+    key: Path | None = None,
+    life_s: float = 1800,
+    deadline_s: float = 10,
+) -> T:
+    """What the client gives, from inside the pods' network: a thread enters it, and its event loop makes its sockets there."""
+    tokens = TokenSource(key or cluster.machine.folder / "volume-jwt" / "jwt_hs256.key", time.time, life_s=life_s)
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    async def session() -> T:
+        async with SlurmClient(f"http://{cluster.machine.addresses['t-slurmrestd']}:6820", tokens, deadline_s) as client:
+            return await work(client)
+
+    def inside() -> None:
+        handle = os.open(f"/run/netns/{PREFIX}hub", os.O_RDONLY)
+        try:
+            assert ctypes.CDLL(None, use_errno=True).setns(handle, 0) == 0
+            answers.append(asyncio.run(session()))
+        except BaseException as error:  # carried to the test's own thread
+            errors.append(error)
+        finally:
+            os.close(handle)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join(120)
+    if errors:
+        raise errors[0]
+    return answers[0]
+
+
+def test_every_node_of_the_files_is_there_with_a_state_that_is_known(cluster: ElasticCluster) -> None:
+    found = ask(cluster, lambda client: client.nodes())
+    assert found is not None
+    assert {node.name for node in found.nodes} == NODES
+    assert [node.name for node in found.nodes if not node_state(node.words).is_known] == []
+    assert node_state(next(node.words for node in found.nodes if node.name == "el-1")).flags >= {"IDLE", "CLOUD", "POWERED_DOWN"}
+
+
+def test_bulk_drain_and_undrain_by_a_hostlist(cluster: ElasticCluster) -> None:
+    async def work(client: SlurmClient) -> list[bool]:
+        seen: list[bool] = []
+        updates: list[tuple[NodeUpdate, str | None]] = [("DRAIN", "slipway: a test"), ("UNDRAIN", None)]
+        for update, reason in updates:
+            await client.update_nodes(["fix-0", "fix-1", "el-0"], update, reason)
+            nodes = await client.nodes()
+            assert nodes is not None
+            states = {node.name: node for node in nodes.nodes}
+            seen.append(is_drained(node_state(states["fix-0"].words)))
+            assert states["fix-1"].reason == (reason or "")
+        return seen
+
+    assert ask(cluster, work) == [True, False]
+
+
+def test_update_with_a_node_that_slurm_does_not_know_is_an_error_although_the_others_are_changed(cluster: ElasticCluster) -> None:
+    with pytest.raises(SlurmRefused):
+        ask(cluster, lambda client: client.update_nodes(["fix-0", "nobody-7"], "DRAIN", "slipway: a test"))
+    assert "DRAIN" in cluster.state("fix-0")
+    ask(cluster, lambda client: client.update_nodes(["fix-0"], "UNDRAIN"))
+    wait_for("fix-0", lambda: cluster.state("fix-0") == "IDLE+CLOUD")
+
+
+def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: ElasticCluster) -> None:
+    job = cluster.running("--partition=main", "--nodelist=fix-0", "--requeue")
+
+    async def jobs_of_the_node(client: SlurmClient) -> list[str]:
+        poller = Poller(client, time.monotonic)
+        return [state for one in (await poller.fresh()).jobs_by_node.get("fix-0", []) for state in one.job_state]
+
+    assert "RUNNING" in ask(cluster, jobs_of_the_node)
+    ask(cluster, lambda client: client.requeue_jobs([int(job)]))
+    wait_for("requeued", lambda: cluster.job(job, "Restarts") == "1")
+    other = cluster.running("--partition=main", "--nodelist=fix-0")
+    ask(cluster, lambda client: client.cancel_jobs(["fix-0"]))
+    wait_for("cancelled", lambda: cluster.job(other) == "CANCELLED")
+    assert cluster.job(job) == "PENDING", "a job that waits for no node in particular is not the node's"
+    cluster.slurm("scancel", job)
+
+
+def test_reservation_is_listed(cluster: ElasticCluster) -> None:
+    cluster.slurm(
+        "scontrol",
+        "create",
+        "reservation",
+        "ReservationName=window",
+        "StartTime=now",
+        "Duration=5",
+        "Nodes=fix-1",
+        "Users=root",
+        "Flags=maint",
+    )
+    try:
+        found = ask(cluster, lambda client: client.reservations())
+    finally:
+        cluster.slurm("scontrol", "delete", "ReservationName=window")
+    assert [one.name for one in found.reservations] == ["window"]
+
+
+def test_ping_and_reconfigure_are_answered(cluster: ElasticCluster) -> None:
+    assert ask(cluster, lambda client: client.ping())
+    ask(cluster, lambda client: client.reconfigure())
+    assert ask(cluster, lambda client: client.ping())
+
+
+def test_unchanged_nodes_are_not_sent_again_and_a_change_is_never_missed(cluster: ElasticCluster) -> None:
+    async def quiet(client: SlurmClient) -> bool:
+        first = await client.nodes()
+        assert first is not None
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            if await client.nodes(first.last_update.value) is None:
+                return True
+            again = await client.nodes()
+            assert again is not None
+            first = again
+            await asyncio.sleep(0.5)
+        return False
+
+    assert ask(cluster, quiet)
+
+    async def follow(client: SlurmClient) -> list[str]:
+        poller = Poller(client, time.monotonic)
+        await poller.fresh()
+        seen: list[str] = []
+        for number in range(20):
+            # At any place within a second, which is as fine as Slurm's own clock goes.
+            await client.update_nodes(["fix-1"], "DRAIN", f"slipway: change {number}")
+            seen.append((await poller.fresh()).nodes["fix-1"].reason)
+            await asyncio.sleep(0.13)
+        await client.update_nodes(["fix-1"], "UNDRAIN")
+        return seen
+
+    assert ask(cluster, follow) == [f"slipway: change {number}" for number in range(20)]
+
+
+def test_expired_token_is_renewed_before_anybody_notices(cluster: ElasticCluster) -> None:
+    async def work(client: SlurmClient) -> bool:
+        await client.nodes()
+        await asyncio.sleep(3)
+        return (await client.nodes()) is not None
+
+    assert ask(cluster, work, life_s=2)
+
+
+def test_wrong_key_is_an_error_of_its_own(cluster: ElasticCluster, tmp_path: Path) -> None:
+    wrong = tmp_path / "key"
+    wrong.write_bytes(base64.b64encode(secrets.token_bytes(32)))
+    with pytest.raises(SlurmUnauthorized, match="refused the token"):
+        ask(cluster, lambda client: client.nodes(), key=wrong)
+
+
+def test_key_that_is_put_right_works_without_a_new_client(cluster: ElasticCluster, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(base64.b64encode(secrets.token_bytes(32)))
+
+    async def work(client: SlurmClient) -> bool:
+        with pytest.raises(SlurmUnauthorized):
+            await client.nodes()
+        key.write_bytes((cluster.machine.folder / "volume-jwt" / "jwt_hs256.key").read_bytes())
+        return (await client.nodes()) is not None
+
+    assert ask(cluster, work, key=key)
+
+
+def test_stopped_slurmctld_is_an_error_within_the_deadline_and_heals(cluster: ElasticCluster) -> None:
+    controller = cluster.containers["t-slurmctld-0/slurmctld"]
+    controller.run("pkill", "--signal", "STOP", "^slurmctld", user=64030)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(SlurmError):
+            ask(cluster, lambda client: client.nodes(), deadline_s=3)
+        assert time.monotonic() - begin < 10
+    finally:
+        controller.run("pkill", "--signal", "CONT", "^slurmctld", user=64030)
+    wait_for("answers again", lambda: ask(cluster, lambda client: client.ping()), deadline_s=30)
+
+
+def test_killed_slurmrestd_is_unreachable_and_heals(cluster: ElasticCluster) -> None:
+    cluster.containers["t-slurmrestd/slurmrestd"].stop("KILL")
+    with pytest.raises(SlurmUnreachable):
+        ask(cluster, lambda client: client.nodes())
+    cluster.slurmrestd()
+
+    def answers() -> bool:
+        try:
+            return ask(cluster, lambda client: client.nodes()) is not None
+        except SlurmError:
+            return False
+
+    wait_for("answers again", answers, deadline_s=30)
