@@ -5,7 +5,7 @@ STACK ?= dev
 KEY := .slipway/ssh/id_ed25519
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test unit lint bench requirements golden
+.PHONY: up down preview test test-cluster test-rest unit lint bench requirements golden
 
 up: .venv/ready $(KEY)  ## from a bare machine (or CONTEXT=name: your own cluster) to a finished Slurm job
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(if $(CONTEXT),--context $(CONTEXT))
@@ -17,7 +17,11 @@ preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line 
 	@$(PY) -m standalone preview --stack $(STACK) $(if $(CONTEXT),--context $(CONTEXT))
 
 test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
-	@$(PY) -m pytest -n 2 --dist loadgroup
+	@$(PY) -m local prepare  # packages and images once, before two want them
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster test-rest
+
+test-cluster test-rest: .venv/ready $(KEY)  ## the halves of `make test`: the local cluster, and all the rest
+	@$(PY) -m pytest $(if $(filter test-cluster,$@),tests/cluster,tests/unit tests/plan tests/apiserver tests/slurm)
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan
