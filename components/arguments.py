@@ -14,10 +14,11 @@ from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
 from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
 from components.pods import ClaimArgs, PodDefaults
+from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
-from configs import slurm
+from configs import shared_root, slurm
 from configs.checks import CHECK_SETTINGS
-from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Source, Taint
+from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Root, Source, Taint
 from configs.nodes import VolumeClaim
 from configs.shapes import machine_of, shape_of
 
@@ -56,7 +57,7 @@ def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMo
     """The shared root, homes and the further mounts of one kind of pod."""
     storage = cluster.storage
     return [
-        shared_mount("shared-root", "/shared", storage.shared_root),
+        shared_mount("shared-root", shared_root.SHARED, storage.shared_root),
         shared_mount("home", "/home", storage.home),
         # A prefix keeps a user's names and those of a pod's own volumes apart.
         *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only) for mount in further),
@@ -76,6 +77,18 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False) 
         made["storage_class"] = source.storage_class
         made["size"] = source.size or ""
     return made
+
+
+def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
+    """The versions of the root, and which one is current."""
+    versions = shared_root.versions_of(root, pods["image"])
+    return {
+        "pods": pods,
+        "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root),
+        "versions": [{"name": name, "image": image} for name, image in versions.items()],
+        "current": shared_root.current_of(root, pods["image"]),
+        "settings": shared_root.render(cluster),
+    }
 
 
 def storage_args(cluster: Cluster) -> SharedStorageArgs:
@@ -150,6 +163,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Nod
         "max_pods_in_flight": node_set.max_pods_in_flight,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
     }
+    if cluster.storage.root is not None:
+        made["root"] = settings_name(cluster.name)
     if node_set.update.reservation is not None:
         made["update"]["reservation"] = node_set.update.reservation
     if node_set.is_elastic:
@@ -306,7 +321,7 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
     service: LoginServiceArgs = {"type": said.type, "annotations": dict(said.annotations), "source_ranges": list(said.source_ranges)}
     if said.node_port is not None:
         service["node_port"] = said.node_port
-    return {
+    made: LoginNodesArgs = {
         "pods": pods,
         "replicas": cluster.login.replicas,
         "service": service,
@@ -315,3 +330,6 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
         "deletion_protection": cluster.deletion_protection,
     }
+    if cluster.storage.root is not None:
+        made["root"] = settings_name(cluster.name)
+    return made

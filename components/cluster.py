@@ -24,6 +24,7 @@ from components.munge import MungeSecret
 from components.node_set import NodeSet
 from components.objects import config_map, declare, immutable_config_map
 from components.pods import SLURMD_PORT, service
+from components.shared_root import SharedRoot
 from components.shared_storage import SharedStorage
 from configs import images, users
 from configs.load import load_cluster
@@ -75,6 +76,8 @@ class SlurmCluster(pulumi.ComponentResource):
             SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster), child),
         ]
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
+        if (root := cluster.storage.root) is not None:
+            SharedRoot(object_name(cluster.name, "shared-root"), arguments.shared_root_args(cluster, pods, root), after)
         control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
         pools = {

@@ -13,6 +13,7 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT, declare, encode, secret
 from components.pods import (
     MUNGE_SOCKET,
+    ROOT_SETTINGS,
     PodDefaults,
     config_volume,
     container,
@@ -60,6 +61,8 @@ class LoginNodesArgs(TypedDict):
     """Name of the ConfigMap with each user's public keys, under the user's name."""
     mounts: list[SharedMountArgs]
     """Shared folders, homes among them."""
+    root: NotRequired[str]
+    """ConfigMap with the settings of the versioned root, where sessions see one."""
     deletion_protection: bool
     """True: the host key cannot be deleted by a change of the stack."""
 
@@ -144,10 +147,11 @@ def _pod(args: LoginNodesArgs) -> Manifest:
             *(mount("users", "/var/lib/extrausers", read_only=True), mount("user-keys", "/etc/slipway/keys", read_only=True)),
             *(mount("host-keys", "/etc/slipway/host-keys", read_only=True), mount("run", "/run/slurm"), *MUNGE_SOCKET),
             *(build_mount(source) for source in args["mounts"]),
+            *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         ],
         requests=("50m", "128Mi"),
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
-        securityContext=_SSHD_CONTEXT,
+        securityContext=_ENTERING_CONTEXT if "root" in args else _SSHD_CONTEXT,
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )
     return {
@@ -166,6 +170,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
             *(secret_volume("host-keys", object_name(pods["cluster"], "login-host-keys"), mode=0o400), empty_volume("run")),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
+            *([config_volume("root", args["root"])] if "root" in args else []),
         ],
     }
 
@@ -179,4 +184,12 @@ _SSHD_CONTEXT: Manifest = {
         "add": ["AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT"],
     },
     "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+_ENTERING_CONTEXT: Manifest = {
+    # A session gets a mount namespace and another root. The runtimes' own profiles forbid pivot_root and mounts. Source: docs/security.md.
+    **_SSHD_CONTEXT,
+    "capabilities": {"drop": ["ALL"], "add": [*_SSHD_CONTEXT["capabilities"]["add"], "SYS_ADMIN"]},
+    "seccompProfile": {"type": "Unconfined"},
+    "appArmorProfile": {"type": "Unconfined"},
 }

@@ -13,6 +13,7 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
+    ROOT_SETTINGS,
     SCRIPTS_PATH,
     SLURMD_PORT,
     ClaimArgs,
@@ -30,6 +31,8 @@ from components.pods import (
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
+TMP_PATH = "/var/spool/slipway/tmp"
+"""Private /tmp folders of jobs, where the set has a versioned root."""
 SPOOL_PATH = "/var/spool/slurmd"
 """slurmd's own folder on a node: state, scripts of running jobs."""
 _STOP_S = 30
@@ -124,6 +127,8 @@ class NodeSetArgs(TypedDict):
     """Name of the ConfigMap with the cluster's users."""
     mounts: list[SharedMountArgs]
     """Shared folders that jobs see."""
+    root: NotRequired[str]
+    """ConfigMap with the settings of the versioned root, where jobs see one."""
     drain_grace_s: int
     """Seconds that a stopping node waits for its jobs."""
     update: UpdateArgs
@@ -229,6 +234,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
             *(config_volume("users", args["users"]), empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
+            *([config_volume("root", args["root"]), empty_volume("tmp")] if "root" in args else []),
         ],
     }
 
@@ -250,6 +256,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
+        *([mount("root", ROOT_SETTINGS, read_only=True), mount("tmp", TMP_PATH)] if "root" in args else []),
     ]
     return {
         **container(args["pods"], "slurmd", "slurmd.sh", mounts, env),

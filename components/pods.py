@@ -22,6 +22,8 @@ SLURMRESTD_PORT = 6820
 MARIADB_PORT = 3306
 
 SCRIPTS_PATH = "/opt/slipway/scripts"
+ROOT_SETTINGS = "/etc/slipway/root"
+"""Where root.conf is, the settings of the versioned root; without it the plugin does nothing."""
 CLUSTER_DOMAIN = "cluster.local"
 LOST_NODE_S = 30
 """Seconds that a pod of the control plane stays on a node that Kubernetes has lost, instead of five minutes."""

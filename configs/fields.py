@@ -126,6 +126,13 @@ CheckName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 2
 """A CronJob is called `<cluster>-check-<name>`, and its name may have 52 characters."""
 MountName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 40))]
 """A volume of the pods is called `mount-<name>`, and its name may have 63 characters."""
+RootVersionName = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a version name: letters, digits, dots, dashes, underscores, first a letter or digit", 64)
+    ),
+]
+"""A folder on the shared volume, and a word of `srun --root-version`."""
 PartitionName = Annotated[
     StrictStr,
     AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40)),

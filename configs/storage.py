@@ -3,7 +3,19 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from configs.fields import AbsolutePath, ExportPath, Flag, Host, Model, MountName, MountOption, ObjectName, Size
+from configs.fields import (
+    AbsolutePath,
+    ExportPath,
+    Flag,
+    Host,
+    ImageReference,
+    Model,
+    MountName,
+    MountOption,
+    ObjectName,
+    RootVersionName,
+    Size,
+)
 
 SourceKind = Literal["hostPath", "claim", "storageClass", "nfs"]
 
@@ -61,11 +73,30 @@ class Disk(Model):
     size: Size = "5Gi"
 
 
+class RootVersion(Model):
+    """One version of the root that jobs and logins see; filled once, from an image, and never again."""
+
+    name: RootVersionName
+    image: ImageReference | None = None
+    """What it is filled from. Default: the image of the Slurm roles. It has to have that image's release of Debian and Slurm."""
+
+
+class Root(Model):
+    """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
+
+    versions: tuple[RootVersion, ...] = ()
+    """Default: one, from the image of the Slurm roles and called after its tag."""
+    current: RootVersionName | None = None
+    """What new jobs and sessions get. Default: the last of the versions. Jobs that run keep theirs."""
+
+
 class Storage(Model):
     """All storage of the cluster."""
 
     shared_root: Source
-    """The shared root, at /shared in the login pods and workers."""
+    """The shared volume, at /shared in the login pods and workers; the versions of `root` are on it."""
+    root: Root | None = None
+    """Without it, jobs and logins see their pod's image, and /shared."""
     home: Source
     """Homes of the users, at /home."""
     mounts: tuple[Mount, ...] = ()

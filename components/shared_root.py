@@ -1,0 +1,157 @@
+"""The versioned root on the shared volume: versions that Jobs fill from images, one of them current, and the settings of the plugin.
+
+What a version has on disk is left alone: a version that is no longer declared stays until somebody removes it.
+"""
+
+import json
+from typing import TypedDict
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import config_map, content_name, declare
+from components.pods import PodDefaults, container, empty_volume, mount, pod_template, scripts_volume
+from components.shared_storage import SharedMountArgs, build_mount, build_volume
+
+_FILL_S = 4 * 3600
+"""A large image on a slow volume."""
+_HOLD = "/usr/lib/slipway/hold"
+_COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_PTRACE"]
+"""Capabilities to read another container's root by /proc, and to write files of any owner and kind."""
+
+
+class RootVersionArgs(TypedDict):
+    """One version of the root."""
+
+    name: str
+    """Its name, for ever."""
+    image: str
+    """What it is filled from."""
+
+
+class SharedRootArgs(TypedDict):
+    """What the versioned root needs to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    volume: SharedMountArgs
+    """The shared volume."""
+    versions: list[RootVersionArgs]
+    """The versions to fill."""
+    current: str
+    """The one for new jobs and sessions."""
+    settings: str
+    """The text of root.conf."""
+
+
+class SharedRoot(pulumi.ComponentResource):
+    """Versions of the root that jobs and logins see. A version is filled once; a change of `current` touches no job that runs."""
+
+    current: pulumi.Output[str]
+    """The version for new jobs and sessions."""
+
+    def __init__(self, name: str, args: SharedRootArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:SharedRoot", name, {}, opts)
+        declare(build_settings(args), pulumi.ResourceOptions(parent=self))
+        filled = [_declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self)) for version in args["versions"]]
+        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=filled))
+        self.current = pulumi.Output.from_input(args["current"])
+        self.register_outputs({"current": self.current})
+
+
+def settings_name(cluster: str) -> str:
+    """The ConfigMap that login pods and workers mount at /etc/slipway/root."""
+    return object_name(cluster, "root")
+
+
+def build_settings(args: SharedRootArgs) -> Manifest:
+    """The ConfigMap with root.conf, changed in place: the plugin reads it for each job."""
+    pods = args["pods"]
+    return config_map(settings_name(pods["cluster"]), pods["namespace"], labels(pods["cluster"], "root"), {"root.conf": args["settings"]})
+
+
+def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
+    """The Job that copies an image's root into a version; it goes on where an earlier try ended."""
+    pods = args["pods"]
+    hold = mount("hold", "/hold")
+    fill = container(
+        pods,
+        "fill",
+        "root-fill.sh",
+        [build_mount(args["volume"])],
+        {"SLIPWAY_ROOT_VERSION": version["name"], "SLIPWAY_ROOT_IMAGE": version["image"]},
+        securityContext=_context(_COPIES),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        "shareProcessNamespace": True,
+        "initContainers": [
+            {**container(pods, "program", "", [hold], securityContext=_context([])), "command": ["cp", _HOLD, "/hold/hold"]},
+            {
+                "name": "source",
+                "image": version["image"],
+                "imagePullPolicy": pods["pull_policy"],
+                "command": ["/hold/hold"],
+                "restartPolicy": "Always",
+                "volumeMounts": [{**hold, "readOnly": True}],
+                "securityContext": _context([]),
+            },
+        ],
+        "containers": [fill],
+        "volumes": [scripts_volume(pods), empty_volume("hold"), build_volume(pods["cluster"], args["volume"])],
+    }
+    spec: Manifest = {
+        "backoffLimit": 6,
+        "activeDeadlineSeconds": _FILL_S,
+        "template": pod_template(pods, "root-fill", pod),
+        # A name that stands for another image already: no second try mends that.
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [3]}}]},
+    }
+    return _job(args, "root-fill", spec)
+
+
+def build_switch(args: SharedRootArgs) -> Manifest:
+    """The Job that makes a version current once it is filled and runs a shell; else it fails, and the old one stays."""
+    pods = args["pods"]
+    switch = container(
+        pods,
+        "switch",
+        "root-switch.sh",
+        [build_mount(args["volume"])],
+        {"SLIPWAY_ROOT_VERSION": args["current"]},
+        securityContext=_context(["DAC_OVERRIDE", "SYS_CHROOT"]),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        "containers": [switch],
+        "volumes": [scripts_volume(pods), build_volume(pods["cluster"], args["volume"])],
+    }
+    return _job(
+        args, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
+    )
+
+
+def _job(args: SharedRootArgs, component: str, spec: Manifest) -> Manifest:
+    """A Job cannot be changed, so its name is a hash of all that it is; one that failed is made again by the next deployment."""
+    pods = args["pods"]
+    name = content_name(object_name(pods["cluster"], component), {"spec": json.dumps(spec, sort_keys=True)})
+    about = metadata(name, pods["namespace"], labels(pods["cluster"], component), {"pulumi.com/replaceUnready": "true"})
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": spec}
+
+
+def _declare_job(job: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+    return kubernetes.batch.v1.Job(job["metadata"]["name"], metadata=job["metadata"], spec=job["spec"], opts=opts)
+
+
+def _context(capabilities: list[str]) -> Manifest:
+    """Root without privileges but the named capabilities."""
+    return {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], **({"add": capabilities} if capabilities else {})},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }

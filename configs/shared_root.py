@@ -1,0 +1,51 @@
+"""The versioned root that jobs and logins see: which versions there are, and the settings of the plugin that puts them there.
+
+The settings are read by images/slurm/root at each job and session; its conf.c says what each line means.
+"""
+
+import re
+from collections.abc import Mapping
+
+from configs.models import Cluster, Root
+
+SHARED = "/shared"
+"""Where pods have the shared volume."""
+TMP = "/var/spool/slipway/tmp"
+"""Where workers have their jobs' private /tmp."""
+SPOOL = "/var/spool/slurmd"
+_ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
+"""Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
+
+
+def versions_of(root: Root, slurm_image: str) -> Mapping[str, str]:
+    """Name of each version to the image that it is filled from."""
+    if not root.versions:
+        return {_name_of(slurm_image): slurm_image}
+    return {version.name: version.image or slurm_image for version in root.versions}
+
+
+def current_of(root: Root, slurm_image: str) -> str:
+    """The version for new jobs and sessions."""
+    return root.current or [*versions_of(root, slurm_image)][-1]
+
+
+def _name_of(image: str) -> str:
+    """The tag of an image, or the start of its digest: `slurm:1.2@sha256:0a1b...` gives 0a1b...; without either it is latest."""
+    last = image.rpartition("/")[2]
+    if "@sha256:" in last:
+        return last.partition("@sha256:")[2][:12]
+    return re.sub(r"[^A-Za-z0-9._-]", "-", last.partition(":")[2]) or "latest"
+
+
+def render(cluster: Cluster) -> str:
+    """root.conf. Further mounts and disks of a node set are left out in the pods that have them not."""
+    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims}
+    some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
+    lines = [
+        "# Rendered by Slipway; read anew by every job and session. Its lines are explained in images/slurm/root/conf.h.",
+        *(f"shared={SHARED}", f"tmp={TMP}", f"spool={SPOOL}"),
+        *(f"mount={path}" for path in _ALWAYS),
+        *(f"mount?={path}" for path in some),
+        *("file=/etc/hosts", "file?=/etc/resolv.conf"),
+    ]
+    return "".join(f"{line}\n" for line in lines)

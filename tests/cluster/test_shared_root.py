@@ -1,0 +1,103 @@
+"""The versioned root on the real cluster: filled from images, switched while jobs run, refused when it is broken."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.cluster.dev_stack import STATE, DevStack, eventually
+
+SHARED = "/var/lib/slipway/dev/shared"
+
+
+@pytest.fixture
+def restored(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, put back to its own file afterwards."""
+    yield stack
+    stack.standalone("up")
+    stack.wait_until_idle()
+
+
+def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:
+    """`up` with this root; what it said."""
+    done = stack.standalone("up", "--config", f"cluster.storage.root={json.dumps(root)}", check=check)
+    return done.stdout + done.stderr
+
+
+def slurm_image(stack: DevStack) -> str:
+    return stack.get("deployment", "dev-login")["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def image_without_a_shell(stack: DevStack) -> str:
+    """CoreDNS's image has one program, and no shell."""
+    path = "-o=jsonpath={.spec.template.spec.containers[0].image}"
+    return stack.run(str(STATE / "bin" / "kubectl"), "-n", "kube-system", "get", "deployment", "coredns", path).stdout
+
+
+def run(stack: DevStack, script: str) -> str:
+    """What a job printed."""
+    job = stack.submit(f"#!/bin/bash\n{script}\n", "--output=root.%j", "--nodelist=cpu-0")
+    stack.wait_for_job(job)
+    return stack.ssh(f"cat root.{job}").strip()
+
+
+def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_own(stack: DevStack) -> None:
+    version = slurm_image(stack).rpartition(":")[2]
+    look = "echo $SLIPWAY_ROOT_VERSION; ls /shared; ls -d /opt/slipway/scripts 2>&1"
+    in_job = run(stack, look)
+    assert in_job.startswith(f"{version}\n")
+    assert "/opt/slipway/scripts': No such file" in in_job
+    assert "No such file" in stack.ssh("ls -d /opt/slipway/scripts 2>&1 || true")
+    # The same files, seen from a job and from login, in the version's own folder.
+    where = "stat -c %i /usr/bin/env"
+    assert run(stack, where) == stack.ssh(where).strip()
+
+
+def test_switch_touches_no_job_that_runs_and_a_switch_back_is_a_rollback(restored: DevStack) -> None:
+    stack = restored
+    image = slurm_image(stack)
+    first = image.rpartition(":")[2]
+    tell = "echo $SLIPWAY_ROOT_VERSION"
+    job = stack.submit(
+        f"#!/bin/bash\n{tell}\nuntil [ -e go-on ]; do sleep 0.2; done\nsrun bash -c '{tell}'\n", "--output=kept.out", "--nodelist=cpu-1"
+    )
+    stack.wait_for_job(job, "RUNNING")
+    versions = [{"name": first, "image": image}, {"name": "second", "image": image}]
+    said = up(stack, {"versions": versions, "current": "second"})
+    assert "root-switch" in said
+    assert run(stack, tell) == "second"
+    stack.ssh("touch go-on")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat kept.out; rm go-on").split() == [first, first]
+    up(stack, {"versions": versions, "current": first})
+    assert run(stack, tell) == first
+
+
+def test_version_that_runs_no_shell_is_refused_and_the_old_one_stays(restored: DevStack) -> None:
+    stack = restored
+    image = slurm_image(stack)
+    first = image.rpartition(":")[2]
+    versions = [{"name": first, "image": image}, {"name": "broken", "image": image_without_a_shell(stack)}]
+    said = up(stack, {"versions": versions, "current": "broken"}, check=False)
+    assert "no shell runs in version broken" in said
+    assert run(stack, "echo $SLIPWAY_ROOT_VERSION") == first
+
+
+def test_name_of_a_version_is_for_one_image_for_ever(restored: DevStack) -> None:
+    stack = restored
+    first = slurm_image(stack).rpartition(":")[2]
+    said = up(stack, {"versions": [{"name": first, "image": image_without_a_shell(stack)}]}, check=False)
+    assert "A name is for one image" in said
+    assert run(stack, "echo $SLIPWAY_ROOT_VERSION") == first
+
+
+def test_file_put_into_the_root_on_one_machine_is_there_for_jobs_on_all(stack: DevStack) -> None:
+    version = slurm_image(stack).rpartition(":")[2]
+    # As root of a login session would: through the version's own files.
+    put = f"cp {SHARED}/versions/{version}/usr/bin/env {SHARED}/versions/{version}/usr/local/bin/new-tool"
+    stack.run("bash", "-c", put)
+    found = stack.ssh("srun -N2 --nodelist=cpu-[0-1] bash -c 'command -v new-tool'").split()
+    assert found == ["/usr/local/bin/new-tool"] * 2
+    stack.run("rm", f"{SHARED}/versions/{version}/usr/local/bin/new-tool")
+    eventually("gone again", lambda: "no" in stack.ssh("command -v new-tool || echo no"), 10)

@@ -1,0 +1,71 @@
+"""The versioned root: what its Jobs may, when they are made anew, and what pods get of it."""
+
+from typing import Any
+
+import pytest
+
+from components import login, node_set
+from components.shared_root import SharedRootArgs, build_fill, build_settings, build_switch
+from tests.unit.components.examples import LOGIN, MOUNTS, NODE_SET, PODS
+
+ARGS: SharedRootArgs = {
+    "pods": PODS,
+    "volume": MOUNTS[0],
+    "versions": [{"name": "1", "image": "registry.example/root:1"}, {"name": "2", "image": "registry.example/root:2"}],
+    "current": "1",
+    "settings": "shared=/shared\n",
+}
+
+
+def pod_of(job: dict[str, Any]) -> dict[str, Any]:
+    return job["spec"]["template"]["spec"]
+
+
+def test_each_version_has_a_job_of_its_own_and_a_switch_makes_another() -> None:
+    names = {build_fill(ARGS, version)["metadata"]["name"] for version in ARGS["versions"]}
+    assert len(names) == 2
+    assert build_switch(ARGS)["metadata"]["name"] != build_switch({**ARGS, "current": "2"})["metadata"]["name"]
+    assert build_fill(ARGS, ARGS["versions"][0]) == build_fill({**ARGS, "current": "2"}, ARGS["versions"][0])
+
+
+def test_version_is_copied_from_a_container_of_its_image_that_needs_no_shell() -> None:
+    pod = pod_of(build_fill(ARGS, ARGS["versions"][1]))
+    source = next(one for one in pod["initContainers"] if one["name"] == "source")
+    assert source["image"] == "registry.example/root:2"
+    assert source["command"] == ["/hold/hold"]
+    assert source["restartPolicy"] == "Always"
+    assert pod["shareProcessNamespace"]
+
+
+def test_name_that_stands_for_another_image_is_not_tried_again() -> None:
+    rule = build_fill(ARGS, ARGS["versions"][0])["spec"]["podFailurePolicy"]["rules"][0]
+    assert rule == {"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [3]}}
+
+
+def test_jobs_have_no_privileges_and_no_token() -> None:
+    for job in (build_fill(ARGS, ARGS["versions"][0]), build_switch(ARGS)):
+        pod = pod_of(job)
+        assert pod["automountServiceAccountToken"] is False
+        contexts = [one["securityContext"] for one in [*pod.get("initContainers", []), *pod["containers"]]]
+        assert not any(context.get("privileged") or context["allowPrivilegeEscalation"] for context in contexts)
+        assert all("SYS_ADMIN" not in context["capabilities"].get("add", []) for context in contexts)
+
+
+def test_settings_have_a_fixed_name_and_change_in_place() -> None:
+    made = build_settings(ARGS)
+    assert made["metadata"]["name"] == "dev-root"
+    assert "immutable" not in made
+
+
+@pytest.mark.parametrize("has_root", [pytest.param(True, id="with"), pytest.param(False, id="without")])
+def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(has_root: bool) -> None:
+    more: Any = {"root": "dev-root"} if has_root else {}
+    worker = node_set.build_node_set({**NODE_SET, **more})["spec"]["template"]["spec"]
+    session = login.build_deployment({**LOGIN, **more})["spec"]["template"]["spec"]
+    for pod in (worker, session):
+        assert any(volume["name"] == "root" for volume in pod["volumes"]) == has_root
+        assert any(one["mountPath"] == "/etc/slipway/root" for one in pod["containers"][0]["volumeMounts"]) == has_root
+    context = session["containers"][0]["securityContext"]
+    assert ("SYS_ADMIN" in context["capabilities"]["add"]) == has_root
+    assert context["seccompProfile"]["type"] == ("Unconfined" if has_root else "RuntimeDefault")
+    assert any(one["mountPath"] == node_set.TMP_PATH for one in worker["containers"][0]["volumeMounts"]) == has_root
