@@ -174,7 +174,7 @@ def test_columns_show_the_state_and_why(server: ApiServer) -> None:
         answer = client.put(f"{path}/gpu/status", json={**made, "status": status})
     assert answer.status_code == 200, answer.text
     head, row = server.run_kubectl("-n", "crd-columns", "get", "nset").splitlines()
-    assert head.split() == ["NAME", "PHASE", "WANTED", "READY", "IDLE", "ALLOCATED", "DRAINED", "DOWN", "WHY", "AGE"]
+    assert head.split() == ["NAME", "PHASE", "WANTED", "READY", "IDLE", "ALLOCATED", "DRAINED", "DOWN", "AGE", "WHY"]
     assert re.split(r" {2,}", row)[:9] == ["gpu", "Draining", "1", "2", "1", "1", "0", "0", "gpu-1 leaving"]
 
 
