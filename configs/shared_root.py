@@ -13,6 +13,8 @@ SHARED = "/shared"
 TMP = "/var/spool/slipway/tmp"
 """Where workers have their jobs' private /tmp."""
 SPOOL = "/var/spool/slurmd"
+SLURM_UID = 64030
+"""SlurmUser, whose jobs are the health checks: they look at the node, not at the root."""
 _ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
 """Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
 
@@ -47,5 +49,6 @@ def render(cluster: Cluster) -> str:
         *(f"mount={path}" for path in _ALWAYS),
         *(f"mount?={path}" for path in some),
         *("file=/etc/hosts", "file?=/etc/resolv.conf"),
+        f"outside={SLURM_UID}",
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import CONF, RootCluster, running, unpack
+from tests.slurm.image_root import unpack
+from tests.slurm.root_cluster import CONF, RootCluster, running
 
 RUNS = 500
 TURNS = 5

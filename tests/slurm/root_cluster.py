@@ -4,17 +4,12 @@ The versions are hard links of the image's own files, so making one takes a seco
 """
 
 import copy
-import json
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-
-from images.build import build
 from tests.slurm.image_cluster import SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
@@ -121,17 +116,6 @@ class RootCluster(ImageCluster):
     def out(self, job: str) -> str:
         """What a job said."""
         return self.ssh(f"cat out.{job}")
-
-
-def unpack(root: Path) -> None:
-    """Unpacks the image of the present content."""
-    with tarfile.open(build("slurm", Console(stderr=True))) as archive:
-        manifest = archive.extractfile("manifest.json")
-        assert manifest is not None
-        for name in json.load(manifest)[0]["Layers"]:
-            layer = archive.extractfile(name)
-            assert layer is not None
-            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=layer.read(), check=True)
 
 
 def make_versions(shared: Path, image: Path, *versions: str) -> None:

@@ -13,17 +13,10 @@ import pytest
 from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import Machine, PodError, wait_for
-from tests.slurm.image_root import unpack
 
 FOLDER = Path("/var/tmp/slipway-elastic-pods")
 PREFIX = "swel-"
 SCRIPTS = "/opt/slipway/scripts"
-
-
-@pytest.fixture(scope="module")
-def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root file system of the image of the present content."""
-    return unpack(tmp_path_factory.mktemp("elastic-image"))
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.image_cluster import ALICE
+from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, unpack
+from tests.slurm.image_root import unpack
+from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
 
 _marks = itertools.count()
 
@@ -187,6 +188,18 @@ def test_shm_is_shared_by_the_steps_of_a_job_and_by_no_other(cluster: RootCluste
     assert cluster.ssh("srun --nodelist=gpu-0 ls -A /dev/shm") == ""
 
 
+def test_jobs_of_a_user_who_is_to_stay_outside_look_at_the_node_itself(cluster: RootCluster) -> None:
+    look = ("srun", "--nodelist=gpu-0", "--chdir=/", "ls", "/opt/slipway/scripts")
+    with pytest.raises(PodError, match="No such file"):
+        cluster.slurm(*look)
+    cluster.settings(f"{CONF}outside={SLURM}\n")
+    try:
+        assert "slurmd.sh" in cluster.slurm(*look)
+        assert "No such file" in cluster.ssh("srun --nodelist=gpu-0 ls /opt/slipway/scripts", check=False)
+    finally:
+        cluster.settings(CONF)
+
+
 def test_root_without_a_shell_fails_with_words_and_leaves_the_nodes_idle(cluster: RootCluster) -> None:
     (cluster.shared / "versions/bare").mkdir(0o755, exist_ok=True)
     cluster.switch("bare")
@@ -206,9 +219,12 @@ def test_root_without_a_shell_fails_with_words_and_leaves_the_nodes_idle(cluster
         pytest.param("mount=home", "root.conf:1: not an absolute path without . and ..: home", id="relative"),
         pytest.param("# x\nmount=/a/../b", "root.conf:2: not an absolute path without . and ..: /a/../b", id="parent"),
         pytest.param(
-            "folder=/home", "root.conf:1: unknown key; there are shared, mount, mount?, file, file?, tmp, spool: folder", id="unknown-key"
+            "folder=/home",
+            "root.conf:1: unknown key; there are shared, mount, mount?, file, file?, tmp, spool, outside: folder",
+            id="unknown-key",
         ),
         pytest.param("mount", "root.conf:1: not key=value: mount", id="no-value"),
+        pytest.param("outside=slurm", "root.conf:1: not the number of a user: slurm", id="user-by-name"),
         pytest.param("mount=/home\nmount=/home", "root.conf:2: bound a second time: /home", id="twice"),
         pytest.param("mount=/shared", "root.conf:1: would show all versions inside each: /shared", id="all-versions"),
         pytest.param("tmp=/a\ntmp=/b", "root.conf:2: given a second time: /b", id="two-tmps"),

@@ -60,6 +60,15 @@ static int read_bind(const char *file, int line, char *value, bool is_file, bool
     return 0;
 }
 
+static int read_outside(const char *file, int line, const char *value, struct root_conf *conf) {
+    char *end;
+    unsigned long uid = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || uid > 0xfffffffeUL) return fault(file, line, "not the number of a user", value);
+    if (conf->outside_count == ROOT_OUTSIDE_MAX) return fault(file, line, "more than 16 users outside", value);
+    conf->outside[conf->outside_count++] = (unsigned)uid;
+    return 0;
+}
+
 static int read_line(const char *file, int line, char *text, struct root_conf *conf, struct seen *seen) {
     text += strspn(text, " \t");
     for (size_t end = strlen(text); end && strchr(" \t\r\n", text[end - 1]);) text[--end] = 0;
@@ -75,7 +84,8 @@ static int read_line(const char *file, int line, char *text, struct root_conf *c
     if (strcmp(text, "mount?") == 0) return read_bind(file, line, value, false, true, conf);
     if (strcmp(text, "file") == 0) return read_bind(file, line, value, true, false, conf);
     if (strcmp(text, "file?") == 0) return read_bind(file, line, value, true, true, conf);
-    return fault(file, line, "unknown key; there are shared, mount, mount?, file, file?, tmp, spool", text);
+    if (strcmp(text, "outside") == 0) return read_outside(file, line, value, conf);
+    return fault(file, line, "unknown key; there are shared, mount, mount?, file, file?, tmp, spool, outside", text);
 }
 
 static int by_target(const void *left, const void *right) {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #define ROOT_CONF_PATH "/etc/slipway/root/root.conf"
-enum { ROOT_BINDS_MAX = 128, ROOT_PATH_MAX = 512 };
+enum { ROOT_BINDS_MAX = 128, ROOT_PATH_MAX = 512, ROOT_OUTSIDE_MAX = 16 };
 
 struct root_bind {
     char source[ROOT_PATH_MAX]; /* in the pod */
@@ -22,6 +22,8 @@ struct root_conf {
     char spool[ROOT_PATH_MAX]; /* slurmd's own folder */
     struct root_bind binds[ROOT_BINDS_MAX]; /* a folder before what lies in it */
     size_t count;
+    unsigned outside[ROOT_OUTSIDE_MAX]; /* users whose jobs see the pod itself: health checks look at the node */
+    size_t outside_count;
 };
 
 /* 1: read; 0: no such file; -1: faults, all of them in root_reason() with their lines. */

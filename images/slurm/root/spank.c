@@ -25,7 +25,7 @@ spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_
 static const char *conf_path = ROOT_CONF_PATH;
 static char bad_argument[256];
 static root_version asked; /* by --root-version */
-static bool is_inside;
+static bool is_inside; /* or stays outside, as it should */
 static char start_folder[PATH_MAX];
 
 static int take_version(int value, const char *argument, int is_remote) {
@@ -71,6 +71,14 @@ int slurm_spank_init(spank_t spank, int count, char **arguments) {
     return spank_option_register(spank, &version_option);
 }
 
+static bool is_outside(spank_t spank, const struct root_conf *conf) {
+    uid_t user;
+    if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS) return false;
+    for (size_t i = 0; i < conf->outside_count; i++)
+        if (conf->outside[i] == user) return true;
+    return false;
+}
+
 /* Whatever fails here, the job's tasks meet and tell: a failed prolog would drain the node. */
 int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
@@ -83,7 +91,7 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     if (result > 0 && spank_option_getopt(spank, &version_option, &wanted) != ESPANK_SUCCESS) wanted = NULL;
     if (result > 0 && root_job_close(conf, job) < 0) complain(); /* what a requeued job left, or one that had the number before */
     root_reason_clear();
-    if (result > 0) result = space = root_job_open(conf, job, wanted, version);
+    if (result > 0 && !is_outside(spank, conf)) result = space = root_job_open(conf, job, wanted, version);
     if (result < 0) complain();
     if (space >= 0) close(space);
     free(conf);
@@ -141,8 +149,9 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
     struct root_conf *conf = NULL;
     int result = read_settings(&conf);
     if (result == 0 && *asked) result = root_fail("--root-version=%s: this cluster has no versioned root", asked);
-    is_inside = result == 0 || (result > 0 && enter(spank, conf) == 0);
-    if (result == 0) *start_folder = 0;
+    bool stays = result == 0 || (result > 0 && is_outside(spank, conf));
+    is_inside = stays || (result > 0 && enter(spank, conf) == 0);
+    if (stays) *start_folder = 0;
     free(conf);
     return ESPANK_SUCCESS;
 }

@@ -60,8 +60,10 @@ def test_settings_have_a_fixed_name_and_change_in_place() -> None:
 @pytest.mark.parametrize("has_root", [pytest.param(True, id="with"), pytest.param(False, id="without")])
 def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(has_root: bool) -> None:
     more: Any = {"root": "dev-root"} if has_root else {}
-    worker = node_set.build_node_set({**NODE_SET, **more})["spec"]["template"]["spec"]
-    session = login.build_deployment({**LOGIN, **more})["spec"]["template"]["spec"]
+    node_set_args: Any = {**NODE_SET, **more}
+    login_args: Any = {**LOGIN, **more}
+    worker = node_set.build_node_set(node_set_args)["spec"]["template"]["spec"]
+    session = login.build_deployment(login_args)["spec"]["template"]["spec"]
     for pod in (worker, session):
         assert any(volume["name"] == "root" for volume in pod["volumes"]) == has_root
         assert any(one["mountPath"] == "/etc/slipway/root" for one in pod["containers"][0]["volumeMounts"]) == has_root
