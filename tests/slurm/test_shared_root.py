@@ -75,6 +75,7 @@ def test_running_job_keeps_its_version_after_a_switch_and_new_ones_see_the_new_o
 
 def test_nodes_and_steps_of_a_job_agree_although_the_switch_falls_between(cluster: RootCluster) -> None:
     job = cluster.ssh("sbatch --hold --parsable --nodes=2 --output=out.%j --wrap='srun cat /etc/version; srun cat /etc/version'")
+    (cluster.shared / "jobs").mkdir(0o755, exist_ok=True)
     (cluster.shared / "jobs" / job).symlink_to("v1")  # as the node that was first
     cluster.switch("v2")
     cluster.ssh(f"scontrol release {job}")
@@ -186,6 +187,12 @@ def test_shm_is_shared_by_the_steps_of_a_job_and_by_no_other(cluster: RootCluste
     wait_for("its end", lambda: cluster.state(job) == "COMPLETED")
     assert cluster.out(job).split()[-1] == "here"
     assert cluster.ssh("srun --nodelist=gpu-0 ls -A /dev/shm") == ""
+
+
+def test_number_of_an_ended_job_stands_for_no_version_any_more(cluster: RootCluster) -> None:
+    job = cluster.batch("true", "--nodes=2")
+    assert cluster.state(job) == "COMPLETED"
+    wait_for("the link to go", lambda: not (cluster.shared / "jobs" / job).is_symlink())
 
 
 def test_jobs_of_a_user_who_is_to_stay_outside_look_at_the_node_itself(cluster: RootCluster) -> None:

@@ -16,6 +16,7 @@
 #include "driver.h"
 #include "enter.h"
 #include "reason.h"
+#include "version.h"
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(slipway_root, 1)
@@ -98,6 +99,13 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     return ESPANK_SUCCESS;
 }
 
+/* The job's version in the shared folder is for nodes that have not begun yet, and all have. A later job of the number chooses anew. */
+static void forget(const struct root_conf *conf, uint32_t job) {
+    int shared = root_shared_open(conf->shared);
+    if (shared < 0 || root_version_forget(shared, job) < 0) complain();
+    if (shared >= 0) close(shared);
+}
+
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
     struct root_conf *conf = NULL;
@@ -106,6 +114,7 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     if (result > 0 && spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) result = root_fail("Slurm names no job");
     if (result > 0) result = root_job_close(conf, job);
     if (result < 0) complain();
+    if (result == 0 && !is_outside(spank, conf)) forget(conf, job);
     free(conf);
     return ESPANK_SUCCESS;
 }

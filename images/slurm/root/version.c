@@ -119,3 +119,13 @@ int root_version_of_job(int shared, uint32_t job, const char *wanted, root_versi
     close(jobs);
     return decided < 0 ? -1 : check_wanted(job, wanted, version);
 }
+
+int root_version_forget(int shared, uint32_t job) {
+    int jobs = openat(shared, "jobs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (jobs < 0) return errno == ENOENT ? 0 : root_fail("the shared volume's folder jobs: %m");
+    char name[16];
+    snprintf(name, sizeof name, "%u", job);
+    int result = unlinkat(jobs, name, 0) == 0 || errno == ENOENT ? 0 : root_fail("the shared volume's jobs/%s: %m", name);
+    close(jobs);
+    return result;
+}

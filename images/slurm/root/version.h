@@ -24,4 +24,7 @@ int root_version_current(int shared, root_version version);
    `wanted` is NULL or what the job asked for. */
 int root_version_of_job(int shared, uint32_t job, const char *wanted, root_version version);
 
+/* Removes what root_version_of_job wrote, once no node can ask for it any more. */
+int root_version_forget(int shared, uint32_t job);
+
 #endif
