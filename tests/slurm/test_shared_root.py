@@ -328,6 +328,29 @@ def test_each_node_finds_its_own_driver_and_nothing_of_it_is_in_the_shared_tree(
             cluster.inside(node, "rm -rf /run/nvidia")
 
 
+def test_driver_files_that_the_runtime_has_mounted_are_found_by_jobs(cluster: RootCluster) -> None:
+    mounted = """
+        lib=$(echo /usr/lib/*-linux-gnu)
+        sed 's/libutil\\.so\\.1/libcuda.so.1/g' $lib/libutil.so.1 > /var/tmp/driver
+        printf '#!/bin/sh\\necho smi\\n' > /var/tmp/smi; chmod 755 /var/tmp/smi
+        touch $lib/libcuda.so.550.54 /usr/bin/nvidia-smi $lib/libother.so.9
+        mount --bind /var/tmp/driver $lib/libcuda.so.550.54
+        mount --bind /var/tmp/driver $lib/libother.so.9
+        mount --bind /var/tmp/smi /usr/bin/nvidia-smi
+        /opt/slipway/scripts/share-driver.sh 2>&1; ls /run/nvidia/lib
+    """
+    try:
+        said = cluster.inside("gpu-0", mounted)
+        assert "2 driver files are in /run/nvidia" in said
+        assert said.split()[-3:] == ["libcuda.so", "libcuda.so.1", "libcuda.so.550.54"]
+        program = "import ctypes; ctypes.CDLL('libcuda.so.1'); print('loaded')"
+        assert cluster.ssh(f'srun --nodelist=gpu-0 bash -c "python3 -c \\"{program}\\"; nvidia-smi"').split() == ["loaded", "smi"]
+        assert "cannot open shared object" in cluster.ssh(f'srun --nodelist=gpu-1 python3 -c "{program}"', check=False)
+    finally:
+        undo = "umount /usr/lib/*-linux-gnu/lib{cuda.so.550.54,other.so.9} /usr/bin/nvidia-smi /run/nvidia/lib/* /run/nvidia/bin/*"
+        cluster.inside("gpu-0", f"{undo} 2>/dev/null; rm -rf /run/nvidia", check=False)
+
+
 def test_version_without_a_working_ldconfig_is_refused_where_there_is_a_driver(cluster: RootCluster) -> None:
     stand_in(cluster, "gpu-0", "550")
     program = cluster.shared / "versions/v2/usr/sbin/ldconfig"

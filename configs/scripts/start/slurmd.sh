@@ -104,6 +104,9 @@ stay_registered() { # slurmctld never dials a CLOUD node that it takes for power
 }
 
 make_devices
+if [[ -e /etc/slipway/root/root.conf ]]; then # jobs see another root than this pod's
+  "${0%/*}/share-driver.sh" || say "jobs will not find the driver's files; see the lines above"
+fi
 prepare_cgroup
 shield
 ended=0 slurmd_pid= state= reason= kept_reason=
