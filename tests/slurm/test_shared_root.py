@@ -132,6 +132,16 @@ def quoted(script: str) -> str:
     return "'" + script.replace("'", "'\\''") + "'"
 
 
+def test_setuid_program_of_a_version_gets_no_rights_in_a_job(cluster: RootCluster) -> None:
+    planted = cluster.shared / "versions/v1/usr/local/bin/who"
+    planted.write_bytes((cluster.shared / "versions/v1/usr/bin/id").read_bytes())
+    planted.chmod(0o4755)
+    try:
+        assert cluster.ssh("srun who -u") == str(ALICE)
+    finally:
+        planted.unlink()
+
+
 def test_task_inherits_no_folder_of_the_pod(cluster: RootCluster) -> None:
     script = "for f in /proc/self/fd/*; do [[ -d $f ]] && readlink $f; done; true"
     assert cluster.ssh(f"srun bash -c '{script}'") == ""

@@ -136,9 +136,9 @@ static int put_configured(int root, const struct root_conf *conf) {
     return 0;
 }
 
-/* Gives the version's folder as a mount of its own, attached to the staging folder: pivot_root wants one. Devices in it are not devices:
-   files there may come from anyone who administers a version. */
-static int stage(const struct root_conf *conf, const char *version) {
+/* Gives the version's folder as a mount of its own, attached to the staging folder: pivot_root wants one. Files there may come from anyone
+   who administers a version: devices among them are no devices, and in a job, whose pod is privileged, setuid programs get no rights. */
+static int stage(const struct root_conf *conf, const char *version, bool is_job) {
     int shared = root_shared_open(conf->shared);
     int folder = shared < 0 ? -1 : root_version_open(shared, version);
     if (shared >= 0) close(shared);
@@ -146,7 +146,7 @@ static int stage(const struct root_conf *conf, const char *version) {
     int tree = open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     close(folder);
     if (tree < 0) return root_fail("version %s of the root: open_tree: %m", version);
-    if (root_restrict(tree, MOUNT_ATTR_NODEV) < 0 || move_mount(tree, "", AT_FDCWD, ROOT_STAGE, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
+    if (root_restrict(tree, MOUNT_ATTR_NODEV | (is_job ? MOUNT_ATTR_NOSUID : 0)) < 0 || move_mount(tree, "", AT_FDCWD, ROOT_STAGE, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
         root_fail("version %s of the root: mounting it: %m", version);
         close(tree);
         return -1;
@@ -178,7 +178,7 @@ int root_place(const struct root_conf *conf, const char *version, const char *jo
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) root_fail("making the mounts slaves: %m");
     else if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) root_fail("hiding " ROOT_PINS ": %m");
     else if ((run = root_clone("/run", true)) < 0) root_fail("/run: %m"); /* before the stage is mounted below it */
-    else if ((root = stage(conf, version)) >= 0 && fill(root, conf, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
+    else if ((root = stage(conf, version, job_tmp != NULL)) >= 0 && fill(root, conf, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
     else if (root < 0) close(run);
     if (root >= 0) close(root);
     umask(mask);
