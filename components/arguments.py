@@ -87,6 +87,7 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedR
         "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root),
         "versions": [{"name": name, "image": image} for name, image in versions.items()],
         "current": shared_root.current_of(root, pods["image"]),
+        "keep_days": root.keep_days,
         "settings": shared_root.render(cluster),
     }
 

@@ -1,6 +1,6 @@
 """The versioned root on the shared volume: versions that Jobs fill from images, one of them current, and the settings of the plugin.
 
-What a version has on disk is left alone: a version that is no longer declared stays until somebody removes it.
+What users put into a version stays there. A version that is no longer declared is removed some days later, once no job uses it.
 """
 
 import json
@@ -16,6 +16,7 @@ from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
 _FILL_S = 4 * 3600
 """A large image on a slow volume."""
+_CLEAN_AT = "17 3 * * *"
 _HOLD = "/usr/lib/slipway/hold"
 _COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_PTRACE"]
 """Capabilities to read another container's root by /proc, and to write files of any owner and kind."""
@@ -41,6 +42,8 @@ class SharedRootArgs(TypedDict):
     """The versions to fill."""
     current: str
     """The one for new jobs and sessions."""
+    keep_days: int
+    """Days that a version stays that is not declared any more."""
     settings: str
     """The text of root.conf."""
 
@@ -56,6 +59,7 @@ class SharedRoot(pulumi.ComponentResource):
         declare(build_settings(args), pulumi.ResourceOptions(parent=self))
         filled = [_declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self)) for version in args["versions"]]
         _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=filled))
+        declare(build_cleaner(args), pulumi.ResourceOptions(parent=self))
         self.current = pulumi.Output.from_input(args["current"])
         self.register_outputs({"current": self.current})
 
@@ -132,6 +136,38 @@ def build_switch(args: SharedRootArgs) -> Manifest:
     return _job(
         args, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
     )
+
+
+def build_cleaner(args: SharedRootArgs) -> Manifest:
+    """The CronJob that removes versions which nothing needs, once a day."""
+    pods = args["pods"]
+    cleaner = container(
+        pods,
+        "clean",
+        "root-clean.sh",
+        [build_mount(args["volume"])],
+        {
+            "SLIPWAY_ROOT_VERSIONS": " ".join(version["name"] for version in args["versions"]),
+            "SLIPWAY_ROOT_KEEP_DAYS": str(args["keep_days"]),
+        },
+        securityContext=_context(["DAC_OVERRIDE", "FOWNER"]),
+    )
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        "containers": [cleaner],
+        "volumes": [scripts_volume(pods), build_volume(pods["cluster"], args["volume"])],
+    }
+    about = labels(pods["cluster"], "root-clean")
+    job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-clean", pod)}
+    spec: Manifest = {
+        "schedule": _CLEAN_AT,
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
+    }
+    name = metadata(object_name(pods["cluster"], "root-clean"), pods["namespace"], about)
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 
 def _job(args: SharedRootArgs, component: str, spec: Manifest) -> Manifest:

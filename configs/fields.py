@@ -227,6 +227,7 @@ ClusterText = Annotated[StrictStr, AfterValidator(_matching(r"[\w.:/@-]+", "a na
 # The upper bounds are validators and not `le`: a field's own, lower `le` would not win over one in the type.
 Count = Annotated[int, Field(strict=True, ge=0), AfterValidator(_at_most(2_147_483_647))]
 Positive = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(2_147_483_647))]
+Days = Annotated[int, Field(strict=True, ge=0), AfterValidator(_at_most(3650))]
 Seconds = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(31_536_000))]
 MiB = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(1_000_000_000))]
 Flag = Annotated[bool, Field(strict=True)]

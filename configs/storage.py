@@ -5,6 +5,7 @@ from typing import Literal
 
 from configs.fields import (
     AbsolutePath,
+    Days,
     ExportPath,
     Flag,
     Host,
@@ -88,6 +89,8 @@ class Root(Model):
     """Default: one, from the image of the Slurm roles and called after its tag."""
     current: RootVersionName | None = None
     """What new jobs and sessions get. Default: the last of the versions. Jobs that run keep theirs."""
+    keep_days: Days = 7
+    """For so long a version stays that is not declared any more; longer where a job uses it. Sessions older than that lose their root."""
 
 
 class Storage(Model):

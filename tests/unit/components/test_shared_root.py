@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components import login, node_set
-from components.shared_root import SharedRootArgs, build_fill, build_settings, build_switch
+from components.shared_root import SharedRootArgs, build_cleaner, build_fill, build_settings, build_switch
 from tests.unit.components.examples import LOGIN, MOUNTS, NODE_SET, PODS
 
 ARGS: SharedRootArgs = {
@@ -13,6 +13,7 @@ ARGS: SharedRootArgs = {
     "volume": MOUNTS[0],
     "versions": [{"name": "1", "image": "registry.example/root:1"}, {"name": "2", "image": "registry.example/root:2"}],
     "current": "1",
+    "keep_days": 7,
     "settings": "shared=/shared\n",
 }
 
@@ -49,6 +50,14 @@ def test_jobs_have_no_privileges_and_no_token() -> None:
         contexts = [one["securityContext"] for one in [*pod.get("initContainers", []), *pod["containers"]]]
         assert not any(context.get("privileged") or context["allowPrivilegeEscalation"] for context in contexts)
         assert all("SYS_ADMIN" not in context["capabilities"].get("add", []) for context in contexts)
+
+
+def test_cleaner_knows_every_declared_version_and_never_runs_twice_at_once() -> None:
+    made = build_cleaner(ARGS)
+    variables = {one["name"]: one["value"] for one in made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert variables["SLIPWAY_ROOT_VERSIONS"] == "1 2"
+    assert variables["SLIPWAY_ROOT_KEEP_DAYS"] == "7"
+    assert made["spec"]["concurrencyPolicy"] == "Forbid"
 
 
 def test_settings_have_a_fixed_name_and_change_in_place() -> None:
