@@ -168,6 +168,8 @@ def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
     if status.get("phase") == "Succeeded":
         return None
     containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    if status.get("phase") == "Failed":  # sidecars are ended then, by a signal: the reason is elsewhere
+        containers = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
     for one in containers:
         ended = one.get("state", {}).get("terminated", {})
         if ended.get("exitCode") and status.get("phase") == "Failed":

@@ -233,6 +233,16 @@ UNSCHEDULABLE: dict[str, Any] = {
             False,
             id="termination-message",
         ),
+        pytest.param(
+            pod(
+                initContainerStatuses=[{"name": "source", "state": {"terminated": {"exitCode": 143}}}],
+                containers=[{"name": "fill", "state": {"terminated": {"exitCode": 3, "message": "another name\n"}}}],
+                phase="Failed",
+            ),
+            "container fill ended with 3: another name",
+            False,
+            id="sidecar-ended-by-signal",
+        ),
         pytest.param(pod(containers=[halted("ContainerCreating")]), "starting: slurmd", False, id="starting"),
     ],
 )
