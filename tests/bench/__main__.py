@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import informers, sleeping, waking
+from tests.bench import informers, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -129,6 +129,10 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     laws = seconds(python, "-m", "tests.unit.controllers.nodeset.simulation", "--steps", "1000000", "--seed", str(int(time.time())))
     figures.append(figure("1,000,000 steps of the laws' simulation, all held", 600, [laws]))
     figures += scaled()
+    inside_ms, outside_ms = shared_root.measure()
+    figures.append(
+        figure("job `srun true` inside the shared root, beyond one outside; means of 500", 20, [inside_ms - outside_ms], unit="ms")
+    )
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
