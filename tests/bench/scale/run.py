@@ -3,6 +3,7 @@
 `bare`: slurmds started at once by a loop, until slurmctld has heard them all: what Slurm and this machine take by themselves.
 `whole`: the same nodes by a NodeSet scaled from 0, through API server, scheduler and controller; then idle; then back to 0.
 `zero`: jobs one after another, each on an elastic node that is powered down.
+`prolog`: what PrologSlurmctld takes for jobs that it does not concern.
 """
 
 import asyncio
@@ -26,9 +27,7 @@ from components.controllers import build_crd
 from components.node_set import build_node_set
 from configs.load import load_cluster
 from configs.models import Cluster
-from controllers.nodeset.structs import NODESETS, NodeSet
 from controllers.runtime.api import connect
-from controllers.runtime.structs import Resource
 from tests.apiserver.server import ApiServer, run_process, serve
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines
 from tests.bench.scale.slurm import ADDRESS, Slurm
@@ -48,7 +47,6 @@ LOGS = Path("/var/tmp/slipway-scale.logs")
 _NAMESPACE = ("unshare", "--mount", "--uts", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 _DEADLINE_S = 300.0
 _TICK = os.sysconf("SC_CLK_TCK")
-_SCALES: Resource[NodeSet] = NODESETS
 
 Figures = dict[str, float]
 
