@@ -174,7 +174,8 @@ def _job(args: SharedRootArgs, component: str, spec: Manifest) -> Manifest:
     """A Job cannot be changed, so its name is a hash of all that it is; one that failed is made again by the next deployment."""
     pods = args["pods"]
     name = content_name(object_name(pods["cluster"], component), {"spec": json.dumps(spec, sort_keys=True)})
-    about = metadata(name, pods["namespace"], labels(pods["cluster"], component), {"pulumi.com/replaceUnready": "true"})
+    annotations = {"pulumi.com/replaceUnready": "true", "pulumi.com/timeoutSeconds": str(_FILL_S)}
+    about = metadata(name, pods["namespace"], labels(pods["cluster"], component), annotations)
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": spec}
 
 

@@ -1,4 +1,4 @@
-"""The scripts that fill a version of the shared root and make it current, with the image's own files: killed, repeated, on a full volume."""
+"""The scripts that fill a version of the shared root and make it current, tried with the image: killed, repeated, on a full volume."""
 
 import subprocess
 from pathlib import Path
