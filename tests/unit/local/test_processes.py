@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local import processes
+from local.commands import wait_until
 from local.processes import Identity, Program, Record, parse_record, parse_stat, plan_start
 
 BOOT = "0f0e"
@@ -96,7 +97,8 @@ def test_program_runs_in_a_session_of_its_own_and_is_recorded(sleeper: tuple[Pat
     _, record = sleeper
     fields = Path(f"/proc/{record.identity.pid}/stat").read_text().rpartition(")")[2].split()
     assert fields[3] == str(record.identity.pid)
-    assert Path(f"/proc/{record.identity.pid}/cmdline").read_bytes() == b"sleep\x001000\x00"
+    # The record is written just before the launcher becomes the program.
+    wait_until("the program runs", lambda: Path(f"/proc/{record.identity.pid}/cmdline").read_bytes() == b"sleep\x001000\x00", timeout_s=10)
 
 
 def test_running_program_is_not_started_again(sleeper: tuple[Path, Record], tmp_path: Path) -> None:
