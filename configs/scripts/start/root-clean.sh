@@ -10,12 +10,17 @@ now=$(date +%s)
 users() { find "$shared/jobs" -maxdepth 1 -type l -lname "$1" | wc -l; }
 is_declared() { [[ " $SLIPWAY_ROOT_VERSIONS " == *" $1 "* ]]; }
 
-rm -rf "$shared"/filling/.gone-* # of a run that was killed
+# Of a run that was killed: what it had not judged to the end comes back, as a job may have taken it; what it had begun to remove goes.
+for folder in "$shared"/filling/.aside-*/; do
+  [[ ! -d $folder ]] || mv -T "$folder" "$shared/versions/${folder##*/.aside-}"
+done
+rm -rf "$shared"/filling/.gone-*
+
+current=$(readlink "$shared/current") || { say "no version is current, so none is removed"; exit 0; }
 for folder in "$shared"/versions/*/; do
   [[ -d $folder ]] || continue
   version=$(basename "$folder")
   mark=$shared/sources/$version.unused
-  current=$(readlink "$shared/current" || true)
   if is_declared "$version" || [[ $current == "versions/$version" ]]; then
     rm -f "$mark"
     continue
@@ -31,12 +36,15 @@ for folder in "$shared"/versions/*/; do
     say "version $version is used by $number jobs; it stays"
     continue
   fi
-  mv -T "$shared/versions/$version" "$shared/filling/.gone-$version"
-  if (($(users "$version"))) || [[ $(readlink "$shared/current" || true) == "versions/$version" ]]; then
-    mv -T "$shared/filling/.gone-$version" "$shared/versions/$version"
-    say "version $version was taken by a job at this moment; it stays"
+  mv -T "$shared/versions/$version" "$shared/filling/.aside-$version"
+  number=$(users "$version")
+  current=$(readlink "$shared/current")
+  if ((number)) || [[ $current == "versions/$version" ]]; then
+    mv -T "$shared/filling/.aside-$version" "$shared/versions/$version"
+    say "version $version was taken at this moment; it stays"
     continue
   fi
+  mv -T "$shared/filling/.aside-$version" "$shared/filling/.gone-$version"
   rm -rf "$shared/filling/.gone-$version"
   rm -f "$mark" "$shared/sources/$version"
   say "version $version is removed"

@@ -65,5 +65,18 @@ def test_what_a_killed_run_left_goes_with_the_next(shared: Path) -> None:
     assert not (shared / "filling" / ".gone-0").exists()
 
 
+def test_version_that_a_killed_run_had_put_aside_is_back_for_the_job_that_took_it(shared: Path) -> None:
+    (shared / "versions" / "1").rename(shared / "filling" / ".aside-1")
+    (shared / "jobs" / "17").symlink_to("1")
+    clean(shared, "2 3")
+    assert versions(shared) == ["1", "2", "3"]
+
+
+def test_nothing_is_removed_while_nobody_knows_which_version_is_current(shared: Path) -> None:
+    (shared / "current").unlink()
+    assert "no version is current" in clean(shared, "")
+    assert versions(shared) == ["1", "2", "3"]
+
+
 def test_volume_that_was_never_filled_is_no_fault(tmp_path: Path) -> None:
     assert clean(tmp_path, "1") == ""
