@@ -13,7 +13,7 @@ from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
 from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
-from components.pods import ClaimArgs, PodDefaults
+from components.pods import SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import shared_root, slurm
@@ -88,7 +88,7 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedR
         "versions": [{"name": name, "image": image} for name, image in versions.items()],
         "current": shared_root.current_of(root, pods["image"]),
         "keep_days": root.keep_days,
-        "settings": shared_root.render(cluster),
+        "settings": shared_root.render(cluster, SLURM_UID),
     }
 
 

@@ -30,10 +30,11 @@ from components.pods import (
     tcp_probe,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from configs import shared_root
 
 TMP_PATH = "/var/spool/slipway/tmp"
 """Private /tmp folders of jobs, where the set has a versioned root."""
-SPOOL_PATH = "/var/spool/slurmd"
+SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""

@@ -13,8 +13,7 @@ SHARED = "/shared"
 TMP = "/var/spool/slipway/tmp"
 """Where workers have their jobs' private /tmp."""
 SPOOL = "/var/spool/slurmd"
-SLURM_UID = 64030
-"""SlurmUser, whose jobs are the health checks: they look at the node, not at the root."""
+"""slurmd's own folder, as slurm.conf has it."""
 _ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
 """Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
 
@@ -39,8 +38,11 @@ def _name_of(image: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", last.partition(":")[2]) or "latest"
 
 
-def render(cluster: Cluster) -> str:
-    """root.conf. Further mounts and disks of a node set are left out in the pods that have them not."""
+def render(cluster: Cluster, slurm_uid: int) -> str:
+    """root.conf. Jobs of SlurmUser are the health checks, which look at the node and not at the root.
+
+    Further mounts and disks of a node set are left out in the pods that have them not.
+    """
     disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims}
     some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
     lines = [
@@ -49,6 +51,6 @@ def render(cluster: Cluster) -> str:
         *(f"mount={path}" for path in _ALWAYS),
         *(f"mount?={path}" for path in some),
         *("file=/etc/hosts", "file?=/etc/resolv.conf"),
-        f"outside={SLURM_UID}",
+        f"outside={slurm_uid}",
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -4,7 +4,7 @@ import fcntl
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ from local.binaries import KUBERNETES, Cache, pinned_version
 from local.commands import LocalError, succeeds, wait_until
 from local.layout import NODES, Paths
 from local.processes import Program
-from local.steps import Steps
+from local.steps import Step, Steps
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ def up(paths: Paths, console: Console) -> None:
         with steps.step("Programs") as step:
             programs = built or cache.build(step.say)
             step.note = f"Kubernetes {_version()}{', in the cache' if built else ''}"
+        if preflight.recorded_owner(paths) != paths.state:
+            with steps.step("Leftovers") as step:
+                abandoned = replace(paths, state=preflight.recorded_owner(paths))
+                _give_machine_back(abandoned, step)
+                step.note = f"of {abandoned.state}, where nothing runs any more"
         started = _start(paths, programs, steps)
     outcome = f"The cluster is up after {steps.seconds:.0f} s." if started else "The cluster was up already; nothing had to be started."
     console.print(f"   {outcome} KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
@@ -80,15 +85,11 @@ def down(paths: Paths, console: Console) -> None:
             if left:
                 step.say(f"these processes do not go away: {' '.join(map(str, left))}")
         with steps.step("Network and namespaces") as step:
-            network.down(NODES)
-            mounts.down(NODES, paths)
-            for path in cgroups.remove():
-                step.say(f"{path} is still in use")
-            tunables.restore(paths.tunables)
+            _give_machine_back(paths, step)
         with steps.step("State"):
             if used := images.in_use(NODES, paths):
                 rootfs.remove_unused(paths.cache, used)
-            for folder in (paths.etcd, paths.pki, paths.nodes, paths.volumes, paths.records, paths.bin, paths.runtime):
+            for folder in (paths.etcd, paths.pki, paths.nodes, paths.volumes, paths.records, paths.bin):
                 rmtree(folder, ignore_errors=True)
             for file in (paths.kubeconfig, paths.applied):
                 file.unlink(missing_ok=True)
@@ -159,6 +160,16 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
     with steps.step("DNS and storage"):
         api.wait_for_deployments(90, "kube-system/coredns", "local-path-storage/local-path-provisioner")
     return started
+
+
+def _give_machine_back(paths: Paths, step: Step) -> None:
+    """Removes what a cluster has on the machine outside its state folder. Nothing of it may run any more."""
+    network.down(NODES)
+    mounts.down(NODES, paths)
+    for path in cgroups.remove():
+        step.say(f"{path} is still in use")
+    tunables.restore(paths.tunables)
+    rmtree(paths.runtime, ignore_errors=True)
 
 
 def _prepare(paths: Paths, programs: dict[str, Path]) -> None:

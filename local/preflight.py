@@ -132,10 +132,17 @@ def observe(paths: Paths, *, is_built: bool) -> Facts:
     )
 
 
+def recorded_owner(paths: Paths) -> Path:
+    """The state folder of the checkout that made a cluster on this machine last; `paths.state` when there is none."""
+    return Path(paths.owner.read_text()) if paths.owner.exists() else paths.state
+
+
 def other_owner(paths: Paths) -> Path | None:
-    """The state folder of another checkout's cluster on this machine; None when there is none, or that folder is gone."""
-    owner = Path(paths.owner.read_text()) if paths.owner.exists() else paths.state
-    return owner if owner != paths.state and owner.exists() else None
+    """The state folder of another checkout's cluster that runs on this machine, or whose pods do. None when there is none."""
+    owner = recorded_owner(paths)
+    if owner == paths.state or not (processes.running(owner / paths.records.name) or cgroups.processes()):
+        return None
+    return owner
 
 
 def available_mib(meminfo: str) -> int:

@@ -1,8 +1,10 @@
 """The local cluster itself: repeated, damaged, interrupted and ended, with a stack on it that comes back by the same two verbs."""
 
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from local import cgroups
 from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
@@ -53,13 +55,30 @@ def test_down_leaves_nothing_behind_and_an_interrupted_up_is_completed_by_the_ne
     assert left["mounts"] == []
     assert not [link for link in left["links"] if link.startswith(("slipway", "slw"))]
     assert not [table for table in left["tables"] if "slipway" in table]
-    cut_off = subprocess.Popen([sys.executable, "-m", "local", "up"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert cut_off.stdout is not None
-    eventually("the third step", lambda: "Network" in (cut_off.stdout.readline() if cut_off.stdout else ""), 60, every_s=0)
-    cut_off.send_signal(signal.SIGINT)
-    cut_off.wait(60)
+    cut_off(ROOT, signal.SIGINT)
     local(stack, "prepare")
     stack.standalone("up")
     stack.wait_until_idle()
     job = stack.submit("#!/bin/bash\ntrue\n")
     stack.wait_for_job(job)
+
+
+def test_cluster_of_another_checkout_that_runs_no_more_does_not_stand_in_the_way(stack: DevStack, tmp_path: Path) -> None:
+    local(stack, "down")
+    shutil.copytree(ROOT / "local", tmp_path / "local")
+    cut_off(tmp_path, signal.SIGKILL)
+    assert cgroups.kill() == []
+    assert str(tmp_path) in local(stack, "up")
+    assert not any(str(tmp_path) in mount for mount in machine()["mounts"])
+    local(stack, "prepare")
+    stack.standalone("up")
+    stack.wait_until_idle()
+
+
+def cut_off(checkout: Path, by: signal.Signals) -> None:
+    """`local up` that ends in the middle of its work."""
+    up = subprocess.Popen([sys.executable, "-m", "local", "up"], cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert up.stdout is not None
+    eventually("the third step", lambda: "Network" in (up.stdout.readline() if up.stdout else ""), 60, every_s=0)
+    up.send_signal(by)
+    up.wait(60)

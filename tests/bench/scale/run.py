@@ -31,6 +31,7 @@ from controllers.runtime.api import connect
 from tests.apiserver.server import ApiServer, run_process, serve
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines
 from tests.bench.scale.slurm import ADDRESS, Slurm
+from tests.slurm.image_pods import wait_for
 from tests.slurm.image_root import unpack
 
 ROOT = Path(__file__).parents[3]
@@ -105,7 +106,7 @@ def bare(slurm: Slurm, number: int) -> Figures:
     begin = time.time()
     for at in range(number):
         slurm.start_worker(f"node-{at}")
-    until(lambda: len(slurm.registered()) == number, "every slurmd registered", 0.5)
+    wait_for("every slurmd registered", lambda: len(slurm.registered()) == number, _DEADLINE_S, 0.5)
     own = [slurm.registered()[node] - slurm.started[node] for node in slurm.started]
     return {"total_s": max(slurm.registered().values()) - begin, "slurmd_median_s": median(own), "slurmd_worst_s": max(own)}
 
@@ -281,16 +282,8 @@ def _is_seen(server: ApiServer) -> bool:
     return any(one["type"] == "SlurmAnswers" and one["status"] == "True" for one in status(server).get("conditions", []))
 
 
-def until(holds: Callable[[], bool], what: str, every_s: float) -> None:
-    """Waits, or fails with what did not come."""
-    end = time.monotonic() + _DEADLINE_S
-    while not holds():
-        assert time.monotonic() < end, f"never came: {what}"
-        time.sleep(every_s)
-
-
 async def until_async(holds: Callable[[], bool], what: str, every_s: float) -> None:
-    """The same, while the simulated machines work."""
+    """Waits while the simulated machines work, or fails with what did not come."""
     end = time.monotonic() + _DEADLINE_S
     while not holds():
         assert time.monotonic() < end, f"never came: {what}"

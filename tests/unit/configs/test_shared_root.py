@@ -33,5 +33,9 @@ def test_versions_and_the_current_one(root: Root, image: str, versions: dict[str
 
 
 def test_settings_name_every_mount_and_leave_optional_what_only_some_pods_have() -> None:
-    lines = render(cluster("dev", {"storage.mounts": [{"name": "data", "mountPath": "/data", "hostPath": "/srv/data"}]})).splitlines()
-    assert {"shared=/shared", "mount=/home", "mount=/var/lib/extrausers", "mount=/usr/lib/slipway", "mount?=/data"} <= set(lines)
+    lines = render(
+        cluster("dev", {"storage.mounts": [{"name": "data", "mountPath": "/data", "hostPath": "/srv/data"}]}), 64030
+    ).splitlines()
+    assert {"shared=/shared", "mount=/home", "mount=/var/lib/extrausers", "mount=/usr/lib/slipway", "mount?=/data", "outside=64030"} <= set(
+        lines
+    )

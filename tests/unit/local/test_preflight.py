@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local import layout
+from local import cgroups, layout
 from local.layout import find_paths
 from local.preflight import Disk, Facts, PreflightError, available_mib, faults, foreign_routes, other_owner, require
 
@@ -104,13 +104,20 @@ def test_available_memory_is_read() -> None:
     assert available_mib("MemTotal:  4096000 kB\n") == 0
 
 
-def test_owner_is_another_checkout_only_while_that_exists(tmp_path: Path) -> None:
-    mine, other = tmp_path / "mine", tmp_path / "other/.slipway"
-    paths = replace(find_paths(mine), runtime=tmp_path)
+@pytest.mark.parametrize(
+    ("mine", "processes", "is_other"),
+    [
+        pytest.param(True, [7], False, id="ours"),
+        pytest.param(False, [7], True, id="another's, and it runs"),
+        pytest.param(False, [], False, id="another's, of which nothing runs"),
+    ],
+)
+def test_owner_is_another_checkout_only_while_its_cluster_runs(
+    mine: bool, processes: list[int], is_other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "processes", lambda: processes)
+    other = tmp_path / "other/.slipway"
+    paths = replace(find_paths(tmp_path / "mine"), runtime=tmp_path)
     assert other_owner(paths) is None
-    paths.owner.write_text(str(other))
-    assert other_owner(paths) is None
-    other.mkdir(parents=True)
-    assert other_owner(paths) == other
-    paths.owner.write_text(str(paths.state))
-    assert other_owner(paths) is None
+    paths.owner.write_text(str(paths.state if mine else other))
+    assert other_owner(paths) == (other if is_other else None)
