@@ -12,12 +12,13 @@ from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthCh
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
+from components.nfs_server import ExportedFolderArgs, NfsServerArgs
 from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
 from components.pods import ClaimArgs, PodDefaults
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
-from configs import slurm
+from configs import nfs_server, slurm
 from configs.checks import CHECK_SETTINGS
-from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Source, Taint
+from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NfsServer, NodePool, NodeSet, Source, Taint
 from configs.nodes import VolumeClaim
 from configs.shapes import machine_of, shape_of
 
@@ -56,15 +57,15 @@ def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMo
     """The shared root, homes and the further mounts of one kind of pod."""
     storage = cluster.storage
     return [
-        shared_mount("shared-root", "/shared", storage.shared_root),
-        shared_mount("home", "/home", storage.home),
+        shared_mount("shared-root", "/shared", storage.shared_root, server=storage.nfs_server),
+        shared_mount("home", "/home", storage.home, server=storage.nfs_server),
         # A prefix keeps a user's names and those of a pod's own volumes apart.
-        *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only) for mount in further),
+        *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only, storage.nfs_server) for mount in further),
     ]
 
 
-def shared_mount(name: str, path: str, source: Source, read_only: bool = False) -> SharedMountArgs:
-    """One shared folder; of its source only what is said."""
+def shared_mount(name: str, path: str, source: Source, read_only: bool = False, server: NfsServer | None = None) -> SharedMountArgs:
+    """One shared folder; of its source only what is said. What is on the cluster's own server is NFS like any other to who mounts it."""
     made: SharedMountArgs = {"name": name, "mount_path": path, "read_only": read_only}
     if source.host_path is not None:
         made["host_path"] = source.host_path
@@ -72,17 +73,35 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False) 
         made["claim"] = source.claim
     elif source.nfs is not None:
         made["nfs"] = {"server": source.nfs.server, "path": source.nfs.path, "options": list(source.nfs.options)}
+    elif source.nfs_server and server is not None:
+        made["nfs"] = {"server": server.cluster_ip, "path": f"/{name}", "options": list(server.options)}
     elif source.storage_class is not None:
         made["storage_class"] = source.storage_class
         made["size"] = source.size or ""
     return made
 
 
-def storage_args(cluster: Cluster) -> SharedStorageArgs:
-    return {
+def storage_args(cluster: Cluster, pods: PodDefaults) -> SharedStorageArgs:
+    made: SharedStorageArgs = {
         "cluster": cluster.name,
         "namespace": cluster.namespace,
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "deletion_protection": cluster.deletion_protection,
+    }
+    if cluster.storage.nfs_server is not None:
+        made["server"] = nfs_server_args(cluster, pods, cluster.storage.nfs_server)
+    return made
+
+
+def nfs_server_args(cluster: Cluster, pods: PodDefaults, server: NfsServer) -> NfsServerArgs:
+    return {
+        "pods": pods,
+        "cluster_ip": server.cluster_ip,
+        "ganesha_conf": nfs_server.render(cluster),
+        "folders": [ExportedFolderArgs(name=export.name, mode=export.mode) for export in nfs_server.exports(cluster)],
+        "users": object_name(cluster.name, "users"),
+        "networks": list(server.networks),
+        "storage": claim(Disk(storage_class=server.storage_class, size=server.size)),
         "deletion_protection": cluster.deletion_protection,
     }
 

@@ -72,8 +72,9 @@ class SlurmCluster(pulumi.ComponentResource):
         shared: list[pulumi.Resource] = [
             *(declare(manifest, child) for manifest in files.values()),
             MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
-            SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster), child),
         ]
+        mounting = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared[: len(files)])
+        shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
