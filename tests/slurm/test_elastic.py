@@ -2,19 +2,14 @@
 until what they take away is free. Real slurmctld and slurmd; Kubernetes and the NodeSet controller are left to tests/cluster.
 """
 
-import json
 import re
 import shutil
-import subprocess
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from images.build import build
 from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import Machine, PodError, wait_for
@@ -22,20 +17,6 @@ from tests.slurm.image_pods import Machine, PodError, wait_for
 FOLDER = Path("/var/tmp/slipway-elastic-pods")
 PREFIX = "swel-"
 SCRIPTS = "/opt/slipway/scripts"
-
-
-@pytest.fixture(scope="module")
-def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root file system of the image of the present content."""
-    root = tmp_path_factory.mktemp("elastic-image")
-    with tarfile.open(build("slurm", Console(stderr=True))) as archive:
-        manifest = archive.extractfile("manifest.json")
-        assert manifest is not None
-        for name in json.load(manifest)[0]["Layers"]:
-            layer = archive.extractfile(name)
-            assert layer is not None
-            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=layer.read(), check=True)
-    return root
 
 
 @pytest.fixture(scope="module")

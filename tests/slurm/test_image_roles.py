@@ -6,15 +6,12 @@ What Kubernetes adds (volumes, probes, scheduling) is left to tests/cluster. Nee
 import json
 import shutil
 import subprocess
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from images.build import build
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
@@ -73,20 +70,6 @@ class Cluster(ImageCluster):
     def submit(self, *options: str) -> str:
         """Submits a job as alice; gives its number."""
         return self.ssh(f"sbatch --parsable {' '.join(options)}").strip()
-
-
-@pytest.fixture(scope="module")
-def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root file system of the image of the present content."""
-    archive = build("slurm", Console(stderr=True))
-    root = tmp_path_factory.mktemp("image")
-    with tarfile.open(archive) as outer:
-        layers = json.load(outer.extractfile("manifest.json") or pytest.fail("no manifest"))[0]["Layers"]
-        for layer in layers:
-            content = outer.extractfile(layer)
-            assert content is not None
-            subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(root)], input=content.read(), check=True)
-    return root
 
 
 @pytest.fixture(scope="module")
