@@ -294,4 +294,4 @@ def test_database_killed_in_its_first_start_starts_again(cluster: Cluster) -> No
 def test_image_is_the_expected_series_of_slurm(image_root: Path) -> None:
     versions = dict(line.split("=", 1) for line in (image_root / "usr/share/slipway/versions").read_text().split())
     assert versions["slurm"].startswith("26.05.")
-    assert set(versions) == {"slurm", "munge", "openmpi", "openssh", "mariadb"}
+    assert set(versions) == {"slurm", "munge", "openmpi", "openssh", "mariadb", "nfs-ganesha"}
