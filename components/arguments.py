@@ -12,13 +12,27 @@ from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthCh
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
+from components.nfs_server import ExportedFolderArgs, NfsServerArgs
 from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
 from components.pods import SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
-from configs import shared_root, slurm
+from configs import nfs_server, shared_root, slurm
 from configs.checks import CHECK_SETTINGS
-from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Root, Source, Taint
+from configs.models import (
+    Cluster,
+    Disk,
+    EksNodes,
+    ExistingNodes,
+    HealthCheck,
+    Mount,
+    NfsServer,
+    NodePool,
+    NodeSet,
+    Root,
+    Source,
+    Taint,
+)
 from configs.nodes import VolumeClaim
 from configs.shapes import machine_of, shape_of
 
@@ -57,15 +71,15 @@ def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMo
     """The shared root, homes and the further mounts of one kind of pod."""
     storage = cluster.storage
     return [
-        shared_mount("shared-root", shared_root.SHARED, storage.shared_root),
-        shared_mount("home", "/home", storage.home),
+        shared_mount("shared-root", shared_root.SHARED, storage.shared_root, server=storage.nfs_server),
+        shared_mount("home", "/home", storage.home, server=storage.nfs_server),
         # A prefix keeps a user's names and those of a pod's own volumes apart.
-        *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only) for mount in further),
+        *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only, storage.nfs_server) for mount in further),
     ]
 
 
-def shared_mount(name: str, path: str, source: Source, read_only: bool = False) -> SharedMountArgs:
-    """One shared folder; of its source only what is said."""
+def shared_mount(name: str, path: str, source: Source, read_only: bool = False, server: NfsServer | None = None) -> SharedMountArgs:
+    """One shared folder; of its source only what is said. What is on the cluster's own server is NFS like any other to who mounts it."""
     made: SharedMountArgs = {"name": name, "mount_path": path, "read_only": read_only}
     if source.host_path is not None:
         made["host_path"] = source.host_path
@@ -73,6 +87,8 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False) 
         made["claim"] = source.claim
     elif source.nfs is not None:
         made["nfs"] = {"server": source.nfs.server, "path": source.nfs.path, "options": list(source.nfs.options)}
+    elif source.nfs_server and server is not None:
+        made["nfs"] = {"server": server.cluster_ip, "path": f"/{name}", "options": list(server.options)}
     elif source.storage_class is not None:
         made["storage_class"] = source.storage_class
         made["size"] = source.size or ""
@@ -84,7 +100,7 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedR
     versions = shared_root.versions_of(root, pods["image"])
     return {
         "pods": pods,
-        "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root),
+        "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root, server=cluster.storage.nfs_server),
         "versions": [{"name": name, "image": image} for name, image in versions.items()],
         "current": shared_root.current_of(root, pods["image"]),
         "keep_days": root.keep_days,
@@ -92,11 +108,27 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedR
     }
 
 
-def storage_args(cluster: Cluster) -> SharedStorageArgs:
-    return {
+def storage_args(cluster: Cluster, pods: PodDefaults) -> SharedStorageArgs:
+    made: SharedStorageArgs = {
         "cluster": cluster.name,
         "namespace": cluster.namespace,
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "deletion_protection": cluster.deletion_protection,
+    }
+    if cluster.storage.nfs_server is not None:
+        made["server"] = nfs_server_args(cluster, pods, cluster.storage.nfs_server)
+    return made
+
+
+def nfs_server_args(cluster: Cluster, pods: PodDefaults, server: NfsServer) -> NfsServerArgs:
+    return {
+        "pods": pods,
+        "cluster_ip": server.cluster_ip,
+        "ganesha_conf": nfs_server.render(cluster),
+        "folders": [ExportedFolderArgs(name=export.name, mode=export.mode) for export in nfs_server.exports(cluster)],
+        "users": object_name(cluster.name, "users"),
+        "networks": list(server.networks),
+        "storage": claim(Disk(storage_class=server.storage_class, size=server.size)),
         "deletion_protection": cluster.deletion_protection,
     }
 

@@ -73,8 +73,9 @@ class SlurmCluster(pulumi.ComponentResource):
         shared: list[pulumi.Resource] = [
             *(declare(manifest, child) for manifest in files.values()),
             MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
-            SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster), child),
         ]
+        mounting = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared[: len(files)])
+        shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         if (root := cluster.storage.root) is not None:
             SharedRoot(object_name(cluster.name, "shared-root"), arguments.shared_root_args(cluster, pods, root), after)

@@ -12,6 +12,7 @@ import pulumi_random as random
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT, declare, encode, secret
 from components.pods import (
+    LOW_PORTS_ARE_ROOTS,
     MUNGE_SOCKET,
     ROOT_SETTINGS,
     PodDefaults,
@@ -155,6 +156,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )
     return {
+        "securityContext": LOW_PORTS_ARE_ROOTS,
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,

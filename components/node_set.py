@@ -12,6 +12,7 @@ import pulumi
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
+    LOW_PORTS_ARE_ROOTS,
     MUNGE_SOCKET,
     ROOT_SETTINGS,
     SCRIPTS_PATH,
@@ -229,6 +230,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "tolerations": [*pool["tolerations"], *_lost_machine_tolerations()],
         "terminationGracePeriodSeconds": args["drain_grace_s"] + _STOP_S,
         **({"runtimeClassName": pool["runtime_class"]} if "runtime_class" in pool else {}),
+        "securityContext": LOW_PORTS_ARE_ROOTS,
         "initContainers": [munged(pods)],
         "containers": [_slurmd(args)],
         "volumes": [

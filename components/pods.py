@@ -20,11 +20,14 @@ SLURMD_PORT = 6818
 SLURMDBD_PORT = 6819
 SLURMRESTD_PORT = 6820
 MARIADB_PORT = 3306
+NFS_PORT = 2049
 
 SCRIPTS_PATH = "/opt/slipway/scripts"
 ROOT_SETTINGS = "/etc/slipway/root"
 """Where root.conf is, the settings of the versioned root; without it the plugin does nothing."""
 CLUSTER_DOMAIN = "cluster.local"
+LOW_PORTS_ARE_ROOTS: Manifest = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}]}
+"""Of pods that users run programs in. NFS servers believe what comes from a port below 1024; container runtimes set it to 0 in pods."""
 LOST_NODE_S = 30
 """Seconds that a pod of the control plane stays on a node that Kubernetes has lost, instead of five minutes."""
 

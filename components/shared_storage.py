@@ -1,4 +1,5 @@
-"""Storage that users and jobs share: the shared root, homes and further mounts, from any of four kinds of source.
+"""Storage that users and jobs share: the shared root, homes and further mounts, from any of four kinds of source; and the cluster's own NFS
+server, which is NFS like any other to those that mount it.
 
 Makes a claim where one is needed; host paths and claims that exist are only referred to. What is on the storage is left alone.
 """
@@ -8,6 +9,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from components.labels import Manifest, labels, metadata, object_name
+from components.nfs_server import NfsServer, NfsServerArgs
 from components.objects import SKIP_AWAIT, declare
 from components.pods import mount
 
@@ -53,6 +55,8 @@ class SharedStorageArgs(TypedDict):
     """Namespace of the claims."""
     mounts: list[SharedMountArgs]
     """The shared folders."""
+    server: NotRequired[NfsServerArgs]
+    """The cluster's own NFS server, where it has one."""
     deletion_protection: bool
     """True: claims and volumes cannot be deleted by a change of the stack, and outlive it."""
 
@@ -66,7 +70,11 @@ class SharedStorage(pulumi.ComponentResource):
     def __init__(self, name: str, args: SharedStorageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SharedStorage", name, {}, opts)
         protected = args["deletion_protection"]
-        kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected)
+        served: list[pulumi.Resource] = []
+        if "server" in args:
+            served.append(NfsServer(object_name(args["cluster"], "nfs"), args["server"], pulumi.ResourceOptions(parent=self)))
+        # After the server, so that it goes last: what is mounted from one that is gone cannot be unmounted.
+        kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, depends_on=served)
         claims = build_claims(args)
         for manifest in claims:
             declare(manifest, kept)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from configs import nfs_server
 from configs.faults import Fault, did_you_mean, quoted, repeats
 from configs.models import Cluster, Source
 from configs.names import check_unique
@@ -20,6 +21,7 @@ def check_storage(cluster: Cluster) -> list[Fault]:
         faults += _check_source(path, source, cluster.deletion_protection)
     faults += _check_sharing(volumes)
     faults += _check_root(cluster)
+    faults += _check_server(cluster, volumes)
     return faults + _check_places([mount.mount_path for mount in storage.mounts])
 
 
@@ -38,7 +40,7 @@ def _check_root(cluster: Cluster) -> list[Fault]:
 def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
     given = [*source.sources]
     if not given:
-        return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size) or nfs.", (path,))]
+        return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size), nfs or nfsServer.", (path,))]
     if len(given) > 1:
         return [Fault(path, f"has {len(given)} sources, {' and '.join(given)}. Keep one.")]
     faults: list[Fault] = []
@@ -67,6 +69,32 @@ def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
         if source
     ]
     return [Fault(paths[at], f"is the same place as {paths[first]}. Give each its own.") for at, first in repeats(places)]
+
+
+def _check_server(cluster: Cluster, volumes: dict[str, Source]) -> list[Fault]:
+    path = "cluster.storage.nfsServer"
+    server = cluster.storage.nfs_server
+    users = [each for each, source in volumes.items() if source.nfs_server]
+    if server is None:
+        message = (
+            "no server is declared. Say storage.nfsServer: {size: 1Ti, clusterIP: 10.96.20.49}, with an address of your service range."
+        )
+        return [Fault(f"{each}.nfsServer", message, (path,)) for each in users]
+    if not users:
+        return [Fault(path, "no volume is on it. Say nfsServer: true as the source of one, or leave the server out.", (path, *volumes))]
+    faults = [
+        Fault(f"{path}.options[{at}]", f"{quoted(option)} is not for this server, which speaks {' and '.join(nfs_server.VERSIONS)}.")
+        for at, option in enumerate(server.options)
+        if (said := nfs_server.VERSION_OPTION.fullmatch(option)) and said[1] not in nfs_server.VERSIONS
+    ]
+    exports = nfs_server.exports(cluster)
+    mounts = [f"cluster.storage.mounts[{at}]" for at, mount in enumerate(cluster.storage.mounts) if mount.nfs_server]
+    paths = [each for each in users if each not in mounts] + mounts
+    for at, first in repeats([export.id for export in exports]):
+        if exports[at].name != exports[first].name:  # else the names are the mistake
+            message = f"its export would have the number of {paths[first]}, which is made from the name. Take another name."
+            faults.append(Fault(f"{paths[at]}.name", message))
+    return faults
 
 
 def _check_places(mount_paths: list[str]) -> list[Fault]:

@@ -4,6 +4,7 @@ Each type refuses with a whole plain sentence fragment ("... is not a DNS label:
 need more than one value are not here: `checks.py` has them.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated
@@ -17,7 +18,7 @@ from configs.faults import quoted
 MAX_NODES = 65_536
 """Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
 
-_INITIALISMS = {"Mib": "MiB", "Gib": "GiB"}
+_INITIALISMS = {"Mib": "MiB", "Gib": "GiB", "Ip": "IP"}
 
 
 def camel(name: str) -> str:
@@ -118,6 +119,23 @@ def _setting_text(value: str) -> str:
     return _one_line(value)
 
 
+def _address(value: str) -> str:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        raise refuse(f"{quoted(value)} is not an IP address, such as 10.96.20.49.") from None
+    if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local:
+        raise refuse(f"{quoted(value)} is an address that no other machine can reach. Take a free one, such as 10.96.20.49.")
+    return str(address)
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value))
+    except ValueError:
+        raise refuse(f"{quoted(value)} is not a network, such as 10.0.0.0/16.") from None
+
+
 ClusterName = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 20))]
 """At most 20 characters: `<cluster>-slurmrestd-<hash>` and longer names must stay under Kubernetes' 63."""
 DnsLabel = Annotated[StrictStr, AfterValidator(_matching(_LABEL, _LABEL_SAYS, 63))]
@@ -176,6 +194,8 @@ CpuQuantity = Annotated[
     StrictStr, AfterValidator(_matching(r"[1-9]\d{0,5}m|[1-9]\d{0,3}(\.\d{1,3})?|0\.\d{1,3}", 'a CPU quantity such as "500m" or "2"', 8))
 ]
 Host = Annotated[StrictStr, AfterValidator(_matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an IP address", 253))]
+IPAddress = Annotated[StrictStr, AfterValidator(_address)]
+Network = Annotated[StrictStr, AfterValidator(_network)]
 Line = Annotated[StrictStr, AfterValidator(_one_line)]
 AbsolutePath = Annotated[StrictStr, AfterValidator(_absolute)]
 SlurmTime = Annotated[StrictStr, BeforeValidator(_quoted_time), AfterValidator(_time)]

@@ -8,7 +8,7 @@ from configs.fields import ClusterName, DnsLabel, Flag, Model
 from configs.nodes import Gpus, NodeSet, Partition, PodResources
 from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
 from configs.services import Accounting, CheckKind, HealthCheck, Images, Kubernetes
-from configs.storage import Disk, Mount, Nfs, Root, RootVersion, Source, SourceKind, Storage
+from configs.storage import Disk, Mount, Nfs, NfsServer, Root, RootVersion, Source, SourceKind, Storage
 from configs.tuning import PriorityWeights, SlurmSettings
 
 
@@ -80,6 +80,7 @@ __all__ = [
     "LoginService",
     "Mount",
     "Nfs",
+    "NfsServer",
     "NodePool",
     "NodeSet",
     "Partition",

@@ -5,13 +5,11 @@ file than 10. The wording is in templates/; what is computed is here. Leaves out
 """
 
 from collections.abc import Mapping
-from functools import cache
-
-import jinja2
 
 from configs.models import Cluster, Gpus, NodeSet, Partition
 from configs.shapes import shape_of
 from configs.slurm_keys import known, pairs_of, setting
+from configs.wording import template
 
 PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
 
@@ -35,7 +33,7 @@ _DEVICE_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
 
 def render(cluster: Cluster) -> dict[str, str]:
     """Slurm's files by name, as slurmctld and slurmrestd read them and all others fetch them from slurmctld."""
-    nodes = _template("nodes.conf.j2").render(
+    nodes = template("nodes.conf.j2").render(
         nodes=[node_line(cluster, node_set) for node_set in cluster.node_sets if node_set.ordinals],
         partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
         raw=cluster.slurm.raw,
@@ -43,9 +41,9 @@ def render(cluster: Cluster) -> dict[str, str]:
     gres = [gres_line(node_set, node_set.gpus) for node_set in cluster.node_sets if node_set.ordinals and node_set.gpus]
     return {
         "slurm.conf": render_settings(cluster) + nodes,
-        "cgroup.conf": _template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
-        "gres.conf": _template("gres.conf.j2").render(lines=gres),
-        "plugstack.conf": _template("plugstack.conf.j2").render(),
+        "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
+        "gres.conf": template("gres.conf.j2").render(lines=gres),
+        "plugstack.conf": template("plugstack.conf.j2").render(),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
     }
 
@@ -58,7 +56,7 @@ def render_settings(cluster: Cluster) -> str:
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
     kept += [pairs[0][1] for line in cluster.slurm.raw if (pairs := pairs_of(line)) and known(pairs[0][0], ("NodeName",))]
     models = {node_set.gpus.model: None for node_set in cluster.node_sets if node_set.gpus}
-    return _template("slurm.conf.j2").render(
+    return template("slurm.conf.j2").render(
         cluster=cluster,
         slurm=cluster.slurm,
         ports=PORTS,
@@ -73,7 +71,7 @@ def render_settings(cluster: Cluster) -> str:
 
 def render_slurmdbd(cluster: Cluster) -> str:
     """slurmdbd.conf without its password line."""
-    return _template("slurmdbd.conf.j2").render(cluster=cluster, ports=PORTS)
+    return template("slurmdbd.conf.j2").render(cluster=cluster, ports=PORTS)
 
 
 def elastic_sets(cluster: Cluster) -> list[NodeSet]:
@@ -151,15 +149,3 @@ def kept_memory_mib(node_set: NodeSet) -> int:
 
 def _line(pairs: Mapping[str, object]) -> str:
     return " ".join(setting(key, str(value)) for key, value in pairs.items())
-
-
-@cache
-def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(  # noqa: S701 - Slurm's files are not HTML
-        loader=jinja2.PackageLoader("configs"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)

@@ -10,15 +10,26 @@ from configs.fields import (
     Flag,
     Host,
     ImageReference,
+    IPAddress,
     Model,
     MountName,
     MountOption,
+    Network,
     ObjectName,
     RootVersionName,
     Size,
 )
 
-SourceKind = Literal["hostPath", "claim", "storageClass", "nfs"]
+SourceKind = Literal["hostPath", "claim", "storageClass", "nfs", "nfsServer"]
+
+SERVER_OPTIONS = (
+    "nfsvers=4.1",  # sessions: a request that is sent again is done once, and locks come back after a restart (RFC 8881, 2.10 and 8.4.2)
+    "hard",  # a server that is away is waited for; "soft" may lose what was written (nfs(5))
+    "timeo=100",  # tenths of a second. With retrans, a server that left without a word is given up after 30 s and dialled anew; a slow one
+    "retrans=2",  # answers TCP's own probes and is not (xs_tcp_set_socket_timeouts in Linux' net/sunrpc/xprtsock.c)
+    "nconnect=4",  # clouds bound one TCP connection, often to 5 Gbit/s, and not the machine; from Linux 5.3 (nfs(5))
+)
+"""How nodes mount what the cluster's own NFS server has. TCP is all it speaks; `noatime` means nothing to an NFS client (nfs(5))."""
 
 
 class Nfs(Model):
@@ -31,7 +42,7 @@ class Nfs(Model):
 
 
 class Source(Model):
-    """Where a shared volume comes from: exactly one of the four. `storageClass` must offer ReadWriteMany and wants a `size`."""
+    """Where a shared volume comes from: exactly one of the five. `storageClass` must offer ReadWriteMany and wants a `size`."""
 
     host_path: AbsolutePath | None = None
     """A folder on every node. It is shared only if something else shares it: for one machine."""
@@ -40,6 +51,8 @@ class Source(Model):
     storage_class: ObjectName | None = None
     size: Size | None = None
     nfs: Nfs | None = None
+    nfs_server: Flag = False
+    """A folder of its own on the cluster's own server, which storage.nfsServer declares."""
 
     @property
     def sources(self) -> Mapping[SourceKind, object]:
@@ -49,12 +62,13 @@ class Source(Model):
             "claim": self.claim,
             "storageClass": self.storage_class,
             "nfs": self.nfs,
+            "nfsServer": self.nfs_server or None,
         }
         return {kind: value for kind, value in candidates.items() if value is not None}
 
     @property
     def kind(self) -> SourceKind:
-        """Which of the four it is."""
+        """Which of the five it is."""
         return next(iter(self.sources))
 
 
@@ -72,6 +86,21 @@ class Disk(Model):
     storage_class: ObjectName | None = None
     """Default: the cluster's own default class."""
     size: Size = "5Gi"
+
+
+class NfsServer(Model):
+    """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
+
+    storage_class: ObjectName | None = None
+    """The disk's class. Default: the cluster's own default class."""
+    size: Size
+    """The disk's size."""
+    cluster_ip: IPAddress
+    """A free address of the Kubernetes cluster's service range: nodes mount by it, and know it before anything runs."""
+    options: tuple[MountOption, ...] = SERVER_OPTIONS
+    """Mount options, instead of `SERVER_OPTIONS`."""
+    networks: tuple[Network, ...] = ()
+    """Networks that the nodes mount from; all others are refused. Default: every network, from ports that only root may use."""
 
 
 class RootVersion(Model):
@@ -103,5 +132,7 @@ class Storage(Model):
     home: Source
     """Homes of the users, at /home."""
     mounts: tuple[Mount, ...] = ()
+    nfs_server: NfsServer | None = None
+    """The cluster's own NFS server."""
     state: Disk = Disk()
     """slurmctld's state: the queue lives here."""

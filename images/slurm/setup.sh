@@ -35,22 +35,30 @@ if [[ $found != "$series".* ]]; then
   exit 3
 fi
 
-# UCX (for OpenMPI) depends on AMD's HIP runtime, and that on LLVM: 270 MB for two modules that UCX loads only beside an AMD driver. An empty
-# package of a version just below the real one stands in: `apt-get install` of the real one replaces it.
-hip=$(apt-cache depends libucx0 | sed -n 's/^ *Depends: \(libamdhip64-[0-9]*\)$/\1/p')
-if [[ -n $hip ]]; then
+# An empty package in place of what nothing here runs; `apt-get install` of the real one replaces it.
+stand_in() { # name version description [provides]
   mkdir -p /tmp/stand-in/DEBIAN
   cat >/tmp/stand-in/DEBIAN/control <<CONTROL
-Package: $hip
-Version: $(apt-cache show --no-all-versions "$hip" | sed -n 's/^Version: //p')~slipway
+Package: $1
+Version: $2
 Architecture: $(dpkg --print-architecture)
 Maintainer: Slipway
-Description: empty stand-in for AMD's HIP runtime; install the real package for ROCm-aware MPI
+${4:+Provides: $4
+}Description: $3
 CONTROL
   dpkg-deb --build /tmp/stand-in /tmp/stand-in.deb >/dev/null
   dpkg -i /tmp/stand-in.deb >/dev/null
   rm -rf /tmp/stand-in /tmp/stand-in.deb
+}
+# UCX (for OpenMPI) depends on AMD's HIP runtime, and that on LLVM: 270 MB for two modules that UCX loads only beside an AMD driver. The
+# version is just below the real one.
+hip=$(apt-cache depends libucx0 | sed -n 's/^ *Depends: \(libamdhip64-[0-9]*\)$/\1/p')
+if [[ -n $hip ]]; then
+  version=$(apt-cache show --no-all-versions "$hip" | sed -n 's/^Version: //p')
+  stand_in "$hip" "$version~slipway" "empty stand-in for AMD's HIP runtime; install the real package for ROCm-aware MPI"
 fi
+# nfs-ganesha speaks NFSv4 alone here: no portmapper, no bus, and no mount.nfs, which would be a setuid program in every login pod.
+stand_in slipway-nfs-stand-in 1 "empty stand-in for what NFSv3 and D-Bus would need" "nfs-common, rpcbind, dbus-system-bus"
 apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]}"
 
 # What puts jobs and sessions into the shared root. The compiler and all that came with it go again.
@@ -74,6 +82,9 @@ install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
 # Debian keeps OpenMPI to the loopback device, for its build machines; between nodes that is no network at all. OpenMPI's own rule is to leave it out.
 sed -i '/^btl_tcp_if_include/d' /etc/openmpi/openmpi-mca-params.conf
 
+# nfs-ganesha finds the file systems that it exports by this link, which Debian has from systemd and containerd does not make.
+ln -s ../proc/self/mounts /etc/mtab
+
 # New users' homes are made by their first login.
 grep -q pam_mkhomedir /etc/pam.d/sshd || echo 'session required pam_mkhomedir.so umask=0077' >>/etc/pam.d/sshd
 # The last session line: what comes before still sees the pod.
@@ -82,7 +93,7 @@ grep -q slipway /etc/pam.d/sshd || echo 'session required /usr/lib/slipway/pam_s
 sed -i -E '/pam_(keyinit|loginuid|selinux|motd|mail|lastlog|wtmpdb)\.so/d' /etc/pam.d/sshd
 
 mkdir -p /usr/share/slipway
-for entry in slurm=slurmctld munge=munge openmpi=openmpi-bin openssh=openssh-server mariadb=mariadb-server-core; do
+for entry in slurm=slurmctld munge=munge openmpi=openmpi-bin openssh=openssh-server mariadb=mariadb-server-core nfs-ganesha=nfs-ganesha; do
   printf '%s=%s\n' "${entry%%=*}" "$(dpkg-query -W -f '${Version}' "${entry#*=}")"
 done >/usr/share/slipway/versions
 

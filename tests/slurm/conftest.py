@@ -1,5 +1,6 @@
 """Slurm's own programs, from the built image, in runc and network namespaces: the packages for that come from where `make up` gets them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,15 @@ import pytest
 from local import packages
 from tests.slurm.image_root import unpack
 
+TOOLS = {"nfs-ls": "libnfs-utils", "mkfs.xfs": "xfsprogs"}
+"""Programs that only the tests use, and the Debian packages they come in."""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def tools() -> None:
-    """runc, iproute2 and the rest of what the local cluster needs, on a machine that has none of it yet."""
-    if missing := packages.find_missing():
+    """runc, iproute2 and the rest of what the local cluster needs, and the tests' own tools, on a machine that has none of it yet."""
+    extras = [package for program, package in TOOLS.items() if shutil.which(program) is None]
+    if missing := [*packages.find_missing(), *extras]:
         packages.install(missing)
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Machine, PodError, wait_for
-from tests.slurm.image_root import unpack
 
 FOLDER = Path("/var/tmp/slipway-image-pods")
 PREFIX = "swip-"
@@ -71,12 +70,6 @@ class Cluster(ImageCluster):
     def submit(self, *options: str) -> str:
         """Submits a job as alice; gives its number."""
         return self.ssh(f"sbatch --parsable {' '.join(options)}").strip()
-
-
-@pytest.fixture(scope="module")
-def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root file system of the image of the present content."""
-    return unpack(tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture(scope="module")
@@ -301,4 +294,4 @@ def test_database_killed_in_its_first_start_starts_again(cluster: Cluster) -> No
 def test_image_is_the_expected_series_of_slurm(image_root: Path) -> None:
     versions = dict(line.split("=", 1) for line in (image_root / "usr/share/slipway/versions").read_text().split())
     assert versions["slurm"].startswith("26.05.")
-    assert set(versions) == {"slurm", "munge", "openmpi", "openssh", "mariadb"}
+    assert set(versions) == {"slurm", "munge", "openmpi", "openssh", "mariadb", "nfs-ganesha"}

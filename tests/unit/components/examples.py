@@ -4,6 +4,7 @@ from components.accounting import AccountingArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
 from components.login import LoginNodesArgs
+from components.nfs_server import NfsServerArgs
 from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
 from components.shared_storage import SharedMountArgs
@@ -39,6 +40,17 @@ ACCOUNTING: AccountingArgs = {
     "users": "dev-users",
     "jwt_secret": "dev-jwt",
     "storage": {"size": "5Gi", "storage_class": "fast"},
+    "deletion_protection": True,
+}
+
+NFS_SERVER: NfsServerArgs = {
+    "pods": PODS,
+    "cluster_ip": "10.96.20.49",
+    "ganesha_conf": "NFSv4 {\n}\n",
+    "folders": [{"name": "shared-root", "mode": "0755"}, {"name": "mount-data", "mode": "1777"}],
+    "users": "dev-users",
+    "networks": [],
+    "storage": {"size": "1Ti", "storage_class": "fast"},
     "deletion_protection": True,
 }
 

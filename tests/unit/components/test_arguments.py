@@ -6,7 +6,7 @@ import pytest
 
 from components import arguments
 from configs.load import load_cluster
-from configs.models import Cluster, Disk, Mount, Nfs, Source
+from configs.models import Cluster, Disk, Mount, Nfs, NfsServer, Source
 from tests.unit.components.examples import PODS
 from tests.unit.components.program import ROOT, stack_config
 
@@ -33,6 +33,12 @@ DEV, H100 = cluster_of("dev"), cluster_of("h100")
 )
 def test_source_is_passed_on_as_what_it_is(source: Source, said: dict[str, Any]) -> None:
     assert arguments.shared_mount("home", "/home", source) == {"name": "home", "mount_path": "/home", "read_only": False, **said}
+
+
+def test_volume_on_the_clusters_own_server_is_nfs_from_an_address_that_is_known_before_anything_runs() -> None:
+    server = NfsServer(size="1Ti", cluster_ip="10.96.20.49", options=("nfsvers=4.2",))
+    made = arguments.shared_mount("mount-data", "/data", Source(nfs_server=True), server=server)
+    assert made.get("nfs") == {"server": "10.96.20.49", "path": "/mount-data", "options": ["nfsvers=4.2"]}
 
 
 def test_users_names_of_mounts_cannot_meet_names_of_volumes() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from components import accounting, control_plane, controllers, login, node_set
+from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS, LOGIN, NODE_SET
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS, LOGIN, NFS_SERVER, NODE_SET
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {
@@ -14,6 +14,7 @@ WORKLOADS: dict[str, Manifest] = {
     "slurmrestd": control_plane.build_slurmrestd(CONTROL_PLANE),
     "slurmdbd": accounting.build_slurmdbd(ACCOUNTING),
     "mariadb": accounting.build_mariadb(ACCOUNTING),
+    "nfs": nfs_server.build_server(NFS_SERVER),
     "slurmd": node_set.build_node_set(NODE_SET),
     "login": login.build_deployment(LOGIN),
 }
@@ -21,7 +22,7 @@ WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": contr
 each_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items()])
 every_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items()])
 unprivileged = pytest.mark.parametrize(
-    "workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items() if name not in ("slurmd", "login")]
+    "workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items() if name not in ("slurmd", "login", "nfs")]
 )
 
 
@@ -90,9 +91,9 @@ def test_daemons_have_nothing_but_their_own_user(workload: Manifest) -> None:
         assert context["capabilities"] == {"drop": ["ALL"]}
 
 
-@pytest.mark.parametrize("name", ["slurmd", "login"])
+@pytest.mark.parametrize("name", ["slurmd", "login", "nfs"])
 def test_pods_with_shared_folders_have_no_group_that_would_own_their_files(name: str) -> None:
-    assert "securityContext" not in pod(WORKLOADS[name])
+    assert "fsGroup" not in pod(WORKLOADS[name]).get("securityContext", {})
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_CONTROLLER if name != "slurmd"])
@@ -102,7 +103,7 @@ def test_all_but_workers_run_on_system_nodes(name: str) -> None:
     assert {"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"} in spec["tolerations"]
 
 
-@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd", "mariadb", "nodeset-controller"])
+@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd", "mariadb", "nfs", "nodeset-controller"])
 def test_control_plane_leaves_a_lost_node_within_half_a_minute(name: str) -> None:
     found = {one["key"]: one["tolerationSeconds"] for one in pod(WITH_CONTROLLER[name])["tolerations"] if one["effect"] == "NoExecute"}
     assert found == {"node.kubernetes.io/not-ready": 30, "node.kubernetes.io/unreachable": 30}

@@ -102,6 +102,32 @@ def test_storage_database_and_keys_are_protected_when_asked_for(protected: bool)
     assert not any(one.protect for one in found if one not in kept)
 
 
+def test_nfs_server_goes_after_what_is_mounted_from_it_and_is_kept_when_asked_for() -> None:
+    config = program.stack_config("dev")
+    config["deletionProtection"] = True
+    config["storage"] |= {
+        "nfsServer": {"size": "1Ti", "clusterIP": "10.96.20.49"},
+        "home": {"nfsServer": True},
+        "sharedRoot": {"nfsServer": True},
+    }
+    found = program.run("dev", config)
+    [server] = [one for one in of_type(found, "StatefulSet") if one.name == "dev-nfs"]
+    assert server.protect
+    volumes = [*of_type(found, "PersistentVolume"), *of_type(found, "PersistentVolumeClaim")]
+    assert {one.inputs["metadata"]["name"] for one in volumes} >= {"dev-home", "dev-shared-root"}
+    for one in volumes:
+        assert server.urn in one.dependencies
+        assert one.protect
+        assert one.retained
+    [storage] = of_type(found, "SharedStorage")
+    by_parent = {one.urn: one.parent for one in found}
+    assert by_parent[by_parent[server.urn]] == storage.urn
+    pods = [one for one in found if one.type.rpartition(":")[2] in ("NodeSet", "LoginNodes") and not one.custom]
+    assert pods
+    assert [one.name for one in pods if server.urn not in one.dependencies] == []
+    assert {one.inputs["spec"]["nfs"]["server"] for one in volumes if one.inputs["kind"] == "PersistentVolume"} == {"10.96.20.49"}
+
+
 def test_what_others_dial_or_mount_has_a_fixed_name(registered: list[Registered], stack: str) -> None:
     names = {one.inputs["metadata"]["name"] for one in registered if one.type.startswith("kubernetes:core")}
     fixed = (

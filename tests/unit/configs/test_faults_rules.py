@@ -14,6 +14,9 @@ SET = {"name": "big", "pool": "workers", "size": 1}
 BOB = {"name": "bob", "uid": 10002, "sshKeys": [KEY]}
 NFS = {"server": "10.0.0.5", "path": "/export"}
 MOUNT = {"name": "data", "mountPath": "/data", "nfs": NFS}
+SERVER = {"size": "1Ti", "clusterIP": "10.96.20.49"}
+TWINS = ("aape", "aask")  # mounts whose exports have one number
+SERVED = {"storage.nfsServer": SERVER, "storage.home": {"nfsServer": True}}
 CLAIM = {"name": "local", "mountPath": "/local", "size": "10Gi"}
 DISK = {"name": "more", "check": "disk", "schedule": "0 * * * *", "nodeSets": ["cpu"]}
 
@@ -152,6 +155,14 @@ STORAGE = [
     pytest.param({"storage.mounts": [MOUNT, {**MOUNT, "mountPath": "/b", "nfs": {**NFS, "path": "/b"}}]}, "cluster.storage.mounts[1].name", "name of cluster.storage.mounts[0] already", id="same-mount-name"),
     pytest.param({"storage.mounts": [MOUNT, {"name": "b", "mountPath": "/data", "claim": "b"}]}, "cluster.storage.mounts[1].mountPath", "is where cluster.storage.mounts[0] is", id="same-mount-path"),
     pytest.param({"storage.mounts": [MOUNT, {"name": "b", "mountPath": "/data/b", "claim": "b"}]}, "cluster.storage.mounts[1].mountPath", "lie in one another", id="mount-in-a-mount"),
+    pytest.param({"storage.home": {"nfsServer": True}}, "cluster.storage.home.nfsServer", "no server is declared. Say storage.nfsServer: {size: 1Ti, clusterIP: 10.96.20.49}", id="volume-on-no-server"),
+    pytest.param({"storage.nfsServer": SERVER}, "cluster.storage.nfsServer", "no volume is on it. Say nfsServer: true as the source of one", id="server-without-a-volume"),
+    pytest.param({**SERVED, "storage.home.claim": "x"}, "cluster.storage.home", "has 2 sources, claim and nfsServer", id="claim-and-server"),
+    pytest.param({**SERVED, "storage.home.size": "5Gi"}, "cluster.storage.home.size", "a volume from nfsServer is as large as it is", id="size-of-a-volume-on-the-server"),
+    pytest.param({**SERVED, "storage.sharedRoot": {"nfsServer": True}, "storage.home": {"nfsServer": False}}, "cluster.storage.home", "has no source", id="not-on-the-server"),
+    pytest.param({**SERVED, "storage.nfsServer.options": ["hard", "nfsvers=3"]}, "cluster.storage.nfsServer.options[1]", '"nfsvers=3" is not for this server, which speaks 4.1 and 4.2', id="older-protocol"),
+    pytest.param({**SERVED, "storage.nfsServer.options": ["vers=4.0"]}, "cluster.storage.nfsServer.options[0]", '"vers=4.0" is not for this server', id="older-minor-protocol"),
+    pytest.param({**SERVED, "storage.mounts": [{"name": name, "mountPath": f"/{name}", "nfsServer": True} for name in TWINS]}, "cluster.storage.mounts[1].name", "would have the number of cluster.storage.mounts[0]", id="two-exports-of-one-number"),
 ]  # fmt: skip
 
 ACCESS = [

@@ -157,6 +157,33 @@ CASES = [
     pytest.param(
         {"healthChecks[0].settings": {"minFreeMiB": -1}}, "cluster.healthChecks[0].settings.minFreeMiB", "less than 0", id="negative-limit"
     ),
+    pytest.param(
+        {"storage.nfsServer": {"size": "1Ti"}},
+        "cluster.storage.nfsServer.clusterIP",
+        "is missing. A free address",
+        id="server-without-address",
+    ),
+    pytest.param(
+        {"storage.nfsServer": {"size": "1Ti", "clusterIP": "nfs"}},
+        "cluster.storage.nfsServer.clusterIP",
+        "not an IP address",
+        id="no-address",
+    ),
+    pytest.param(
+        {"storage.nfsServer": {"size": "1Ti", "clusterIP": "127.0.0.1"}},
+        "cluster.storage.nfsServer.clusterIP",
+        "no other machine can reach",
+        id="address-of-the-machine-itself",
+    ),
+    pytest.param(
+        {"storage.nfsServer": {"clusterIP": "10.96.0.9"}}, "cluster.storage.nfsServer.size", "is missing.", id="server-without-size"
+    ),
+    pytest.param(
+        {"storage.nfsServer": {"size": "1Ti", "clusterIP": "10.96.0.9", "networks": ["10.0.0.1/16"]}},
+        "cluster.storage.nfsServer.networks[0]",
+        "not a network",
+        id="bad-network-of-nodes",
+    ),
     pytest.param({"nodeSets[0].memoryMiB": 10**400}, "cluster.nodeSets[0].memoryMiB", "more than 1000000000", id="absurd-number"),
 ]
 

@@ -225,10 +225,10 @@ def test_password_is_never_rendered() -> None:
 
 
 def test_template_that_misses_a_value_fails() -> None:
-    from configs.slurm import _template  # pyright: ignore[reportPrivateUsage]
+    from configs.wording import template
 
     with pytest.raises(jinja2.UndefinedError):
-        _template("slurm.conf.j2").render()
+        template("slurm.conf.j2").render()
 
 
 @pytest.mark.parametrize(

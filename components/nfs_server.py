@@ -1,0 +1,158 @@
+"""An NFS server in the cluster, for those without a shared file system: nfs-ganesha in user space, on one disk.
+
+Its address is given, not taken: nodes mount by it, and their resolvers know no name of the cluster. What is exported comes rendered.
+"""
+
+from typing import TypedDict
+
+import pulumi
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import config_map, content_name, declare
+from components.pods import (
+    NFS_PORT,
+    ClaimArgs,
+    PodDefaults,
+    claim_retention,
+    claim_template,
+    config_volume,
+    container,
+    empty_volume,
+    lost_node_tolerations,
+    mount,
+    pod_template,
+    scripts_volume,
+    service,
+    tcp_probe,
+)
+
+COMPONENT = "nfs"
+DATA_PATH = "/srv/nfs"
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "SETGID", "SETUID")
+"""It serves as the user who asks (SETUID, SETGID), files of any owner, and finds them by handle: open_by_handle_at(2) wants
+DAC_READ_SEARCH."""
+
+
+class ExportedFolderArgs(TypedDict):
+    """A folder that the server makes where it is missing."""
+
+    name: str
+    """Its name on the disk and its path for clients."""
+    mode: str
+    """Its mode when it is made, in octal."""
+
+
+class NfsServerArgs(TypedDict):
+    """What the NFS server needs to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    cluster_ip: str
+    """Address of its Service, free in the service range."""
+    ganesha_conf: str
+    """Text of ganesha.conf."""
+    folders: list[ExportedFolderArgs]
+    """The folders that it exports."""
+    users: str
+    """Name of the ConfigMap with the cluster's users, whose homes it makes."""
+    networks: list[str]
+    """Networks of the nodes that mount from it; empty: any."""
+    storage: ClaimArgs
+    """The disk."""
+    deletion_protection: bool
+    """True: the server cannot be deleted by a change of the stack, and the disk outlives it."""
+
+
+class NfsServer(pulumi.ComponentResource):
+    """nfs-ganesha, one pod on one disk. A change of its exports restarts it: who mounts from it waits for seconds, and loses nothing."""
+
+    address: pulumi.Output[str]
+    """Where nodes mount from."""
+
+    def __init__(self, name: str, args: NfsServerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:NfsServer", name, {}, opts)
+        plain = pulumi.ResourceOptions(parent=self)
+        needs = [declare(manifest, plain) for manifest in (build_config(args), build_network_policy(args), build_service(args))]
+        declare(build_server(args), pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=needs))
+        self.address = pulumi.Output.from_input(args["cluster_ip"])
+        self.register_outputs({"address": self.address})
+
+
+def build_config(args: NfsServerArgs) -> Manifest:
+    """The ConfigMap with ganesha.conf, under a fixed name."""
+    cluster = args["pods"]["cluster"]
+    about = labels(cluster, COMPONENT)
+    return config_map(object_name(cluster, "nfs-config"), args["pods"]["namespace"], about, {"ganesha.conf": args["ganesha_conf"]})
+
+
+def build_service(args: NfsServerArgs) -> Manifest:
+    """The Service at the given address. A node whose connection breaks dials the same one again."""
+    return service(args["pods"], COMPONENT, NFS_PORT, clusterIP=args["cluster_ip"])
+
+
+def build_network_policy(args: NfsServerArgs) -> Manifest:
+    """In: NFS, from the nodes' networks where they are known. Out: nothing."""
+    pods = args["pods"]
+    sources: Manifest = {"from": [{"ipBlock": {"cidr": network}} for network in args["networks"]]} if args["networks"] else {}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
+        "spec": {
+            "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [{"port": NFS_PORT, "protocol": "TCP"}], **sources}],
+            "egress": [],
+        },
+    }
+
+
+def build_server(args: NfsServerArgs) -> Manifest:
+    """The StatefulSet: one replica, so the pod's name, by which clients are remembered, is always `<cluster>-nfs-0`."""
+    pods = args["pods"]
+    cluster, name = pods["cluster"], object_name(pods["cluster"], COMPONENT)
+    server = container(
+        pods,
+        COMPONENT,
+        "nfs.sh",
+        [
+            *(mount("config", "/etc/slipway/nfs", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
+            *(mount("data", DATA_PATH), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+        ],
+        env={"SLIPWAY_FOLDERS": " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
+        requests=("100m", "256Mi"),
+        ports=[{"name": COMPONENT, "containerPort": NFS_PORT}],
+        securityContext={
+            "runAsUser": 0,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"], "add": [*CAPABILITIES]},
+            # containerd's own profile gives name_to_handle_at to those with SYS_ADMIN only. Source: its contrib/seccomp/seccomp_default.go.
+            "seccompProfile": {"type": "Unconfined"},
+        },
+        startupProbe=tcp_probe(NFS_PORT, periodSeconds=1, failureThreshold=300),
+        livenessProbe=tcp_probe(NFS_PORT, periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
+        readinessProbe=tcp_probe(NFS_PORT, periodSeconds=2),
+    )
+    pod: Manifest = {
+        "terminationGracePeriodSeconds": 30,
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        "containers": [server],
+        "volumes": [
+            *(config_volume("config", object_name(cluster, "nfs-config")), config_volume("users", args["users"])),
+            *(empty_volume("run"), empty_volume("tmp"), scripts_volume(pods)),
+        ],
+    }
+    spec: Manifest = {
+        "replicas": 1,
+        "serviceName": name,
+        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        # A restart is how changed exports are taken over; the annotation makes it one.
+        "template": pod_template(
+            pods, COMPONENT, pod, annotations={"slipway.dev/config": content_name(COMPONENT, {"conf": args["ganesha_conf"]})}
+        ),
+        "volumeClaimTemplates": [claim_template("data", args["storage"])],
+        "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+    }
+    about = metadata(name, pods["namespace"], labels(cluster, COMPONENT))
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
