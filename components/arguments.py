@@ -14,7 +14,7 @@ from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
 from components.nfs_server import ExportedFolderArgs, NfsServerArgs
 from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
-from components.pods import SLURM_UID, ClaimArgs, PodDefaults
+from components.pods import ROOT_SETTINGS, SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import nfs_server, shared_root, slurm
@@ -98,13 +98,16 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False, 
 def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
     """The versions of the root, and which one is current."""
     versions = shared_root.versions_of(root, pods["image"])
+    settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
+    if cluster.login.has_admins:
+        settings[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
     return {
         "pods": pods,
         "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root, server=cluster.storage.nfs_server),
         "versions": [{"name": name, "image": image} for name, image in versions.items()],
         "current": shared_root.current_of(root, pods["image"]),
         "keep_days": root.keep_days,
-        "settings": shared_root.render(cluster, SLURM_UID),
+        "settings": settings,
     }
 
 
@@ -361,6 +364,7 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
         "users": object_name(cluster.name, "users"),
         "user_keys": object_name(cluster.name, "user-keys"),
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "has_admins": cluster.login.has_admins,
         "deletion_protection": cluster.deletion_protection,
     }
     if cluster.storage.root is not None:

@@ -64,6 +64,8 @@ class LoginNodesArgs(TypedDict):
     """Shared folders, homes among them."""
     root: NotRequired[str]
     """ConfigMap with the settings of the versioned root, where sessions see one."""
+    has_admins: bool
+    """True: somebody may use sudo in a session, so setuid programs get their rights."""
     deletion_protection: bool
     """True: the host key cannot be deleted by a change of the stack."""
 
@@ -152,7 +154,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         ],
         requests=("50m", "128Mi"),
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
-        securityContext=_ENTERING_CONTEXT if "root" in args else _SSHD_CONTEXT,
+        securityContext=_security_context(args),
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )
     return {
@@ -188,10 +190,21 @@ _SSHD_CONTEXT: Manifest = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 
-_ENTERING_CONTEXT: Manifest = {
-    # A session gets a mount namespace and another root. The runtimes' own profiles forbid pivot_root and mounts. Source: docs/security.md.
-    **_SSHD_CONTEXT,
-    "capabilities": {"drop": ["ALL"], "add": [*_SSHD_CONTEXT["capabilities"]["add"], "SYS_ADMIN"]},
-    "seccompProfile": {"type": "Unconfined"},
-    "appArmorProfile": {"type": "Unconfined"},
-}
+_ADMINS = ["FSETID", "SETFCAP", "SETPCAP"]
+"""What installing packages takes on top, and what binds sessions to fewer capabilities than the pod has."""
+
+
+def _security_context(args: LoginNodesArgs) -> Manifest:
+    if "root" not in args:
+        return _SSHD_CONTEXT
+    return {
+        # A session gets a mount namespace and another root, which the runtimes' own profiles forbid. Source: docs/security.md.
+        **_SSHD_CONTEXT,
+        "allowPrivilegeEscalation": args["has_admins"],
+        "capabilities": {
+            "drop": ["ALL"],
+            "add": sorted([*_SSHD_CONTEXT["capabilities"]["add"], "SYS_ADMIN", *(_ADMINS if args["has_admins"] else [])]),
+        },
+        "seccompProfile": {"type": "Unconfined"},
+        "appArmorProfile": {"type": "Unconfined"},
+    }

@@ -44,8 +44,8 @@ class SharedRootArgs(TypedDict):
     """The one for new jobs and sessions."""
     keep_days: int
     """Days that a version stays that is not declared any more."""
-    settings: str
-    """The text of root.conf."""
+    settings: dict[str, str]
+    """The files for pods that enter a version, by name: root.conf, and sudoers where there are admins."""
 
 
 class SharedRoot(pulumi.ComponentResource):
@@ -72,7 +72,7 @@ def settings_name(cluster: str) -> str:
 def build_settings(args: SharedRootArgs) -> Manifest:
     """The ConfigMap with root.conf, changed in place: the plugin reads it for each job."""
     pods = args["pods"]
-    return config_map(settings_name(pods["cluster"]), pods["namespace"], labels(pods["cluster"], "root"), {"root.conf": args["settings"]})
+    return config_map(settings_name(pods["cluster"]), pods["namespace"], labels(pods["cluster"], "root"), args["settings"])
 
 
 def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from configs.fields import AbsolutePath, Count, Line, Model, Name, Positive, UserName
+from configs.fields import AbsolutePath, Count, Flag, Line, Model, Name, Positive, UserName
 
 
 class LoginService(Model):
@@ -43,6 +43,8 @@ class User(Model):
     ssh_key_files: tuple[Line, ...] = ()
     """Files of public keys, relative to the project."""
     shell: AbsolutePath = "/bin/bash"
+    admin: Flag = False
+    """May do everything in a login session by `sudo`, such as install packages in the current version of `storage.root`, for all to use."""
 
 
 class Login(Model):
@@ -52,3 +54,10 @@ class Login(Model):
     service: LoginService = LoginService()
     groups: tuple[Group, ...] = ()
     users: tuple[User, ...] = ()
+    admin_groups: tuple[UserName, ...] = ()
+    """Groups whose members are admins as if they had `admin: true`."""
+
+    @property
+    def has_admins(self) -> bool:
+        """True when anyone may use sudo."""
+        return bool(self.admin_groups) or any(user.admin for user in self.users)

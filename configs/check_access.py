@@ -36,7 +36,12 @@ RESERVED = frozenset(
 
 def check_access(cluster: Cluster, names: Names) -> list[Fault]:
     """Faults of users, groups and the login Service."""
-    return [*_check_groups(cluster), *_check_users(cluster, names), *_check_service(cluster.login.service)]
+    return [
+        *_check_groups(cluster),
+        *_check_users(cluster, names),
+        *_check_admins(cluster, names),
+        *_check_service(cluster.login.service),
+    ]
 
 
 def key_mistake(line: str) -> str | None:
@@ -103,6 +108,17 @@ def _check_users(cluster: Cluster, names: Names) -> list[Fault]:
             faults.append(Fault(f"{path}[{at}].gid", message, (f"{path}[{at}].uid", f"{path}[{first}].uid", "cluster.login.groups")))
     for at, user in enumerate(users):
         faults += _check_user(f"{path}[{at}]", user, names)
+    return faults
+
+
+def _check_admins(cluster: Cluster, names: Names) -> list[Fault]:
+    path = "cluster.login.adminGroups"
+    faults = check_references(path, "group of login.groups", cluster.login.admin_groups, names.groups)
+    if cluster.storage.root is None:
+        message = "wants storage.root: without it, what a session installs is in that pod alone. Add storage.root, or leave this out."
+        given = [path] if cluster.login.admin_groups else []
+        given += [f"cluster.login.users[{at}].admin" for at, user in enumerate(cluster.login.users) if user.admin]
+        faults += [Fault(where, message, ("cluster.storage",)) for where in given]
     return faults
 
 

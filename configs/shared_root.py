@@ -14,6 +14,8 @@ TMP = "/var/spool/slipway/tmp"
 """Where workers have their jobs' private /tmp."""
 SPOOL = "/var/spool/slurmd"
 """slurmd's own folder, as slurm.conf has it."""
+SUDOERS = "sudoers"
+"""The file beside root.conf that says who may use sudo."""
 _ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
 """Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
 
@@ -38,8 +40,8 @@ def _name_of(image: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", last.partition(":")[2]) or "latest"
 
 
-def render(cluster: Cluster, slurm_uid: int) -> str:
-    """root.conf. Jobs of SlurmUser are the health checks, which look at the node and not at the root.
+def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
+    """root.conf, which pods have in the folder `settings`. Jobs of SlurmUser are health checks: they look at the node.
 
     Further mounts and disks of a node set are left out in the pods that have them not.
     """
@@ -51,6 +53,13 @@ def render(cluster: Cluster, slurm_uid: int) -> str:
         *(f"mount={path}" for path in _ALWAYS),
         *(f"mount?={path}" for path in some),
         *("file=/etc/hosts", "file?=/etc/resolv.conf"),
+        *([f"file?={settings}/{SUDOERS}:/etc/sudoers.d/slipway"] if cluster.login.has_admins else []),
         f"outside={slurm_uid}",
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def render_sudoers(cluster: Cluster) -> str:
+    """Who may use sudo in a login session, in the format of sudoers(5)."""
+    who = [*(user.name for user in cluster.login.users if user.admin), *(f"%{group}" for group in cluster.login.admin_groups)]
+    return "".join(f"{name} ALL=(ALL:ALL) NOPASSWD: ALL\n" for name in who)

@@ -25,6 +25,18 @@ for device in /dev/nvidia[0-9]; do
 done
 """
 
+PACKAGE = """set -e
+cd "$(mktemp -d)"
+mkdir -p hello/DEBIAN hello/usr/bin
+printf '%s\\n' 'Package: slipway-hello' 'Version: 1' 'Architecture: all' 'Maintainer: nobody' 'Description: says where it runs' >hello/DEBIAN/control
+printf '%s\\n' '#!/bin/sh' 'echo "slipway-hello on $(hostname)"' >hello/usr/bin/slipway-hello
+chmod 0755 hello/usr/bin/slipway-hello
+dpkg-deb --root-owner-group --build hello hello.deb
+chmod -R a+rX .
+sudo -n apt-get install --yes --reinstall ./hello.deb
+"""
+"""An admin's install in a login session, of a package that needs no archive to be reachable."""
+
 
 class FirstJobError(Exception):
     """The cluster is there but the first job did not finish; the message says what to look at."""
@@ -82,6 +94,8 @@ def find_login(kubectl: list[str], namespace: str, user: str, key: Path) -> Logi
 def run_jobs(login: Login, timeout_s: float = 120) -> str:
     """Submits the two-node job and the GPU job, waits for both, and gives their output and accounting lines as text.
 
+    Where the user is an admin, a package is installed in the login session meanwhile, and a job on another node runs its program.
+
     Raises FirstJobError with Slurm's own words when a job is refused or fails.
     """
     script = f"""set -e
@@ -90,9 +104,15 @@ sbatch --wait --parsable <<'END' >two-nodes.id & nodes=$!
 {TWO_NODES}END
 sbatch --wait --parsable <<'END' >two-gpus.id & gpus=$!
 {TWO_GPUS}END
+if sudo -n true 2>/dev/null; then
+  said=$(bash <<'END' 2>&1
+{PACKAGE}END
+  ) || {{ echo "the package was not installed: $said"; exit 1; }}
+fi
 wait $nodes; wait $gpus
 echo "two nodes, one shared home:"; sort two-nodes.out
 echo "two GPUs of four:"; cat two-gpus.out
+if [ -n "${{said:-}}" ]; then echo "a package that was installed here, in a job:"; srun --quiet slipway-hello; fi
 jobs=$(cut -d';' -f1 two-nodes.id two-gpus.id | paste -sd,)
 until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = 2 ]; do sleep 0.3; done
 sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,nodelist%10,alloctres%40

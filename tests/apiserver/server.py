@@ -55,7 +55,8 @@ class ApiServer:
             "contexts": [{"name": "bare", "context": {"cluster": "bare", "user": user}}],
             "current-context": "bare",
         }
-        file.write_text(json.dumps(config))
+        if not file.exists():  # a program may be reading it
+            file.write_text(json.dumps(config))
         return file
 
     @contextmanager

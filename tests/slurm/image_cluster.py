@@ -15,7 +15,7 @@ from configs.load import load_cluster
 from configs.slurm import render, render_slurmdbd
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, SCRIPTS, Container, Machine
 
-SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE = 64030, 401, 402, 403, 10001
+SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE, BOB = 64030, 401, 402, 403, 10001, 10002
 
 _KEY_START = bytes.fromhex("0000000b7373682d6564323535313900000020")
 
@@ -87,15 +87,17 @@ class ImageCluster:
     user_mounts: dict[str, tuple[Path, bool]] = field(default_factory=dict[str, tuple[Path, bool]])
     """Further mounts of workers and login nodes: path inside to (path outside, read-only)."""
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
+    has_admins: bool = False
+    """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
 
     def prepare(self) -> None:
         """Secrets, configuration and shared folders."""
         key = base64.b64encode(secrets.token_bytes(32))
         password = secrets.token_hex(12)
         users = {
-            "passwd": f"alice:x:{ALICE}:{ALICE}::/home/alice:/bin/bash\n",
-            "group": f"alice:x:{ALICE}:\n",
-            "shadow": "alice:*:19700:0:99999:7:::\n",
+            "passwd": f"alice:x:{ALICE}:{ALICE}::/home/alice:/bin/bash\nbob:x:{BOB}:{BOB}::/home/bob:/bin/bash\n",
+            "group": f"alice:x:{ALICE}:\nbob:x:{BOB}:\n",
+            "shadow": "alice:*:19700:0:99999:7:::\nbob:*:19700:0:99999:7:::\n",
         }
         self.volume("munge", {"munge.key": secrets.token_bytes(1024)})
         self.volume("jwt", {"jwt_hs256.key": key}, 0o440, SLURM)
@@ -216,8 +218,8 @@ class ImageCluster:
         return self._start(node, "slurmd", "slurmd.sh", mounts, env, privileged=True)
 
     def login(self, key: str, host_key: str) -> Container:
-        """A login node with one user key."""
-        self.volume("keys", {"alice": key})
+        """A login node with one key for both users."""
+        self.volume("keys", {"alice": key, "bob": key})
         self.volume("host-keys", {"ssh_host_ed25519_key": host_key}, 0o400)
         mounts = {
             "/var/lib/extrausers": self.path("users"),
@@ -228,7 +230,7 @@ class ImageCluster:
             "/home": self.path("home", read_only=False),
             **self.user_mounts,
         }
-        return self._start("t-login", "login", "login.sh", mounts, capabilities=self.login_capabilities)
+        return self._start("t-login", "login", "login.sh", mounts, capabilities=self.login_capabilities, may_gain=self.has_admins)
 
     def _start(
         self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str] | None = None, **more: Any

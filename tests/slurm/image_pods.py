@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
 LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
+ADMIN_CAPABILITIES = ("FSETID", "SETFCAP", "SETPCAP")
 
 _ALL = (
     *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "LINUX_IMMUTABLE"),
@@ -24,6 +25,10 @@ _ALL = (
     *("AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ"),
 )
 
+
+# As containerd has them for all that is not privileged.
+_MASKED = ("acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi")
+_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 
 T = TypeVar("T")
 
@@ -129,8 +134,9 @@ class Machine:
         capabilities: Sequence[str] = (),
         read_only: bool = False,
         fs_group: int | None = None,
+        may_gain: bool = False,
     ) -> Container:
-        """Starts a container of a pod. `mounts`: path inside to (path outside, read-only)."""
+        """Starts a container of a pod. `mounts`: path inside to (path outside, read-only). `may_gain`: setuid programs get their rights."""
         container_id = f"{self.prefix}{pod}-{name}"
         bundle = self.folder / container_id
         shutil.rmtree(bundle, ignore_errors=True)
@@ -152,7 +158,7 @@ class Machine:
                 "env": [f"{key}={value}" for key, value in variables.items()],
                 "user": {"uid": user, "gid": user if group is None else group, "additionalGids": [fs_group] if fs_group else []},
                 "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), granted),
-                "noNewPrivileges": not privileged,
+                "noNewPrivileges": not (privileged or may_gain),
             },
             "mounts": [*_system_mounts(privileged), *(_bind(inside, *outside) for inside, outside in all_mounts)],
             "linux": {
@@ -161,6 +167,8 @@ class Machine:
                     {"type": "network", "path": f"/run/netns/{self.prefix}{pod}"},
                 ],
                 "cgroupsPath": f"/{self.prefix}pods/{container_id}",
+                "maskedPaths": [] if privileged else [f"/proc/{name}" for name in _MASKED],
+                "readonlyPaths": [] if privileged else [f"/proc/{name}" for name in _READ_ONLY],
                 "resources": {"devices": [{"allow": privileged, "access": "rwm"}, *([] if privileged else _DEVICES)]},
             },
         }

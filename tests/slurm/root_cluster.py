@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.slurm.image_cluster import SLURM, STACK, ImageCluster
-from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
+from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
 WORKERS = ("gpu-0", "gpu-1")
 NAMES = {"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "gpu-0": [], "gpu-1": []}
@@ -31,6 +31,9 @@ PINS, TMP = "/run/slipway/ns", "/var/spool/slipway/tmp"
 class RootCluster(ImageCluster):
     """The cluster, with the words that its tests use."""
 
+    sudoers: str = ""
+    """Who is an admin; empty for nobody."""
+
     @property
     def shared(self) -> Path:
         """The shared volume, as the node sees it."""
@@ -49,7 +52,8 @@ class RootCluster(ImageCluster):
 
     def settings(self, text: str | None) -> None:
         """Writes root.conf; None takes it away, and with it the whole feature."""
-        folder = self.volume("root", {} if text is None else {"root.conf": text})
+        sudoers = {"sudoers": self.sudoers} if self.sudoers else {}
+        folder = self.volume("root", {} if text is None else {"root.conf": text, **sudoers})
         if text is None:
             (folder / "root.conf").unlink(missing_ok=True)
 
@@ -61,8 +65,8 @@ class RootCluster(ImageCluster):
         """Runs a script as root in a worker's pod, outside the root."""
         return self.worker(node).run("bash", "-c", script, check=check).strip()
 
-    def ssh_options(self) -> list[str]:
-        """What ssh, scp and sftp need to get in as alice."""
+    def ssh_options(self, user: str = "alice") -> list[str]:
+        """What ssh, scp and sftp need to get in."""
         settings = [
             "StrictHostKeyChecking=no",
             "UserKnownHostsFile=/dev/null",
@@ -70,17 +74,18 @@ class RootCluster(ImageCluster):
             "BatchMode=yes",
             "ConnectTimeout=5",
             "Port=2222",
+            f"User={user}",
         ]
         return ["-i", str(self.machine.folder / "id"), *(part for option in settings for part in ("-o", option))]
 
     @property
     def login_target(self) -> str:
-        """The login node, as ssh names it."""
-        return f"alice@{self.machine.addresses['t-login']}"
+        """The login node's address."""
+        return self.machine.addresses["t-login"]
 
-    def ssh(self, script: str, *options: str, check: bool = True, timeout_s: float = 60) -> str:
-        """Runs a script as alice in a login session; with `check` off, errors are part of what it gives."""
-        return self.outside("ssh", *self.ssh_options(), *options, self.login_target, script, check=check, timeout_s=timeout_s)
+    def ssh(self, script: str, *options: str, user: str = "alice", check: bool = True, timeout_s: float = 60) -> str:
+        """Runs a script in a login session; with `check` off, errors are part of what it gives."""
+        return self.outside("ssh", *self.ssh_options(user), *options, self.login_target, script, check=check, timeout_s=timeout_s)
 
     def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 60) -> str:
         """Runs a command on the pods' network, but in no pod."""
@@ -131,9 +136,9 @@ def make_versions(shared: Path, image: Path, *versions: str) -> None:
 
 @contextmanager
 def running(
-    folder: Path, prefix: str, image: Path, conf: str | None = CONF, versions: tuple[str, ...] = ("v1", "v2")
+    folder: Path, prefix: str, image: Path, conf: str | None = CONF, versions: tuple[str, ...] = ("v1", "v2"), sudoers: str = ""
 ) -> Generator[RootCluster]:
-    """The cluster, ready, with the first version as the current one; and away again."""
+    """The cluster, ready, with the first version as the current one; and away again. `sudoers` says who is an admin."""
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
@@ -142,7 +147,8 @@ def running(
     stack = copy.deepcopy(STACK) | {"accounting": {"enabled": False}}
     cluster = RootCluster(machine, stack=stack, names=NAMES)
     cluster.user_mounts = {"/shared": (cluster.shared, False), "/etc/slipway/root": cluster.path("root")}
-    cluster.login_capabilities = (*LOGIN_CAPABILITIES, "SYS_ADMIN")
+    cluster.sudoers, cluster.has_admins = sudoers, bool(sudoers)
+    cluster.login_capabilities = (*LOGIN_CAPABILITIES, "SYS_ADMIN", *(ADMIN_CAPABILITIES if sudoers else ()))
     try:
         make_versions(cluster.shared, image, *versions)
         cluster.switch(versions[0])

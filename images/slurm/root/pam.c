@@ -1,12 +1,15 @@
 /* PAM module: a session runs in the current version of the shared root. The last session line, so that what others do to the pod is done:
    session required /usr/lib/slipway/pam_slipway_root.so [conf=/path]
 
-   The process that opens the session, sshd's for this connection, moves itself, and with it all that it starts. Needs CAP_SYS_ADMIN. */
+   The process that opens the session, sshd's for this connection, moves itself, and with it all that it starts. Needs CAP_SYS_ADMIN, and
+   CAP_SETPCAP where setuid programs get rights: who becomes root in a session is root of the version, and not of the pod. */
+#include <linux/capability.h>
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -28,12 +31,26 @@ static int refuse(pam_handle_t *handle) {
     return PAM_SESSION_ERR;
 }
 
+/* What installing packages takes. Without CAP_SYS_ADMIN there is no way back into the pod's mounts, without CAP_SYS_PTRACE none into its processes. */
+static const int kept[] = {CAP_AUDIT_WRITE, CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETFCAP, CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT};
+
+static int bound(void) {
+    for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++) {
+        bool is_kept = false;
+        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) is_kept = is_kept || kept[i] == capability;
+        if (is_kept || prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 0 || prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
+        if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return 0; /* nothing that the session starts gets any */
+        return root_fail("taking capability %d from the session: %m. The pod needs SETPCAP, or allowPrivilegeEscalation: false", capability);
+    }
+    return 0;
+}
+
 static int enter(pam_handle_t *handle, const char *path, struct root_conf *conf) {
     int found = root_conf_read(path, conf);
     if (found <= 0) return found;
     char setting[sizeof(root_version) + 32];
     root_version version;
-    if (root_session_enter(conf, version) < 0) return -1;
+    if (root_session_enter(conf, version) < 0 || bound() < 0) return -1;
     snprintf(setting, sizeof setting, "SLIPWAY_ROOT_VERSION=%s", version);
     return pam_putenv(handle, setting) == PAM_SUCCESS ? 1 : root_fail("cannot set SLIPWAY_ROOT_VERSION");
 }

@@ -82,7 +82,12 @@ int root_attach(int tree, int target) {
 
 int root_restrict(int tree, unsigned long long attributes) {
     struct mount_attr wanted = {.attr_set = attributes};
-    return mount_setattr(tree, "", AT_EMPTY_PATH, &wanted, sizeof wanted);
+    return mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted);
+}
+
+int root_seal(void) {
+    struct mount_attr wanted = {.attr_set = MOUNT_ATTR_NOSUID};
+    return mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &wanted, sizeof wanted) == 0 ? 0 : root_fail("taking setuid programs their rights: %m");
 }
 
 static int put(int root, int tree, const char *source, const char *path, bool is_file) {
@@ -127,6 +132,10 @@ static int put_configured(int root, const struct root_conf *conf) {
         int tree = root_clone(bind->source, !bind->is_file);
         if (tree < 0 && errno == ENOENT && bind->is_optional) continue;
         struct stat found;
+        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_NODEV) < 0) {
+            close(tree);
+            return root_fail("%s of the pod: %m", bind->source);
+        }
         if (tree >= 0 && fstat(tree, &found) == 0 && S_ISDIR(found.st_mode) == bind->is_file) {
             close(tree);
             return root_fail("%s of the pod is %s folder, line %d of the settings says otherwise", bind->source, bind->is_file ? "a" : "no", bind->line);
@@ -160,7 +169,8 @@ static int fill(int root, const struct root_conf *conf, const char *job_tmp, int
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
     if (put(root, run, "/run", "/run", false) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0) return -1;
-    return job_tmp ? put_spool(root, conf->spool) : 0;
+    /* A login pod has its host key there, which is no business of who becomes root in a session. */
+    return job_tmp ? put_spool(root, conf->spool) : put(root, root_tmpfs("0755"), "a tmpfs", ROOT_RUN, false);
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */

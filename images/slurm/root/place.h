@@ -26,7 +26,11 @@ int root_tmpfs(const char *mode);
 /* Attaches what the two above gave, and closes it; the target stays open. */
 int root_attach(int tree, int target);
 
-/* Sets flags such as MOUNT_ATTR_RDONLY on one mount. */
+/* Sets flags such as MOUNT_ATTR_RDONLY on a mount and those below it. */
 int root_restrict(int tree, unsigned long long attributes);
+
+/* From here on no setuid program gets rights in this namespace. For a worker's pod, which is privileged: an administrator of a version, who
+   is root only there, may have put one into a home. */
+int root_seal(void);
 
 #endif

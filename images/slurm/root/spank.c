@@ -15,6 +15,7 @@
 
 #include "driver.h"
 #include "enter.h"
+#include "place.h"
 #include "reason.h"
 #include "version.h"
 
@@ -65,9 +66,21 @@ static void complain(void) {
     for (char *line; (line = strsep(&rest, "\n"));) slurm_error("slipway: %s", line);
 }
 
+/* slurmd's start. What jobs start outside the root, such as a --task-epilog, is under this too. */
+static int seal(void) {
+    struct root_conf *conf = NULL;
+    int result = read_settings(&conf); /* faults in it are for the jobs to meet and tell */
+    free(conf);
+    root_reason_clear();
+    if (result == 0 || root_seal() == 0) return ESPANK_SUCCESS;
+    complain();
+    return ESPANK_ERROR;
+}
+
 int slurm_spank_init(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
     spank_context_t context = spank_context();
+    if (context == S_CTX_SLURMD) return seal();
     if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return ESPANK_SUCCESS;
     return spank_option_register(spank, &version_option);
 }

@@ -95,5 +95,6 @@ LOGIN: LoginNodesArgs = {
     "users": "dev-users",
     "user_keys": "dev-user-keys",
     "mounts": MOUNTS,
+    "has_admins": False,
     "deletion_protection": False,
 }

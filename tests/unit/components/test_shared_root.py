@@ -14,7 +14,7 @@ ARGS: SharedRootArgs = {
     "versions": [{"name": "1", "image": "registry.example/root:1"}, {"name": "2", "image": "registry.example/root:2"}],
     "current": "1",
     "keep_days": 7,
-    "settings": "shared=/shared\n",
+    "settings": {"root.conf": "shared=/shared\n"},
 }
 
 
@@ -79,4 +79,12 @@ def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(ha
     context = session["containers"][0]["securityContext"]
     assert ("SYS_ADMIN" in context["capabilities"]["add"]) == has_root
     assert context["seccompProfile"]["type"] == ("Unconfined" if has_root else "RuntimeDefault")
+    assert context["allowPrivilegeEscalation"] is False
     assert any(one["mountPath"] == node_set.TMP_PATH for one in worker["containers"][0]["volumeMounts"]) == has_root
+
+
+def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessions_are_bound_then() -> None:
+    login_args: Any = {**LOGIN, "root": "dev-root", "has_admins": True}
+    context = login.build_deployment(login_args)["spec"]["template"]["spec"]["containers"][0]["securityContext"]
+    assert context["allowPrivilegeEscalation"] is True
+    assert {"SETPCAP", "FSETID", "SETFCAP"} <= {*context["capabilities"]["add"]}

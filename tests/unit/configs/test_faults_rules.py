@@ -166,10 +166,13 @@ STORAGE = [
 ]  # fmt: skip
 
 ACCESS = [
-    pytest.param({"login.users[+]": {**BOB, "name": "alice"}}, "cluster.login.users[1].name", "name of cluster.login.users[0] already", id="same-user-name"),
-    pytest.param({"login.users[+]": {**BOB, "uid": 10001, "gid": 10002}}, "cluster.login.users[1].uid", "uid of cluster.login.users[0] already", id="same-uid"),
+    pytest.param({"login.users[+]": {**BOB, "name": "alice"}}, "cluster.login.users[2].name", "name of cluster.login.users[0] already", id="same-user-name"),
+    pytest.param({"login.users[+]": {**BOB, "uid": 10001, "gid": 10002}}, "cluster.login.users[2].uid", "uid of cluster.login.users[0] already", id="same-uid"),
     pytest.param({"login.users[0].uid": 500}, "cluster.login.users[0].uid", "500 is not for people", id="uid-of-the-system"),
     pytest.param({"login.users[0].uid": 65534}, "cluster.login.users[0].uid", "65534 is not for people", id="uid-of-nobody"),
+    pytest.param({"storage.root": GONE}, "cluster.login.users[0].admin", "wants storage.root", id="admin-without-root"),
+    pytest.param({"storage.root": GONE, "login.users[0].admin": GONE, "login.groups": [{"name": "ops", "gid": 20001}], "login.adminGroups": ["ops"]}, "cluster.login.adminGroups", "wants storage.root", id="admin-group-without-root"),
+    pytest.param({"login.groups": [{"name": "ops", "gid": 20001}], "login.adminGroups": ["opps"]}, "cluster.login.adminGroups[0]", 'Did you mean "ops"?', id="unknown-admin-group"),
     pytest.param({"login.users[0].name": "slurm"}, "cluster.login.users[0].name", "a user of the system", id="user-slurm"),
     pytest.param({"login.users[0].name": "root"}, "cluster.login.users[0].name", "a user of the system", id="user-root"),
     pytest.param({"login.users[0].sshKeys": []}, "cluster.login.users[0]", "could not log in", id="user-without-keys"),

@@ -1,9 +1,11 @@
 """Which versions of the root there are, and the settings that the plugin reads."""
 
+from typing import Any
+
 import pytest
 
 from configs.models import Root, RootVersion
-from configs.shared_root import current_of, render, versions_of
+from configs.shared_root import current_of, render, render_sudoers, versions_of
 from tests.unit.configs.stacks import cluster
 
 ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(name="2")
@@ -33,9 +35,25 @@ def test_versions_and_the_current_one(root: Root, image: str, versions: dict[str
 
 
 def test_settings_name_every_mount_and_leave_optional_what_only_some_pods_have() -> None:
-    lines = render(
-        cluster("dev", {"storage.mounts": [{"name": "data", "mountPath": "/data", "hostPath": "/srv/data"}]}), 64030
-    ).splitlines()
-    assert {"shared=/shared", "mount=/home", "mount=/var/lib/extrausers", "mount=/usr/lib/slipway", "mount?=/data", "outside=64030"} <= set(
-        lines
-    )
+    data = {"name": "data", "mountPath": "/data", "hostPath": "/srv/data"}
+    lines = render(cluster("dev", {"storage.mounts": [data]}), "/settings", 64030).splitlines()
+    always = {"shared=/shared", "mount=/home", "mount=/var/lib/extrausers", "mount=/usr/lib/slipway", "outside=64030"}
+    assert {*always, "mount?=/data"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("edits", "sudoers"),
+    [
+        pytest.param({}, "alice ALL=(ALL:ALL) NOPASSWD: ALL\n", id="user"),
+        pytest.param(
+            {"login.users[0].admin": False, "login.groups": [{"name": "ops", "gid": 20001}], "login.adminGroups": ["ops"]},
+            "%ops ALL=(ALL:ALL) NOPASSWD: ALL\n",
+            id="group",
+        ),
+        pytest.param({"login.users[0].admin": False}, "", id="nobody"),
+    ],
+)
+def test_admins_and_nobody_else_may_use_sudo(edits: dict[str, Any], sudoers: str) -> None:
+    made = cluster("dev", edits)
+    assert render_sudoers(made) == sudoers
+    assert ("file?=/settings/sudoers:/etc/sudoers.d/slipway" in render(made, "/settings", 64030).splitlines()) == bool(sudoers)

@@ -4,7 +4,8 @@ from configs import users
 from tests.unit.configs.stacks import KEY, cluster
 
 BOB = {"name": "bob", "uid": 10002, "gid": 20001, "groups": ["research"], "shell": "/bin/zsh", "sshKeys": [KEY]}
-EDITS = {"login.groups": [{"name": "research", "gid": 20001}, {"name": "empty", "gid": 20002}], "login.users[+]": BOB}
+ALICE = {"name": "alice", "uid": 10001, "sshKeys": [KEY]}
+EDITS = {"login.groups": [{"name": "research", "gid": 20001}, {"name": "empty", "gid": 20002}], "login.users": [ALICE, BOB]}
 
 
 def test_passwd_has_a_line_for_each_user() -> None:

@@ -1,0 +1,108 @@
+"""An admin's sudo in a login session: what is installed there is there for all, and an admin is root of the version but not of the pods."""
+
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.image_cluster import ALICE
+from tests.slurm.image_root import unpack
+from tests.slurm.root_cluster import CONF, RootCluster, running
+
+SETTINGS = CONF + "file?=/etc/slipway/root/sudoers:/etc/sudoers.d/slipway\n"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+    """Alice is an admin, bob is not."""
+    image = tmp_path_factory.mktemp("admin-image")
+    unpack(image)
+    sudoers = "alice ALL=(ALL:ALL) NOPASSWD: ALL\n"
+    with running(Path("/var/tmp/slipway-admin-pods"), "swad-", image, SETTINGS, ("v1",), sudoers) as cluster:
+        # As root-fill.sh makes it.
+        (cluster.shared / "versions/v1/etc/apt/apt.conf.d/90slipway-lock").write_text('DPkg::Lock::Timeout "600";\n')
+        yield cluster
+
+
+def package(cluster: RootCluster, name: str, postinst: str = "true") -> str:
+    """Makes a Debian package with a program of its name in the admin's home; gives its path there."""
+    cluster.ssh(f"""set -e
+        rm -rf {name}; mkdir -p {name}/DEBIAN {name}/usr/bin
+        printf 'Package: {name}\\nVersion: 1\\nArchitecture: all\\nMaintainer: t\\nDescription: t\\n' > {name}/DEBIAN/control
+        printf '#!/bin/sh\\nset -e\\n{postinst}\\n' > {name}/DEBIAN/postinst
+        printf '#!/bin/sh\\necho {name} on $(hostname)\\n' > {name}/usr/bin/{name}
+        chmod 755 {name}/DEBIAN/postinst {name}/usr/bin/{name}
+        dpkg-deb --root-owner-group --build {name} {name}.deb""")
+    return f"./{name}.deb"
+
+
+def test_package_that_an_admin_installs_is_there_for_jobs_on_all_nodes_at_once(cluster: RootCluster) -> None:
+    cluster.ssh(f"sudo apt-get install -y {package(cluster, 'hello-all')}", timeout_s=120)
+    assert sorted(cluster.ssh("srun --nodes=2 hello-all", user="bob").splitlines()) == ["hello-all on gpu-0", "hello-all on gpu-1"]
+
+
+def test_two_installs_at_once_wait_for_each_other_and_both_are_whole(cluster: RootCluster) -> None:
+    mark = "date +%%s.%%N >> /var/tmp/turns; sleep 2; date +%%s.%%N >> /var/tmp/turns"
+    names = ["turn-one", "turn-two"]
+    files = [package(cluster, name, mark) for name in names]
+    with ThreadPoolExecutor() as pool:
+        for said in pool.map(lambda file: cluster.ssh(f"sudo apt-get install -y {file}", timeout_s=120), files):
+            assert "dpkg was interrupted" not in said
+    turns = [float(line) for line in cluster.ssh("cat /var/tmp/turns").split()]
+    assert turns == sorted(turns)
+    assert len(turns) == 4
+    assert cluster.ssh("dpkg --audit; dpkg-query --show --showformat='${Status}\\n' turn-one turn-two").splitlines() == [
+        "install ok installed",
+        "install ok installed",
+    ]
+
+
+def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
+    assert "a password is required" in cluster.ssh("sudo -n id", user="bob", check=False)
+    assert "uid=0" in cluster.ssh("sudo -n id")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        pytest.param("mount -t tmpfs none /mnt && echo out", id="mount"),
+        pytest.param("nsenter --target 1 --mount ls /shared/versions && echo out", id="enter the pod's namespace"),
+        pytest.param("ls /proc/1/root/shared/versions && echo out", id="look through a process of the pod"),
+        pytest.param("cat /run/slipway/ssh/ssh_host_ed25519_key && echo out", id="the host key"),
+        pytest.param("find / -xdev -path '*/versions/v1' 2>/dev/null | grep -q . && echo out", id="the volume of the versions"),
+        pytest.param("mknod /tmp/sda b 8 0 && echo out", id="make a device"),
+        pytest.param("echo x > /proc/sys/kernel/core_pattern && echo out", id="change the kernel's settings"),
+        pytest.param("unshare --mount umount /run && echo out", id="a namespace of its own"),
+        pytest.param(
+            "unshare --user --map-root-user --mount sh -c 'umount -l /run/slipway; ls /run/slipway/ssh && echo out'",
+            id="a user namespace of its own",
+        ),
+    ],
+)
+def test_root_of_a_session_is_not_root_of_the_pod(cluster: RootCluster, attempt: str) -> None:
+    assert "out" not in cluster.ssh(f"sudo bash -c {quoted(attempt)}", check=False).split()
+
+
+def test_setuid_program_that_an_admin_plants_gets_no_rights_in_jobs_nor_beside_them(cluster: RootCluster) -> None:
+    cluster.ssh("sudo install -m 4755 /usr/bin/id /home/alice/who; sudo chmod 755 /home/alice")
+    assert cluster.ssh("/home/alice/who -u", user="bob") == "0"  # in a session it does: that root is bound
+    assert cluster.ssh("srun /home/alice/who -u") == str(ALICE)
+    cluster.ssh(
+        f"printf '#!/bin/sh\\n/home/alice/who -u > /home/alice/beside\\n' > epilog; chmod 755 epilog; rm -f beside; {quoted('true')}"
+    )
+    cluster.ssh("srun --task-epilog=/home/alice/epilog true")
+    assert cluster.ssh("cat beside") == str(ALICE)
+
+
+def test_device_that_somebody_put_into_a_home_is_none(cluster: RootCluster) -> None:
+    home = cluster.machine.folder / "volume-home/alice"
+    subprocess.run(["mknod", "-m", "666", str(home / "null"), "c", "1", "3"], check=True)
+    assert "Permission denied" in cluster.ssh("echo x > null", check=False)
+    assert "Permission denied" in cluster.ssh("srun sh -c 'echo x > null'", check=False)
+
+
+def quoted(script: str) -> str:
+    """A script as one word for a shell."""
+    return "'" + script.replace("'", "'\\''") + "'"
