@@ -28,7 +28,7 @@ done
 PACKAGE = """set -e
 cd "$(mktemp -d)"
 mkdir -p hello/DEBIAN hello/usr/bin
-printf '%s\\n' 'Package: slipway-hello' 'Version: 1' 'Architecture: all' 'Maintainer: nobody' 'Description: says where it runs' >hello/DEBIAN/control
+printf '%s\\n' 'Package: slipway-hello' 'Version: 1' 'Architecture: all' 'Maintainer: no' 'Description: says where' >hello/DEBIAN/control
 printf '%s\\n' '#!/bin/sh' 'echo "slipway-hello on $(hostname)"' >hello/usr/bin/slipway-hello
 chmod 0755 hello/usr/bin/slipway-hello
 dpkg-deb --root-owner-group --build hello hello.deb
