@@ -92,9 +92,7 @@ def test_setuid_program_that_an_admin_plants_gets_no_rights_in_jobs_nor_beside_t
     cluster.ssh("sudo install -m 4755 /usr/bin/id /home/alice/who; sudo chmod 755 /home/alice")
     assert cluster.ssh("/home/alice/who -u", user="bob") == "0"  # in a session it does, where root is bound
     assert cluster.ssh("srun /home/alice/who -u") == str(ALICE)
-    cluster.ssh(
-        f"printf '#!/bin/sh\\n/home/alice/who -u > /home/alice/beside\\n' > epilog; chmod 755 epilog; rm -f beside; {quoted('true')}"
-    )
+    cluster.ssh("printf '#!/bin/sh\\n/home/alice/who -u > /home/alice/beside\\n' > epilog; chmod 755 epilog; rm -f beside")
     cluster.ssh("srun --task-epilog=/home/alice/epilog true")
     assert cluster.ssh("cat beside") == str(ALICE)
 
