@@ -117,7 +117,7 @@ def test_user_logs_in_with_a_key_and_gets_a_private_home(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize(
-    "user", [pytest.param("root", id="root"), pytest.param("slurm", id="service-account"), pytest.param("bob", id="unknown")]
+    "user", [pytest.param("root", id="root"), pytest.param("slurm", id="service-account"), pytest.param("mallory", id="unknown")]
 )
 def test_nobody_else_logs_in(cluster: Cluster, user: str) -> None:
     with pytest.raises(PodError, match="Permission denied"):

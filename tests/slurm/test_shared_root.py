@@ -217,6 +217,27 @@ def test_jobs_of_a_user_who_is_to_stay_outside_look_at_the_node_itself(cluster: 
         cluster.settings(CONF)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param("mount -t tmpfs -o nr_inodes=1,mode=755 none /shared/jobs; ! ln -s x /shared/jobs/1 2>/dev/null", id="full"),
+        pytest.param("mount -o remount,bind,ro /shared; ! ln -s x /shared/jobs/1 2>/dev/null", id="read-only"),
+    ],
+)
+def test_volume_that_takes_no_writes_keeps_no_job_from_running_in_its_version(cluster: RootCluster, damage: str) -> None:
+    running, go = held(cluster, "--nodes=2", "--ntasks-per-node=1", then="srun cat /etc/version")
+    try:
+        for node in WORKERS:
+            cluster.inside(node, damage)
+        assert finish(cluster, running, go).split() == ["v1", "begun", "v1", "v1"]
+        assert cluster.ssh("srun --nodes=2 cat /etc/version").split() == ["v1", "v1"]
+        assert cluster.ssh("srun --root-version=v2 cat /etc/version") == "v2"
+    finally:
+        for node in WORKERS:
+            cluster.inside(node, "umount /shared/jobs 2>/dev/null || mount -o remount,bind,rw /shared")
+    assert cluster.ready() or wait_for("idle workers", cluster.ready) is None
+
+
 def test_root_without_a_shell_fails_with_words_and_leaves_the_nodes_idle(cluster: RootCluster) -> None:
     (cluster.shared / "versions/bare").mkdir(0o755, exist_ok=True)
     cluster.switch("bare")
@@ -254,7 +275,7 @@ def test_broken_settings_refuse_sessions_and_jobs_with_words(cluster: RootCluste
     cluster.settings(text + "\n")
     with pytest.raises(PodError, match=re.escape(fault)):
         cluster.ssh("echo in")
-    assert fault in cluster.containers["t-login/login"].log
+    wait_for("the reason in the log", lambda: fault in cluster.containers["t-login/login"].log)
     job = submit_outside(cluster, "echo ran")
     wait_for("its end", lambda: cluster.state(job) == "FAILED")
     said = (cluster.machine.folder / f"volume-home/alice/out.{job}").read_text()

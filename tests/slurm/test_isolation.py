@@ -1,0 +1,75 @@
+"""Two users on one node: what one can try against the other's processes, files and jobs. Both have a job there, and a login session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.image_pods import wait_for
+from tests.slurm.image_root import unpack
+from tests.slurm.root_cluster import RootCluster, running
+
+VICTIM = """#!/bin/bash
+# secret of the script
+echo secret > /tmp/mine; echo secret > /dev/shm/mine; chmod 644 /tmp/mine /dev/shm/mine
+sleep 600
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+    """Alice's job runs on gpu-0, with a secret in its environment, its script, its /tmp and its /dev/shm."""
+    image = tmp_path_factory.mktemp("isolation-image")
+    unpack(image)
+    with running(Path("/var/tmp/slipway-isolation-pods"), "swis-", image, versions=("v1",)) as cluster:
+        cluster.ssh("chmod 700 .; echo secret > private")
+        job = cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --export=ALL,TOKEN=secret <<'END'\n{VICTIM}END")
+        wait_for("Alice's job", lambda: cluster.state(job) == "RUNNING")
+        wait_for("its sleep", lambda: "sleep 600" in cluster.inside("gpu-0", "ps -eo args"))
+        cluster.ssh("sleep 600 >/dev/null 2>&1 &")
+        yield cluster
+
+
+@pytest.mark.parametrize("place", ["login", "job"])
+@pytest.mark.parametrize(
+    ("attempt", "refused"),
+    [
+        pytest.param("kill -9 $(pgrep -u alice -f 'sleep 600')", "Operation not permitted", id="kill"),
+        pytest.param("cat /proc/$(pgrep -u alice -f 'sleep 600' | head -1)/environ", "Permission denied", id="environment"),
+        pytest.param("ls /proc/$(pgrep -u alice -f 'sleep 600' | head -1)/root/tmp", "Permission denied", id="root of its process"),
+        pytest.param("cat /proc/$(pgrep -u alice -f 'sleep 600' | head -1)/mem", "Permission denied", id="memory"),
+        pytest.param("nsenter -t $(pgrep -u alice -f 'sleep 600' | head -1) -m cat /tmp/mine", "not permitted|denied", id="its namespace"),
+        pytest.param("cat /home/alice/private", "Permission denied", id="home"),
+        pytest.param("ls /var/spool/slurmd/job*", "No such file|Permission denied", id="spool with the script"),
+        pytest.param("kill -9 1; kill -9 $(pgrep -o sshd slurmd)", "Operation not permitted", id="kill a daemon"),
+        pytest.param("kill -9 -1; sleep 0.5", "", id="kill all"),
+    ],
+)  # fmt: skip
+def test_another_user_is_refused(cluster: RootCluster, attempt: str, refused: str, place: str) -> None:
+    script = f"exec 2>&1; {attempt}"
+    said = cluster.ssh(script if place == "login" else f"srun --nodelist=gpu-0 bash -c {quoted(script)}", user="bob", check=False)
+    assert any(word in said for word in refused.split("|")), said
+    assert "secret" not in said
+    assert "sleep 600" in cluster.inside("gpu-0", "ps -u alice -o args")
+    assert "sleep 600" in cluster.containers["t-login/login"].run("ps", "-u", "alice", "-o", "args")
+
+
+def test_tmp_of_another_job_on_the_node_is_not_there(cluster: RootCluster) -> None:
+    said = cluster.ssh(
+        "srun --nodelist=gpu-0 bash -c 'ls -A /tmp /var/tmp /dev/shm; cat /tmp/mine /dev/shm/mine 2>&1'", user="bob", check=False
+    )
+    assert "secret" not in said
+    assert said.count("No such file") == 2
+
+
+def test_job_that_eats_memory_ends_alone(cluster: RootCluster) -> None:
+    """A job is held by its cgroup; the node and the other's job live on."""
+    eater = "python3 -c 'x = bytearray(6 << 30); print(len(x))'"
+    said = cluster.ssh(f"srun --nodelist=gpu-0 --mem=100 {eater}", user="bob", check=False)
+    assert str(6 << 30) not in said
+    assert "sleep 600" in cluster.inside("gpu-0", "ps -u alice -o args")
+
+
+def quoted(script: str) -> str:
+    """A script as one word for a shell."""
+    return "'" + script.replace("'", "'\\''") + "'"
