@@ -34,6 +34,15 @@ def stack(deployed: DevStack) -> Iterator[DevStack]:
     _quiet(deployed)
 
 
+@pytest.fixture
+def restored(stack: DevStack) -> Iterator[DevStack]:
+    """The stack, put back to its own file afterwards: what other fields of kubectl's have changed, and disks of nodes, as well."""
+    yield stack
+    stack.standalone("up", "--force-conflicts")
+    stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
+    stack.wait_until_idle()
+
+
 def _quiet(stack: DevStack) -> None:
-    stack.slurm("scancel --state=PENDING --user=alice; scancel --user=alice")
+    stack.slurm("scancel --state=PENDING --user=alice; scancel --user=alice; scancel --user=carol")
     stack.wait_until_idle()

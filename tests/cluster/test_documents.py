@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,14 +9,6 @@ from tests.cluster.dev_stack import ROOT, STATE, DevStack
 
 _COMMAND = re.compile(r"^    ((?:kubectl|scontrol|sinfo|squeue) .+)$|`((?:kubectl|scontrol|sinfo|squeue) [^`]*[^`.])`", re.MULTILINE)
 GUIDES = ("docs/node-sets.md",)
-
-
-@pytest.fixture
-def restored(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, put back to its own file afterwards."""
-    yield stack
-    stack.standalone("up", "--force-conflicts")
-    stack.wait_until_idle()
 
 
 @pytest.mark.parametrize("guide", GUIDES)

@@ -13,15 +13,6 @@ from tests.cluster.test_node_sets import CONTROLLER, condition, reason, status, 
 
 
 @pytest.fixture
-def restored(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, put back to its own file afterwards, sizes that kubectl has changed among it."""
-    yield stack
-    stack.standalone("up", "--force-conflicts")
-    stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
-    stack.wait_until_idle()
-
-
-@pytest.fixture
 def thawed(stack: DevStack) -> Iterator[DevStack]:
     """The stack, with its API server running afterwards and `cpu` at its two nodes."""
     server = str(pid_of("kube-apiserver"))

@@ -15,18 +15,10 @@ CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
 
 
 @pytest.fixture
-def restored(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, put back to its own file afterwards."""
-    yield stack
-    stack.standalone("up")
-    stack.wait_until_idle()
-
-
-@pytest.fixture
 def scaled_back(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, with `cpu` at its two nodes afterwards, undrained, and slurmrestd there."""
+    """The stack, with `cpu` at its two nodes afterwards, undrained, and slurmrestd and the database there."""
     yield stack
-    stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=1")
+    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=1")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     stack.slurm("scontrol update nodename=cpu-[0-1] state=undrain", check=False)
     stack.wait_until_idle()
@@ -167,21 +159,24 @@ def test_administrators_drain_outlives_the_pod(stack: DevStack) -> None:
     stack.slurm("scontrol update nodename=cpu-1 state=undrain")
 
 
-def test_silent_slurm_freezes_deletions_and_protects_every_pod(scaled_back: DevStack) -> None:
+def test_five_minutes_without_slurmrestd_and_the_database_freeze_deletions_protect_every_pod_and_lose_no_job(scaled_back: DevStack) -> None:
     stack = scaled_back
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=0")
+    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=0")
     eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
     assert "nothing is removed until it does" in status(stack, "cpu")["why"]
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
     eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 30)
     # Ten sweeps of the controller: time enough for a mistake.
     end = time.monotonic() + SILENCE_S
+    job = stack.submit("#!/bin/bash\nsleep 20\n", "--nodelist=gpu-0")
+    stack.wait_for_job(job)
     eventually("ten sweeps over", lambda: time.monotonic() > end, 2 * SILENCE_S, every_s=5)
     assert {pod: uid(stack, pod) for pod in before} == before
     assert not any("DRAIN" in state for state in stack.nodes().values())
-    stack.kubectl("scale", "deployment", "dev-slurmrestd", "--replicas=1")
+    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=1")
     eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
+    eventually("the job of that time in accounting", lambda: stack.ssh(f"sacct -nXP -j {job} -o State").split() == ["COMPLETED"], 120)
 
 
 def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restored: DevStack) -> None:

@@ -1,22 +1,12 @@
 """The versioned root on the real cluster: filled from images, switched while jobs run, refused when it is broken."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import pytest
 
 from tests.cluster.dev_stack import STATE, DevStack, eventually
 
 SHARED = "/var/lib/slipway/dev/shared"
-
-
-@pytest.fixture
-def restored(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, put back to its own file afterwards."""
-    yield stack
-    stack.standalone("up")
-    stack.wait_until_idle()
 
 
 def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:
