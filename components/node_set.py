@@ -33,7 +33,7 @@ from components.pods import (
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 from configs import shared_root
 
-TMP_PATH = "/var/spool/slipway/tmp"
+TMP_PATH = shared_root.TMP
 """Private /tmp folders of jobs, where the set has a versioned root."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
@@ -237,9 +237,15 @@ def _pod(args: NodeSetArgs) -> Manifest:
             *(config_volume("users", args["users"]), empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
-            *([config_volume("root", args["root"]), empty_volume("tmp")] if "root" in args else []),
+            *([config_volume("root", args["root"])] if "root" in args else []),
+            *([empty_volume("tmp")] if _shares_tmp_disk(args) else []),
         ],
     }
+
+
+def _shares_tmp_disk(args: NodeSetArgs) -> bool:
+    """True when /tmp of jobs is on the machine's own disk, not on one that the set claims for it."""
+    return "root" in args and all(claim["mount_path"] != TMP_PATH for claim in args["volume_claims"])
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -259,7 +265,8 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
-        *([mount("root", ROOT_SETTINGS, read_only=True), mount("tmp", TMP_PATH)] if "root" in args else []),
+        *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
+        *([mount("tmp", TMP_PATH)] if _shares_tmp_disk(args) else []),
     ]
     return {
         **container(args["pods"], "slurmd", "slurmd.sh", mounts, env),

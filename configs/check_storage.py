@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from configs import nfs_server
+from configs import nfs_server, shared_root
 from configs.faults import Fault, did_you_mean, quoted, repeats
 from configs.models import Cluster, Source
 from configs.names import check_unique
@@ -111,7 +111,7 @@ def check_place(path: str, place: str, others: Mapping[str, str]) -> list[Fault]
     """Faults of one place in the pods: over a folder that is there already, or over one of `others` (path in the config to place)."""
     faults: list[Fault] = []
     taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
-    if _below(place, _SYSTEM) or place == "/opt":
+    if (_below(place, _SYSTEM) and place != shared_root.TMP) or place == "/opt":
         faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
     elif taken:
         faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))

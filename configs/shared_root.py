@@ -11,7 +11,7 @@ from configs.models import Cluster, Root
 SHARED = "/shared"
 """Where pods have the shared volume."""
 TMP = "/var/spool/slipway/tmp"
-"""Where workers have their jobs' private /tmp."""
+"""Where workers have their jobs' private /tmp; a node set may claim a disk for it."""
 SPOOL = "/var/spool/slurmd"
 """slurmd's own folder, as slurm.conf has it."""
 SUDOERS = "sudoers"
@@ -45,7 +45,7 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
 
     Further mounts and disks of a node set are left out in the pods that have them not.
     """
-    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims}
+    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP}
     some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
     lines = [
         "# Rendered by Slipway; read anew by every job and session. Its lines are explained in images/slurm/root/conf.h.",

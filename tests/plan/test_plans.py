@@ -34,6 +34,8 @@ def normalised(plan: Plan) -> dict[str, Any]:
             files[name] = "<as in the repository>" if one["inputs"].get("immutable") else text.splitlines()
     text = json.dumps(shown, ensure_ascii=False)
     text = re.sub(r"(localhost/slipway/[a-z-]+):[0-9a-f]{8,}", r"\1:<content-tag>", text)
+    # A version of the root is called after the image's tag unless the stack file names it.
+    text = re.sub(r'(SLIPWAY_ROOT_VERSIONS?", "value": )"[0-9a-f]{12}"', r'\1"<content-tag>"', text)
     return json.loads(re.sub(r"-[0-9a-f]{10}(?=[\"$])", "-<content>", text))
 
 

@@ -88,3 +88,12 @@ def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessio
     context = login.build_deployment(login_args)["spec"]["template"]["spec"]["containers"][0]["securityContext"]
     assert context["allowPrivilegeEscalation"] is True
     assert {"SETPCAP", "FSETID", "SETFCAP"} <= {*context["capabilities"]["add"]}
+
+
+def test_tmp_of_jobs_is_on_the_sets_own_disk_where_it_claims_one_there() -> None:
+    claims: Any = [{"name": "scratch", "mount_path": node_set.TMP_PATH, "size": "1Ti"}]
+    args: Any = {**NODE_SET, "root": "dev-root", "volume_claims": claims}
+    pod = node_set.build_node_set(args)["spec"]["template"]["spec"]
+    mounts = [one["name"] for one in pod["containers"][0]["volumeMounts"] if one["mountPath"] == node_set.TMP_PATH]
+    assert mounts == ["scratch"]
+    assert all(volume["name"] != "tmp" for volume in pod["volumes"])

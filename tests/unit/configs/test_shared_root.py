@@ -57,3 +57,9 @@ def test_admins_and_nobody_else_may_use_sudo(edits: dict[str, Any], sudoers: str
     made = cluster("dev", edits)
     assert render_sudoers(made) == sudoers
     assert ("file?=/settings/sudoers:/etc/sudoers.d/slipway" in render(made, "/settings", 64030).splitlines()) == bool(sudoers)
+
+
+def test_disk_for_the_tmp_of_jobs_is_not_shown_to_them_as_such() -> None:
+    claim = {"name": "scratch", "mountPath": "/var/spool/slipway/tmp", "size": "1Ti"}
+    lines = render(cluster("dev", {"nodeSets[0].volumeClaims": [claim]}), "/settings", 64030).splitlines()
+    assert [line for line in lines if "/var/spool/slipway/tmp" in line] == ["tmp=/var/spool/slipway/tmp"]
