@@ -8,6 +8,7 @@ install -d -m 0755 /run/slipway /run/sshd
 install -d -o slurm -g slurm -m 0755 /run/slurm
 install -d -m 0700 /run/slipway/ssh
 install -m 0600 /etc/slipway/host-keys/ssh_host_ed25519_key /run/slipway/ssh/ssh_host_ed25519_key
+[[ ! -e /etc/slipway/node-host-keys ]] || "${0%/*}/node-known-hosts.sh"
 export SLURM_CONF=/run/slurm/conf/slurm.conf
 
 keep_configuration() {
