@@ -51,6 +51,7 @@ def render(cluster: Cluster, slurm_uid: int) -> str:
         *(f"mount={path}" for path in _ALWAYS),
         *(f"mount?={path}" for path in some),
         *("file=/etc/hosts", "file?=/etc/resolv.conf"),
+        *(["file?=/etc/ssh/ssh_config.d/slipway.conf"] if cluster.login.ssh_to_nodes else []),
         f"outside={slurm_uid}",
     ]
     return "".join(f"{line}\n" for line in lines)

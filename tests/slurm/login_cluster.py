@@ -1,14 +1,18 @@
 """A Slurm cluster with a shared root, two login replicas, two users, and workers that take ssh: what tests/slurm/test_login.py needs."""
 
+import contextlib
 import copy
+import queue
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.slurm.image_cluster import ALICE, STACK
-from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, wait_for
+from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, make_versions
 
 BOB = 10002
@@ -18,19 +22,73 @@ NAMES = {"t-slurmctld-0": ["t-slurmctld"], "gpu-0": [], "gpu-1": [], **{pod: [] 
 LOGIN_CONF = f"{CONF}file?=/etc/ssh/ssh_config.d/slipway.conf\n"
 
 
+class Session:
+    """An open ssh session: what it says arrives line by line, with a deadline for each wait."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.said: list[str] = []
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.replace("\r", "").rstrip("\n"))
+        self._lines.put(None)
+
+    def hear(self, text: str, deadline_s: float = 20) -> str:
+        """Waits for a line with the text and gives it. Raises PodError where it does not come."""
+        end = time.monotonic() + deadline_s
+        try:
+            while (line := self._lines.get(timeout=max(0.0, end - time.monotonic()))) is not None:
+                self.said.append(line)
+                if text in line:
+                    return line
+        except queue.Empty:
+            pass
+        raise PodError(f"no {text!r} from a session that said {self.said}")
+
+    def say(self, line: str) -> None:
+        """Gives the session a line of input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def lives(self) -> bool:
+        """True when a session that runs `cat` still answers."""
+        self.say("there?")
+        return bool(self.hear("there?"))
+
+    def end(self, deadline_s: float = 20) -> int:
+        """Closes its input and waits; gives ssh's exit code."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        return self.process.wait(deadline_s)
+
+    def rest(self, deadline_s: float = 20) -> list[str]:
+        """All that it says up to its end, which is awaited."""
+        self.end(deadline_s)
+        while (line := self._lines.get(timeout=deadline_s)) is not None:
+            self.said.append(line)
+        return self.said
+
+
 class LoginCluster(RootCluster):
     """The cluster, with the words that its tests use."""
 
-    def session(self, script: str, user: str = "alice", pod: str = "t-login", *options: str, check: bool = True, timeout_s: float = 60) -> str:
+    def session(
+        self, script: str, user: str = "alice", pod: str = "t-login", *options: str, check: bool = True, timeout_s: float = 60
+    ) -> str:
         """What a script of a user says on a login node; with `check` off, errors are part of it."""
         target = f"{user}@{self.machine.addresses[pod]}"
         return self.outside("ssh", *self.ssh_options(), *options, target, script, check=check, timeout_s=timeout_s)
 
-    def open_session(self, script: str, user: str = "alice", pod: str = "t-login", *options: str) -> subprocess.Popen[str]:
-        """A session that stays, with its input and output as pipes."""
+    def open_session(self, script: str, user: str = "alice", pod: str = "t-login", *options: str) -> Session:
+        """A session that stays; without a script, an interactive one."""
         ssh = ["ssh", *self.ssh_options(), *options, f"{user}@{self.machine.addresses[pod]}", *([script] if script else [])]
-        full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", *ssh]
-        return subprocess.Popen(full, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return Session(["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", *ssh])
 
     def start_login(self, pod: str, env: Mapping[str, str] | None = None) -> Container:
         """One replica, answering."""

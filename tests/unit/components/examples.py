@@ -95,5 +95,8 @@ LOGIN: LoginNodesArgs = {
     "users": "dev-users",
     "user_keys": "dev-user-keys",
     "mounts": MOUNTS,
+    "node_host_keys": "dev-node-host-keys",
+    "settings": {"banner": "", "limits": "tasks=2000\n"},
+    "drain_grace_s": 600,
     "deletion_protection": False,
 }

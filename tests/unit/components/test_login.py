@@ -7,13 +7,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from components import login
+from components import host_keys, login
 from components.login import LoginServiceArgs
 from tests.unit.components.examples import LOGIN
 from tests.unit.components.structure import structural_faults
 
 SEED = bytes(range(32))
-PEM = login.host_key(base64.b64encode(SEED).decode())
+PEM = host_keys.host_key(base64.b64encode(SEED).decode())
 
 
 def service(**said: Any) -> Any:
@@ -29,7 +29,7 @@ def test_host_key_is_the_ed25519_key_of_its_seed() -> None:
 @pytest.mark.parametrize("length", [0, 31, 33, 64])
 def test_seed_of_another_length_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        login.host_key(base64.b64encode(bytes(length)).decode())
+        host_keys.host_key(base64.b64encode(bytes(length)).decode())
 
 
 def test_node_port_is_fixed_and_not_waited_for() -> None:
