@@ -39,3 +39,9 @@ def test_settings_name_every_mount_and_leave_optional_what_only_some_pods_have()
     assert {"shared=/shared", "mount=/home", "mount=/var/lib/extrausers", "mount=/usr/lib/slipway", "mount?=/data", "outside=64030"} <= set(
         lines
     )
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_ssh_settings_are_in_every_version_where_users_go_to_workers(is_on: bool) -> None:
+    lines = render(cluster("dev", {"login.sshToNodes": is_on}), 64030).splitlines()
+    assert ("file?=/etc/ssh/ssh_config.d/slipway.conf" in lines) == is_on
