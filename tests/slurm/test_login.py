@@ -87,6 +87,9 @@ def test_with_two_jobs_on_a_node_the_session_is_in_the_newest_and_from_inside_a_
     script = "'until [ -e go.$SLURM_JOB_ID ]; do sleep 0.1; done; ssh gpu-1 cat /proc/self/cgroup; echo end'"
     first = cluster.session(f"sbatch --parsable --nodes=2 --ntasks-per-node=1 --output=out.%j --wrap={script}")
     wait_for("its start", lambda: cluster.state(first) == "RUNNING")
+    group = f"/sys/fs/cgroup/memory/slurm_gpu-1/uid_10001/job_{first}"  # its age, in whole seconds, is what the module goes by
+    age = f"echo $(($(date +%s) - $(stat -c %Y {group})))"
+    wait_for("another second", lambda: int(cluster.inside("gpu-1", age)) > 0)
     second = start_job(cluster, "--nodelist=gpu-1")
     assert cgroups(cluster.session("ssh gpu-1 cat /proc/self/cgroup")) == {f"{second}/step_extern"}
     cluster.session(f"touch go.{first}")
