@@ -4,7 +4,8 @@
 
 #include "version.h"
 
-/* Moves the calling process into the namespace of the job whose cgroup it is in, for ever: it sees what the job's tasks see. */
-int root_adopted_enter(root_version version);
+/* Moves the calling process into the namespace of the job that it was adopted by, for ever: it sees what the job's tasks see. `job`: its number,
+   as pam_slurm_adopt leaves it in PAM's environment, or NULL. */
+int root_adopted_enter(const char *job, root_version version);
 
 #endif

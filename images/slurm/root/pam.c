@@ -34,7 +34,7 @@ static int enter(pam_handle_t *handle, const char *path, bool is_adopted, struct
     if (found <= 0) return found;
     char setting[sizeof(root_version) + 32];
     root_version version;
-    if ((is_adopted ? root_adopted_enter(version) : root_session_enter(conf, version)) < 0) return -1;
+    if ((is_adopted ? root_adopted_enter(pam_getenv(handle, "SLURM_JOB_ID"), version) : root_session_enter(conf, version)) < 0) return -1;
     snprintf(setting, sizeof setting, "SLIPWAY_ROOT_VERSION=%s", version);
     return pam_putenv(handle, setting) == PAM_SUCCESS ? 1 : root_fail("cannot set SLIPWAY_ROOT_VERSION");
 }
