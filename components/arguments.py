@@ -9,6 +9,7 @@ from components.controllers import ControllersArgs
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
 from components.gpu_runtime import GpuRuntimeArgs
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
+from components.host_keys import NodeHostKeyArgs, node_secret_name
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
@@ -17,7 +18,7 @@ from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimA
 from components.pods import ROOT_SETTINGS, SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
-from configs import nfs_server, shared_root, slurm
+from configs import nfs_server, shared_root, slurm, users
 from configs.checks import CHECK_SETTINGS
 from configs.models import (
     Cluster,
@@ -64,6 +65,10 @@ def tolerations(taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
 
 
 def munge_args(cluster: Cluster) -> MungeSecretArgs:
+    return {"cluster": cluster.name, "namespace": cluster.namespace, "deletion_protection": cluster.deletion_protection}
+
+
+def node_host_key_args(cluster: Cluster) -> NodeHostKeyArgs:
     return {"cluster": cluster.name, "namespace": cluster.namespace, "deletion_protection": cluster.deletion_protection}
 
 
@@ -201,6 +206,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Nod
     }
     if cluster.storage.root is not None:
         made["root"] = settings_name(cluster.name)
+    if cluster.login.ssh_to_nodes:
+        made["ssh"] = {"host_keys": node_secret_name(cluster.name), "user_keys": object_name(cluster.name, "user-keys")}
     if node_set.update.reservation is not None:
         made["update"]["reservation"] = node_set.update.reservation
     if node_set.is_elastic:
@@ -365,8 +372,12 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
         "user_keys": object_name(cluster.name, "user-keys"),
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
         "has_admins": cluster.login.has_admins,
+        "settings": users.render_login(cluster),
+        "drain_grace_s": cluster.login.drain_grace_s,
         "deletion_protection": cluster.deletion_protection,
     }
     if cluster.storage.root is not None:
         made["root"] = settings_name(cluster.name)
+    if cluster.login.ssh_to_nodes:
+        made["node_host_keys"] = node_secret_name(cluster.name)
     return made

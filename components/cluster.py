@@ -18,6 +18,7 @@ from components.controllers import Controllers
 from components.gpu_node_pool import GpuNodePool
 from components.gpu_runtime import GpuRuntime
 from components.health_checks import HealthChecks
+from components.host_keys import NodeHostKey
 from components.labels import Manifest, labels, object_name
 from components.login import LoginNodes
 from components.munge import MungeSecret
@@ -73,6 +74,7 @@ class SlurmCluster(pulumi.ComponentResource):
         shared: list[pulumi.Resource] = [
             *(declare(manifest, child) for manifest in files.values()),
             MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
+            NodeHostKey(object_name(cluster.name, "node-host-key"), arguments.node_host_key_args(cluster), child),
         ]
         mounting = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared[: len(files)])
         shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))

@@ -3,17 +3,18 @@
 Who may log in travels in two ConfigMaps made elsewhere, so that a new user arrives in a minute and rolls nothing.
 """
 
-import base64
 from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_random as random
 
+from components.host_keys import key_data
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import SKIP_AWAIT, declare, encode, secret
+from components.objects import SKIP_AWAIT, config_map, declare, secret
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
     MUNGE_SOCKET,
+    NODE_HOST_KEYS,
     ROOT_SETTINGS,
     PodDefaults,
     config_volume,
@@ -30,8 +31,8 @@ from components.pods import (
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
 SSHD_PORT = 2222
-_PKCS8_ED25519 = bytes.fromhex("302e020100300506032b657004220420")
-"""What stands before the 32 secret bytes of an Ed25519 key in PKCS#8. Source: RFC 8410, section 7."""
+_LEAVE_S = 30
+"""Seconds that a pod gets to end, on top of what its sessions get."""
 
 
 class LoginServiceArgs(TypedDict):
@@ -66,12 +67,19 @@ class LoginNodesArgs(TypedDict):
     """ConfigMap with the settings of the versioned root, where sessions see one."""
     has_admins: bool
     """True: somebody may use sudo in a session, so setuid programs get their rights."""
+    node_host_keys: NotRequired[str]
+    """Secret with the workers' host key, where users may go to workers with ssh."""
+    settings: dict[str, str]
+    """Files that are read at each login: `banner`, and `limits` of each user."""
+    drain_grace_s: int
+    """Seconds that a pod which has to go waits for its open sessions."""
     deletion_protection: bool
     """True: the host key cannot be deleted by a change of the stack."""
 
 
 class LoginNodes(pulumi.ComponentResource):
-    """sshd on one or more pods behind one Service, all with one host key. A change of image or scripts rolls them, and ends sessions."""
+    """sshd on one or more pods behind one Service, all with one host key. A change of image or scripts rolls them: a pod
+    that goes takes no new sessions, and ends when its own have ended or their time is over. Banner and limits roll nothing."""
 
     ssh_command: pulumi.Output[str]
     """How to log in, with `USER` for the user's name, and `NODE` for any node's address where only nodes answer."""
@@ -82,21 +90,12 @@ class LoginNodes(pulumi.ComponentResource):
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
         secret_name = object_name(cluster, "login-host-keys")
         seed = random.RandomBytes(f"{secret_name}-seed", length=32, opts=kept)
-        data = {"ssh_host_ed25519_key": pulumi.Output.secret(seed.base64).apply(lambda secret_bytes: encode(host_key(secret_bytes)))}
-        host_keys = declare(secret(secret_name, namespace, labels(cluster, "login"), data), kept)
+        host_keys = declare(secret(secret_name, namespace, labels(cluster, "login"), key_data(seed)), kept)
+        settings = declare(build_settings(args), pulumi.ResourceOptions(parent=self))
         declare(build_service(args), pulumi.ResourceOptions(parent=self))
-        declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=[host_keys]))
+        declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=[host_keys, settings]))
         self.ssh_command = pulumi.Output.from_input(ssh_command(args))
         self.register_outputs({"ssh_command": self.ssh_command})
-
-
-def host_key(seed: str) -> str:
-    """An Ed25519 private key as PEM from 32 random bytes in base64: in PKCS#8 the seed is the key. Raises ValueError for other lengths."""
-    secret_bytes = base64.b64decode(seed, validate=True)
-    if len(secret_bytes) != 32:
-        raise ValueError(f"an Ed25519 key is made from 32 bytes, not {len(secret_bytes)}")
-    body = base64.b64encode(_PKCS8_ED25519 + secret_bytes).decode()
-    return f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
 
 
 def ssh_command(args: LoginNodesArgs) -> str:
@@ -126,6 +125,12 @@ def build_service(args: LoginNodesArgs) -> Manifest:
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
 
 
+def build_settings(args: LoginNodesArgs) -> Manifest:
+    """What sessions read at login. Under a fixed name and mutable: a change counts from the next login, and ends nobody's session."""
+    cluster = args["pods"]["cluster"]
+    return config_map(object_name(cluster, "login-settings"), args["pods"]["namespace"], labels(cluster, "login"), args["settings"])
+
+
 def build_deployment(args: LoginNodesArgs) -> Manifest:
     """The Deployment of the login pods: a new one is ready before an old one goes."""
     pods = args["pods"]
@@ -149,9 +154,12 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         [
             *(mount("users", "/var/lib/extrausers", read_only=True), mount("user-keys", "/etc/slipway/keys", read_only=True)),
             *(mount("host-keys", "/etc/slipway/host-keys", read_only=True), mount("run", "/run/slurm"), *MUNGE_SOCKET),
+            mount("settings", "/etc/slipway/login", read_only=True),
+            *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True)] if "node_host_keys" in args else []),
             *(build_mount(source) for source in args["mounts"]),
             *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         ],
+        {"SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"])},
         requests=("50m", "128Mi"),
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
         securityContext=_security_context(args),
@@ -159,6 +167,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
     )
     return {
         "securityContext": LOW_PORTS_ARE_ROOTS,
+        "terminationGracePeriodSeconds": args["drain_grace_s"] + _LEAVE_S,
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -172,6 +181,8 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         "volumes": [
             *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
             *(secret_volume("host-keys", object_name(pods["cluster"], "login-host-keys"), mode=0o400), empty_volume("run")),
+            config_volume("settings", object_name(pods["cluster"], "login-settings")),
+            *([secret_volume("node-host-keys", args["node_host_keys"], mode=0o400)] if "node_host_keys" in args else []),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),

@@ -14,6 +14,7 @@ from components.objects import declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
     MUNGE_SOCKET,
+    NODE_HOST_KEYS,
     ROOT_SETTINGS,
     SCRIPTS_PATH,
     SLURMD_PORT,
@@ -28,6 +29,7 @@ from components.pods import (
     munged,
     pod_template,
     scripts_volume,
+    secret_volume,
     tcp_probe,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
@@ -37,6 +39,12 @@ TMP_PATH = shared_root.TMP
 """Private /tmp folders of jobs, where the set has a versioned root."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
+SSH_PORT = 22
+"""Of sshd on workers: the usual one, so that `ssh -J LOGIN NODE` from outside needs no port."""
+_SSH_MOUNTS: list[Manifest] = [
+    mount("node-host-keys", NODE_HOST_KEYS, read_only=True),
+    mount("user-keys", "/etc/slipway/keys", read_only=True),
+]
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
 _PULL_S = 300
@@ -98,6 +106,15 @@ class ClaimRetentionArgs(TypedDict):
     """The node goes because the set shrinks."""
 
 
+class NodeSshArgs(TypedDict):
+    """What the sshd of a worker needs. It lets in only who has a job there."""
+
+    host_keys: str
+    """Name of the Secret with the workers' host key."""
+    user_keys: str
+    """Name of the ConfigMap with each user's public keys, under the user's name."""
+
+
 class NodeSetArgs(TypedDict):
     """What a node set needs to know. A fixed one has `size`; an elastic one `min` and `max`."""
 
@@ -131,6 +148,8 @@ class NodeSetArgs(TypedDict):
     """Shared folders that jobs see."""
     root: NotRequired[str]
     """ConfigMap with the settings of the versioned root, where jobs see one."""
+    ssh: NotRequired[NodeSshArgs]
+    """What sshd needs, where users may go to workers with ssh."""
     drain_grace_s: int
     """Seconds that a stopping node waits for its jobs."""
     update: UpdateArgs
@@ -239,6 +258,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
             *([empty_volume("tmp")] if _shares_tmp_disk(args) else []),
+            *(_ssh_volumes(args["ssh"]) if "ssh" in args else []),
         ],
     }
 
@@ -246,6 +266,10 @@ def _pod(args: NodeSetArgs) -> Manifest:
 def _shares_tmp_disk(args: NodeSetArgs) -> bool:
     """True when /tmp of jobs is on the machine's own disk, not on one that the set claims for it."""
     return "root" in args and all(claim["mount_path"] != TMP_PATH for claim in args["volume_claims"])
+
+
+def _ssh_volumes(ssh: NodeSshArgs) -> list[Manifest]:
+    return [secret_volume("node-host-keys", ssh["host_keys"], mode=0o400), config_volume("user-keys", ssh["user_keys"])]
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -267,11 +291,13 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
         *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         *([mount("tmp", TMP_PATH)] if _shares_tmp_disk(args) else []),
+        *(_SSH_MOUNTS if "ssh" in args else []),
     ]
+    ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]
     return {
         **container(args["pods"], "slurmd", "slurmd.sh", mounts, env),
         "resources": build_resources(args),
-        "ports": [{"name": "slurmd", "containerPort": SLURMD_PORT}],
+        "ports": [{"name": name, "containerPort": port} for name, port in ports],
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
         "securityContext": {"privileged": True},
         "lifecycle": {"preStop": {"exec": {"command": [f"{SCRIPTS_PATH}/slurmd-prestop.sh"]}}},

@@ -25,6 +25,8 @@ NFS_PORT = 2049
 SCRIPTS_PATH = "/opt/slipway/scripts"
 ROOT_SETTINGS = "/etc/slipway/root"
 """Where root.conf is, the settings of the versioned root; without it the plugin does nothing."""
+NODE_HOST_KEYS = "/etc/slipway/node-host-keys"
+"""Where the workers' host key is: in workers, whose sshd has it, and in login pods, which tell its public half to ssh."""
 CLUSTER_DOMAIN = "cluster.local"
 LOW_PORTS_ARE_ROOTS: Manifest = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}]}
 """Of pods that users run programs in. NFS servers believe what comes from a port below 1024; container runtimes set it to 0 in pods."""

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from configs.fields import AbsolutePath, Count, Flag, Line, Model, Name, Positive, UserName
+from configs.fields import AbsolutePath, Count, Flag, Line, MiB, Model, Name, Positive, Text, UserName
 
 
 class LoginService(Model):
@@ -16,6 +16,17 @@ class LoginService(Model):
     annotations: dict[Line, Line] = {}
     source_ranges: tuple[Line, ...] = ()
     """Networks that may connect to a LoadBalancer, such as 203.0.113.0/24. Empty: all."""
+
+
+class LoginLimits(Model):
+    """What each user may use of a login pod, over all sessions there. A change counts from the user's next login."""
+
+    cpus: Positive | None = None
+    """CPUs. Default: no limit."""
+    memory_mib: MiB | None = None
+    """Memory, in MiB. Default: no limit."""
+    tasks: Positive = 2000
+    """Processes and threads, so that nobody locks others out."""
 
 
 class Group(Model):
@@ -52,6 +63,13 @@ class Login(Model):
 
     replicas: Count = Field(default=1, le=20)
     service: LoginService = LoginService()
+    ssh_to_nodes: Flag = True
+    """`ssh NODE` goes to workers where the user has a job, and is one of the job's own processes there. False: workers have no sshd."""
+    banner: Text = ""
+    """What a terminal shows at login, above the state of the cluster."""
+    limits: LoginLimits = LoginLimits()
+    drain_grace_s: Count = Field(default=600, le=604_800)
+    """How long a login pod which has to go waits for its open sessions, in seconds; new ones go to other pods at once."""
     groups: tuple[Group, ...] = ()
     users: tuple[User, ...] = ()
     admin_groups: tuple[UserName, ...] = ()

@@ -6,11 +6,13 @@ import ipaddress
 import struct
 
 from configs.faults import Fault, quoted, repeats
-from configs.models import Cluster, LoginService, User
+from configs.models import Cluster, LoginLimits, LoginService, User
 from configs.names import Names, check_references, check_unique
 
 LEAST_ID = 1000
 MOST_ID = 2_000_000_000
+LEAST_TASKS = 50
+LEAST_MEMORY_MIB = 128
 _NOBODY = 65_534
 _NODE_PORTS = range(30_000, 32_768)
 _LEAST_RSA_BITS = 2048
@@ -41,6 +43,7 @@ def check_access(cluster: Cluster, names: Names) -> list[Fault]:
         *_check_users(cluster, names),
         *_check_admins(cluster, names),
         *_check_service(cluster.login.service),
+        *_check_limits(cluster.login.limits),
     ]
 
 
@@ -140,6 +143,18 @@ def _check_id(path: str, number: int) -> list[Fault]:
     if number < LEAST_ID or number > MOST_ID or number == _NOBODY:
         return [Fault(path, f"{number} is not for people: ids below {LEAST_ID} are the system's. Take one from {LEAST_ID} to {MOST_ID}.")]
     return []
+
+
+def _check_limits(limits: LoginLimits) -> list[Fault]:
+    """sshd's own two processes of a session count too: a limit that they fill would lock everybody out."""
+    path = "cluster.login.limits"
+    faults: list[Fault] = []
+    if limits.tasks < LEAST_TASKS:
+        faults.append(Fault(f"{path}.tasks", f"{limits.tasks} is too few for a session and its programs. Give at least {LEAST_TASKS}."))
+    if limits.memory_mib is not None and limits.memory_mib < LEAST_MEMORY_MIB:
+        message = f"{limits.memory_mib} MiB is too little for a session and its programs. Give at least {LEAST_MEMORY_MIB}."
+        faults.append(Fault(f"{path}.memoryMiB", message))
+    return faults
 
 
 def _check_service(service: LoginService) -> list[Fault]:

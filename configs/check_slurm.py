@@ -31,6 +31,7 @@ _TYPED = {
 }
 
 _SET_BY_LINES = {"NodeName": "nodeSets", "PartitionName": "partitions"}
+_EITHER = ("PropagateResourceLimits", "PropagateResourceLimitsExcept")
 _SECRETS = ("JobCompPass", "AccountingStoragePass")
 
 
@@ -53,6 +54,9 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
 def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
     given = [*cluster.slurm.settings]
     faults: list[Fault] = []
+    limits = {known(key, _EITHER): key for key in given}
+    if all(key in limits for key in _EITHER):  # slurmctld would not start. Source: slurm.conf(5)
+        faults.append(Fault(f"cluster.slurm.settings.{limits[_EITHER[1]]}", f"works without {_EITHER[0]} only. Leave one of the two out."))
     for key in given:
         path = f"cluster.slurm.settings.{key}"
         if line_key := known(key, LINE_KEYS):

@@ -84,6 +84,8 @@ def _time(value: str) -> str:
 
 _TIME = re.compile(r"INFINITE|UNLIMITED|\d{1,8}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}", re.ASCII)
 
+_LONGEST_TEXT = 4000
+
 _LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _LABEL_SAYS = "a DNS label: lower-case letters, digits and dashes, first a letter, last no dash"
 
@@ -91,6 +93,15 @@ _LABEL_SAYS = "a DNS label: lower-case letters, digits and dashes, first a lette
 def _one_line(value: str) -> str:
     if not is_one_line(value):
         raise refuse(f"{quoted(value)} holds a line break or another control character. One line of printable characters is allowed.")
+    return value
+
+
+def _text(value: str) -> str:
+    for line in value.splitlines():
+        if not is_one_line(line.replace("\t", " ")):
+            raise refuse(f"{quoted(line)} holds a control character. Lines of printable characters are allowed.")
+    if len(value) > _LONGEST_TEXT:
+        raise refuse(f"has {len(value)} characters; {_LONGEST_TEXT} are allowed.")
     return value
 
 
@@ -197,6 +208,8 @@ Host = Annotated[StrictStr, AfterValidator(_matching(r"[A-Za-z0-9]([A-Za-z0-9.:-
 IPAddress = Annotated[StrictStr, AfterValidator(_address)]
 Network = Annotated[StrictStr, AfterValidator(_network)]
 Line = Annotated[StrictStr, AfterValidator(_one_line)]
+Text = Annotated[StrictStr, AfterValidator(_text)]
+"""Lines for people to read on a terminal."""
 AbsolutePath = Annotated[StrictStr, AfterValidator(_absolute)]
 SlurmTime = Annotated[StrictStr, BeforeValidator(_quoted_time), AfterValidator(_time)]
 SettingKey = Annotated[

@@ -3,7 +3,7 @@ are in `checks`; `load` makes a `Cluster` from a stack file."""
 
 from typing import TypeVar
 
-from configs.access import Group, Login, LoginService, User
+from configs.access import Group, Login, LoginLimits, LoginService, User
 from configs.fields import ClusterName, DnsLabel, Flag, Model
 from configs.nodes import Gpus, NodeSet, Partition, PodResources
 from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
@@ -77,6 +77,7 @@ __all__ = [
     "Images",
     "Kubernetes",
     "Login",
+    "LoginLimits",
     "LoginService",
     "Mount",
     "Nfs",

@@ -54,6 +54,7 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
         *(f"mount?={path}" for path in some),
         *("file=/etc/hosts", "file?=/etc/resolv.conf"),
         *([f"file?={settings}/{SUDOERS}:/etc/sudoers.d/slipway"] if cluster.login.has_admins else []),
+        *(["file?=/etc/ssh/ssh_config.d/slipway.conf"] if cluster.login.ssh_to_nodes else []),
         f"outside={slurm_uid}",
     ]
     return "".join(f"{line}\n" for line in lines)

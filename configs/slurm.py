@@ -21,9 +21,11 @@ DEFAULTS: Mapping[str, str] = {
     "LogTimeFormat": "iso8601_ms",
     "MailProg": "/bin/true",
     "MpiDefault": "none",
+    "PropagateResourceLimitsExcept": "AS,MEMLOCK,NPROC",
     "UnkillableStepTimeout": "180",
 }
-"""Settings that a cluster gets unless `slurm.settings` says otherwise. EnforcePartLimits: a job that can never run is refused at once."""
+"""Settings that a cluster gets unless `slurm.settings` says otherwise. EnforcePartLimits: a job that can never run is refused at once.
+PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
 _CGROUP_PLUGINS = {"auto": "autodetect", "v1": "cgroup/v1", "v2": "cgroup/v2"}
 
@@ -51,7 +53,10 @@ def render(cluster: Cluster) -> dict[str, str]:
 def render_settings(cluster: Cluster) -> str:
     """slurm.conf without its nodes, partitions and raw lines: it stands alone, whatever these refer to."""
     own = {known(key, DEFAULTS) or key: value for key, value in cluster.slurm.settings.items()}
-    settings = {**DEFAULTS, **own}
+    defaults = dict(DEFAULTS)
+    if any(known(key, ("PropagateResourceLimits",)) for key in own):
+        del defaults["PropagateResourceLimitsExcept"]  # Slurm takes one of the two, not both
+    settings = {**defaults, **own}
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
     kept += [pairs[0][1] for line in cluster.slurm.raw if (pairs := pairs_of(line)) and known(pairs[0][0], ("NodeName",))]

@@ -77,6 +77,11 @@ rm -rf /var/lib/mysql /etc/mysql/mariadb.conf.d/*
 install -m 0644 "$here/nsswitch.conf" /etc/nsswitch.conf
 install -m 0644 "$here/sshd_config" /etc/ssh/sshd_config
 install -m 0755 "$here/authorized-keys" /usr/local/sbin/slipway-authorized-keys
+install -m 0644 "$here/sshd_config_node" /etc/ssh/sshd_config_node
+install -m 0644 "$here/pam-node" /etc/pam.d/slipway-node
+install -m 0644 "$here/ssh_config" /etc/ssh/ssh_config.d/slipway.conf
+install -m 0755 "$here/ssh-node" /usr/lib/slipway/ssh-node
+install -m 0755 "$here/login-session" /usr/local/sbin/slipway-login-session
 install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
 
 # Debian keeps OpenMPI to the loopback device, for its build machines; between nodes that is no network at all. OpenMPI's own rule is to leave it out.
@@ -87,8 +92,10 @@ ln -s ../proc/self/mounts /etc/mtab
 
 # New users' homes are made by their first login.
 grep -q pam_mkhomedir /etc/pam.d/sshd || echo 'session required pam_mkhomedir.so umask=0077' >>/etc/pam.d/sshd
+# The session gets its user's limits, and the cluster's state to show. Neither may cost a login.
+grep -q slipway-login-session /etc/pam.d/sshd || echo 'session optional pam_exec.so quiet stdout type=open_session /usr/local/sbin/slipway-login-session' >>/etc/pam.d/sshd
 # The last session line: what comes before still sees the pod.
-grep -q slipway /etc/pam.d/sshd || echo 'session required /usr/lib/slipway/pam_slipway_root.so' >>/etc/pam.d/sshd
+grep -q pam_slipway_root /etc/pam.d/sshd || echo 'session required /usr/lib/slipway/pam_slipway_root.so' >>/etc/pam.d/sshd
 # No kernel keyring or login record in a container; a missing one must not cost a login.
 sed -i -E '/pam_(keyinit|loginuid|selinux|motd|mail|lastlog|wtmpdb)\.so/d' /etc/pam.d/sshd
 

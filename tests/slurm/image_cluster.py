@@ -86,6 +86,8 @@ class ImageCluster:
     names: Mapping[str, Sequence[str]] = field(default_factory=lambda: NAMES)
     user_mounts: dict[str, tuple[Path, bool]] = field(default_factory=dict[str, tuple[Path, bool]])
     """Further mounts of workers and login nodes: path inside to (path outside, read-only)."""
+    ssh_to_nodes: bool = False
+    """Workers have sshd; `node-host-keys` and `keys` are volumes then."""
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
     has_admins: bool = False
     """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
@@ -104,6 +106,7 @@ class ImageCluster:
         self.volume("password-mysql", {"password": password}, 0o440, MYSQL)
         self.volume("password-slurm", {"password": password}, 0o440, SLURM)
         self.volume("users", users)
+        self.volume("login", {"limits": "", "banner": ""})
         self.configure(self.stack)
         self.empty("home").chmod(0o755)
         self.machine.open(self.names)
@@ -204,6 +207,11 @@ class ImageCluster:
         }
         return self._start(pod, "slurmrestd", "slurmrestd.sh", mounts, user=SLURMRESTD, read_only=True)
 
+    def ssh_mounts(self) -> dict[str, tuple[Path, bool]]:
+        """What lets users go from login nodes and jobs to workers; nothing where `ssh_to_nodes` is off."""
+        keys = ("/etc/slipway/keys", "keys"), ("/etc/slipway/node-host-keys", "node-host-keys")
+        return {inside: self.path(name) for inside, name in keys} if self.ssh_to_nodes else {}
+
     def slurmd(self, node: str, drain_grace_s: int = 60, more: Mapping[str, str] | None = None) -> Container:
         """A worker; `more` are further variables of its environment."""
         mounts = {
@@ -212,6 +220,7 @@ class ImageCluster:
             "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
+            **self.ssh_mounts(),
             **self.user_mounts,
         }
         env = {"SLIPWAY_NODESET": "gpu", "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s), "SLIPWAY_SIMULATED_GPUS": "4", **(more or {})}
@@ -221,16 +230,23 @@ class ImageCluster:
         """A login node with one key for both users."""
         self.volume("keys", {"alice": key, "bob": key})
         self.volume("host-keys", {"ssh_host_ed25519_key": host_key}, 0o400)
+        return self.login_pod("t-login")
+
+    def login_pod(self, pod: str, env: Mapping[str, str] | None = None) -> Container:
+        """One replica, with the keys that are there."""
         mounts = {
             "/var/lib/extrausers": self.path("users"),
             "/etc/slipway/keys": self.path("keys"),
             "/etc/slipway/host-keys": self.path("host-keys"),
-            "/run/slurm": (self.empty("t-login-run"), False),
-            "/run/munge": (self.empty("t-login-munge"), True),
+            "/etc/slipway/login": self.path("login"),
+            "/run/slurm": (self.empty(f"{pod}-run"), False),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/home": self.path("home", read_only=False),
+            **self.ssh_mounts(),
             **self.user_mounts,
         }
-        return self._start("t-login", "login", "login.sh", mounts, capabilities=self.login_capabilities, may_gain=self.has_admins)
+        more = {"capabilities": self.login_capabilities, "may_gain": self.has_admins}
+        return self._start(pod, "login", "login.sh", mounts, env, **more)
 
     def _start(
         self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str] | None = None, **more: Any

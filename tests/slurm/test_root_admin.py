@@ -74,6 +74,7 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
         pytest.param("nsenter --target 1 --mount ls /shared/versions && echo out", id="enter the pod's namespace"),
         pytest.param("ls /proc/1/root/shared/versions && echo out", id="look through a process of the pod"),
         pytest.param("cat /run/slipway/ssh/ssh_host_ed25519_key && echo out", id="the host key"),
+        pytest.param("find /run/slipway/cgroup -mindepth 1 | grep -q . && echo out", id="the limits of users"),
         pytest.param("find / -xdev -path '*/versions/v1' 2>/dev/null | grep -q . && echo out", id="the volume of the versions"),
         pytest.param("mknod /tmp/sda b 8 0 && echo out", id="make a device"),
         pytest.param("echo x > /proc/sys/kernel/core_pattern && echo out", id="change the kernel's settings"),

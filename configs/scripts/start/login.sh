@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A login node: sackd, which keeps Slurm's configuration as slurmctld has it in /run/slurm/conf, and sshd on port 2222.
-# sackd is started again when it ends, and sessions go on; when sshd ends, so does the pod.
+# Sessions are processes of their own. sackd is started again when it ends, and so is sshd as long as sessions are open; else its end is the
+# pod's. A pod that is told to go takes no new sessions, and gives open ones SLIPWAY_DRAIN_GRACE_S seconds to end.
 set -euo pipefail
 say() { printf 'login.sh: %s\n' "$*" >&2; }
 
@@ -8,6 +9,8 @@ install -d -m 0755 /run/slipway /run/sshd
 install -d -o slurm -g slurm -m 0755 /run/slurm
 install -d -m 0700 /run/slipway/ssh
 install -m 0600 /etc/slipway/host-keys/ssh_host_ed25519_key /run/slipway/ssh/ssh_host_ed25519_key
+[[ ! -e /etc/slipway/node-host-keys ]] || "${0%/*}/node-known-hosts.sh"
+"${0%/*}/login-limits.sh" || say "users get no limits of their own; see the lines above"
 export SLURM_CONF=/run/slurm/conf/slurm.conf
 
 keep_configuration() {
@@ -26,12 +29,53 @@ keep_configuration() {
   done
 }
 
+open_sessions() { pgrep --count --exact sshd-session || true; } # of each two, and one of a login that is not through yet
+
+tell() { # all who sit at a terminal; one that does not read must not hold us up
+  local terminal
+  for terminal in /dev/pts/[0-9]*; do
+    timeout 1 bash -c 'printf "\r\n%s\r\n" "$1" >"$2"' tell "$1" "$terminal" 2>/dev/null || true
+  done
+}
+
+wait_for_sessions() {
+  local grace=${SLIPWAY_DRAIN_GRACE_S:-0} open told=
+  local deadline=$((SECONDS + grace))
+  while open=$(open_sessions) && ((open > 0 && SECONDS < deadline)); do
+    if [[ -z $told ]]; then
+      say "no new sessions; waiting up to $grace s for the open ones to end"
+      tell "This login node ends in $((grace / 60)) min $((grace % 60)) s, and with it this session. A new login goes to another one. Jobs run on."
+      told=1
+    fi
+    sleep 0.5 & wait $! || true
+  done
+  ((open == 0)) || say "$grace s are over: open sessions end with this pod"
+}
+
 keep_configuration &
-sackd_keeper=$!
-/usr/sbin/sshd -D -e &
-sshd=$!
-trap 'kill -TERM "$sshd" "$sackd_keeper" 2>/dev/null || true' TERM INT
+keepers=($!)
+"${0%/*}/login-state.sh" &
+keepers+=($!)
+stopping=
+sshd=
+trap 'stopping=1; kill -TERM "$sshd" 2>/dev/null || true' TERM INT
 code=0
-wait "$sshd" || code=$?
-kill -TERM "$sackd_keeper" 2>/dev/null || true
+while [[ -z $stopping ]]; do
+  /usr/sbin/sshd -D -e &
+  sshd=$!
+  [[ -z $stopping ]] || kill -TERM "$sshd" 2>/dev/null || true # the signal came in between
+  code=0
+  wait "$sshd" || code=$?
+  if [[ -n $stopping ]]; then # the first wait ended with the signal; this one with sshd, which closes its port and leaves its sessions alone
+    wait "$sshd" || true
+    code=0
+    wait_for_sessions
+  elif (($(open_sessions))); then
+    say "sshd ended with code $code; open sessions go on, and it is started again in 1 s"
+    sleep 1 & wait $! || true
+  else
+    break
+  fi
+done
+kill -TERM "${keepers[@]}" 2>/dev/null || true
 exit "$code"

@@ -103,6 +103,13 @@ stay_registered() { # slurmctld never dials a CLOUD node that it takes for power
   done
 }
 
+keep_sshd() { # its end is no one else's: sessions are processes of their own, and so are jobs
+  while true; do
+    "${0%/*}/node-sshd.sh" || say "sshd ended with code $?; starting it again in 3 s (sessions and jobs run on)"
+    sleep 3
+  done
+}
+
 make_devices
 if [[ -e /etc/slipway/root/root.conf ]]; then # jobs see another root than this pod's
   "${0%/*}/share-driver.sh" || say "jobs will not find the driver's files; see the lines above"
@@ -119,6 +126,7 @@ until answers && munge --no-input --output /dev/null 2>/dev/null; do
   sleep 1 & wait $! || true
 done
 
+[[ ! -e /etc/slipway/node-host-keys ]] || keep_sshd &
 settle_past || say "could not settle what an earlier pod left behind; see: scontrol show node $node"
 stay_registered &
 while ((!ended)); do

@@ -232,6 +232,26 @@ int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted
     return space;
 }
 
+int root_job_find(uint32_t job, root_version version) {
+    job_name name;
+    char file[32];
+    snprintf(name, sizeof name, "%u", job);
+    snprintf(file, sizeof file, "%s.lock", name);
+    int pins = open_pins();
+    int lock = pins < 0 ? -1 : lock_job(pins, name, true);
+    int space = lock < 0 ? -1 : open_pin(pins, name);
+    if (space >= 0) {
+        ssize_t length = pread(lock, version, ROOT_VERSION_MAX, 0);
+        version[length < 0 ? 0 : length] = 0;
+    } else if (lock >= 0) {
+        unlinkat(pins, file, 0);
+        root_fail("job %u has no root on this node: it has ended, or it runs outside", job);
+    }
+    if (lock >= 0) close(lock);
+    if (pins >= 0) close(pins);
+    return space;
+}
+
 /* The folder's place is in the tmpfs that stands for slurmd's spool; elsewhere it would be made in the shared tree. */
 static int show_folder(int tree, const char *folder) {
     char above[ROOT_PATH_MAX];

@@ -12,6 +12,9 @@
 /* Gives the namespace of a job, opened; makes and pins it where that has not happened. `wanted`: the version it asked for, or NULL. */
 int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted, root_version version);
 
+/* The same of a job that runs here; makes nothing. */
+int root_job_find(uint32_t job, root_version version);
+
 /* The calling process joins it. `script`: NULL, or a file of the pod (a batch script) whose folder is made visible inside, read-only. */
 int root_job_join(int space, const char *script);
 

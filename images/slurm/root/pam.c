@@ -1,8 +1,9 @@
 /* PAM module: a session runs in the current version of the shared root. The last session line, so that what others do to the pod is done:
-   session required /usr/lib/slipway/pam_slipway_root.so [conf=/path]
+   session required /usr/lib/slipway/pam_slipway_root.so [conf=/path] [adopted]
 
-   The process that opens the session, sshd's for this connection, moves itself, and with it all that it starts. Needs CAP_SYS_ADMIN, and
-   CAP_SETPCAP where setuid programs get rights: who becomes root in a session is root of the version, and not of the pod. */
+   `adopted`, on workers: in the root of the job that pam_slurm_adopt has put the session into, and nowhere else. The process that opens the
+   session, sshd's for this connection, moves itself, and with it all that it starts. Needs CAP_SYS_ADMIN, and CAP_SETPCAP where setuid
+   programs get rights: who becomes root in a session is root of the version, and not of the pod. */
 #include <linux/capability.h>
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
@@ -13,6 +14,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "adopted.h"
 #include "enter.h"
 #include "reason.h"
 
@@ -45,12 +47,13 @@ static int bound(void) {
     return 0;
 }
 
-static int enter(pam_handle_t *handle, const char *path, struct root_conf *conf) {
+static int enter(pam_handle_t *handle, const char *path, bool is_adopted, struct root_conf *conf) {
     int found = root_conf_read(path, conf);
     if (found <= 0) return found;
     char setting[sizeof(root_version) + 32];
     root_version version;
-    if (root_session_enter(conf, version) < 0 || bound() < 0) return -1;
+    if ((is_adopted ? root_adopted_enter(pam_getenv(handle, "SLURM_JOB_ID"), version) : root_session_enter(conf, version)) < 0) return -1;
+    if (bound() < 0) return -1;
     snprintf(setting, sizeof setting, "SLIPWAY_ROOT_VERSION=%s", version);
     return pam_putenv(handle, setting) == PAM_SUCCESS ? 1 : root_fail("cannot set SLIPWAY_ROOT_VERSION");
 }
@@ -58,14 +61,16 @@ static int enter(pam_handle_t *handle, const char *path, struct root_conf *conf)
 EXPORTED int pam_sm_open_session(pam_handle_t *handle, int flags, int count, const char **arguments) {
     (void)flags;
     const char *path = ROOT_CONF_PATH;
+    bool is_adopted = false;
     root_reason_clear();
     for (int i = 0; i < count; i++) {
         if (strncmp(arguments[i], "conf=/", 6) == 0) path = arguments[i] + 5;
-        else root_fail("an argument other than conf=/path: %s", arguments[i]);
+        else if (strcmp(arguments[i], "adopted") == 0) is_adopted = true;
+        else root_fail("an argument other than conf=/path and adopted: %s", arguments[i]);
     }
     struct root_conf *conf = malloc(sizeof *conf);
     if (conf == NULL) root_fail("out of memory");
-    int result = conf == NULL || *root_reason() ? -1 : enter(handle, path, conf);
+    int result = conf == NULL || *root_reason() ? -1 : enter(handle, path, is_adopted, conf);
     free(conf);
     return result < 0 ? refuse(handle) : PAM_SUCCESS;
 }

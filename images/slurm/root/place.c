@@ -163,14 +163,21 @@ static int stage(const struct root_conf *conf, const char *version, bool is_job)
     return tree;
 }
 
+/* A login pod's host key, and the users' control groups, are no business of who becomes root in a session. */
+static int hide_own(int root) {
+    static const char *const own[] = {ROOT_RUN "/ssh", ROOT_RUN "/cgroup"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (access(own[i], F_OK) == 0 && put(root, root_tmpfs("0755"), "a tmpfs", own[i], false) < 0) return -1;
+    return 0;
+}
+
 static int fill(int root, const struct root_conf *conf, const char *job_tmp, int run) {
     static const char *const always[] = {"/proc", "/sys", "/dev"};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
     if (put(root, run, "/run", "/run", false) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0) return -1;
-    /* A login pod has its host key there, which is no business of who becomes root in a session. */
-    return job_tmp ? put_spool(root, conf->spool) : put(root, root_tmpfs("0755"), "a tmpfs", ROOT_RUN, false);
+    return job_tmp ? put_spool(root, conf->spool) : hide_own(root);
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */

@@ -96,5 +96,8 @@ LOGIN: LoginNodesArgs = {
     "user_keys": "dev-user-keys",
     "mounts": MOUNTS,
     "has_admins": False,
+    "node_host_keys": "dev-node-host-keys",
+    "settings": {"banner": "", "limits": "tasks=2000\n"},
+    "drain_grace_s": 600,
     "deletion_protection": False,
 }

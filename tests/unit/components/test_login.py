@@ -7,13 +7,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from components import login
-from components.login import LoginServiceArgs
+from components import host_keys, login
+from components.login import LoginNodesArgs, LoginServiceArgs
 from tests.unit.components.examples import LOGIN
 from tests.unit.components.structure import structural_faults
 
 SEED = bytes(range(32))
-PEM = login.host_key(base64.b64encode(SEED).decode())
+PEM = host_keys.host_key(base64.b64encode(SEED).decode())
 
 
 def service(**said: Any) -> Any:
@@ -29,7 +29,7 @@ def test_host_key_is_the_ed25519_key_of_its_seed() -> None:
 @pytest.mark.parametrize("length", [0, 31, 33, 64])
 def test_seed_of_another_length_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        login.host_key(base64.b64encode(bytes(length)).decode())
+        host_keys.host_key(base64.b64encode(bytes(length)).decode())
 
 
 def test_node_port_is_fixed_and_not_waited_for() -> None:
@@ -79,3 +79,25 @@ def test_sshd_has_what_logins_need_and_not_more() -> None:
     assert "privileged" not in context
     assert context["allowPrivilegeEscalation"] is False
     assert {"SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "NET_RAW", "MKNOD"}.isdisjoint(context["capabilities"]["add"])
+
+
+def test_pod_that_goes_gives_its_sessions_their_time_and_a_little_more() -> None:
+    spec = login.build_deployment({**LOGIN, "drain_grace_s": 3600})["spec"]["template"]["spec"]
+    assert {"name": "SLIPWAY_DRAIN_GRACE_S", "value": "3600"} in spec["containers"][0]["env"]
+    assert spec["terminationGracePeriodSeconds"] == 3630
+
+
+def test_changed_banner_and_limits_roll_no_pod() -> None:
+    changed: LoginNodesArgs = {**LOGIN, "settings": {"banner": "New.\n", "limits": "tasks=100\n"}}
+    assert login.build_settings(changed)["data"] == changed["settings"]
+    assert login.build_settings(changed)["metadata"] == login.build_settings(LOGIN)["metadata"]
+    assert "immutable" not in login.build_settings(changed)
+    assert login.build_deployment(changed) == login.build_deployment(LOGIN)
+
+
+def test_login_pod_knows_the_workers_key_only_where_users_go_there() -> None:
+    without = {key: value for key, value in LOGIN.items() if key != "node_host_keys"}
+    for args, names in ((LOGIN, {"node-host-keys"}), (without, set[str]())):
+        spec = login.build_deployment(args)["spec"]["template"]["spec"]  # type: ignore[arg-type]
+        assert {one["name"] for one in spec["volumes"]} & {"node-host-keys"} == names
+        assert {one["name"] for one in spec["containers"][0]["volumeMounts"]} & {"node-host-keys"} == names

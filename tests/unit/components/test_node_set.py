@@ -145,3 +145,18 @@ def test_ten_thousand_nodes_differ_from_ten_in_their_number() -> None:
 def test_shared_folders_are_seen_where_the_config_says() -> None:
     seen = {mount["mountPath"]: mount.get("readOnly", False) for mount in slurmd()["volumeMounts"]}
     assert {"/shared": False, "/home": False, "/data": True}.items() <= seen.items()
+
+
+def test_worker_has_sshd_s_keys_only_where_users_may_come() -> None:
+    ssh: NodeSetArgs = {**NODE_SET, "ssh": {"host_keys": "dev-node-host-keys", "user_keys": "dev-user-keys"}}
+    volumes = {one["name"]: one for one in pod(ssh)["volumes"]}
+    assert volumes["node-host-keys"]["secret"] == {"secretName": "dev-node-host-keys", "defaultMode": 0o400}
+    mounts = {one["name"]: one for one in slurmd(ssh)["volumeMounts"]}
+    assert {name: mounts[name]["mountPath"] for name in ("node-host-keys", "user-keys")} == {
+        "node-host-keys": "/etc/slipway/node-host-keys",
+        "user-keys": "/etc/slipway/keys",
+    }
+    assert mounts["node-host-keys"]["readOnly"]
+    assert [one["containerPort"] for one in slurmd(ssh)["ports"]] == [6818, 22]
+    assert not {"node-host-keys", "user-keys"} & {one["name"] for one in pod()["volumes"]}
+    assert [one["containerPort"] for one in slurmd()["ports"]] == [6818]

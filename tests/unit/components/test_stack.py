@@ -67,14 +67,14 @@ def test_one_provider_serves_all_objects_and_changes_files_in_place(registered: 
 def test_secrets_are_secret_on_the_wire(registered: list[Registered]) -> None:
     drawn = {"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "drawn"}
     secrets = of_type(registered, "Secret")
-    assert {one.name.partition("-")[2] for one in secrets} == {"munge", "jwt", "mariadb", "login-host-keys"}
+    assert {one.name.partition("-")[2] for one in secrets} == {"munge", "jwt", "mariadb", "login-host-keys", "node-host-keys"}
     assert [one.name for one in secrets if not is_secret(one.inputs["data"])] == []
     assert [one.name for one in registered if drawn & set(unmarked(one.inputs))] == []
 
 
 def test_random_values_are_secret_outputs(registered: list[Registered]) -> None:
     found = {one.name.partition("-")[2]: one.secret_outputs for one in registered if one.type.startswith("random:")}
-    assert set(found) == {"munge-key", "jwt-key", "login-host-keys-seed", "mariadb-password"}
+    assert set(found) == {"munge-key", "jwt-key", "login-host-keys-seed", "node-host-keys-seed", "mariadb-password"}
     assert all({"base64", "hex"} <= outputs or {"result", "bcryptHash"} <= outputs for outputs in found.values())
 
 
@@ -96,7 +96,7 @@ def test_storage_database_and_keys_are_protected_when_asked_for(protected: bool)
         *(one for one in of_type(found, "StatefulSet") if one.name in ("dev-mariadb", "dev-slurmctld")),
         *of_type(found, "Namespace"),
     ]
-    assert len(kept) == 4 + 4 + 1 + 2 + 1
+    assert len(kept) == 5 + 5 + 1 + 2 + 1
     assert {one.name: one.protect for one in kept} == {one.name: protected for one in kept}
     assert [one.retained for one in of_type(found, "PersistentVolumeClaim")] == [protected]
     assert not any(one.protect for one in found if one not in kept)

@@ -184,6 +184,12 @@ ACCESS = [
     pytest.param({"login.service.nodePort": 22}, "cluster.login.service.nodePort", "22 is outside Kubernetes' node ports (30000 to 32767)", id="node-port-out-of-range"),
     pytest.param({"login.service.type": "ClusterIP"}, "cluster.login.service.nodePort", "a ClusterIP service has no node port", id="node-port-of-cluster-ip"),
     pytest.param({"login.service.sourceRanges": ["10.0.0.0/8"]}, "cluster.login.service.sourceRanges", "works with type: LoadBalancer only", id="ranges-without-balancer"),
+    pytest.param({"login.limits.tasks": 49}, "cluster.login.limits.tasks", "49 is too few for a session and its programs. Give at least 50.", id="too-few-tasks"),
+    pytest.param({"login.limits.memoryMiB": 127}, "cluster.login.limits.memoryMiB", "127 MiB is too little", id="too-little-memory-for-a-login"),
+    pytest.param({"login.limits.cpus": 0}, "cluster.login.limits.cpus", "0 is less than 1", id="no-cpu-for-a-login"),
+    pytest.param({"login.drainGraceS": 604801}, "cluster.login.drainGraceS", "604801 is more than 604800", id="grace-of-more-than-a-week"),
+    pytest.param({"login.banner": "red \x1b[31m"}, "cluster.login.banner", "holds a control character", id="banner-that-drives-terminals"),
+    pytest.param({"login.banner": "x" * 4001}, "cluster.login.banner", "has 4001 characters; 4000 are allowed", id="banner-of-pages"),
 ]  # fmt: skip
 
 HEALTH = [
@@ -204,6 +210,7 @@ SLURM = [
     pytest.param(slurm(PriorityDecayHalfLive="1-0"), "cluster.slurm.settings.PriorityDecayHalfLive", 'Did you mean "PriorityDecayHalfLife"?', id="unknown-setting"),
     pytest.param(slurm(Zqx="1"), "cluster.slurm.settings.Zqx", "See slurm.conf(5).", id="setting-unlike-any"),
     pytest.param(slurm(SlurmUser="root"), "cluster.slurm.settings.SlurmUser", "Slipway itself depends on SlurmUser=slurm", id="owned-setting"),
+    pytest.param(slurm(PropagateResourceLimits="ALL", propagateresourcelimitsexcept="AS"), "cluster.slurm.settings.propagateresourcelimitsexcept", "Leave one of the two out", id="limits-that-jobs-inherit-and-do-not"),
     pytest.param(slurm(slurmuser="root"), "cluster.slurm.settings.slurmuser", "depends on SlurmUser=slurm", id="owned-setting-in-lower-case"),
     pytest.param(slurm(SchedulerParameters="bf_continue"), "cluster.slurm.settings.SchedulerParameters", "Use slurm.schedulerParameters.", id="setting-with-a-key-of-its-own"),
     pytest.param(slurm(SuspendTime="INFINITE"), "cluster.slurm.settings.SuspendTime", "Use slurm.suspendTimeS.", id="suspend-time-as-a-setting"),

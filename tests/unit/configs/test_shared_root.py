@@ -63,3 +63,9 @@ def test_disk_for_the_tmp_of_jobs_is_not_shown_to_them_as_such() -> None:
     claim = {"name": "scratch", "mountPath": "/var/spool/slipway/tmp", "size": "1Ti"}
     lines = render(cluster("dev", {"nodeSets[0].volumeClaims": [claim]}), "/settings", 64030).splitlines()
     assert [line for line in lines if "/var/spool/slipway/tmp" in line] == ["tmp=/var/spool/slipway/tmp"]
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_ssh_settings_are_in_every_version_where_users_go_to_workers(is_on: bool) -> None:
+    lines = render(cluster("dev", {"login.sshToNodes": is_on}), "/settings", 64030).splitlines()
+    assert ("file?=/etc/ssh/ssh_config.d/slipway.conf" in lines) == is_on

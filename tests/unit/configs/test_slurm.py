@@ -248,3 +248,9 @@ def test_template_that_misses_a_value_fails() -> None:
 )
 def test_pairs_of_a_line(line: str, pairs: list[tuple[str, str]] | None) -> None:
     assert pairs_of(line) == pairs
+
+
+def test_limits_of_login_nodes_stay_there_unless_the_user_says_what_jobs_inherit() -> None:
+    assert "PropagateResourceLimitsExcept=AS,MEMLOCK,NPROC" in render_settings(cluster("dev")).splitlines()
+    own = render_settings(cluster("dev", {"slurm.settings": {"PropagateResourceLimits": "NONE"}})).splitlines()
+    assert [line for line in own if line.startswith("Propagate")] == ["PropagateResourceLimits=NONE"]

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# sshd of a worker, for users with a job here. slurmd.sh starts it, and starts it again; each session is a process of its own and goes on.
+set -euo pipefail
+"${0%/*}/node-known-hosts.sh"
+install -d -m 0755 /run/sshd
+install -d -m 0700 /run/slipway/ssh
+install -m 0600 /etc/slipway/node-host-keys/ssh_host_ed25519_key /run/slipway/ssh/ssh_host_ed25519_key
+# slurmd.sh is shielded from the kernel's out-of-memory killer; a session must not be.
+echo 0 >/proc/self/oom_score_adj || true
+exec /usr/sbin/sshd -D -e -f /etc/ssh/sshd_config_node
