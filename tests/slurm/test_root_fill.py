@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
+SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts"
 _NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _SETUP = """
 set -euo pipefail
@@ -18,7 +18,9 @@ mount -t tmpfs -o "size=$SIZE,mode=755" tmpfs "$WORK/volume"
 mkdir -p "$WORK/filler/shared" "$WORK/filler/scripts"
 mount --bind "$WORK/volume" "$WORK/filler/shared"
 mount --rbind /dev "$WORK/filler/dev"
-cp "$SCRIPTS"/root-*.sh "$WORK/filler/scripts"
+cp "$SCRIPTS"/start/root-*.sh "$WORK/filler/scripts"
+mkdir -p "$WORK/filler/opt/slipway"
+cp -r "$SCRIPTS/changes" "$WORK/filler/opt/slipway"
 chroot "$WORK/source" /usr/lib/slipway/hold &
 shared=$WORK/volume
 fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 "${@:3}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
