@@ -64,7 +64,7 @@ def _free_ending(value: str) -> str:
     return value
 
 
-_RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".said", ".tar", ".unused")
+_RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused")
 """Ends of names in the folders sources and filling of the shared root; see configs/scripts/start/root-fill.sh."""
 
 

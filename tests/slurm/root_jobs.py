@@ -29,9 +29,9 @@ carry() { SLIPWAY_ROOT_CARRY_FROM=$3 fill "$1" "$2" "${@:4}"; }
 # Begins a fill, kills it with all that it started once a condition holds, and says so.
 kill_when() {
   local condition=$1; shift
-  "$@" setsid & local pid=$!
+  set -m; "$@" & local pid=$!; set +m
   until eval "$condition"; do [[ -d /proc/$pid ]] || { echo "it ended before it could be killed"; exit 1; }; done
-  kill -KILL -- "-$pid"; wait "$pid" || echo killed
+  kill -KILL -- "-$pid"; wait "$pid" 2>/dev/null || echo killed
 }
 report() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && python3 -B -m changes.run report'; }
 code_of() { local code=0; "$@" || code=$?; echo "code $code"; }

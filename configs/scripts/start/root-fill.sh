@@ -113,24 +113,21 @@ check_digest() {
 # GNU tar finds out the compression by the content. By itself it leaves members with `..` out and takes the slash from absolute ones, and it makes
 # links that lead up or out only when all else is written, so nothing gets outside; but such a tar is not what somebody meant, and is refused.
 unpack() {
-  local said=$partial.said code=0
+  local said why='' code=0
   rm -rf "$partial" # a file that was half written looks like a whole one
   mkdir -p "$partial"
-  tar --extract --file="$tarball" --xattrs --xattrs-include='*' --acls --numeric-owner --preserve-permissions --directory="$partial" 2>"$said" || code=$?
-  head -n 20 "$said" >&2
-  if grep -qE "Member name contains '\.\.'|Removing leading" "$said"; then
+  said=$(tar --extract --file="$tarball" --xattrs --xattrs-include='*' --acls --numeric-owner --preserve-permissions --directory="$partial" 2>&1 |
+    sed -n '1,20p;$p;/No space left on device/p;/Disk quota exceeded/p;/Wrote only/p') || code=$?
+  [[ -z $said ]] || printf '%s\n' "$said" | head -n 20 >&2
+  if grep -qE "Member name contains '\.\.'|Removing leading" <<<"$said"; then
     why="it has members with absolute paths or with .. in them"
-  elif grep -qE 'No space left on device|Disk quota exceeded' "$said"; then
-    why=full
+  elif grep -qE 'No space left on device|Disk quota exceeded|Wrote only' <<<"$said"; then
+    full_or_failed tar "$partial"
   elif ((code)); then
-    why="it does not unpack: $(tail -n 1 "$said")"
-  else
-    why=''
+    why="it does not unpack: ${said##*$'\n'}"
   fi
-  rm -f "$said"
   [[ -n $why ]] || return 0
   rm -rf "$partial"
-  [[ $why != full ]] || full_or_failed tar
   forget_tar
   refuse "$SLIPWAY_ROOT_TAR: $why"
 }
@@ -148,10 +145,12 @@ copy_tar() {
 
 check() { changes filled "$version" "$@"; }
 
+# Says what came of a program, after a look at how much room is left; then removes what has to be done anew, for others want to write too.
 full_or_failed() {
   local free
   free=$(df --output=avail -m "$shared" | tail -n 1 | tr -d ' ')
-  if ((free < 10)); then say "the shared volume is full ($free MiB free): remove versions or give it more room. Version $version is not there"; fi
+  rm -rf "${@:2}"
+  ((free >= 10)) || say "the shared volume is full ($free MiB free): remove versions, or give it more room. Version $version is not there"
   say "$1 failed; the next try goes on"
   exit 1
 }
@@ -169,6 +168,7 @@ if [[ -d $shared/versions/$version ]]; then
   [[ -z $carry_from || $carried == "$carry_from" ]] ||
     refuse "version $version is there already, without what was changed in $carry_from: that is carried when a version is filled. Choose another name, or leave carryFrom out"
   forget_tar
+  rm -f "$shared/filling/$version.lock"
   say "version $version is there already"
   exit 0
 fi
