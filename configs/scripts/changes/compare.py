@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from .accounts import Added, added_accounts
 from .picture import Entry, Picture, differences
+from .rules import is_made
 
 
 class Changes(NamedTuple):
@@ -42,11 +43,12 @@ def compare(base: Picture, now: Picture) -> Changes:
     changed: dict[bytes, tuple[str, ...]] = {}
     for path, entry in now.entries.items():
         was = base.entries.get(path)
-        if entry.package in touched or (was and was.package in touched):
+        if entry.package in touched or (was and was.package in touched) or is_made(path):
             continue
         if was is None:
             added[path] = entry
         elif found := differences(was, entry):
             changed[path] = found
-    gone = {path: entry for path, entry in base.entries.items() if path not in now.entries and entry.package not in touched}
+    missing = (each for each in base.entries.items() if each[0] not in now.entries and not is_made(each[0]))
+    gone = {path: entry for path, entry in missing if entry.package not in touched}
     return Changes(installed, removed, upgraded, unfinished, added_accounts(base, now), added, changed, gone)

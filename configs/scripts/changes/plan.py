@@ -110,7 +110,7 @@ def _why_not(roots: _Roots, path: bytes) -> str:
 def _stranger(roots: _Roots, entry: Entry) -> str:
     """Numbers stand for the same user and group in both roots, or for none."""
     for kind, number, (old, new) in (("user", entry.uid, roots.users), ("group", entry.gid, roots.groups)):
-        if old.get(number) != new.get(number):
+        if number and old.get(number) != new.get(number):  # 0 is root, whatever the files say
             return f"its {kind} {number} is {old.get(number, 'nobody')} in the old root and {new.get(number, 'nobody')} here"
     return ""
 
