@@ -141,9 +141,7 @@ def read_files(folder: Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in sorted(folder.iterdir()) if file.suffix in (".sh", ".py")}
 
 
-def build_files(
-    cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[str, str], changes: Mapping[str, str]
-) -> dict[str, Manifest]:
+def build_files(cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, Manifest]:
     """The ConfigMaps that more than one component mounts: users and their keys, which change in place; start scripts and checks. With a
     versioned root also the programs that read and carry what was changed in it."""
     name, namespace = cluster.name, cluster.namespace

@@ -1,4 +1,4 @@
-"""The versioned root on the shared volume: versions that Jobs fill from images or tars, one of them current, and the settings of the plugin.
+"""The versioned root on the shared volume: versions that Jobs fill from images or tars, one of them current; the plugin's settings.
 
 What users put into a version stays there; it is listed on request, and carried into a version that says so when that is filled. A version
 that is no longer declared is removed some days later, once no job uses it.

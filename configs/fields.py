@@ -166,7 +166,7 @@ TarUrl = Annotated[
     StrictStr,
     AfterValidator(
         _matching(
-            r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?/[\w.~:/?#\[\]@!$&'()*+,;=%-]+|file:///shared(/(?!\.\.?/)[\w.@+-]+)+",
+            r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?/[\w.~:/?#\[\]@!$&'()*+,;=%-]+|file:///shared(/(?!\.\.?(/|$))[\w.@+-]+)+",
             "where a tar is: https://host/path, http://host/path, or file:///shared/path for one on the shared volume",
             2000,
         )

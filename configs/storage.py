@@ -120,12 +120,12 @@ class RootVersion(Model):
 
     name: RootVersionName
     image: ImageReference | None = None
-    """What it is filled from. Default, where there is no tar: the image of the Slurm roles. It has to have that image's release of Debian and
-    Slurm."""
+    """What it is filled from. Default, where there is no tar: the image of the Slurm roles. It has to have that image's release of Debian
+    and Slurm."""
     tar: RootTar | None = None
     """What it is filled from, instead of an image."""
     carry_from: Name | None = None
-    """The version whose changes get into this one when it is filled: packages, files and system users that are there since it was filled."""
+    """The version whose changes get into this one when it is filled: packages, files and system users that came after its own fill."""
 
 
 class Root(Model):

@@ -41,7 +41,7 @@ current() { readlink "$shared/current"; }
 """A pod's two containers: the one that is copied, and the one that copies."""
 
 
-def play(image_root: Path, work: Path, scene: str, size: str = "2g", **variables: str) -> tuple[str, str]:
+def play(image_root: Path, work: Path, scene: str, size: str = "2g", timeout_s: float = 300, **variables: str) -> tuple[str, str]:
     """What a scene printed, and what the scripts said. The image's files are on a file system of their own each time."""
     environment = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -52,7 +52,7 @@ def play(image_root: Path, work: Path, scene: str, size: str = "2g", **variables
         **variables,
     }
     done = subprocess.run(
-        [*_NAMESPACE, "bash", "-c", _SETUP + scene], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [*_NAMESPACE, "bash", "-c", _SETUP + scene], env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip(), done.stderr

@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.wfile.write(server.content[start:end])
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name
         pass
 
 
@@ -114,7 +114,10 @@ def test_tar_in_any_compression_makes_a_version(image_root: Path, tmp_path: Path
     if command := PACKERS[packer]:
         content = subprocess.run(command, input=content, capture_output=True, check=True).stdout
     server, digest = serve(content), sha256(content)
-    scene = 'fill_tar t "$URL" "$SUM"; fill_tar t "$URL" "$SUM"; cat "$shared/sources/t"; wc -c <"$shared/versions/t/etc/motd"; ls -A "$shared/filling"'
+    scene = """
+        fill_tar t "$URL" "$SUM"; fill_tar t "$URL" "$SUM"
+        cat "$shared/sources/t"; wc -c <"$shared/versions/t/etc/motd"; ls -A "$shared/filling"
+    """
     printed, said = play(image_root, tmp_path, scene, URL=server.url, SUM=digest)
     assert printed.splitlines() == [f"tar {digest}", "2400000"]
     assert "version t is there already" in said
@@ -246,7 +249,10 @@ def link(name: str, target: str) -> tuple[tarfile.TarInfo, bytes]:
 def test_tar_that_is_none_or_reaches_outside_is_refused_for_good(
     image_root: Path, tmp_path: Path, serve: Callable[..., Server], content: bytes, why: str
 ) -> None:
-    scene = 'code_of fill_tar t "$URL" "$SUM"; ls -A "$shared/versions"; ls -A "$shared/filling"; find "$shared" "$WORK/filler" -xdev -name escaped'
+    scene = """
+        code_of fill_tar t "$URL" "$SUM"; ls -A "$shared/versions"; ls -A "$shared/filling"
+        find "$shared" "$WORK/filler" -xdev -name escaped
+    """
     printed, said = play(image_root, tmp_path, scene, URL=serve(content).url, SUM=sha256(content))
     assert printed.split() == ["code", "3", "t.lock"]
     assert why in said

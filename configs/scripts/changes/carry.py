@@ -3,6 +3,8 @@
 The new root is nobody's but ours while it is filled, and the plan has no path with a link among its folders there.
 """
 
+# ruff: noqa: PTH - names are bytes, which pathlib is not for
+
 import errno
 import os
 import stat
@@ -139,7 +141,7 @@ def _copy_records(plan: Plan, new: int) -> None:
     for file in sorted(os.listdir(b"/" + INFO)):
         if os.fsdecode(file).rpartition(".")[0] in names:
             _copy_file(INFO + b"/" + file, new)
-    if os.path.isdir(b"/" + TRIGGERS):  # noqa: PTH112 - bytes
+    if os.path.isdir(b"/" + TRIGGERS):
         for file in sorted(os.listdir(b"/" + TRIGGERS)):
             place = os.fsdecode(TRIGGERS + b"/" + file)
             if file not in (b"Lock", b"Unincorp") and (text := merge_triggers(_read(place, new), _read(f"/{place}"), names)):
@@ -148,11 +150,18 @@ def _copy_records(plan: Plan, new: int) -> None:
     status = os.fsdecode(STATUS)
     known = read_status(_read(status, new))
     for name in names & known.keys():  # files that an older version of the package had in info/ and the carried one has not
-        for file in os.listdir(os.open(INFO, os.O_RDONLY | os.O_DIRECTORY, dir_fd=new)):
-            text = os.fsdecode(file)
-            if text.rpartition(".")[0] == name and not os.path.lexists(b"/" + INFO + b"/" + os.fsencode(text)):
-                os.unlink(INFO + b"/" + os.fsencode(text), dir_fd=new)
+        for file in _names_in(INFO, new):
+            if os.fsdecode(file).rpartition(".")[0] == name and not os.path.lexists(b"/" + INFO + b"/" + file):
+                os.unlink(INFO + b"/" + file, dir_fd=new)
     _write(status, merge_status(_read(status, new), [packages[name] for name in plan.packages]), new)
+
+
+def _names_in(folder: bytes, root: int) -> list[bytes]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
+    try:
+        return [os.fsencode(name) for name in os.listdir(handle)]
+    finally:
+        os.close(handle)
 
 
 def _read(path: str, folder: int | None = None) -> str:

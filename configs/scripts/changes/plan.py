@@ -38,9 +38,7 @@ class _Roots(NamedTuple):
 def plan_carry(base: Picture, now: Picture, changes: Changes, new: Picture) -> Plan:
     """The plan: `changes` are those from `base` to `now`."""
     accounts = merge_accounts(changes.accounts, new)
-    roots = _Roots(
-        *(base, now, new), (names_of(now.passwd), names_of(accounts.passwd)), (names_of(now.group), names_of(accounts.group))
-    )
+    roots = _Roots(*(base, now, new), (names_of(now.passwd), names_of(accounts.passwd)), (names_of(now.group), names_of(accounts.group)))
     conflicts: list[tuple[str, str]] = [*accounts.conflicts]
     paths: set[bytes] = set()
     packages: list[str] = []

@@ -81,23 +81,30 @@ def carry(version: str, old: str) -> None:
         plan = plan_carry(base, now, changes, new)
         lost = apply(plan, target)
     os.close(target)
-    told = [f"from {old}", *tell(plan, now, lost), *settle(SHARED / "filling" / version, plan)]
+    settled = settle(SHARED / "filling" / version, plan)
+    told = [f"from {old}", *tell(plan, now, lost), *settled, *(f"file {shown(path)}" for path in files_of(plan, now))]
     write(version, "carried", "".join(f"{line}\n" for line in told).encode())
     for line in shortened(told):
         say(f"carried: {line}")
 
 
 def tell(plan: Plan, now: Picture, lost: list[tuple[bytes, str]]) -> Iterator[str]:
-    """What came of a plan, line by line."""
-    files = [path for path in plan.paths if now.entries[path].kind != "d" and now.entries[path].package not in plan.packages]
-    yield f"{len(plan.packages)} packages, {len(files)} files of no package, {len(plan.accounts.users)} users, {len(plan.conflicts)} conflicts"
-    yield from (f"package {name} {now.packages[name]}" for name in plan.packages)
-    yield from (f"user {name}" for name in plan.accounts.users)
-    yield from (f"group {name}" for name in plan.accounts.groups)
-    yield from (f"file {shown(path)}" for path in files)
+    """What came of a plan, line by line, but for the files."""
+    yield (
+        f"{len(plan.packages)} packages, {len(files_of(plan, now))} files of no package, {len(plan.accounts.users)} users,"
+        f" {len(plan.conflicts)} conflicts"
+    )
     yield from (f"CONFLICT, the new one's stays: {what}: {why}" for what, why in plan.conflicts)
     yield from (f"not carried whole: {shown(path)} {why}" for path, why in lost)
     yield from (f"removed there, kept here: {what}" for what in plan.not_removed)
+    yield from (f"package {name} {now.packages[name]}" for name in plan.packages)
+    yield from (f"user {name}" for name in plan.accounts.users)
+    yield from (f"group {name}" for name in plan.accounts.groups)
+
+
+def files_of(plan: Plan, now: Picture) -> list[bytes]:
+    """What is carried beside packages, without folders."""
+    return [path for path in plan.paths if now.entries[path].kind != "d" and now.entries[path].package not in plan.packages]
 
 
 def settle(root: Path, plan: Plan) -> Iterator[str]:

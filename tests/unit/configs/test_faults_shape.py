@@ -9,7 +9,6 @@ from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from tests.unit.configs.stacks import GONE, edited
 
-
 ROOT_TAR = {"url": "https://files.example/root.tar.zst", "sha256": "ab" * 32}
 
 
@@ -213,7 +212,7 @@ CASES = [
         id="password-in-an-address",
     ),
     pytest.param(
-        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "sha256": "sha256:" + "ab" * 32}}]}},
+        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "sha256": "0x" + "ab" * 31}}]}},
         "cluster.storage.root.versions[0].tar.sha256",
         "64 hexadecimal digits",
         id="digest-of-another-kind",

@@ -3,8 +3,8 @@
 import pytest
 
 from configs.models import Root, RootVersion
-from configs.storage import RootTar
 from configs.shared_root import current_of, render, versions_of
+from configs.storage import RootTar
 from tests.unit.configs.stacks import cluster
 
 ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(name="2")
