@@ -97,7 +97,7 @@ def test_what_the_new_image_changed_itself_stays_and_is_told(image_root: Path, t
         rmdir "$n/srv"; ln -s /tmp "$n/srv"; echo 'other:x:871:871::/:/bin/sh' >>"$n/etc/passwd"
         cp "$WORK/tool-2.0.deb" "$n/tmp/"; chroot "$n" dpkg -i /tmp/tool-2.0.deb >/dev/null
         carry two img:2 one; w=$shared/versions/two
-        tail -n 1 "$w/etc/bash.bashrc" "$w/etc/profile" | grep '#'; cat "$w/usr/local/bin/both"; readlink "$w/srv"; inside two t | head -n 1
+        tail -n 1 "$w/etc/bash.bashrc" "$w/etc/profile" | grep '#'; cat "$w/usr/local/bin/both"; readlink "$w/srv"; inside two t | sed -n 1p
         ls -d "$w"/etc/issue* | wc -l; find "$WORK/filler/tmp" "$w/opt" -name '[xy]*' | wc -l; cat "$shared/sources/two.carried"
     """
     printed, _ = play(image_root, tmp_path, PACKAGE + scene)

@@ -3,7 +3,7 @@
 The new root is nobody's but ours while it is filled, and the plan has no path with a link among its folders there.
 """
 
-# ruff: noqa: PTH - names are bytes, which pathlib is not for
+# ruff: noqa: PTH112, PTH115, PTH208 - names are bytes, which pathlib is not for
 
 import errno
 import os

@@ -1,10 +1,11 @@
 """The program behind the fill script and the report: `python3 -m changes.run VERB ...` beside the files of this folder, as root.
 
-filled VERSION [PID]   checks what was filled, against the root of a process where one is given, and writes the manifest
+filled VERSION [PID]   checks what was filled, against the root of a process where one is given, and writes the manifest; with a process, it
+                       wants a line on standard input once the copy is made
 carry VERSION FROM     copies what was changed in the version FROM into the one that is being filled
 report                 says what was changed in every version; SLIPWAY_REPORT=json says it as JSON
 
-Exit code 1: this failed. 3: it cannot go well with the next try either.
+Exit code 1: this failed. 3: it cannot go well with the next try either. 4: the copy is none.
 """
 
 import errno
@@ -43,22 +44,33 @@ def main(arguments: list[str]) -> int:
 
 
 def filled(version: str, source: Path | None) -> None:
-    """Checks a copy, against its source where there is one, and writes the manifest, which takes its place with the version."""
+    """Checks a copy, against its source where there is one, and writes the manifest, which takes its place with the version.
+
+    The source is read while it is still being copied; a line on standard input says when that is done.
+    """
     copy = SHARED / "filling" / version
-    mounted = mounts_of((source / "mountinfo").read_bytes()) if source else frozenset[bytes]()
-    for path in mounted:  # what the container runtime put over the image's own files is not the image's
-        place = Path(os.fsdecode(os.fsencode(copy) + b"/" + path))
-        if place.is_symlink() or place.is_file():
-            place.unlink()
-    with inside(str(copy)):
-        found = dict(walk(lambda path, _: path in mounted))
-        picture = look(worth_reading(), found.items())
-    if source:
+    if source is None:
+        with inside(str(copy)):
+            found = dict(walk(_nothing))
+            picture = look(worth_reading(), found.items())
+    else:
+        mounted = mounts_of((source / "mountinfo").read_bytes())
         with inside(f"{source}/root"):
             wanted = dict(walk(lambda path, _: path in mounted))
-        different = sorted(path for path in {*wanted, *found} if timeless(wanted.get(path)) != timeless(found.get(path)))
-        if different:
-            end(1, f"the copy differs from the image in {len(different)} places, the first is {shown(different[0])}")
+            picture = look(worth_reading(), wanted.items())
+        if not sys.stdin.readline():
+            end(1, "there is no whole copy")
+        for path in mounted:  # what the container runtime put over the image's own files is not the image's
+            place = Path(os.fsdecode(os.fsencode(copy) + b"/" + path))
+            if place.is_symlink() or place.is_file():
+                place.unlink()
+        with inside(str(copy)):
+            found = dict(walk(lambda path, _: path in mounted))
+        if different := sorted(path for path in {*wanted, *found} if not is_copied(wanted.get(path), found.get(path))):
+            say(f"the copy differs from the image in {len(different)} places, the first is {shown(different[0])}")
+            sys.exit(4)
+        times = {path: found[path].mtime_ns for path in picture.entries}
+        picture = picture._replace(entries={path: entry._replace(mtime_ns=times[path]) for path, entry in picture.entries.items()})
     devices = sorted(path for path, entry in found.items() if entry.kind in "bc")
     if devices:
         end(3, f"it has device nodes outside /dev, which no version may: {' '.join(map(shown, devices[:5]))}")
@@ -170,9 +182,13 @@ def mounts_of(mountinfo: bytes) -> frozenset[bytes]:
     return frozenset(place.lstrip(b"/") for place in plain if place != b"/")
 
 
-def timeless(entry: Entry | None) -> Entry | None:
-    """What a copy has in common with its source on any kind of volume: times may be coarser there."""
-    return entry._replace(mtime_ns=0) if entry else None
+def _nothing(_path: bytes, _kind: str) -> bool:
+    return False
+
+
+def is_copied(entry: Entry | None, copy: Entry | None) -> bool:
+    """True when a copy is all that its source is. Times may be coarser on the volume."""
+    return entry == copy or bool(entry and copy and entry._replace(mtime_ns=copy.mtime_ns) == copy)
 
 
 def write(version: str, what: str, data: bytes) -> None:

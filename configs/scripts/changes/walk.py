@@ -3,7 +3,7 @@
 Nothing is imported or looked up by name while inside: that would read the root's own files.
 """
 
-# ruff: noqa: PTH - names are bytes, which pathlib is not for
+# ruff: noqa: PTH115 - names are bytes, which pathlib is not for
 
 import errno
 import os

@@ -33,16 +33,24 @@ copy_image() {
   from=/proc/$source/root
   if [[ -d $partial ]]; then
     say "going on with version $version, begun earlier"
-    rsync -aHAX --numeric-ids --one-file-system --delete --exclude=/hold "$from/" "$partial/" || full_or_failed rsync
+    copy=(rsync -aHAX --numeric-ids --one-file-system --delete --exclude=/hold "$from/" "$partial/")
   else
     say "filling version $version from $SLIPWAY_ROOT_IMAGE"
     mkdir -p "$partial"
-    cp --archive --one-file-system --no-target-directory "$from/" "$partial" || full_or_failed cp
-    rmdir "$partial/hold" 2>/dev/null || true
+    copy=(cp --archive --one-file-system --no-target-directory "$from/" "$partial")
   fi
+  # Same files, kinds, sizes, owners and modes: the copy is whole. The image is read for that, and for the manifest, while it is copied.
+  local codes=()
+  { "${copy[@]}" >&2 && echo copied; } | check "$source" || codes=("${PIPESTATUS[@]}")
+  ((${codes[0]:-0} == 0)) || full_or_failed "${copy[0]}"
+  case ${codes[1]:-0} in
+    0) ;;
+    3) rm -rf "$partial"; exit 3 ;;
+    4) rm -rf "$partial"; say "starting over with the next try"; exit 1 ;;
+    *) full_or_failed "reading it" ;;
+  esac
+  rmdir "$partial/hold" 2>/dev/null || true
   rm -f "$partial/.dockerenv"
-  # Same files, kinds, sizes, owners and modes: the copy is whole.
-  check "$source" || { code=$?; rm -rf "$partial"; ((code == 3)) && exit 3; say "starting over with the next try"; exit 1; }
 }
 
 # --- from a tar
