@@ -16,7 +16,7 @@ from components.munge import MungeSecretArgs
 from components.nfs_server import ExportedFolderArgs, NfsServerArgs
 from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
 from components.pods import ROOT_SETTINGS, SLURM_UID, ClaimArgs, PodDefaults
-from components.shared_root import SharedRootArgs, settings_name
+from components.shared_root import RootVersionArgs, SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import nfs_server, shared_root, slurm, users
 from configs.checks import CHECK_SETTINGS
@@ -36,6 +36,7 @@ from configs.models import (
 )
 from configs.nodes import VolumeClaim
 from configs.shapes import machine_of, shape_of
+from configs.storage import RootVersion
 
 POOL_LABEL = "slipway.dev/pool"
 """On every node of an EKS pool, with the pool's name."""
@@ -100,8 +101,8 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False, 
     return made
 
 
-def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
-    """The versions of the root, and which one is current."""
+def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, programs: str) -> SharedRootArgs:
+    """The versions of the root, and which one is current; `programs` is the ConfigMap with what reads and carries changes."""
     versions = shared_root.versions_of(root, pods["image"])
     settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
     if cluster.login.has_admins:
@@ -109,11 +110,23 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedR
     return {
         "pods": pods,
         "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root, server=cluster.storage.nfs_server),
-        "versions": [{"name": name, "image": image} for name, image in versions.items()],
+        "programs": programs,
+        "versions": [_root_version(version) for version in versions.values()],
         "current": shared_root.current_of(root, pods["image"]),
         "keep_days": root.keep_days,
         "settings": settings,
     }
+
+
+def _root_version(version: RootVersion) -> RootVersionArgs:
+    made: RootVersionArgs = {"name": version.name}
+    if version.tar is not None:
+        made["tar"] = {"url": version.tar.url, "sha256": version.tar.sha256}
+    elif version.image is not None:
+        made["image"] = version.image
+    if version.carry_from is not None:
+        made["carry_from"] = version.carry_from
+    return made
 
 
 def storage_args(cluster: Cluster, pods: PodDefaults) -> SharedStorageArgs:

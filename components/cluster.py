@@ -68,7 +68,7 @@ class SlurmCluster(pulumi.ComponentResource):
             kept = pulumi.ResourceOptions(parent=self, provider=provider, protect=cluster.deletion_protection)
             namespace = declare(build_namespace(cluster), kept)
             child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[namespace])
-        files = build_files(cluster, read_files(_SCRIPTS / "start"), read_files(_SCRIPTS / "checks"))
+        files = build_files(cluster, *(read_files(_SCRIPTS / each) for each in ("start", "checks", "changes")))
         pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), files["scripts"]["metadata"]["name"])
         checks = files["checks"]["metadata"]["name"]
         shared: list[pulumi.Resource] = [
@@ -80,7 +80,8 @@ class SlurmCluster(pulumi.ComponentResource):
         shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         if (root := cluster.storage.root) is not None:
-            SharedRoot(object_name(cluster.name, "shared-root"), arguments.shared_root_args(cluster, pods, root), after)
+            root_args = arguments.shared_root_args(cluster, pods, root, files["changes"]["metadata"]["name"])
+            SharedRoot(object_name(cluster.name, "shared-root"), root_args, after)
         control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
         pools = {
@@ -142,12 +143,16 @@ def read_files(folder: Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in sorted(folder.iterdir()) if file.suffix in (".sh", ".py")}
 
 
-def build_files(cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[str, str]) -> dict[str, Manifest]:
-    """The ConfigMaps that more than one component mounts: users and their keys, which change in place; start scripts and checks."""
+def build_files(cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, Manifest]:
+    """The ConfigMaps that more than one component mounts: users and their keys, which change in place; start scripts and checks. With a
+    versioned root also the programs that read and carry what was changed in it."""
     name, namespace = cluster.name, cluster.namespace
-    return {
+    made = {
         "users": config_map(object_name(name, "users"), namespace, labels(name, "users"), users.render(cluster)),
         "user-keys": config_map(object_name(name, "user-keys"), namespace, labels(name, "users"), users.render_keys(cluster)),
         "scripts": immutable_config_map(object_name(name, "scripts"), namespace, labels(name, "scripts"), scripts),
         "checks": immutable_config_map(object_name(name, "checks"), namespace, labels(name, "scripts"), checks),
     }
+    if cluster.storage.root is not None:
+        made["changes"] = immutable_config_map(object_name(name, "changes"), namespace, labels(name, "scripts"), changes)
+    return made

@@ -1,25 +1,36 @@
-"""The versioned root on the shared volume: versions that Jobs fill from images, one of them current, and the settings of the plugin.
+"""The versioned root on the shared volume: versions that Jobs fill from images or tars, one of them current; the plugin's settings.
 
-What users put into a version stays there. A version that is no longer declared is removed some days later, once no job uses it.
+What users put into a version stays there; it is listed on request, and carried into a version that says so when that is filled. A version
+that is no longer declared is removed some days later, once no job uses it.
 """
 
 import json
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, content_name, declare
-from components.pods import PodDefaults, container, empty_volume, mount, pod_template, scripts_volume
+from components.pods import PodDefaults, config_volume, container, empty_volume, mount, pod_template, scripts_volume
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
 _FILL_S = 4 * 3600
 """A large image on a slow volume."""
 _CLEAN_AT = "17 3 * * *"
 _HOLD = "/usr/lib/slipway/hold"
-_COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_PTRACE"]
-"""Capabilities to read another container's root by /proc, and to write files of any owner and kind."""
+_PROGRAMS = "/opt/slipway/changes"
+_COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"]
+"""Capabilities to read another container's root by /proc, to write files of any owner and kind, and to read a version from inside of it."""
+
+
+class RootTarArgs(TypedDict):
+    """A tar of a root file system."""
+
+    url: str
+    """Where it is: https://, http:// or file:///shared/..."""
+    sha256: str
+    """Its digest."""
 
 
 class RootVersionArgs(TypedDict):
@@ -27,8 +38,12 @@ class RootVersionArgs(TypedDict):
 
     name: str
     """Its name, for ever."""
-    image: str
-    """What it is filled from."""
+    image: NotRequired[str]
+    """What it is filled from; this or the tar."""
+    tar: NotRequired[RootTarArgs]
+    """What it is filled from, instead of an image."""
+    carry_from: NotRequired[str]
+    """The version whose changes are copied into it; among the versions before it."""
 
 
 class SharedRootArgs(TypedDict):
@@ -38,6 +53,8 @@ class SharedRootArgs(TypedDict):
     """What all pods of the cluster share."""
     volume: SharedMountArgs
     """The shared volume."""
+    programs: str
+    """Name of the ConfigMap with the programs that read and carry changes."""
     versions: list[RootVersionArgs]
     """The versions to fill."""
     current: str
@@ -57,9 +74,13 @@ class SharedRoot(pulumi.ComponentResource):
     def __init__(self, name: str, args: SharedRootArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SharedRoot", name, {}, opts)
         declare(build_settings(args), pulumi.ResourceOptions(parent=self))
-        filled = [_declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self)) for version in args["versions"]]
-        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=filled))
+        filled: dict[str, pulumi.Resource] = {}
+        for version in args["versions"]:
+            first = [filled[version["carry_from"]]] if "carry_from" in version else []
+            filled[version["name"]] = _declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self, depends_on=first))
+        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[*filled.values()]))
         declare(build_cleaner(args), pulumi.ResourceOptions(parent=self))
+        declare(build_report(args), pulumi.ResourceOptions(parent=self))
         self.current = pulumi.Output.from_input(args["current"])
         self.register_outputs({"current": self.current})
 
@@ -76,26 +97,53 @@ def build_settings(args: SharedRootArgs) -> Manifest:
 
 
 def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
-    """The Job that copies an image's root into a version; it goes on where an earlier try ended."""
+    """The Job that fills a version from an image's root or a tar; it goes on where an earlier try ended."""
     pods = args["pods"]
-    hold = mount("hold", "/hold")
+    variables = {"SLIPWAY_ROOT_VERSION": version["name"]}
+    if "tar" in version:
+        variables |= {"SLIPWAY_ROOT_TAR": version["tar"]["url"], "SLIPWAY_ROOT_SHA256": version["tar"]["sha256"]}
+    elif "image" in version:
+        variables["SLIPWAY_ROOT_IMAGE"] = version["image"]
+    if "carry_from" in version:
+        variables["SLIPWAY_ROOT_CARRY_FROM"] = version["carry_from"]
     fill = container(
         pods,
         "fill",
         "root-fill.sh",
-        [build_mount(args["volume"])],
-        {"SLIPWAY_ROOT_VERSION": version["name"], "SLIPWAY_ROOT_IMAGE": version["image"]},
+        [build_mount(args["volume"]), mount("changes", _PROGRAMS, read_only=True)],
+        variables,
         securityContext=_context(_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
         "restartPolicy": "Never",
+        **(_source(pods, version["image"]) if "image" in version else {}),
+        "containers": [fill],
+        "volumes": [
+            *(scripts_volume(pods), config_volume("changes", args["programs"]), build_volume(pods["cluster"], args["volume"])),
+            *([empty_volume("hold")] if "image" in version else []),
+        ],
+    }
+    spec: Manifest = {
+        "backoffLimit": 6,
+        "activeDeadlineSeconds": _FILL_S,
+        "template": pod_template(pods, "root-fill", pod),
+        # A name that stands for something else already, a wrong digest: no second try mends that.
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [3]}}]},
+    }
+    return _job(args, "root-fill", spec)
+
+
+def _source(pods: PodDefaults, image: str) -> Manifest:
+    """What a pod has so that a container of the image is there, whose root the fill container sees in /proc."""
+    hold = mount("hold", "/hold")
+    return {
         "shareProcessNamespace": True,
         "initContainers": [
             {**container(pods, "program", "", [hold], securityContext=_context([])), "command": ["cp", _HOLD, "/hold/hold"]},
             {
                 "name": "source",
-                "image": version["image"],
+                "image": image,
                 "imagePullPolicy": pods["pull_policy"],
                 "command": ["/hold/hold"],
                 "restartPolicy": "Always",
@@ -103,17 +151,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
                 "securityContext": _context([]),
             },
         ],
-        "containers": [fill],
-        "volumes": [scripts_volume(pods), empty_volume("hold"), build_volume(pods["cluster"], args["volume"])],
     }
-    spec: Manifest = {
-        "backoffLimit": 6,
-        "activeDeadlineSeconds": _FILL_S,
-        "template": pod_template(pods, "root-fill", pod),
-        # A name that stands for another image already: no second try mends that.
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [3]}}]},
-    }
-    return _job(args, "root-fill", spec)
 
 
 def build_switch(args: SharedRootArgs) -> Manifest:
@@ -167,6 +205,39 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
         "jobTemplate": {"metadata": {"labels": about}, "spec": job},
     }
     name = metadata(object_name(pods["cluster"], "root-clean"), pods["namespace"], about)
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
+
+
+def build_report(args: SharedRootArgs) -> Manifest:
+    """The CronJob that never runs by itself: a Job made from it says in its log what was changed in every version."""
+    pods = args["pods"]
+    report = container(
+        pods,
+        "report",
+        "",
+        [{**build_mount(args["volume"]), "readOnly": True}, mount("changes", _PROGRAMS, read_only=True)],
+        {"SLIPWAY_REPORT": "text"},
+        command=["python3", "-B", "-m", "changes.run", "report"],
+        workingDir=_PROGRAMS.rpartition("/")[0],
+        securityContext=_context(["DAC_READ_SEARCH", "SYS_CHROOT"]),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        "containers": [report],
+        "volumes": [
+            *(scripts_volume(pods), config_volume("changes", args["programs"]), build_volume(pods["cluster"], args["volume"])),
+        ],
+    }
+    about = labels(pods["cluster"], "root-changes")
+    job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-changes", pod)}
+    spec: Manifest = {
+        "schedule": _CLEAN_AT,
+        "suspend": True,
+        "concurrencyPolicy": "Forbid",
+        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
+    }
+    name = metadata(object_name(pods["cluster"], "root-changes"), pods["namespace"], about)
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from configs import nfs_server, shared_root
-from configs.faults import Fault, did_you_mean, quoted, repeats
+from configs.check_root import check_root
+from configs.faults import Fault, quoted, repeats
 from configs.models import Cluster, Source
 from configs.names import check_unique
 
@@ -20,21 +21,9 @@ def check_storage(cluster: Cluster) -> list[Fault]:
     for path, source in volumes.items():
         faults += _check_source(path, source, cluster.deletion_protection)
     faults += _check_sharing(volumes)
-    faults += _check_root(cluster)
+    faults += check_root(cluster)
     faults += _check_server(cluster, volumes)
     return faults + _check_places([mount.mount_path for mount in storage.mounts])
-
-
-def _check_root(cluster: Cluster) -> list[Fault]:
-    root = cluster.storage.root
-    if root is None:
-        return []
-    names = [version.name for version in root.versions]
-    faults = check_unique("cluster.storage.root.versions", "version", names)
-    if root.current is not None and root.current not in names:
-        hint = did_you_mean(root.current, names, "List it under versions, with the image that it is filled from.")
-        faults.append(Fault("cluster.storage.root.current", f"no version is called {quoted(root.current)}. {hint}"))
-    return faults
 
 
 def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:

@@ -58,6 +58,16 @@ def _matching(pattern: str, what: str, longest: int) -> Callable[[str], str]:
     return check
 
 
+def _free_ending(value: str) -> str:
+    if value.endswith(_RECORDS):
+        raise refuse(f"{quoted(value)} ends like the records that lie beside a version ({', '.join(_RECORDS)}).")
+    return value
+
+
+_RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused")
+"""Ends of names in the folders sources and filling of the shared root; see configs/scripts/start/root-fill.sh."""
+
+
 def _at_most(most: int) -> Callable[[int], int]:
     def check(value: int) -> int:
         if value > most:
@@ -160,8 +170,22 @@ RootVersionName = Annotated[
     AfterValidator(
         _matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a version name: letters, digits, dots, dashes, underscores, first a letter or digit", 64)
     ),
+    AfterValidator(_free_ending),
 ]
 """A folder on the shared volume, and a word of `srun --root-version`."""
+TarUrl = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(
+            r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?/[\w.~:/?#\[\]@!$&'()*+,;=%-]+|file:///shared(/(?!\.\.?(/|$))[\w.@+-]+)+",
+            "where a tar is: https://host/path, http://host/path, or file:///shared/path for one on the shared volume",
+            2000,
+        )
+    ),
+]
+Sha256 = Annotated[
+    StrictStr, AfterValidator(_matching(r"[0-9a-f]{64}", "a SHA-256 digest: 64 hexadecimal digits, as sha256sum prints them", 64))
+]
 PartitionName = Annotated[
     StrictStr,
     AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40)),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from configs.models import Cluster, Root
+from configs.storage import RootVersion
 
 SHARED = "/shared"
 """Where pods have the shared volume."""
@@ -20,16 +21,30 @@ _ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
 """Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
 
 
-def versions_of(root: Root, slurm_image: str) -> Mapping[str, str]:
-    """Name of each version to the image that it is filled from."""
+def versions_of(root: Root, slurm_image: str) -> Mapping[str, RootVersion]:
+    """The versions by name, each with its image or tar; after the one that it carries from, if any."""
     if not root.versions:
-        return {_name_of(slurm_image): slurm_image}
-    return {version.name: version.image or slurm_image for version in root.versions}
+        name = _name_of(slurm_image)
+        return {name: RootVersion.model_construct(name=name, image=slurm_image)}
+    said = {version.name: version for version in root.versions}
+    found: dict[str, RootVersion] = {}
+
+    def add(version: RootVersion) -> None:
+        if version.carry_from in said and version.carry_from not in found:
+            add(said[version.carry_from])
+        image = version.image if version.image or version.tar else slurm_image
+        found.setdefault(version.name, version.model_copy(update={"image": image}))
+
+    for version in root.versions:
+        add(version)
+    return found
 
 
 def current_of(root: Root, slurm_image: str) -> str:
     """The version for new jobs and sessions."""
-    return root.current or [*versions_of(root, slurm_image)][-1]
+    if root.current:
+        return root.current
+    return root.versions[-1].name if root.versions else _name_of(slurm_image)
 
 
 def _name_of(image: str) -> str:

@@ -14,10 +14,13 @@ from configs.fields import (
     Model,
     MountName,
     MountOption,
+    Name,
     Network,
     ObjectName,
     RootVersionName,
+    Sha256,
     Size,
+    TarUrl,
 )
 
 SourceKind = Literal["hostPath", "claim", "storageClass", "nfs", "nfsServer"]
@@ -103,12 +106,26 @@ class NfsServer(Model):
     """Networks that the nodes mount from; all others are refused. Default: every network, from ports that only root may use."""
 
 
+class RootTar(Model):
+    """A tar of a root file system: plain, or compressed with gzip, xz or zstd."""
+
+    url: TarUrl
+    """https://, http://, or file:///shared/... for a file that somebody put on the shared volume."""
+    sha256: Sha256
+    """Of the file as it is there, as sha256sum prints it."""
+
+
 class RootVersion(Model):
-    """One version of the root that jobs and logins see; filled once, from an image, and never again."""
+    """One version of the root that jobs and logins see; filled once, from an image or a tar, and never again."""
 
     name: RootVersionName
     image: ImageReference | None = None
-    """What it is filled from. Default: the image of the Slurm roles. It has to have that image's release of Debian and Slurm."""
+    """What it is filled from. Default, where there is no tar: the image of the Slurm roles. It has to have that image's release of Debian
+    and Slurm."""
+    tar: RootTar | None = None
+    """What it is filled from, instead of an image."""
+    carry_from: Name | None = None
+    """The version whose changes get into this one when it is filled: packages, files and system users that came after its own fill."""
 
 
 class Root(Model):

@@ -133,6 +133,10 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(
         figure("job `srun true` inside the shared root, beyond one outside; means of 500", 20, [inside_ms - outside_ms], unit="ms")
     )
+    fills = shared_root.measure_fills()
+    for way, ratio in zip(("an image", "a tar, with its digest"), shared_root.fill_ratios(fills), strict=True):
+        figures.append(figure(f"version of the root filled from {way}, in times of `tar x`; medians of 3", 1.2, [ratio], unit=""))
+    figures.append(figure("switch of the root until a job has run in the new version", 5, shared_root.measure_switches()))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}

@@ -1,18 +1,42 @@
-"""What the shared root costs: `srun true` in the root and outside of it, in turns, as a job of its own and as one more step of a job.
+"""What the shared root costs: `srun true` in the root and outside of it, in turns, as a job of its own and as one more step of a job; how
+long it takes to fill a version, beside `tar x` of the same files, and to switch.
 
-A whole cluster of the real image runs for it, without accounting; all is on one node. A job pays for making and removing its mounts.
+A whole cluster of the real image runs for jobs and for the switch, without accounting; all is on one node. A job pays for making and
+removing its mounts. Versions are filled on the disk of /var/tmp, by the Job's own script; both ways end when all is on the disk.
 """
 
+import shutil
+import statistics
+import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.slurm.image_pods import wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, RootCluster, running
+from tests.slurm.root_jobs import SCRIPTS, play
 
 RUNS = 500
+FILLS = 3
 TURNS = 5
+
+_FILLS = """
+now() { echo "${EPOCHREALTIME/[.,]/}"; }
+disk=$WORK/disk; mkdir "$disk"; umount "$WORK/filler/shared"; mount --bind "$disk" "$WORK/filler/shared"
+tar -C "$IMAGE" -cf "$WORK/root.tar" .; cp "$WORK/root.tar" "$disk/root.tar"
+sum=$(sha256sum <"$disk/root.tar" | cut -d ' ' -f 1)
+cat "$WORK/root.tar" >/dev/null; tar -C "$WORK/source" --one-file-system -c . | cat >/dev/null
+unpack() { mkdir "$disk/x"; tar -C "$disk/x" -xpf "$WORK/root.tar" --numeric-owner --xattrs --xattrs-include='*' --acls; sync -f "$disk"; }
+taken() { # name command...
+  sync -f "$disk"; local begin; begin=$(now); "${@:2}"; echo "$1 $(( $(now) - begin ))"
+  rm -rf "$disk"/x "$disk"/versions "$disk"/sources "$disk"/filling
+}
+for ((n = 0; n < COUNT; n++)); do
+  taken plain unpack; taken image fill one img:1; taken tar fill_tar one file:///shared/root.tar "$sum"
+done
+"""
 
 _LOOP = """
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
@@ -34,6 +58,48 @@ def measure_steps(runs: int = RUNS) -> tuple[float, float]:
     return _compare(runs, lambda cluster, loop: cluster.out(cluster.batch(loop, "--nodelist=gpu-0", deadline_s=600)))
 
 
+def measure_fills(runs: int = FILLS) -> dict[str, list[float]]:
+    """Seconds of each of some fills: `plain` by `tar x`, `image` and `tar` by the fill script, in turns, of the Slurm image's own files."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        image, work = Path(folder) / "image", Path(folder) / "work"
+        image.mkdir()
+        work.mkdir()
+        printed, _ = play(unpack(image), work, _FILLS.replace("COUNT", str(runs)), timeout_s=1200)
+    found: dict[str, list[float]] = {"plain": [], "image": [], "tar": []}
+    for line in printed.splitlines():
+        name, microseconds = line.split()
+        found[name].append(int(microseconds) / 1e6)
+    return found
+
+
+def fill_ratios(found: dict[str, list[float]]) -> tuple[float, float]:
+    """The median fill from an image and from a tar, in times of the median `tar x`."""
+    plain = statistics.median(found["plain"])
+    return statistics.median(found["image"]) / plain, statistics.median(found["tar"]) / plain
+
+
+def measure_switches(runs: int = FILLS) -> list[float]:
+    """Seconds from the start of the switch script to a job that ran in the new version."""
+    taken: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        image = unpack(Path(folder))
+        with running(Path("/var/tmp/slipway-root-bench"), "swbr-", image) as cluster:
+            script = image / "root-switch.sh"
+            shutil.copy(SCRIPTS / "start" / script.name, script)
+            for run in range(runs):
+                version = "v2" if run % 2 == 0 else "v1"
+                begin = time.monotonic()
+                switch = f'mount --bind "$SHARED" "$IMAGE/shared"; SLIPWAY_ROOT_VERSION={version} chroot "$IMAGE" bash /root-switch.sh'
+                environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SHARED": str(cluster.shared), "IMAGE": str(image)}
+                subprocess.run(["unshare", "--mount", "bash", "-ec", switch], env=environment, capture_output=True, check=True)
+                seen = cluster.ssh("srun --nodelist=gpu-0 bash -c 'echo $SLIPWAY_ROOT_VERSION'")
+                taken.append(time.monotonic() - begin)
+                if seen != version:
+                    raise RuntimeError(f"a job after the switch to {version} saw {seen}")
+                wait_for("an idle node", cluster.ready)
+    return taken
+
+
 def _compare(runs: int, run: Callable[[RootCluster, str], str]) -> tuple[float, float]:
     taken: dict[str, list[float]] = {"v1": [], "": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -49,5 +115,9 @@ def _compare(runs: int, run: Callable[[RootCluster, str], str]) -> tuple[float, 
 
 
 if __name__ == "__main__":
+    fills = measure_fills()
+    print(f"seconds of fills: {fills}")
+    print("filled from an image: {:.2f} times `tar x`; from a tar, digest and all: {:.2f}".format(*fill_ratios(fills)))
+    print(f"switch, until a job has run in the new version: {statistics.median(measure_switches()):.2f} s")
     print("a job `srun true`: {:.1f} ms inside the shared root, {:.1f} ms outside".format(*measure()))
     print("a step `srun true`: {:.1f} ms inside the shared root, {:.1f} ms outside".format(*measure_steps()))

@@ -1,47 +1,8 @@
 """The scripts that fill a version of the shared root and make it current, tried with the image: killed, repeated, on a full volume."""
 
-import subprocess
 from pathlib import Path
 
-SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
-_NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-_SETUP = """
-set -euo pipefail
-mount -t tmpfs tmpfs "$WORK"
-mkdir "$WORK"/{source,filler,volume}
-for each in source filler; do
-  mkdir "$WORK/layers-$each" "$WORK/work-$each"
-  mount -t overlay overlay -o "lowerdir=$IMAGE,upperdir=$WORK/layers-$each,workdir=$WORK/work-$each" "$WORK/$each"
-  mount -t proc proc "$WORK/$each/proc"
-done
-mount -t tmpfs -o "size=$SIZE,mode=755" tmpfs "$WORK/volume"
-mkdir -p "$WORK/filler/shared" "$WORK/filler/scripts"
-mount --bind "$WORK/volume" "$WORK/filler/shared"
-mount --rbind /dev "$WORK/filler/dev"
-cp "$SCRIPTS"/root-*.sh "$WORK/filler/scripts"
-chroot "$WORK/source" /usr/lib/slipway/hold &
-shared=$WORK/volume
-fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 "${@:3}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
-switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }
-current() { readlink "$shared/current"; }
-"""
-"""A pod's two containers: the one that is copied, and the one that copies."""
-
-
-def play(image_root: Path, work: Path, scene: str, size: str = "2g") -> tuple[str, str]:
-    """What a scene printed, and what the scripts said. The image's files are on a file system of their own each time."""
-    environment = {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "IMAGE": str(image_root),
-        "WORK": str(work),
-        "SIZE": size,
-        "SCRIPTS": str(SCRIPTS),
-    }
-    done = subprocess.run(
-        [*_NAMESPACE, "bash", "-c", _SETUP + scene], env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip(), done.stderr
+from tests.slurm.root_jobs import play
 
 
 def test_version_is_whole_at_once_and_filled_only_once(image_root: Path, tmp_path: Path) -> None:
@@ -57,13 +18,13 @@ def test_version_is_whole_at_once_and_filled_only_once(image_root: Path, tmp_pat
 
 def test_fill_that_was_killed_goes_on_where_it_ended(image_root: Path, tmp_path: Path) -> None:
     scene = """
-        fill one img:1 timeout -s KILL 0.4 || true
+        kill_when '[[ -e $shared/filling/one/usr/bin/bash ]]' fill one img:1
         ls "$shared/versions" | wc -l; ls "$shared/filling"
         fill one img:1; ls "$shared/versions" "$shared/filling"
         cmp "$WORK/source/usr/bin/bash" "$shared/versions/one/usr/bin/bash" && echo same
     """
     printed, said = play(image_root, tmp_path, scene)
-    assert printed.splitlines()[0] == "0"
+    assert printed.splitlines()[:2] == ["killed", "0"]
     assert "same" in printed
     assert "going on with version one, begun earlier" in said
     assert "version one is filled" in said
@@ -80,6 +41,7 @@ def test_full_volume_fails_the_fill_and_leaves_no_version(image_root: Path, tmp_
     printed, said = play(image_root, tmp_path, scene, size="50m")
     assert printed.splitlines() == ["failed", "0"]
     assert "No space left on device" in said
+    assert "the shared volume is full (0 MiB free)" in said
 
 
 def test_switch_and_rollback_and_a_version_without_a_shell_is_refused(image_root: Path, tmp_path: Path) -> None:

@@ -46,6 +46,6 @@ for folder in "$shared"/versions/*/; do
   fi
   mv -T "$shared/filling/.aside-$version" "$shared/filling/.gone-$version"
   rm -rf "$shared/filling/.gone-$version"
-  rm -f "$mark" "$shared/sources/$version"
+  rm -f "$mark" "$shared/sources/$version" "$shared/sources/$version".{manifest,carried}
   say "version $version is removed"
 done

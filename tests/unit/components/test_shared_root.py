@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from components import login, node_set
-from components.shared_root import SharedRootArgs, build_cleaner, build_fill, build_settings, build_switch
+from components.shared_root import RootVersionArgs, SharedRootArgs, build_cleaner, build_fill, build_report, build_settings, build_switch
 from tests.unit.components.examples import LOGIN, MOUNTS, NODE_SET, PODS
 
 ARGS: SharedRootArgs = {
     "pods": PODS,
     "volume": MOUNTS[0],
+    "programs": "dev-changes-0123456789",
     "versions": [{"name": "1", "image": "registry.example/root:1"}, {"name": "2", "image": "registry.example/root:2"}],
     "current": "1",
     "keep_days": 7,
@@ -36,6 +37,30 @@ def test_version_is_copied_from_a_container_of_its_image_that_needs_no_shell() -
     assert source["command"] == ["/hold/hold"]
     assert source["restartPolicy"] == "Always"
     assert pod["shareProcessNamespace"]
+
+
+def test_version_from_a_tar_needs_no_container_but_its_own() -> None:
+    tar: RootVersionArgs = {"name": "3", "tar": {"url": "https://files.example/root.tar", "sha256": "ab" * 32}, "carry_from": "2"}
+    pod = pod_of(build_fill(ARGS, tar))
+    assert "initContainers" not in pod
+    assert "shareProcessNamespace" not in pod
+    assert [volume["name"] for volume in pod["volumes"]] == ["scripts", "changes", "shared-root"]
+    variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"] if one["name"].startswith("SLIPWAY_ROOT")}
+    assert variables == {
+        "SLIPWAY_ROOT_VERSION": "3",
+        "SLIPWAY_ROOT_TAR": "https://files.example/root.tar",
+        "SLIPWAY_ROOT_SHA256": "ab" * 32,
+        "SLIPWAY_ROOT_CARRY_FROM": "2",
+    }
+
+
+def test_report_runs_on_request_only_and_can_write_nothing() -> None:
+    made = build_report(ARGS)
+    assert made["metadata"]["name"] == "dev-root-changes"
+    assert made["spec"]["suspend"] is True
+    container = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]
+    assert all(one["readOnly"] for one in container["volumeMounts"])
+    assert container["securityContext"]["capabilities"]["add"] == ["DAC_READ_SEARCH", "SYS_CHROOT"]
 
 
 def test_name_that_stands_for_another_image_is_not_tried_again() -> None:

@@ -21,6 +21,13 @@ CLAIM = {"name": "local", "mountPath": "/local", "size": "10Gi"}
 DISK = {"name": "more", "check": "disk", "schedule": "0 * * * *", "nodeSets": ["cpu"]}
 
 
+TAR = {"url": "https://files.example/root.tar.zst", "sha256": "ab" * 32}
+
+
+def versions(*each: dict[str, Any]) -> dict[str, Any]:
+    return {"storage.root": {"versions": [*each]}}
+
+
 def slurm(**settings: Any) -> dict[str, Any]:
     return {"slurm": {"settings": settings}}
 
@@ -81,6 +88,12 @@ EKS = [
     pytest.param({"login.users[0].gid": 30000, "login.users[1].gid": 30000}, "cluster.login.users[1].gid", "declared in login.groups", id="undeclared-shared-group"),
     pytest.param({"storage.root": {"versions": [{"name": "2026-10"}], "current": "2026-01"}}, "cluster.storage.root.current", 'Did you mean "2026-10"?', id="unknown-root-version"),
     pytest.param({"storage.root": {"versions": [{"name": "v1"}, {"name": "v1"}]}}, "cluster.storage.root.versions[1].name", "already", id="same-root-version"),
+    pytest.param(versions({"name": "1", "image": "slurm:1", "tar": TAR}), "cluster.storage.root.versions[0]", "has an image and a tar. Keep one.", id="image-and-tar"),
+    pytest.param(versions({"name": "1", "carryFrom": "1"}), "cluster.storage.root.versions[0].carryFrom", '"1" is this version itself', id="carry-from-itself"),
+    pytest.param(versions({"name": "2026-10"}, {"name": "2026-11", "carryFrom": "2026-01"}), "cluster.storage.root.versions[1].carryFrom", 'no version is called "2026-01". Did you mean "2026-10"?', id="carry-from-an-unknown-version"),
+    pytest.param(versions({"name": "new", "carryFrom": "old"}), "cluster.storage.root.versions[0].carryFrom", "There are none.", id="carry-from-nothing"),
+    pytest.param(versions({"name": "1", "carryFrom": "2"}, {"name": "2", "carryFrom": "3"}, {"name": "3", "carryFrom": "1"}), "cluster.storage.root.versions[0].carryFrom", 'goes round in a ring: "1" from "2" from "3" from "1".', id="carry-in-a-ring"),
+    pytest.param(versions({"name": "1", "carryFrom": "2"}, {"name": "2", "carryFrom": "3"}, {"name": "3", "carryFrom": "2"}), "cluster.storage.root.versions[1].carryFrom", 'ring: "2" from "3" from "2".', id="carry-into-a-ring"),
     pytest.param({"nodeSets[1].mounts": ["dataset"]}, "cluster.nodeSets[1].mounts[0]", 'Did you mean "datasets"?', id="unknown-mount"),
     pytest.param({"slurm.maxJobCount": 10_000}, "cluster.slurm.maxArraySize", "more than maxJobCount (10000)", id="array-over-jobs"),
     pytest.param({"slurm.schedulerParameters": ["bf_window 5"]}, "cluster.slurm.schedulerParameters[0]", "not one item", id="bad-scheduler-parameter"),

@@ -9,6 +9,8 @@ from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from tests.unit.configs.stacks import GONE, edited
 
+ROOT_TAR = {"url": "https://files.example/root.tar.zst", "sha256": "ab" * 32}
+
 
 def renamed(name: str) -> dict[str, Any]:
     """The node set gpu of the dev stack called otherwise, wherever it is named."""
@@ -185,6 +187,48 @@ CASES = [
         id="bad-network-of-nodes",
     ),
     pytest.param({"nodeSets[0].memoryMiB": 10**400}, "cluster.nodeSets[0].memoryMiB", "more than 1000000000", id="absurd-number"),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "url": "ftp://files.example/root.tar"}}]}},
+        "cluster.storage.root.versions[0].tar.url",
+        "is not where a tar is: https://host/path",
+        id="tar-by-ftp",
+    ),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "url": "file:///shared/../etc/root.tar"}}]}},
+        "cluster.storage.root.versions[0].tar.url",
+        "file:///shared/path",
+        id="tar-outside-the-volume",
+    ),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "url": "file:///shared/a/.."}}]}},
+        "cluster.storage.root.versions[0].tar.url",
+        "file:///shared/path",
+        id="tar-above-the-volume",
+    ),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "url": "https://me:secret@files.example/root.tar"}}]}},
+        "cluster.storage.root.versions[0].tar.url",
+        "is not where a tar is",
+        id="password-in-an-address",
+    ),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1", "tar": {**ROOT_TAR, "sha256": "0x" + "ab" * 31}}]}},
+        "cluster.storage.root.versions[0].tar.sha256",
+        "64 hexadecimal digits",
+        id="digest-of-another-kind",
+    ),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1", "tar": {"url": ROOT_TAR["url"]}}]}},
+        "cluster.storage.root.versions[0].tar.sha256",
+        "is missing.",
+        id="tar-without-a-digest",
+    ),
+    pytest.param(
+        {"storage.root": {"versions": [{"name": "1.manifest"}]}},
+        "cluster.storage.root.versions[0].name",
+        "ends like the records that lie beside a version",
+        id="version-called-like-a-record",
+    ),
 ]
 
 EKS_CASES = [

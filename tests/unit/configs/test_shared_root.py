@@ -6,6 +6,7 @@ import pytest
 
 from configs.models import Root, RootVersion
 from configs.shared_root import current_of, render, render_sudoers, versions_of
+from configs.storage import RootTar
 from tests.unit.configs.stacks import cluster
 
 ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(name="2")
@@ -30,8 +31,17 @@ ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(n
     ],
 )
 def test_versions_and_the_current_one(root: Root, image: str, versions: dict[str, str], current: str) -> None:
-    assert versions_of(root, image) == versions
+    assert {name: version.image for name, version in versions_of(root, image).items()} == versions
     assert current_of(root, image) == current
+
+
+def test_version_from_a_tar_has_no_image_and_comes_after_what_it_carries_from() -> None:
+    tar = RootTar(url="https://files.example/root.tar.zst", sha256="ab" * 32)
+    three = RootVersion(name="3", tar=tar, carry_from="2")
+    found = versions_of(Root(versions=(three, RootVersion(name="2", carry_from="1"), ONE)), "slurm:9")
+    assert [*found] == ["1", "2", "3"]
+    assert (found["3"].image, found["3"].tar, found["2"].image) == (None, tar, "slurm:9")
+    assert current_of(Root(versions=(three, TWO)), "slurm:9") == "2"  # the last as they stand in the file
 
 
 def test_settings_name_every_mount_and_leave_optional_what_only_some_pods_have() -> None:

@@ -1,0 +1,1 @@
+"""What was changed in a version of the shared root since it was filled, and how that gets into the next one. Entry: run.py."""

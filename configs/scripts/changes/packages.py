@@ -1,0 +1,91 @@
+"""dpkg's own files: who is installed, which paths a package has, and how a package's record gets from one root into another. Pure.
+
+Sources: dpkg's lib/dpkg/parse.c (the status file) and infodb-access.c (how files in info/ are called).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+INFO = b"var/lib/dpkg/info"
+STATUS = b"var/lib/dpkg/status"
+TRIGGERS = b"var/lib/dpkg/triggers"
+_AT_REST = ("config-files", "not-installed")
+
+
+class Package(NamedTuple):
+    """One paragraph of the status file."""
+
+    name: str
+    """How its files in info/ begin: `bash`, and `libc6:amd64` for packages that may be there in two architectures."""
+    version: str
+    state: str
+    """installed, config-files, unpacked, half-installed..."""
+    conffiles: frozenset[bytes]
+    """Its configuration files, which users are meant to change."""
+    paragraph: str
+
+    @property
+    def is_installed(self) -> bool:
+        """True when it is there and configured."""
+        return self.state == "installed"
+
+    @property
+    def is_unfinished(self) -> bool:
+        """True when dpkg was stopped in the middle."""
+        return not self.is_installed and self.state not in _AT_REST
+
+
+def read_status(text: str) -> dict[str, Package]:
+    """All packages of a status file; what is no paragraph of a package is left out."""
+    packages = (_read_paragraph(paragraph) for paragraph in text.split("\n\n"))
+    return {package.name: package for package in packages if package}
+
+
+def owned_paths(listing: bytes, aliases: Mapping[bytes, bytes]) -> Iterator[bytes]:
+    """The paths of one .list file. `aliases` are links at the top, such as lib to usr/lib: a path is where its file lies."""
+    for line in listing.split(b"\n"):
+        path = line.lstrip(b"/").rstrip(b"\r")
+        if path in (b"", b"."):
+            continue
+        top, slash, rest = path.partition(b"/")
+        yield aliases.get(top, top) + slash + rest if slash else path
+
+
+def merge_status(text: str, packages: Iterable[Package]) -> str:
+    """A status file with the paragraphs of further packages; one that is there is replaced."""
+    added = {package.name: package for package in packages}
+    kept = [
+        paragraph.strip("\n")
+        for paragraph in text.split("\n\n")
+        if paragraph.strip() and (package := _read_paragraph(paragraph)) and package.name not in added
+    ]
+    return "".join(f"{paragraph}\n\n" for paragraph in [*kept, *(package.paragraph.strip("\n") for package in added.values())])
+
+
+def merge_triggers(new: str, old: str, packages: Iterable[str]) -> str:
+    """A file of var/lib/dpkg/triggers with the lines that the old one has for packages: each ends with a package's name."""
+    names = set(packages)
+    lines = new.splitlines()
+    wanted = [line for line in old.splitlines() if line.split() and line.split()[-1].removesuffix("/noawait") in names]
+    return "".join(f"{line}\n" for line in [*lines, *(line for line in wanted if line not in lines)])
+
+
+def _read_paragraph(paragraph: str) -> Package | None:
+    fields: dict[str, str] = {}
+    last = ""
+    for line in paragraph.split("\n"):
+        if line[:1] in (" ", "\t"):
+            if last == "conffiles":  # the only long one that is of use here
+                fields[last] += f"\n{line}"
+        elif ":" in line:
+            key, _, value = line.partition(":")
+            last = key.lower()
+            fields[last] = value.strip()
+    if "package" not in fields or "status" not in fields:
+        return None
+    is_many = fields.get("multi-arch") == "same"
+    name = f"{fields['package']}:{fields.get('architecture', '')}" if is_many else fields["package"]
+    # A file's line is ` /path md5sum [obsolete]`; a name may hold spaces.
+    lines = (line.strip().removesuffix(" obsolete").removesuffix(" remove-on-upgrade") for line in fields.get("conffiles", "").split("\n"))
+    conffiles = frozenset(line.rpartition(" ")[0].lstrip("/").encode("utf-8", "surrogateescape") for line in lines if line.startswith("/"))
+    return Package(name, fields.get("version", ""), fields["status"].split(" ")[-1], conffiles, paragraph)

@@ -1,0 +1,58 @@
+"""The scripts that fill a version of the shared root and make it current, as their Jobs run them, in namespaces of their own."""
+
+import subprocess
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts"
+_NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_SETUP = """
+set -euo pipefail
+mount -t tmpfs tmpfs "$WORK"
+mkdir "$WORK"/{source,filler,volume}
+for each in source filler; do
+  mkdir "$WORK/layers-$each" "$WORK/work-$each"
+  mount -t overlay overlay -o "lowerdir=$IMAGE,upperdir=$WORK/layers-$each,workdir=$WORK/work-$each" "$WORK/$each"
+  mount -t proc proc "$WORK/$each/proc"
+done
+mount -t tmpfs -o "size=$SIZE,mode=755" tmpfs "$WORK/volume"
+mkdir -p "$WORK/filler/shared" "$WORK/filler/scripts"
+mount --bind "$WORK/volume" "$WORK/filler/shared"
+mount --rbind /dev "$WORK/filler/dev"
+cp "$SCRIPTS"/start/root-*.sh "$WORK/filler/scripts"
+mkdir -p "$WORK/filler/opt/slipway"
+cp -r "$SCRIPTS/changes" "$WORK/filler/opt/slipway"
+chroot "$WORK/source" /usr/lib/slipway/hold &
+shared=$WORK/volume
+fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 "${@:3}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
+fill_tar() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_TAR=$2 SLIPWAY_ROOT_SHA256=$3 "${@:4}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
+carry() { SLIPWAY_ROOT_CARRY_FROM=$3 fill "$1" "$2" "${@:4}"; }
+# Begins a fill, kills it with all that it started once a condition holds, and says so.
+kill_when() {
+  local condition=$1; shift
+  set -m; "$@" & local pid=$!; set +m
+  until eval "$condition"; do [[ -d /proc/$pid ]] || { echo "it ended before it could be killed"; exit 1; }; done
+  kill -KILL -- "-$pid"; wait "$pid" 2>/dev/null || echo killed
+}
+report() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && python3 -B -m changes.run report'; }
+code_of() { local code=0; "$@" || code=$?; echo "code $code"; }
+switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }
+current() { readlink "$shared/current"; }
+"""
+"""A pod's two containers: the one that is copied, and the one that copies."""
+
+
+def play(image_root: Path, work: Path, scene: str, size: str = "2g", timeout_s: float = 300, **variables: str) -> tuple[str, str]:
+    """What a scene printed, and what the scripts said. The image's files are on a file system of their own each time."""
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "IMAGE": str(image_root),
+        "WORK": str(work),
+        "SIZE": size,
+        "SCRIPTS": str(SCRIPTS),
+        **variables,
+    }
+    done = subprocess.run(
+        [*_NAMESPACE, "bash", "-c", _SETUP + scene], env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip(), done.stderr
