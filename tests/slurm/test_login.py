@@ -83,7 +83,7 @@ def test_session_sees_the_version_of_its_job_whatever_is_current(cluster: LoginC
     assert cluster.session(f'ssh gpu-0 "{probe}"; ssh gpu-1 "{probe}"').split() == ["v1", "v1", "v2", "v2"]
 
 
-def test_with_two_jobs_on_a_node_the_session_is_in_the_newest_and_from_inside_a_job_in_that_job(cluster: LoginCluster) -> None:
+def test_with_two_jobs_on_a_node_the_session_is_in_the_newest_and_jobs_reach_each_other_s_nodes(cluster: LoginCluster) -> None:
     script = "'until [ -e go.$SLURM_JOB_ID ]; do sleep 0.1; done; ssh gpu-1 cat /proc/self/cgroup; echo end'"
     first = cluster.session(f"sbatch --parsable --nodes=2 --ntasks-per-node=1 --output=out.%j --wrap={script}")
     wait_for("its start", lambda: cluster.state(first) == "RUNNING")
@@ -92,6 +92,8 @@ def test_with_two_jobs_on_a_node_the_session_is_in_the_newest_and_from_inside_a_
     wait_for("another second", lambda: int(cluster.inside("gpu-1", age)) > 0)
     second = start_job(cluster, "--nodelist=gpu-1")
     assert cgroups(cluster.session("ssh gpu-1 cat /proc/self/cgroup")) == {f"{second}/step_extern"}
+    cluster.slurm("scancel", second)
+    wait_for("its end", lambda: cluster.state(second) == "CANCELLED")
     cluster.session(f"touch go.{first}")
     wait_for("its end", lambda: "end" in cluster.session(f"cat out.{first}"))
     assert cgroups(cluster.session(f"cat out.{first}")) == {f"{first}/step_extern"}
