@@ -11,12 +11,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.slurm.image_cluster import ALICE, STACK
+from tests.slurm.image_cluster import STACK
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, make_versions
 
-BOB = 10002
-USERS = {"alice": ALICE, "bob": BOB}
 LOGINS = ("t-login", "t-login-2")
 NAMES = {"t-slurmctld-0": ["t-slurmctld"], "gpu-0": [], "gpu-1": [], **{pod: [] for pod in LOGINS}}
 LOGIN_CONF = f"{CONF}file?=/etc/ssh/ssh_config.d/slipway.conf\n"
@@ -82,12 +80,11 @@ class LoginCluster(RootCluster):
         self, script: str, user: str = "alice", pod: str = "t-login", *options: str, check: bool = True, timeout_s: float = 60
     ) -> str:
         """What a script of a user says on a login node; with `check` off, errors are part of it."""
-        target = f"{user}@{self.machine.addresses[pod]}"
-        return self.outside("ssh", *self.ssh_options(), *options, target, script, check=check, timeout_s=timeout_s)
+        return self.outside("ssh", *self.ssh_options(user), *options, self.machine.addresses[pod], script, check=check, timeout_s=timeout_s)
 
     def open_session(self, script: str, user: str = "alice", pod: str = "t-login", *options: str) -> Session:
         """A session that stays; without a script, an interactive one."""
-        ssh = ["ssh", *self.ssh_options(), *options, f"{user}@{self.machine.addresses[pod]}", *([script] if script else [])]
+        ssh = ["ssh", *self.ssh_options(user), *options, self.machine.addresses[pod], *([script] if script else [])]
         return Session(["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", *ssh])
 
     def start_login(self, pod: str, env: Mapping[str, str] | None = None) -> Container:
@@ -118,7 +115,7 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[LoginCluster]:
         cluster.switch("v1")
         cluster.settings(LOGIN_CONF)
         cluster.prepare()
-        _write_users(cluster, folder)
+        cluster.volume("keys", dict.fromkeys(("alice", "bob"), (folder / "id.pub").read_text()))
         cluster.settings_of_login()
         for pod in NAMES:
             cluster.munged(pod)
@@ -138,15 +135,3 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[LoginCluster]:
             for log in folder.glob("*/log"):
                 shutil.copy(log, kept / f"{log.parent.name}.log")
         machine.close()
-
-
-def _write_users(cluster: LoginCluster, folder: Path) -> None:
-    lines = {
-        "passwd": [f"{name}:x:{uid}:{uid}::/home/{name}:/bin/bash\n" for name, uid in USERS.items()],
-        "group": [f"{name}:x:{uid}:\n" for name, uid in USERS.items()],
-        "shadow": [f"{name}:*:19700:0:99999:7:::\n" for name in USERS],
-    }
-    cluster.volume("users", {name: "".join(each) for name, each in lines.items()})
-    cluster.volume("keys", dict.fromkeys(USERS, (folder / "id.pub").read_text()))
-    cluster.volume("host-keys", {"ssh_host_ed25519_key": (folder / "host").read_text()}, 0o400)
-    cluster.volume("node-host-keys", {"ssh_host_ed25519_key": (folder / "node-host").read_text()}, 0o400)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.slurm.image_pods import PodError, wait_for
 from tests.slurm.image_root import unpack
-from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, USERS, LoginCluster, Session, running
+from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
 
 FOLDER = Path("/var/tmp/slipway-login-pods")
 
@@ -28,7 +28,7 @@ def idle(cluster: LoginCluster) -> None:
     cluster.switch("v1")
     cluster.settings(LOGIN_CONF)
     cluster.settings_of_login()
-    for user in USERS:
+    for user in ("alice", "bob"):
         cluster.slurm("scancel", f"--user={user}")  # what a failed test left
     wait_for("idle workers", cluster.ready, deadline_s=60)
 
