@@ -24,7 +24,7 @@ TURNS = 5
 
 _FILLS = """
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
-disk=$WORK/disk; mkdir "$disk"; umount "$WORK/filler/shared"; mount --bind "$disk" "$WORK/filler/shared"
+disk=$DISK; umount "$WORK/filler/shared"; mount --bind "$disk" "$WORK/filler/shared"
 tar -C "$IMAGE" -cf "$WORK/root.tar" .; cp "$WORK/root.tar" "$disk/root.tar"
 sum=$(sha256sum <"$disk/root.tar" | cut -d ' ' -f 1)
 cat "$WORK/root.tar" >/dev/null; tar -C "$WORK/source" --one-file-system -c . | cat >/dev/null
@@ -61,10 +61,11 @@ def measure_steps(runs: int = RUNS) -> tuple[float, float]:
 def measure_fills(runs: int = FILLS) -> dict[str, list[float]]:
     """Seconds of each of some fills: `plain` by `tar x`, `image` and `tar` by the fill script, in turns, of the Slurm image's own files."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        image, work = Path(folder) / "image", Path(folder) / "work"
-        image.mkdir()
-        work.mkdir()
-        printed, _ = play(unpack(image), work, _FILLS.replace("COUNT", str(runs)), timeout_s=1200)
+        image, work, disk = (Path(folder) / name for name in ("image", "work", "disk"))
+        for each in (image, work, disk):
+            each.mkdir()
+        # The scene's own files are in memory; the volume is on the disk.
+        printed, _ = play(unpack(image), work, _FILLS.replace("COUNT", str(runs)), timeout_s=1200, DISK=str(disk))
     found: dict[str, list[float]] = {"plain": [], "image": [], "tar": []}
     for line in printed.splitlines():
         name, microseconds = line.split()
