@@ -1,6 +1,7 @@
 """Where people log in: sshd with keys only, the same homes and shared root as the workers, Slurm's clients.
 
-Who may log in travels in two ConfigMaps made elsewhere, so that a new user arrives in a minute and rolls nothing.
+Who may log in travels in two ConfigMaps made elsewhere, or in a folder of the shared volume, so that a new user arrives in a minute and
+rolls nothing.
 """
 
 import base64
@@ -9,6 +10,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 import pulumi_random as random
 
+from components.identity import keys_mount, users_mount
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT, declare, encode, secret
 from components.pods import (
@@ -59,6 +61,8 @@ class LoginNodesArgs(TypedDict):
     """Name of the ConfigMap with passwd, group and shadow."""
     user_keys: str
     """Name of the ConfigMap with each user's public keys, under the user's name."""
+    identity: NotRequired[SharedMountArgs]
+    """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMaps."""
     mounts: list[SharedMountArgs]
     """Shared folders, homes among them."""
     root: NotRequired[str]
@@ -144,7 +148,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         "login",
         "login.sh",
         [
-            *(mount("users", "/var/lib/extrausers", read_only=True), mount("user-keys", "/etc/slipway/keys", read_only=True)),
+            *(users_mount(args.get("identity")), keys_mount(args.get("identity"))),
             *(mount("host-keys", "/etc/slipway/host-keys", read_only=True), mount("run", "/run/slurm"), *MUNGE_SOCKET),
             *(build_mount(source) for source in args["mounts"]),
             *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
@@ -166,7 +170,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [sshd],
         "volumes": [
-            *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
+            *([] if "identity" in args else [config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])]),
             *(secret_volume("host-keys", object_name(pods["cluster"], "login-host-keys"), mode=0o400), empty_volume("run")),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),

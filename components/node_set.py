@@ -9,6 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
+from components.identity import users_mount
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
@@ -126,6 +127,8 @@ class NodeSetArgs(TypedDict):
     """True: stand-in devices are made for the GPUs. For development only."""
     users: str
     """Name of the ConfigMap with the cluster's users."""
+    identity: NotRequired[SharedMountArgs]
+    """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     mounts: list[SharedMountArgs]
     """Shared folders that jobs see."""
     root: NotRequired[str]
@@ -232,7 +235,8 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [_slurmd(args)],
         "volumes": [
-            *(config_volume("users", args["users"]), empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
+            *([] if "identity" in args else [config_volume("users", args["users"])]),
+            *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"]), empty_volume("tmp")] if "root" in args else []),
@@ -253,7 +257,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
     }
     mounts = [
-        *(mount("users", "/var/lib/extrausers", read_only=True), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
+        *(users_mount(args.get("identity")), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),

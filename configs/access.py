@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from configs.fields import AbsolutePath, Count, Line, Model, Name, Positive, UserName
+from configs.ldap import Ldap
 
 
 class LoginService(Model):
@@ -52,3 +53,5 @@ class Login(Model):
     service: LoginService = LoginService()
     groups: tuple[Group, ...] = ()
     users: tuple[User, ...] = ()
+    ldap: Ldap | None = None
+    """Further users and groups, of a directory. Without it, there are those of the config only."""
