@@ -14,7 +14,8 @@ _FILTER_PART = re.compile(r"\((?:[&|!]|[A-Za-z0-9.;:_-]+(?:[~<>:]?=)(?:[^()\\\x0
 
 
 def _uri(value: str) -> str:
-    if _URI.fullmatch(value) is None or int((_URI.fullmatch(value) or [""] * 4)[3][1:] or 1) > 65_535:
+    match = _URI.fullmatch(value)
+    if match is None or int((match[3] or ":0")[1:]) > 65_535:
         raise refuse(
             f'{quoted(value)} is not the URI of an LDAP server, such as "ldaps://ldap.example.com" (with :port where it is another).'
         )

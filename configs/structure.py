@@ -22,7 +22,7 @@ ROOT = "cluster"
 _DEEPEST = 30
 _ROUNDS = 40
 _IDS = ("arn:aws:iam::000000000000:role/stand-in", "subnet-00000000", "sg-00000000", "cr-00000000", "v0.0.0")
-_STAND_INS: tuple[Any, ...] = ("stand-in", "x", 0, 1, False, [], {}, "/stand-in", "stand-in:0", "1Gi", *_IDS)
+_STAND_INS: tuple[Any, ...] = ("stand-in", "x", 0, 1, False, [], {}, "/stand-in", "stand-in:0", "1Gi", "ldaps://stand-in", "dc=x", *_IDS)
 
 Location = tuple[str | int, ...]
 
