@@ -23,6 +23,9 @@ PASSWORD = "s3cret: with a blank"
 _ADMIN = f"cn=admin,{BASE}"
 _ADMIN_PASSWORD = "admin"
 
+Value = str | int | Sequence[str | int]
+"""Of an attribute: one value, or several."""
+
 _CONF = """\
 include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
@@ -111,41 +114,17 @@ class DirectoryServer:
             self.process.wait(10)
             self.process = None
 
-    def add(self, dn: str, classes: Sequence[str], **attributes: str | int | Sequence[str | int]) -> None:
+    def add(self, dn: str, classes: Sequence[str], **attributes: Value) -> None:
         """Adds an entry."""
         self._client("ldapadd", stdin=ldif(dn, {"objectClass": classes, **attributes}))
 
-    def add_user(self, name: str, uid: int, *keys: str, **more: str | int | Sequence[str | int]) -> None:
+    def add_user(self, name: str, uid: int, *keys: str, **more: Value) -> None:
         """Adds a user with the usual attributes."""
-        attributes: dict[str, str | int | Sequence[str | int]] = {
-            "cn": name.title(),
-            "uid": name,
-            "uidNumber": uid,
-            "gidNumber": uid,
-            "homeDirectory": f"/users/{name}",
-            "loginShell": "/bin/bash",
-            **({"sshPublicKey": keys} if keys else {}),
-            **more,
-        }
-        self.add(f"uid={name},{PEOPLE}", ["account", "posixAccount", "ldapPublicKey"], **attributes)
+        self._client("ldapadd", stdin=user_ldif(name, uid, *keys, **more))
 
-    def add_many(self, names: Sequence[str], first_uid: int) -> None:
-        """Adds users without keys, at once."""
-        text = "".join(
-            ldif(
-                f"uid={name},{PEOPLE}",
-                {
-                    "objectClass": ["account", "posixAccount"],
-                    "cn": name,
-                    "uid": name,
-                    "uidNumber": first_uid + at,
-                    "gidNumber": first_uid + at,
-                    "homeDirectory": "/",
-                },
-            )
-            for at, name in enumerate(names)
-        )
-        self._client("ldapadd", stdin=text)
+    def add_users(self, names: Sequence[str], first_uid: int, *keys: str) -> None:
+        """Adds many users at once."""
+        self._client("ldapadd", stdin="".join(user_ldif(name, first_uid + at, *keys) for at, name in enumerate(names)))
 
     def modify(self, dn: str, text: str) -> None:
         """Changes an entry; `text` is what follows `changetype: modify`."""
@@ -171,7 +150,14 @@ class DirectoryServer:
         return done.stdout
 
 
-def ldif(dn: str, attributes: Mapping[str, str | int | Sequence[str | int]]) -> str:
+def user_ldif(name: str, uid: int, *keys: str, **more: Value) -> str:
+    """A user with the usual attributes."""
+    classes = ["account", "posixAccount", "ldapPublicKey"]
+    ids: dict[str, Value] = {"cn": name.title(), "uid": name, "uidNumber": uid, "gidNumber": uid, "homeDirectory": f"/users/{name}"}
+    return ldif(f"uid={name},{PEOPLE}", {"objectClass": classes, **ids, "loginShell": "/bin/bash", "sshPublicKey": keys, **more})
+
+
+def ldif(dn: str, attributes: Mapping[str, Value]) -> str:
     """One entry as LDIF."""
     lines = [f"dn: {dn}"]
     for name, value in attributes.items():

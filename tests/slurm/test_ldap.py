@@ -4,8 +4,12 @@ logins over ssh with keys of the directory.
 What each entry means, and what is left out, is in tests/unit/identity.
 """
 
+import os
+import random
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +20,8 @@ from components import arguments
 from components.identity import IDENTITY_UID, build_deployment
 from configs import users
 from configs.load import load_cluster
-from tests.slurm.directory_server import BASE, PASSWORD, PEOPLE, READER, DirectoryServer
-from tests.slurm.image_cluster import STACK, ImageCluster
+from tests.slurm.directory_server import BASE, GROUPS, PASSWORD, PEOPLE, READER, DirectoryServer
+from tests.slurm.image_cluster import ALICE, STACK, ImageCluster
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-ldap-pods")
@@ -32,11 +36,22 @@ class Site(ImageCluster):
 
     directory: DirectoryServer
     key: Path
+    pod: dict[str, Any]
+    """The pod of the program as it was started last."""
+
+    @property
+    def shared(self) -> Path:
+        """The shared volume."""
+        return self.machine.folder / "volume-shared"
 
     @property
     def folder(self) -> Path:
         """What pods mount."""
-        return self.machine.folder / "volume-shared" / "identity"
+        return self.shared / "identity"
+
+    def path(self, name: str, read_only: bool = True) -> tuple[Path, bool]:
+        """A volume as a mount; the users are those of the folder in every pod."""
+        return (self.folder, True) if name == "users" else super().path(name, read_only)
 
     @property
     def program(self) -> Container:
@@ -61,11 +76,16 @@ class Site(ImageCluster):
         }
         return {key: value for key, value in {**said, **changes}.items() if value is not None}
 
+    def give_secrets(self) -> None:
+        """The Secrets that the config names."""
+        self.volume("ca", {"ca.crt": (self.directory.folder / "ca.crt").read_bytes()})
+        self.volume("password", {"password": f"{PASSWORD}\n"})
+
     def start(self, **changes: Any) -> Container:
         """Starts the pod of the program as its component has it, with a config that was changed; ends one that runs."""
-        if "t-identity/identity" in self.containers:
-            self.program.stop("KILL")
-        stack = {**STACK, "login": {**STACK["login"], "ldap": self.ldap(**changes)}}
+        self.stop()
+        alice = {"name": "alice", "uid": ALICE, "sshKeys": [self.public_key]}
+        stack = {**self.stack, "login": {"users": [alice], "ldap": self.ldap(**changes)}}
         cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
         self.volume("users", users.render(cluster))
         self.volume("user-keys", users.render_keys(cluster))
@@ -74,11 +94,22 @@ class Site(ImageCluster):
         assert said is not None
         made = arguments.identity_args(cluster, pods, "programs", said)
         made["ldap"]["refresh_s"] = 1  # less than the config allows, so that tests are quick
-        pod = build_deployment(made)["spec"]["template"]["spec"]
-        prepare = self.run_container(pod["initContainers"][0])
-        assert prepare.process.wait(20) == 0, prepare.log
+        self.pod = build_deployment(made)["spec"]["template"]["spec"]
+        code, said = self.prepare_folder()
+        assert (code, said) == (0, "")
+        return self.run_container(self.pod["containers"][0])
+
+    def prepare_folder(self) -> tuple[int, str]:
+        """Runs the init container; gives its exit code and what it said."""
+        prepare = self.run_container(self.pod["initContainers"][0])
+        code = prepare.process.wait(20)
         prepare.stop()
-        return self.run_container(pod["containers"][0])
+        return code, prepare.log
+
+    def stop(self) -> None:
+        """Kills the program, if it runs."""
+        if running := self.containers.pop("t-identity/identity", None):
+            running.stop("KILL")
 
     def run_container(self, manifest: dict[str, Any]) -> Container:
         """A container under runc, from what Kubernetes would be told."""
@@ -87,7 +118,7 @@ class Site(ImageCluster):
         for each in manifest["volumeMounts"]:
             outside = volumes.get(each["name"]) or self.machine.folder / f"volume-{each['name']}"
             if each["name"] == "shared-root":
-                outside = self.machine.folder / "volume-shared"
+                outside = self.shared
             mounts[each["mountPath"]] = (outside / each.get("subPath", ""), each.get("readOnly", False))
         context = manifest["securityContext"]
         assert context["capabilities"]["drop"] == ["ALL"]
@@ -114,6 +145,11 @@ class Site(ImageCluster):
             return False
         return True
 
+    def people(self) -> list[str]:
+        """The users of LDAP as the pods have them."""
+        lines = (self.folder / "passwd").read_text().splitlines()
+        return sorted(name for line in lines if (name := line.partition(":")[0]) != "alice")
+
     def getent(self, what: str, name: str) -> str:
         """A name as the login node has it."""
         return self.containers["t-login/login"].run("getent", what, name, check=False).strip()
@@ -137,17 +173,22 @@ class Site(ImageCluster):
             return "Permission denied" in str(error)
         return False
 
-    def files(self) -> dict[str, str]:
-        """What pods read, now."""
-        found = {name: (self.folder / name).read_text() for name in ("passwd", "group", "shadow")}
-        return {**found, **{f"keys/{each.name}": each.read_text() for each in (self.folder / "keys").iterdir()}}
+    def wait_said(self, words: str, deadline_s: float = 40) -> str:
+        """Waits until the program's log says the words; gives the log."""
+        wait_for(f"`{words}` in the log", lambda: words in self.program.log, deadline_s=deadline_s)
+        return self.program.log
 
-    def log_after(self, action: Callable[[], object], words: str, deadline_s: float = 30) -> str:
-        """Does something and waits until the program's log says the words; gives what it said since."""
-        before = len(self.program.log)
-        action()
-        wait_for(f"`{words}` in the log", lambda: words in self.program.log[before:], deadline_s=deadline_s)
-        return self.program.log[before:]
+
+@pytest.fixture(autouse=True)
+def usual(site: Site) -> None:
+    """Each test starts with the program as it was configured first, and ada as the only user of LDAP."""
+    if site.directory.process is None:
+        site.directory.start()
+    site.stop()
+    site.start(maxRemovedPercent=100)
+    wait_for("the usual users", lambda: site.is_ready() and site.people() == ["ada"])
+    site.start()
+    wait_for("readiness", site.is_ready)
 
 
 @pytest.fixture(scope="module")
@@ -158,21 +199,22 @@ def site(image_root: Path) -> Iterator[Site]:
     FOLDER.mkdir(mode=0o755)
     for name in ("id", "host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(FOLDER / name)], check=True)
-    site = Site(machine, names={"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "t-identity": []})
+    names = {"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "t-identity": [], "gpu-0": [], "gpu-1": []}
+    site = Site(machine, names=names, stack={**STACK, "accounting": {"enabled": False}})
     site.key = FOLDER / "id"
     site.directory = DirectoryServer(FOLDER / "slapd", f"{PREFIX}hub", "198.18.255.1", HOST)
     try:
         site.prepare()
         with (FOLDER / "hosts").open("a") as hosts:
-            hosts.write(f"198.18.255.1 {HOST}\n")
+            hosts.write(f"198.18.255.1 {HOST} other.example.test\n")
         site.directory.prepare()
         site.directory.add_user("ada", ADA, site.public_key)
-        site.volume("ca", {"ca.crt": (site.directory.folder / "ca.crt").read_bytes()})
-        site.volume("password", {"password": f"{PASSWORD}\n"})
-        (FOLDER / "volume-shared").mkdir(mode=0o755)
+        site.give_secrets()
+        site.shared.mkdir(mode=0o755)
         site.start()
         wait_for("readiness", site.is_ready)
-        site.user_mounts = {"/var/lib/extrausers": (site.folder, True), "/etc/slipway/keys": (site.folder / "keys", True)}
+        # As without a versioned root: users have the whole volume, too.
+        site.user_mounts = {"/etc/slipway/keys": (site.folder / "keys", True), "/shared": (site.shared, False)}
         site.munged("t-login")
         site.login(site.public_key, (FOLDER / "host").read_text())
         wait_for("sshd", lambda: site.ssh("ada") == "ada")
@@ -190,6 +232,7 @@ def site(image_root: Path) -> Iterator[Site]:
 def test_user_of_ldap_logs_in_with_her_key_and_has_her_names_and_home(site: Site) -> None:
     assert site.getent("passwd", "ada") == f"ada:x:{ADA}:{ADA}:Ada:/home/ada:/bin/bash"
     assert site.ssh("ada", "id -u; id -gn; pwd").split() == [str(ADA), "ada", "/home/ada"]
+    assert site.ssh("alice") == "alice"
 
 
 def test_user_who_is_removed_cannot_log_in_within_a_minute(site: Site) -> None:
@@ -200,3 +243,243 @@ def test_user_who_is_removed_cannot_log_in_within_a_minute(site: Site) -> None:
     wait_for("no name", lambda: not site.getent("passwd", "bob"))
     assert not (site.folder / "keys" / "bob").exists()
     assert site.ssh("ada") == "ada"
+
+
+def test_key_that_is_taken_away_opens_nothing(site: Site) -> None:
+    site.directory.modify(f"uid=ada,{PEOPLE}", "delete: sshPublicKey")
+    wait_for("a refusal", lambda: site.is_refused("ada"))
+    assert site.getent("passwd", "ada")
+    site.directory.modify(f"uid=ada,{PEOPLE}", f"add: sshPublicKey\nsshPublicKey: {site.public_key}")
+    wait_for("a login", lambda: site.ssh("ada") == "ada")
+
+
+def test_groups_of_both_schemas_reach_a_session(site: Site) -> None:
+    lab, team, all_of_us = f"cn=lab,{GROUPS}", f"cn=team,{GROUPS}", f"cn=all,{GROUPS}"
+    site.directory.add(lab, ["posixGroup"], cn="lab", gidNumber=30001, memberUid=["ada", "stranger", "alice"])
+    site.directory.add(team, ["groupOfNames", "bisGroup"], cn="team", gidNumber=30002, member=[f"UID=Ada, OU=People, {BASE}"])
+    site.directory.add(all_of_us, ["groupOfNames", "bisGroup"], cn="all", gidNumber=30003, member=[team])
+    try:
+        wait_for("all groups", lambda: {*site.ssh("ada", "id -Gn").split()} == {"ada", "lab", "team", "all"})
+        assert site.getent("group", "lab") == "lab:x:30001:ada,alice"
+    finally:
+        site.directory.delete(lab, team, all_of_us)
+
+
+def test_same_names_on_login_worker_and_slurmctld(site: Site) -> None:
+    for pod in ("t-slurmctld-0", "gpu-0"):
+        site.munged(pod)
+    site.slurmctld()
+    site.reconfigure()
+    site.slurmd("gpu-0")
+    wait_for("an idle worker", lambda: "idle" in site.ssh("ada", "sinfo --noheader --nodes gpu-0 --format %t"), deadline_s=60)
+    assert site.ssh("ada", "srun --nodelist gpu-0 bash -c 'id -un; pwd'").split() == ["ada", "/home/ada"]
+    controller = site.containers["t-slurmctld-0/reconfigure"]
+    assert "ada" in controller.run("getent", "passwd", "ada", user=64030)
+    job = site.ssh("ada", "sbatch --parsable --nodelist gpu-0 --wrap 'sleep 300'")
+    wait_for("a job under her name", lambda: site.ssh("ada", f"squeue --noheader --job {job} --format '%u %T'") == "ada RUNNING")
+    site.ssh("ada", f"scancel {job}")
+
+
+def test_users_cannot_write_who_they_are(site: Site) -> None:
+    for attempt in (
+        "echo x > /var/lib/extrausers/passwd",
+        "echo x > /etc/slipway/keys/ada",
+        "echo x > /shared/identity/passwd",
+        "mv /shared/identity /shared/mine",
+        "rm -r /shared/identity/keys",
+        "cat /shared/identity/accepted.json",
+    ):
+        assert site.ssh("ada", f"if ({attempt}) 2>/dev/null; then echo done; else echo refused; fi") == "refused", attempt
+
+
+def test_outage_keeps_users_and_the_program_and_ends_by_itself(site: Site) -> None:
+    before = (site.folder / "passwd").read_text()
+    site.directory.kill()
+    wait_for("the sign", lambda: not site.is_ready())
+    said = site.wait_said("The last good files stay")
+    assert site.directory.uri in said
+    assert site.ssh("ada") == "ada"
+    site.start()  # also a new program keeps them
+    site.wait_said("The last good files stay")
+    assert (site.folder / "passwd").read_text() == before
+    assert site.ssh("ada") == "ada"
+    assert site.program.process.poll() is None
+    site.directory.start()
+    site.directory.add_user("bob", 20002, site.public_key)
+    wait_for("bob's login", lambda: site.ssh("bob") == "bob", deadline_s=60)
+    wait_for("the sign", site.is_ready)
+    assert site.program.log.count("The last good files stay") == 1
+    site.directory.delete(f"uid=bob,{PEOPLE}")
+
+
+def test_frozen_server_is_an_outage(site: Site) -> None:
+    assert site.directory.process is not None
+    site.directory.process.send_signal(signal.SIGSTOP)
+    try:
+        wait_for("the sign", lambda: not site.is_ready(), deadline_s=60)
+        site.wait_said("The last good files stay")
+        assert site.ssh("ada") == "ada"
+    finally:
+        site.directory.process.send_signal(signal.SIGCONT)
+    wait_for("the sign", site.is_ready, deadline_s=60)
+
+
+def test_second_server_answers_for_the_first(site: Site) -> None:
+    site.start(uris=["ldaps://198.18.255.1:1", site.directory.uri])
+    wait_for("readiness", site.is_ready)
+    assert site.people() == ["ada"]
+
+
+def test_start_tls_is_tls(site: Site) -> None:
+    site.start(uris=[site.directory.plain_uri], startTls=True)
+    wait_for("readiness", site.is_ready)
+    assert site.people() == ["ada"]
+
+
+@pytest.mark.parametrize(
+    ("files", "changes", "words"),
+    [
+        pytest.param({"ca": "other-ca.crt"}, {}, "certificate", id="authority-that-signed-nothing"),
+        pytest.param({"ca": "other-ca.crt"}, {"startTls": True, "uris": ["plain"]}, "certificate", id="the-same-by-start-tls"),
+        pytest.param({}, {"caSecret": None}, "certificate", id="no-authority-of-its-own"),
+        pytest.param({}, {"uris": ["other-name"]}, "certificate", id="name-that-the-certificate-has-not"),
+        pytest.param({"ca": "garbage"}, {}, "ca.crt", id="file-that-is-no-authority"),
+        pytest.param({"password": "wrong"}, {}, "login.ldap.bindDn or the password in bindSecret", id="wrong-password"),
+        pytest.param({"password": ""}, {}, "the password in login.ldap.bindSecret is empty", id="empty-password"),
+        pytest.param({}, {"bindDn": None, "bindSecret": None}, "does not let login.ldap.bindDn look there", id="stranger"),
+        pytest.param({}, {"baseDn": "dc=nowhere"}, 'there is no "dc=nowhere"', id="base-that-is-not-there"),
+        pytest.param({}, {"userFilter": "(uid=nobody-at-all)"}, "maxRemovedPercent", id="filter-that-finds-nobody"),
+    ],
+)
+def test_wrong_setting_is_refused_and_said_and_users_stay(site: Site, files: dict[str, str], changes: dict[str, Any], words: str) -> None:
+    if "ca" in files:
+        file = site.directory.folder / files["ca"]
+        site.volume("ca", {"ca.crt": file.read_bytes() if file.exists() else b"no certificate\n"})
+    if "password" in files:
+        site.volume("password", {"password": files["password"]})
+    uris = {"plain": site.directory.plain_uri, "other-name": f"ldaps://other.example.test:{site.directory.port}"}
+    if "uris" in changes:
+        changes = {**changes, "uris": [uris[each] for each in changes["uris"]]}
+    try:
+        site.start(**changes)
+        said = site.wait_said("The last good files stay")
+        assert words in said
+        assert PASSWORD not in said
+        assert not site.is_ready()
+        assert site.people() == ["ada"]
+        assert site.ssh("ada") == "ada"
+    finally:
+        site.give_secrets()
+
+
+def test_emptied_directory_keeps_everyone_until_it_is_accepted(site: Site) -> None:
+    site.directory.delete(f"uid=ada,{PEOPLE}")
+    try:
+        assert "login.ldap.maxRemovedPercent" in site.wait_said("with no user that can be taken")
+        assert site.ssh("ada") == "ada"
+        site.start(maxRemovedPercent=100)
+        wait_for("a refusal", lambda: site.is_refused("ada"))
+    finally:
+        site.directory.add_user("ada", ADA, site.public_key)
+
+
+def test_bad_entries_cost_nobody_else(site: Site) -> None:
+    site.directory.add_user("root", 0, site.public_key)
+    site.directory.add_user("slurm", 20003, site.public_key)
+    site.directory.add_user("double", ADA, site.public_key)
+    site.directory.add_user("o:x", 20004, site.public_key)
+    site.directory.add_user("alice", 20005, site.public_key)
+    site.directory.add_user("bob", 20002, f"{site.public_key[:50]}", site.public_key)
+    try:
+        wait_for("bob's login", lambda: site.ssh("bob") == "bob")
+        assert site.people() == ["ada", "bob"]
+        said = site.wait_said("login.users of the config")
+        for name in ("root", "slurm", "double", "o:x"):
+            assert f'user "uid={name},{PEOPLE}" is left out' in said
+        assert "user bob: a key is cut short" in said
+        assert site.is_refused("root")
+        assert site.getent("passwd", "slurm").split(":")[2] == "64030"
+    finally:
+        site.directory.delete(*(f"uid={name},{PEOPLE}" for name in ("root", "slurm", "double", "o:x", "alice", "bob")))
+
+
+def test_thousands_of_users_come_in_pages_and_a_large_group_is_read(site: Site) -> None:
+    names = [f"u{number}" for number in range(1300)]
+    site.directory.add_users(names, 40000)
+    site.directory.add(f"cn=large,{GROUPS}", ["posixGroup"], cn="large", gidNumber=30001, memberUid=names)
+    try:
+        wait_for("all users", lambda: len(site.people()) == 1301, deadline_s=60)
+        assert site.getent("passwd", "u1299").startswith("u1299:x:41299:41299:")
+        assert site.getent("group", "large").count(",") == 1299
+    finally:
+        site.directory.delete(f"cn=large,{GROUPS}", *(f"uid={name},{PEOPLE}" for name in names))
+
+
+def test_least_ids_are_those_that_the_pods_can_look_up(site: Site) -> None:
+    site.directory.add_user("old", 500, site.public_key, gidNumber=100)
+    try:
+        site.start(minUid=500, minGid=500)
+        wait_for("a login", lambda: site.ssh("old", "id -un; id -gn").split() == ["old", "users"])
+    finally:
+        site.directory.delete(f"uid=old,{PEOPLE}")
+
+
+def test_killed_at_any_moment_it_leaves_whole_files(site: Site) -> None:
+    names = [f"u{number}" for number in range(300)]
+    site.directory.add_users(names, 40000, site.public_key)
+    chance = random.Random(1)
+    counts: set[int] = set()
+    try:
+        for number in range(16):
+            site.start(maxRemovedPercent=100, userFilter=("(uid=*)", "(uid=ada)")[number % 2])
+            before = len([*(site.folder / "keys").iterdir()])
+            deadline, end = time.monotonic() + 10, None
+            while end is None or time.monotonic() < end:
+                assert time.monotonic() < deadline
+                if end is None and len([*(site.folder / "keys").iterdir()]) != before:
+                    end = time.monotonic() + chance.uniform(0, 0.1)
+            site.stop()
+            keys = [each.read_text() for each in (site.folder / "keys").iterdir()]
+            assert {*keys} == {f"{site.public_key}\n"}
+            for name, fields in (("passwd", 7), ("group", 4), ("shadow", 9)):
+                text = (site.folder / name).read_text()
+                assert text.endswith("\n")
+                assert {line.count(":") for line in text.splitlines()} == {fields - 1}
+                assert text.count("\n") in (2, 302)
+            counts.add(len(keys))
+        assert any(2 < count < 302 for count in counts), "it was never seen at work, so this proved nothing"
+    finally:
+        site.directory.delete(*(f"uid={name},{PEOPLE}" for name in names))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        pytest.param(lambda shared: shared.chmod(0o777), "mode 0777", id="volume-that-is-open-to-all"),
+        pytest.param(lambda shared: shared.chmod(0o1777), "mode 1777", id="also-with-the-sticky-bit"),
+        pytest.param(lambda shared: os.chown(shared, ADA, ADA), f"belongs to uid {ADA}", id="volume-of-a-user"),
+        pytest.param(lambda shared: (shared / "identity").symlink_to("/tmp"), "is no folder", id="link-in-its-place"),
+        pytest.param(lambda shared: make_foreign(shared / "identity"), f"belongs to uid {ADA}", id="folder-of-a-user-in-its-place"),
+    ],
+)
+def test_volume_on_which_users_could_put_their_own_users_is_refused(site: Site, spoil: Callable[[Path], object], words: str) -> None:
+    site.stop()
+    whole = site.shared.with_name("volume-whole")
+    site.shared.rename(whole)
+    site.shared.mkdir(mode=0o755)
+    try:
+        spoil(site.shared)
+        code, said = site.prepare_folder()
+        assert code == 1
+        assert words in said
+        assert "Traceback" not in said
+    finally:
+        (site.shared / "identity").unlink(missing_ok=True) if (site.shared / "identity").is_symlink() else None
+        shutil.rmtree(site.shared)
+        whole.rename(site.shared)
+
+
+def make_foreign(folder: Path) -> None:
+    """A folder that a user made."""
+    folder.mkdir()
+    os.chown(folder, ADA, ADA)

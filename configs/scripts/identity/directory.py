@@ -85,9 +85,12 @@ def _connect(where: Directory, uri: str) -> Any:
         (ldap.OPT_X_TLS_REQUIRE_CERT, ldap.OPT_X_TLS_DEMAND),
         (ldap.OPT_X_TLS_CACERTFILE, where.ca_file or _SYSTEM_CA),
         (ldap.OPT_X_TLS_PROTOCOL_MIN, _TLS_1_2),
-        (ldap.OPT_X_TLS_NEWCTX, 0),  # the last: takes over those before
     ):
         connection.set_option(option, value)
+    try:
+        connection.set_option(ldap.OPT_X_TLS_NEWCTX, 0)  # takes over the options of TLS, and reads the file
+    except (ldap.LDAPError, ValueError):
+        raise ValueError("ca.crt in login.ldap.caSecret holds no certificate that can be read (PEM is wanted)") from None
     if where.start_tls:
         connection.start_tls_s()
     if where.bind_dn is not None:
@@ -139,6 +142,7 @@ def _sentence(error: Exception, where: Directory) -> str:
     hints: tuple[tuple[Any, str], ...] = (
         (ldap.INVALID_CREDENTIALS, "the server refused login.ldap.bindDn or the password in bindSecret"),
         (ldap.NO_SUCH_OBJECT, f"there is no {as_plain(where.user_base)} or no {as_plain(where.group_base)}, or bindDn may not see it"),
+        (ldap.INSUFFICIENT_ACCESS, "the server does not let login.ldap.bindDn look there (or, without one, a stranger)"),
         (ldap.FILTER_ERROR, "the server does not understand userFilter or groupFilter"),
         (ldap.SIZELIMIT_EXCEEDED, "the server gives no whole answer to this bindDn (its size limit)"),
         (ldap.ADMINLIMIT_EXCEEDED, "the server gives no whole answer to this bindDn (its limits)"),

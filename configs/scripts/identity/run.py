@@ -174,6 +174,7 @@ def main() -> int:
         signal.signal(number, end)
     keeper = Keeper(Folder(_FOLDER), lambda: read_directory(where), read_configured, system_rules(settings), settings["maxRemovedPercent"])
     failures = 0
+    (_SIGNS / "ready").unlink(missing_ok=True)  # of an earlier start of the container
     while not stop.is_set():
         is_good = keeper.round(time.monotonic())
         failures = 0 if is_good else failures + 1
