@@ -217,25 +217,16 @@ VALUES = st.lists(TEXT.map(str.encode) | st.binary(max_size=20), max_size=3)
 NAMES = ("uid", "uidnumber", "gidnumber", "cn", "loginshell", "sshpublickey", "memberuid", "member", "uniquemember")
 DNS = st.sampled_from([ADA_DN, BOB_DN, f"cn=lab,{GROUPS}"]) | TEXT
 ENTRIES = st.builds(Entry, DNS, st.dictionaries(st.sampled_from(NAMES), VALUES))
-LIKELY = st.builds(
-    lambda name, uid, gid, cn, keys, shell: Entry(
-        f"uid={name},{PEOPLE}",
-        {
-            "uid": [name.encode()],
-            "uidnumber": [str(uid).encode()],
-            "gidnumber": [str(gid).encode()],
-            "cn": [cn.encode()],
-            "sshpublickey": keys,
-            "loginshell": [shell.encode()],
-        },
-    ),
-    st.sampled_from(["ada", "bob", "eve", "alice", "root"]) | TEXT,
-    st.integers(998, 1003) | st.integers(),
-    st.integers(998, 1003) | st.integers(),
-    TEXT,
-    VALUES,
-    TEXT,
-)
+
+
+def likely(name: str, uid: int, gid: int, cn: str, keys: list[bytes], shell: str) -> Entry:
+    """An entry that may well be taken."""
+    texts = {"uid": name, "uidnumber": str(uid), "gidnumber": str(gid), "cn": cn, "loginshell": shell}
+    return Entry(f"uid={name},{PEOPLE}", {**{key: [text.encode()] for key, text in texts.items()}, "sshpublickey": keys})
+
+
+IDS = st.integers(998, 1003) | st.integers()
+LIKELY = st.builds(likely, st.sampled_from(["ada", "bob", "eve", "alice", "root"]) | TEXT, IDS, IDS, TEXT, VALUES, TEXT)
 CONFIGURED = Configured(
     "alice:x:1001:1001::/home/alice:/bin/bash\n", "alice:x:1001:\nlab:x:1002:alice\n", "alice:*:::::::\n", {"alice": KEY}
 )
