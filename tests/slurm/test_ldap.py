@@ -19,7 +19,7 @@ import pytest
 
 from tests.slurm.directory_server import BASE, GROUPS, PASSWORD, PEOPLE, DirectoryServer
 from tests.slurm.directory_site import Site
-from tests.slurm.image_cluster import STACK
+from tests.slurm.image_cluster import SLURM, STACK
 from tests.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-ldap-pods")
@@ -114,30 +114,46 @@ def test_groups_of_both_schemas_reach_a_session(site: Site) -> None:
         site.directory.delete(lab, team, all_of_us)
 
 
+def start_slurm(site: Site) -> None:
+    """slurmctld and one worker, idle, unless they run already."""
+    if "gpu-0/slurmd" not in site.containers:
+        for pod in ("t-slurmctld-0", "gpu-0"):
+            site.munged(pod)
+        site.slurmctld()
+        site.reconfigure()
+        site.slurmd("gpu-0")
+    idle = "sinfo --noheader --nodes gpu-0 --format %t"
+    wait_for("an idle worker", lambda: site.ssh("ada", idle) == "idle", deadline_s=60)
+
+
 def test_same_names_on_login_worker_and_slurmctld(site: Site) -> None:
-    for pod in ("t-slurmctld-0", "gpu-0"):
-        site.munged(pod)
-    site.slurmctld()
-    site.reconfigure()
-    site.slurmd("gpu-0")
-    wait_for("an idle worker", lambda: "idle" in site.ssh("ada", "sinfo --noheader --nodes gpu-0 --format %t"), deadline_s=60)
+    start_slurm(site)
     assert site.ssh("ada", "srun --nodelist gpu-0 bash -c 'id -un; pwd'").split() == ["ada", "/home/ada"]
     controller = site.containers["t-slurmctld-0/reconfigure"]
-    assert "ada" in controller.run("getent", "passwd", "ada", user=64030)
+    assert "ada" in controller.run("getent", "passwd", "ada", user=SLURM)
     job = site.ssh("ada", "sbatch --parsable --nodelist gpu-0 --wrap 'sleep 300'")
     wait_for("a job under her name", lambda: site.ssh("ada", f"squeue --noheader --job {job} --format '%u %T'") == "ada RUNNING")
     site.ssh("ada", f"scancel {job}")
-    # An open session outlives its user; what it may still do is what docs/users.md says.
+
+
+def test_open_session_outlives_its_user_but_her_jobs_do_not_start(site: Site) -> None:
+    start_slurm(site)
     site.directory.add_user("bob", 20002, site.public_key)
     wait_for("bob's login", lambda: site.ssh("bob") == "bob")
     with ThreadPoolExecutor(1) as background:
         script = (
-            "touch /tmp/bob; while getent passwd bob >/dev/null; do sleep 0.2; done; sbatch --wrap true 2>&1; srun true 2>&1; id; echo here"
+            "touch ~/began; while getent passwd bob; do sleep 0.2; done >/dev/null; sbatch --parsable --nodelist gpu-0 --wrap 'touch ran'"
         )
         session = background.submit(site.ssh, "bob", script)
-        wait_for("bob's session", lambda: site.ssh("ada", "ls /tmp/bob || true"))
+        wait_for("bob's session", (FOLDER / "volume-home/bob/began").exists)
         site.directory.delete(f"uid=bob,{PEOPLE}")
-        print("MEASURED", session.result(90))
+        job = session.result(60).split()[-1]
+    state = f"squeue --noheader --job {job} --format '%T %r'"
+    wait_for("a job on hold", lambda: "PENDING" in site.ssh("ada", state) and "held" in site.ssh("ada", state).lower())
+    assert not (FOLDER / "volume-home/bob/ran").exists()
+    # A user whom slurmctld does not know costs no node.
+    assert site.ssh("ada", "sinfo --noheader --nodes gpu-0 --format %t") in ("idle", "idle~")
+    site.containers["t-slurmctld-0/reconfigure"].run("scancel", job, user=SLURM, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
 
 
 def test_users_cannot_write_who_they_are(site: Site) -> None:

@@ -96,7 +96,7 @@ def test_unusual_user_is_taken(entry: Entry, name: str) -> None:
         pytest.param(f"{KEY}\n{OTHER_KEY}\n", {KEY, OTHER_KEY}, "", id="two-keys-in-one-value"),
         pytest.param([KEY, KEY], {KEY}, "", id="one-key-twice"),
         pytest.param(f"# work\n{KEY}\r\n", {KEY}, "", id="comment-and-carriage-return"),
-        pytest.param(None, set(), "", id="no-key"),
+        pytest.param(None, set[str](), "", id="no-key"),
         pytest.param([KEY, PRIVATE], {KEY}, "user ada: a key is a private key", id="private-key"),
         pytest.param([KEY, KEY[:60]], {KEY}, "user ada: a key is cut short", id="broken-key"),
         pytest.param([KEY, WEAK], {KEY}, "user ada: a key is", id="weak-key"),
