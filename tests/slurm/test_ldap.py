@@ -140,6 +140,7 @@ def test_open_session_outlives_its_user_but_her_jobs_do_not_start(site: Site) ->
     start_slurm(site)
     site.directory.add_user("bob", 20002, site.public_key)
     wait_for("bob's login", lambda: site.ssh("bob") == "bob")
+    site.ssh("bob", "srun --nodelist gpu-0 true")  # so that slurmctld had him, too
     with ThreadPoolExecutor(1) as background:
         script = (
             "touch ~/began; while getent passwd bob; do sleep 0.2; done >/dev/null; sbatch --parsable --nodelist gpu-0 --wrap 'touch ran'"

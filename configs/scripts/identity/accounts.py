@@ -115,16 +115,17 @@ class Merged:
 def merge(configured: Configured, found: Accounts) -> Merged:
     """The files of both. Users and groups of the config win: by name and by number."""
     own_users, own_groups = _numbers(configured.passwd), _numbers(configured.group)
+    uids, gids = ({number: name for name, number in own.items()} for own in (own_users, own_groups))
     remarks: list[str] = []
     users: list[User] = []
     for user in found.users.values():
-        if clash := _clash(user.name, user.uid, own_users, "user"):
+        if clash := _clash(user.name, own_users, uids.get(user.uid), "user"):
             remarks.append(f"user {user.name}: {clash}")
         else:
             users.append(user)
     groups: list[Group] = []
     for group in found.groups.values():
-        if clash := _clash(group.name, group.gid, own_groups, "group"):
+        if clash := _clash(group.name, own_groups, gids.get(group.gid), "group"):
             remarks.append(f"group {group.name}: {clash}")
         else:
             groups.append(group)
@@ -150,11 +151,10 @@ def _numbers(text: str) -> dict[str, int]:
     return {row[0]: int(row[2]) for row in rows}
 
 
-def _clash(name: str, number: int, own: Mapping[str, int], what: str) -> str:
+def _clash(name: str, own: Collection[str], other: str | None, what: str) -> str:
     if name in own:
         return f"login.{what}s of the config has a {what} of this name, which wins"
-    other = next((each for each, taken in own.items() if taken == number), None)
-    return f"the {what} {other} of the config has its number {number}" if other else ""
+    return f"the {what} {other} of the config has its number" if other else ""
 
 
 def _own_groups(users: list[User], names: Collection[str], gids: Collection[int]) -> list[Group]:

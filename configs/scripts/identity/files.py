@@ -54,12 +54,24 @@ class Folder:
         wanted = {f"{KEYS}/{name}": text for name, text in merged.keys.items() if is_name(name)}
         # Removing needs no space: a full disk keeps no one in.
         changes = sum(self._remove(name) for name in [*self._known] if name.startswith(f"{KEYS}/") and name not in wanted)
+        self._sync(changes)
         # Before the rest: what is removed stays removed, should LDAP be away at the next start.
-        self._replace(_STATE, accepted.to_json())
+        self._sync(self._replace(_STATE, accepted.to_json()))
         narrowed = {name: text for name, text in wanted.items() if name in self._known}
         changes += sum(self._replace(name, text) for name, text in narrowed.items())
         changes += sum(self._replace(name, merged.files[name]) for name in _ORDER)
-        return changes + sum(self._replace(name, text) for name, text in wanted.items() if name not in narrowed)
+        changes += sum(self._replace(name, text) for name, text in wanted.items() if name not in narrowed)
+        self._sync(changes)
+        return changes
+
+    def _sync(self, changes: int) -> None:
+        """Puts the folders' own entries on the disk, where something changed; each file is there before it gets its name."""
+        for folder in (self.path / KEYS, self.path) if changes else ():
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _name(self, file: Path) -> str:
         return str(file.relative_to(self.path))
@@ -67,7 +79,6 @@ class Folder:
     def _remove(self, name: str) -> int:
         self.before_step(f"remove {name}")
         (self.path / name).unlink(missing_ok=True)
-        _sync((self.path / name).parent)
         del self._known[name]
         return 1
 
@@ -89,7 +100,6 @@ class Folder:
         except OSError:
             Path(draft).unlink(missing_ok=True)
             raise
-        _sync(target.parent)
         self._known[name] = text
         return 1
 
@@ -105,11 +115,3 @@ def _text(file: Path) -> str | None:
         return file.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -37,8 +37,9 @@ _SIGNS = Path("/tmp")  # noqa: S108 - a volume of the pod's own
 
 
 def say(text: str) -> None:
-    """One line of the log."""
-    sys.stderr.write(f"identity: {text}\n")
+    """One line of the log, whatever a server said in it."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    sys.stderr.write(f"identity: {plain}\n")
     sys.stderr.flush()
 
 
@@ -73,7 +74,7 @@ class Keeper:
         except OSError as error:
             self._opened = None
             fault = f"{fault}; and " if fault else ""
-            fault += f"the files cannot be written: {error}"
+            fault += f"the files cannot be read or written: {error}"
         except Exception as error:
             # A fault of our own must not end the program either: cached users go on working.
             self._opened = None
@@ -172,7 +173,9 @@ def main() -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    keeper = Keeper(Folder(_FOLDER), lambda: read_directory(where), read_configured, system_rules(settings), settings["maxRemovedPercent"])
+    # A slow volume is at work as long as it gets on.
+    folder = Folder(_FOLDER, before_step=lambda _: (_SIGNS / "alive").touch())
+    keeper = Keeper(folder, lambda: read_directory(where), read_configured, system_rules(settings), settings["maxRemovedPercent"])
     failures = 0
     (_SIGNS / "ready").unlink(missing_ok=True)  # of an earlier start of the container
     while not stop.is_set():
