@@ -84,7 +84,7 @@ class Keeper:
 
     def _accepted_before(self) -> Accounts | None:
         """What LDAP said last, before this program started. None: that was lost, and cannot be told from the files."""
-        return self.folder.accepted() if self.folder.has_users() else Accounts()
+        return self.folder.accepted() or (None if self.folder.has_users() else Accounts())
 
     def _ask(self) -> str:
         try:

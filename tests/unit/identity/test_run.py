@@ -116,6 +116,14 @@ def test_start_while_ldap_is_away_keeps_users_and_takes_the_config(site: Site) -
     assert site.users == ["ada"]
 
 
+def test_first_start_that_was_killed_half_way_loses_nobody_in_an_outage(site: Site) -> None:
+    site.round([ADA])
+    (site.path / "passwd").unlink()
+    site.start()
+    assert not site.round(DOWN)
+    assert (site.users, site.with_keys) == (["alice", "ada"], ["ada", "alice"])
+
+
 def test_start_with_a_damaged_record_touches_nothing_until_ldap_answers(site: Site) -> None:
     site.round([ADA])
     (site.path / "accepted.json").write_text("{")
