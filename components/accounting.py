@@ -3,11 +3,12 @@
 One server on its own disk. For a database that exists already, leave this component out and point slurmdbd.conf at it.
 """
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_random as random
 
+from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import config_map, content_name, declare, encode, secret
 from components.pods import (
@@ -35,6 +36,7 @@ from components.pods import (
     service,
     tcp_probe,
 )
+from components.shared_storage import SharedMountArgs
 
 _PING = (
     "bash",
@@ -53,6 +55,8 @@ class AccountingArgs(TypedDict):
     """Text of slurmdbd.conf without its password, which the start script adds."""
     users: str
     """Name of the ConfigMap with the cluster's users."""
+    identity: NotRequired[SharedMountArgs]
+    """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     jwt_secret: str
     """Name of the Secret with the key that signs tokens."""
     storage: ClaimArgs
@@ -146,7 +150,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         "slurmdbd.sh",
         [
             *(mount("config", "/etc/slipway/slurmdbd", read_only=True), mount("etc", "/etc/slurm"), *MUNGE_SOCKET),
-            *(mount("users", "/var/lib/extrausers", read_only=True), mount("password", "/etc/slipway/mariadb", read_only=True)),
+            *(users_mount(args.get("identity")), mount("password", "/etc/slipway/mariadb", read_only=True)),
             *(mount("jwt", "/etc/slipway/jwt", read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
         ],
         env={"SLIPWAY_MARIADB_HOST": object_name(cluster, "mariadb")},
@@ -165,7 +169,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [slurmdbd],
         "volumes": [
-            *(config_volume("config", object_name(cluster, "slurmdbd-config")), config_volume("users", args["users"])),
+            *(config_volume("config", object_name(cluster, "slurmdbd-config")), users_volume(cluster, args["users"], args.get("identity"))),
             *(secret_volume("password", object_name(cluster, "mariadb")), secret_volume("jwt", args["jwt_secret"])),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
         ],

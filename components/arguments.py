@@ -10,6 +10,7 @@ from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoo
 from components.gpu_runtime import GpuRuntimeArgs
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
 from components.host_keys import NodeHostKeyArgs, node_secret_name
+from components.identity import IdentityArgs, LdapArgs
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
@@ -26,6 +27,7 @@ from configs.models import (
     EksNodes,
     ExistingNodes,
     HealthCheck,
+    Ldap,
     Mount,
     NfsServer,
     NodePool,
@@ -162,18 +164,55 @@ def claim(disk: Disk) -> ClaimArgs:
     return made
 
 
-def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
+def identity_volume(cluster: Cluster) -> SharedMountArgs | None:
+    """The volume that users come from; None where all are in the config."""
+    return shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root) if cluster.login.ldap is not None else None
+
+
+def identity_args(cluster: Cluster, pods: PodDefaults, programs: str, said: Ldap) -> IdentityArgs:
+    """The directory as the config says it, with its defaults worked out."""
+    ldap: LdapArgs = {
+        "uris": list(said.uris),
+        "start_tls": said.start_tls,
+        "user_base_dn": said.user_base_dn or said.base_dn,
+        "group_base_dn": said.group_base_dn or said.base_dn,
+        "user_filter": said.user_filter,
+        "group_filter": said.group_filter,
+        "key_attribute": said.key_attribute,
+        "refresh_s": said.refresh_s,
+        "min_uid": said.min_uid,
+        "min_gid": said.min_gid,
+        "max_removed_percent": said.max_removed_percent,
+    }
+    if said.ca_secret is not None:
+        ldap["ca_secret"] = said.ca_secret
+    if said.bind_dn is not None and said.bind_secret is not None:
+        ldap["bind_dn"], ldap["bind_secret"] = said.bind_dn, said.bind_secret
     return {
+        "pods": pods,
+        "ldap": ldap,
+        "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root),
+        "users": object_name(cluster.name, "users"),
+        "user_keys": object_name(cluster.name, "user-keys"),
+        "programs": programs,
+    }
+
+
+def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
+    made: ControlPlaneArgs = {
         "pods": pods,
         "files": slurm.render(cluster),
         "users": object_name(cluster.name, "users"),
         "state": claim(cluster.storage.state),
         "deletion_protection": cluster.deletion_protection,
     }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
+    return made
 
 
 def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
-    return {
+    made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
         "users": object_name(cluster.name, "users"),
@@ -181,6 +220,9 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
         "storage": claim(cluster.accounting.storage),
         "deletion_protection": cluster.deletion_protection,
     }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
+    return made
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
@@ -217,6 +259,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Nod
         "max_pods_in_flight": node_set.max_pods_in_flight,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
     }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
     if cluster.storage.root is not None:
         made["root"] = settings_name(cluster.name)
     if cluster.login.ssh_to_nodes:
@@ -389,6 +433,8 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
         "drain_grace_s": cluster.login.drain_grace_s,
         "deletion_protection": cluster.deletion_protection,
     }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
     if cluster.storage.root is not None:
         made["root"] = settings_name(cluster.name)
     if cluster.login.ssh_to_nodes:

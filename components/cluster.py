@@ -19,6 +19,7 @@ from components.gpu_node_pool import GpuNodePool
 from components.gpu_runtime import GpuRuntime
 from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey
+from components.identity import Identity
 from components.labels import Manifest, labels, object_name
 from components.login import LoginNodes
 from components.munge import MungeSecret
@@ -79,6 +80,12 @@ class SlurmCluster(pulumi.ComponentResource):
         mounting = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared[: len(files)])
         shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
+        if (ldap := cluster.login.ldap) is not None:
+            # Nothing waits for it: while LDAP is away, a deployment of the rest goes on.
+            programs = build_programs(cluster, "identity", read_files(_SCRIPTS / "identity"))
+            needs = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, declare(programs, child)])
+            identity_args = arguments.identity_args(cluster, pods, programs["metadata"]["name"], ldap)
+            Identity(object_name(cluster.name, "identity"), identity_args, needs)
         if (root := cluster.storage.root) is not None:
             root_args = arguments.shared_root_args(cluster, pods, root, files["changes"]["metadata"]["name"])
             SharedRoot(object_name(cluster.name, "shared-root"), root_args, after)
@@ -150,9 +157,14 @@ def build_files(cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[st
     made = {
         "users": config_map(object_name(name, "users"), namespace, labels(name, "users"), users.render(cluster)),
         "user-keys": config_map(object_name(name, "user-keys"), namespace, labels(name, "users"), users.render_keys(cluster)),
-        "scripts": immutable_config_map(object_name(name, "scripts"), namespace, labels(name, "scripts"), scripts),
-        "checks": immutable_config_map(object_name(name, "checks"), namespace, labels(name, "scripts"), checks),
+        "scripts": build_programs(cluster, "scripts", scripts),
+        "checks": build_programs(cluster, "checks", checks),
     }
     if cluster.storage.root is not None:
-        made["changes"] = immutable_config_map(object_name(name, "changes"), namespace, labels(name, "scripts"), changes)
+        made["changes"] = build_programs(cluster, "changes", changes)
     return made
+
+
+def build_programs(cluster: Cluster, part: str, files: Mapping[str, str]) -> Manifest:
+    """A ConfigMap of programs, which rolls the pods that run them."""
+    return immutable_config_map(object_name(cluster.name, part), cluster.namespace, labels(cluster.name, "scripts"), files)

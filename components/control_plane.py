@@ -3,11 +3,12 @@
 One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
 """
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_random as random
 
+from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import config_map, declare, secret
 from components.pods import (
@@ -35,6 +36,7 @@ from components.pods import (
     service,
     tcp_probe,
 )
+from components.shared_storage import SharedMountArgs
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -51,6 +53,8 @@ class ControlPlaneArgs(TypedDict):
     """Slurm's files by name, slurm.conf among them; workers and login get theirs from slurmctld."""
     users: str
     """Name of the ConfigMap with the cluster's users: slurmctld looks up who submits."""
+    identity: NotRequired[SharedMountArgs]
+    """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     state: ClaimArgs
     """The disk of slurmctld's queue and job records."""
     deletion_protection: bool
@@ -131,7 +135,7 @@ def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
 def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
     pods = args["pods"]
     config = mount("config", "/etc/slurm", read_only=True)
-    users = mount("users", "/var/lib/extrausers", read_only=True)
+    users = users_mount(args.get("identity"))
     slurmctld = container(
         pods,
         "slurmctld",
@@ -166,7 +170,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "containers": [slurmctld, reconfigure],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
-            config_volume("users", args["users"]),
+            users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
             *(scripts_volume(pods), *munge_volumes(pods)),
@@ -183,7 +187,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "slurmrestd",
         "slurmrestd.sh",
         [
-            *(mount("config", "/etc/slurm", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
+            *(mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity"))),
             mount("tmp", "/tmp"),  # noqa: S108
         ],
         requests=("10m", "64Mi"),
@@ -199,7 +203,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "containers": [slurmrestd],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
-            config_volume("users", args["users"]),
+            users_volume(pods["cluster"], args["users"], args.get("identity")),
             empty_volume("tmp"),
             scripts_volume(pods),
         ],

@@ -1,6 +1,7 @@
 """Where people log in: sshd with keys only, the same homes and shared root as the workers, Slurm's clients.
 
-Who may log in travels in two ConfigMaps made elsewhere, so that a new user arrives in a minute and rolls nothing.
+Who may log in travels in two ConfigMaps made elsewhere, or in a folder of the shared volume, so that a new user arrives in a minute and
+rolls nothing.
 """
 
 from typing import NotRequired, TypedDict
@@ -9,6 +10,7 @@ import pulumi
 import pulumi_random as random
 
 from components.host_keys import key_data
+from components.identity import keys_mount, users_mount
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT, config_map, declare, secret
 from components.pods import (
@@ -61,6 +63,8 @@ class LoginNodesArgs(TypedDict):
     """Name of the ConfigMap with passwd, group and shadow."""
     user_keys: str
     """Name of the ConfigMap with each user's public keys, under the user's name."""
+    identity: NotRequired[SharedMountArgs]
+    """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMaps."""
     mounts: list[SharedMountArgs]
     """Shared folders, homes among them."""
     root: NotRequired[str]
@@ -152,7 +156,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         "login",
         "login.sh",
         [
-            *(mount("users", "/var/lib/extrausers", read_only=True), mount("user-keys", "/etc/slipway/keys", read_only=True)),
+            *(users_mount(args.get("identity")), keys_mount(args.get("identity"))),
             *(mount("host-keys", "/etc/slipway/host-keys", read_only=True), mount("run", "/run/slurm"), *MUNGE_SOCKET),
             mount("settings", "/etc/slipway/login", read_only=True),
             *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True)] if "node_host_keys" in args else []),
@@ -179,7 +183,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [sshd],
         "volumes": [
-            *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
+            *([] if "identity" in args else [config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])]),
             *(secret_volume("host-keys", object_name(pods["cluster"], "login-host-keys"), mode=0o400), empty_volume("run")),
             config_volume("settings", object_name(pods["cluster"], "login-settings")),
             *([secret_volume("node-host-keys", args["node_host_keys"], mode=0o400)] if "node_host_keys" in args else []),

@@ -9,6 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
+from components.identity import keys_mount, users_mount
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
@@ -41,10 +42,6 @@ SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
 SSH_PORT = 22
 """Of sshd on workers: the usual one, so that `ssh -J LOGIN NODE` from outside needs no port."""
-_SSH_MOUNTS: list[Manifest] = [
-    mount("node-host-keys", NODE_HOST_KEYS, read_only=True),
-    mount("user-keys", "/etc/slipway/keys", read_only=True),
-]
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
 _PULL_S = 300
@@ -144,6 +141,8 @@ class NodeSetArgs(TypedDict):
     """True: stand-in devices are made for the GPUs. For development only."""
     users: str
     """Name of the ConfigMap with the cluster's users."""
+    identity: NotRequired[SharedMountArgs]
+    """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     mounts: list[SharedMountArgs]
     """Shared folders that jobs see."""
     root: NotRequired[str]
@@ -253,12 +252,14 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [_slurmd(args)],
         "volumes": [
-            *(config_volume("users", args["users"]), empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
+            *([] if "identity" in args else [config_volume("users", args["users"])]),
+            *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
             *(scripts_volume(pods), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
             *([empty_volume("tmp")] if _shares_tmp_disk(args) else []),
-            *(_ssh_volumes(args["ssh"]) if "ssh" in args else []),
+            *([secret_volume("node-host-keys", args["ssh"]["host_keys"], mode=0o400)] if "ssh" in args else []),
+            *([config_volume("user-keys", args["ssh"]["user_keys"])] if "ssh" in args and "identity" not in args else []),
         ],
     }
 
@@ -266,10 +267,6 @@ def _pod(args: NodeSetArgs) -> Manifest:
 def _shares_tmp_disk(args: NodeSetArgs) -> bool:
     """True when /tmp of jobs is on the machine's own disk, not on one that the set claims for it."""
     return "root" in args and all(claim["mount_path"] != TMP_PATH for claim in args["volume_claims"])
-
-
-def _ssh_volumes(ssh: NodeSshArgs) -> list[Manifest]:
-    return [secret_volume("node-host-keys", ssh["host_keys"], mode=0o400), config_volume("user-keys", ssh["user_keys"])]
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -285,13 +282,13 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
     }
     mounts = [
-        *(mount("users", "/var/lib/extrausers", read_only=True), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
+        *(users_mount(args.get("identity")), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
         *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         *([mount("tmp", TMP_PATH)] if _shares_tmp_disk(args) else []),
-        *(_SSH_MOUNTS if "ssh" in args else []),
+        *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
     ]
     ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]
     return {

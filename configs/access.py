@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from configs.fields import AbsolutePath, Count, Flag, Line, MiB, Model, Name, Positive, Text, UserName
+from configs.ldap import Ldap
 
 
 class LoginService(Model):
@@ -72,6 +73,8 @@ class Login(Model):
     """How long a login pod which has to go waits for its open sessions, in seconds; new ones go to other pods at once."""
     groups: tuple[Group, ...] = ()
     users: tuple[User, ...] = ()
+    ldap: Ldap | None = None
+    """Further users and groups, of a directory. Without it, there are those of the config only."""
     admin_groups: tuple[UserName, ...] = ()
     """Groups whose members are admins as if they had `admin: true`."""
 

@@ -1,82 +1,45 @@
 """Rules of the way in: users, groups, keys, and the Service of the login pods."""
 
-import base64
-import binascii
 import ipaddress
-import struct
 
+from configs.check_ldap import check_ldap
 from configs.faults import Fault, quoted, repeats
 from configs.models import Cluster, LoginLimits, LoginService, User
 from configs.names import Names, check_references, check_unique
+from configs.scripts.identity.keys import KeyFault, key_fault
+from configs.scripts.identity.names import LEAST_ID, MOST_ID, NOBODY, RESERVED
 
-LEAST_ID = 1000
-MOST_ID = 2_000_000_000
 LEAST_TASKS = 50
 LEAST_MEMORY_MIB = 128
-_NOBODY = 65_534
 _NODE_PORTS = range(30_000, 32_768)
-_LEAST_RSA_BITS = 2048
-_KEY_TYPES = (
-    "ssh-ed25519",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "ssh-rsa",
-    "sk-ssh-ed25519@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-)
-
-RESERVED = frozenset(
-    """
-    root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc nobody systemd-network systemd-timesync messagebus
-    sshd slurm munge slurmrestd mysql adm tty disk dialout fax voice cdrom floppy tape sudo audio dip operator src shadow utmp video sasl
-    plugdev staff users nogroup crontab input sgx kvm render netdev _ssh
-    """.split()  # noqa: SIM905 - words read better than fifty quotes
-)
-"""Users and groups of the image: a user of the same name would be shadowed by them, or be them."""
 
 
 def check_access(cluster: Cluster, names: Names) -> list[Fault]:
     """Faults of users, groups and the login Service."""
+    ldap = check_ldap(cluster.login.ldap) if cluster.login.ldap is not None else []
     return [
         *_check_groups(cluster),
         *_check_users(cluster, names),
         *_check_admins(cluster, names),
+        *ldap,
         *_check_service(cluster.login.service),
         *_check_limits(cluster.login.limits),
     ]
 
 
 def key_mistake(line: str) -> str | None:
-    """What is wrong with one public key in OpenSSH's format, or None. Source: RFC 4253 6.6 and sshd(8), AUTHORIZED_KEYS."""
-    if "PRIVATE KEY" in line:
-        return "is a private key, which no one else may see: make a new pair. Give the public half, the file that ends in .pub."
-    words = line.split()
-    if not words or words[0] not in _KEY_TYPES:
-        return f"{quoted(line)} is not a public key. One line of a file such as id_ed25519.pub is wanted; it starts with its type."
-    try:
-        fields = _fields(base64.b64decode(words[1], validate=True)) if len(words) > 1 else []
-    except (binascii.Error, struct.error, ValueError):
-        fields = []
-    if len(fields) < 2 or fields[0] != words[0].encode():
-        return f"{quoted(line)} is cut short or altered. Copy the whole line of the .pub file."
-    if words[0] == "ssh-ed25519" and len(fields[1]) != 32:
-        return f"{quoted(line)} is cut short or altered. Copy the whole line of the .pub file."
-    if words[0] == "ssh-rsa" and (len(fields) < 3 or int.from_bytes(fields[2]).bit_length() < _LEAST_RSA_BITS):
-        return f"is an RSA key of fewer than {_LEAST_RSA_BITS} bits, which sshd refuses. Make a new one: ssh-keygen -t ed25519."
-    return None
-
-
-def _fields(data: bytes) -> list[bytes]:
-    fields: list[bytes] = []
-    at = 0
-    while at < len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        if at + 4 + length > len(data):
-            raise ValueError("a field is longer than the data")
-        fields.append(data[at + 4 : at + 4 + length])
-        at += 4 + length
-    return fields
+    """What is wrong with one public key in OpenSSH's format, or None."""
+    match key_fault(line):
+        case None:
+            return None
+        case KeyFault.PRIVATE:
+            return f"{KeyFault.PRIVATE.value}: make a new pair. Give the public half, the file that ends in .pub."
+        case KeyFault.WEAK:
+            return f"{KeyFault.WEAK.value}. Make a new one: ssh-keygen -t ed25519."
+        case KeyFault.BROKEN:
+            return f"{quoted(line)} is cut short or altered. Copy the whole line of the .pub file."
+        case KeyFault.UNKNOWN:
+            return f"{quoted(line)} is not a public key. One line of a file such as id_ed25519.pub is wanted; it starts with its type."
 
 
 def _check_groups(cluster: Cluster) -> list[Fault]:
@@ -116,7 +79,8 @@ def _check_users(cluster: Cluster, names: Names) -> list[Fault]:
 
 def _check_admins(cluster: Cluster, names: Names) -> list[Fault]:
     path = "cluster.login.adminGroups"
-    faults = check_references(path, "group of login.groups", cluster.login.admin_groups, names.groups)
+    known = names.groups if cluster.login.ldap is None else None  # a directory's groups are known to it alone
+    faults = check_references(path, "group of login.groups", cluster.login.admin_groups, known)
     if cluster.storage.root is None:
         message = "wants storage.root: without it, what a session installs is in that pod alone. Add storage.root, or leave this out."
         given = [path] if cluster.login.admin_groups else []
@@ -140,7 +104,7 @@ def _check_user(path: str, user: User, names: Names) -> list[Fault]:
 
 
 def _check_id(path: str, number: int) -> list[Fault]:
-    if number < LEAST_ID or number > MOST_ID or number == _NOBODY:
+    if number < LEAST_ID or number > MOST_ID or number == NOBODY:
         return [Fault(path, f"{number} is not for people: ids below {LEAST_ID} are the system's. Take one from {LEAST_ID} to {MOST_ID}.")]
     return []
 

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from configs.access import Group, Login, LoginLimits, LoginService, User
 from configs.fields import ClusterName, DnsLabel, Flag, Model
+from configs.ldap import Ldap
 from configs.nodes import Gpus, NodeSet, Partition, PodResources
 from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
 from configs.services import Accounting, CheckKind, HealthCheck, Images, Kubernetes
@@ -76,6 +77,7 @@ __all__ = [
     "HealthCheck",
     "Images",
     "Kubernetes",
+    "Ldap",
     "Login",
     "LoginLimits",
     "LoginService",

@@ -34,6 +34,8 @@ _STAND_INS: tuple[Any, ...] = (
     "stand-in:0",
     "1Gi",
     "https://stand-in/x",
+    "ldaps://stand-in",
+    "dc=x",
     "0" * 64,
     *_IDS,
 )

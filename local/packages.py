@@ -22,8 +22,8 @@ PACKAGES = {
 }
 """A file that must be there, and the package that brings it."""
 
-SERVICES = ("containerd.service", "etcd.service", "nftables.service")
-"""What these packages would start at the next boot, on a machine with systemd."""
+SERVICES = ("containerd.service", "etcd.service", "nftables.service", "slapd.service")
+"""What these packages, and those of tests, would start at the next boot, on a machine with systemd."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# Slipway is installing packages and starts no services. It removes this file when it is done.\nexit 101\n"

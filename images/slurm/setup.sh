@@ -16,6 +16,7 @@ account slurm 64030 /var/lib/slurm
 account munge 401 /var/lib/munge
 account slurmrestd 402 /nonexistent
 account mysql 403 /var/lib/mysql
+account slipway-identity 405 /nonexistent
 
 cat >/etc/dpkg/dpkg.cfg.d/slipway-no-docs <<'DPKG'
 path-exclude=/usr/share/doc/*

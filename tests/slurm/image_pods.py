@@ -104,6 +104,7 @@ class Machine:
         _run("ip", "netns", "add", hub)
         _run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
         _run("ip", "-n", hub, "link", "set", "bridge", "up")
+        _run("ip", "-n", hub, "link", "set", "lo", "up")
         self.add_address("hub", hub, "bridge", 1)
         for number, pod in enumerate(names, start=10):
             namespace = f"{self.prefix}{pod}"
@@ -135,6 +136,7 @@ class Machine:
         read_only: bool = False,
         fs_group: int | None = None,
         may_gain: bool = False,
+        cwd: str = "/",
     ) -> Container:
         """Starts a container of a pod. `mounts`: path inside to (path outside, read-only). `may_gain`: setuid programs get their rights."""
         container_id = f"{self.prefix}{pod}-{name}"
@@ -153,7 +155,7 @@ class Machine:
             "hostname": pod,
             "root": {"path": "root", "readonly": read_only},
             "process": {
-                "cwd": "/",
+                "cwd": cwd,
                 "args": list(command),
                 "env": [f"{key}={value}" for key, value in variables.items()],
                 "user": {"uid": user, "gid": user if group is None else group, "additionalGids": [fs_group] if fs_group else []},

@@ -116,6 +116,8 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[LoginCluster]:
         cluster.settings(LOGIN_CONF)
         cluster.prepare()
         cluster.volume("keys", dict.fromkeys(("alice", "bob"), (folder / "id.pub").read_text()))
+        cluster.volume("host-keys", {"ssh_host_ed25519_key": (folder / "host").read_text()}, 0o400)
+        cluster.volume("node-host-keys", {"ssh_host_ed25519_key": (folder / "node-host").read_text()}, 0o400)
         cluster.settings_of_login()
         for pod in NAMES:
             cluster.munged(pod)

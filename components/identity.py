@@ -1,0 +1,265 @@
+"""Users from LDAP: one small program that asks the directory, and the folder on the shared volume from which all pods read who there is.
+
+What it does is in configs/scripts/identity; why it is one program and not a daemon in each pod, in docs/decisions. Needs a shared volume
+that keeps owners, and whose own folder users cannot write to.
+"""
+
+import json
+import urllib.parse
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import declare
+from components.pods import (
+    PodDefaults,
+    config_volume,
+    confined,
+    container,
+    empty_volume,
+    exec_probe,
+    lost_node_tolerations,
+    mount,
+    pod_template,
+    scripts_volume,
+)
+from components.shared_storage import SharedMountArgs, build_mount, build_volume
+
+COMPONENT = "identity"
+IDENTITY_UID = 405
+"""User `slipway-identity`; fixed in the image."""
+USERS_PATH = "/var/lib/extrausers"
+KEYS_PATH = "/etc/slipway/keys"
+
+_FOLDER = "/opt/slipway"
+_CA_PATH = "/etc/slipway/ldap-ca"
+_PASSWORD_PATH = "/etc/slipway/ldap-password"  # noqa: S105 - a path
+_SILENT_S = 600
+"""A round takes at most a few minutes, on several servers that all do not answer."""
+
+
+class LdapArgs(TypedDict):
+    """The directory. Each key is one of `login.ldap`, whose description it shares."""
+
+    uris: list[str]
+    """The servers, in their order."""
+    start_tls: bool
+    """TLS on ldap://."""
+    ca_secret: NotRequired[str]
+    """Secret with `ca.crt`; the image's authorities where left out."""
+    user_base_dn: str
+    """Where users are."""
+    group_base_dn: str
+    """Where groups are."""
+    user_filter: str
+    """Which entries are users."""
+    group_filter: str
+    """Which entries are groups."""
+    bind_dn: NotRequired[str]
+    """Who asks; nobody where left out."""
+    bind_secret: NotRequired[str]
+    """Secret with the `password` of `bind_dn`."""
+    key_attribute: str
+    """Attribute of the public keys."""
+    refresh_s: int
+    """Seconds between two questions."""
+    min_uid: int
+    """The least uid of a person."""
+    min_gid: int
+    """The least gid of people."""
+    max_removed_percent: int
+    """More gone at once is a fault of LDAP."""
+
+
+class IdentityArgs(TypedDict):
+    """What users from LDAP need to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    ldap: LdapArgs
+    """The directory."""
+    volume: SharedMountArgs
+    """The shared volume; its folder `identity` is written."""
+    users: str
+    """Name of the ConfigMap with the users of the config."""
+    user_keys: str
+    """Name of the ConfigMap with their keys."""
+    programs: str
+    """Name of the ConfigMap with the program."""
+
+
+class Identity(pulumi.ComponentResource):
+    """The program that keeps users from LDAP, one pod. It is ready while LDAP answers; when it is not, or gone, the users stay as they
+    were. A change of anything here rolls this pod and no other."""
+
+    deployment_name: pulumi.Output[str]
+    """Name of its Deployment."""
+
+    def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:Identity", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        declare(build_network_policy(args), child)
+        deployment = build_deployment(args)
+        declare(deployment, child)
+        self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
+        self.register_outputs({"deployment_name": self.deployment_name})
+
+
+def users_mount(identity: SharedMountArgs | None) -> Manifest:
+    """Where a container sees who there is: the ConfigMap's files, or the folder on the shared volume."""
+    if identity is None:
+        return mount("users", USERS_PATH, read_only=True)
+    return {**mount(identity["name"], USERS_PATH, read_only=True), "subPath": COMPONENT}
+
+
+def keys_mount(identity: SharedMountArgs | None) -> Manifest:
+    """Where sshd sees the users' keys."""
+    if identity is None:
+        return mount("user-keys", KEYS_PATH, read_only=True)
+    return {**mount(identity["name"], KEYS_PATH, read_only=True), "subPath": f"{COMPONENT}/keys"}
+
+
+def users_volume(cluster: str, users: str, identity: SharedMountArgs | None) -> Manifest:
+    """The volume behind `users_mount`, for a pod that has no shared volumes otherwise.
+
+    A claim is read-only as a whole: else a pod's fsGroup would re-own all files of some kinds of volume. Source: Kubernetes' CSI client,
+    which leaves read-only volumes out of that.
+    """
+    if identity is None:
+        return config_volume("users", users)
+    volume = build_volume(cluster, identity)
+    if "persistentVolumeClaim" in volume:
+        volume["persistentVolumeClaim"]["readOnly"] = True
+    return volume
+
+
+def build_settings(ldap: LdapArgs) -> str:
+    """What the program is told, as JSON. The password is in its own file."""
+    said: dict[str, object] = {
+        "uris": ldap["uris"],
+        "startTls": ldap["start_tls"],
+        "userBaseDn": ldap["user_base_dn"],
+        "groupBaseDn": ldap["group_base_dn"],
+        "userFilter": ldap["user_filter"],
+        "groupFilter": ldap["group_filter"],
+        "keyAttribute": ldap["key_attribute"],
+        "refreshS": ldap["refresh_s"],
+        "minUid": ldap["min_uid"],
+        "minGid": ldap["min_gid"],
+        "maxRemovedPercent": ldap["max_removed_percent"],
+    }
+    if "ca_secret" in ldap:
+        said["caFile"] = f"{_CA_PATH}/ca.crt"
+    if "bind_dn" in ldap:
+        said |= {"bindDn": ldap["bind_dn"], "passwordFile": f"{_PASSWORD_PATH}/password"}
+    return json.dumps(said, sort_keys=True)
+
+
+def build_network_policy(args: IdentityArgs) -> Manifest:
+    """In: nothing. Out: names, and the ports of LDAP; where its servers are is known by name only, and policies know addresses."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    names = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
+    servers = {"ports": [{"port": port, "protocol": "TCP"} for port in ports_of(args["ldap"]["uris"])]}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT)),
+        "spec": {
+            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
+            "policyTypes": ["Ingress", "Egress"],
+            "egress": [names, servers],
+        },
+    }
+
+
+def ports_of(uris: list[str]) -> list[int]:
+    """The ports of LDAP servers, each once."""
+    parts = [urllib.parse.urlsplit(uri) for uri in uris]
+    return sorted({part.port or (636 if part.scheme == "ldaps" else 389) for part in parts})
+
+
+def build_deployment(args: IdentityArgs) -> Manifest:
+    """The Deployment of the program: never two at once."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    spec: Manifest = {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        "template": pod_template(pods, COMPONENT, _pod(args)),
+    }
+    about = metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT))
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+
+
+def _pod(args: IdentityArgs) -> Manifest:
+    pods, ldap = args["pods"], args["ldap"]
+    programs = mount("programs", f"{_FOLDER}/{COMPONENT}", read_only=True)
+    prepare = container(
+        pods,
+        "prepare",
+        "",
+        [programs, build_mount(args["volume"])],
+        command=["python3", "-B", "-m", f"{COMPONENT}.prepare", str(IDENTITY_UID)],
+        workingDir=_FOLDER,
+        securityContext=_PREPARING_CONTEXT,
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    identity = container(
+        pods,
+        COMPONENT,
+        "",
+        [
+            *(programs, mount("users", "/etc/slipway/users", read_only=True), mount("user-keys", "/etc/slipway/user-keys", read_only=True)),
+            # Of the shared volume nothing but its own folder.
+            {**mount(args["volume"]["name"], "/identity"), "subPath": COMPONENT},
+            mount("tmp", "/tmp"),  # noqa: S108 - a mount of the pod's own
+            *([mount("ca", _CA_PATH, read_only=True)] if "ca_secret" in ldap else []),
+            *([mount("password", _PASSWORD_PATH, read_only=True)] if "bind_secret" in ldap else []),
+        ],
+        # The library would read settings of LDAP from the image's own files.
+        env={"LDAPNOINIT": "1"},
+        requests=("10m", "48Mi"),
+        command=["python3", "-B", "-m", f"{COMPONENT}.run", build_settings(ldap)],
+        workingDir=_FOLDER,
+        securityContext=confined(IDENTITY_UID),
+        terminationMessagePolicy="FallbackToLogsOnError",
+        readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5),  # noqa: S108
+        livenessProbe=exec_probe(
+            *("bash", "-c", f"(( $(date +%s) - $(stat -c %Y /tmp/alive) < {_SILENT_S} ))"),
+            initialDelaySeconds=_SILENT_S,
+            periodSeconds=30,
+            timeoutSeconds=5,
+        ),
+    )
+    return {
+        "terminationGracePeriodSeconds": 5,  # killed at any moment, it leaves whole files
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        "initContainers": [prepare],
+        "containers": [identity],
+        "volumes": [
+            *(config_volume("programs", args["programs"]), scripts_volume(pods), empty_volume("tmp", in_memory=True)),
+            *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
+            build_volume(pods["cluster"], args["volume"]),
+            *([_secret_file("ca", ldap["ca_secret"], "ca.crt")] if "ca_secret" in ldap else []),
+            *([_secret_file("password", ldap["bind_secret"], "password")] if "bind_secret" in ldap else []),
+        ],
+    }
+
+
+def _secret_file(name: str, secret: str, key: str) -> Manifest:
+    """One key of a Secret, readable by the pod's own user without an fsGroup, which would re-own the files of the shared volume."""
+    return {"name": name, "secret": {"secretName": secret, "defaultMode": 0o444, "items": [{"key": key, "path": key}]}}
+
+
+_PREPARING_CONTEXT: Manifest = {
+    # Root, to give one folder away.
+    "runAsUser": 0,
+    "runAsGroup": 0,
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}

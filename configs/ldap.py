@@ -1,0 +1,95 @@
+"""Config of users from LDAP. What is read there, and what of it is taken, is in configs/scripts/identity."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StrictStr
+
+from configs.faults import quoted
+from configs.fields import Flag, Model, ObjectName, is_one_line, refuse
+
+_URI = re.compile(r"ldaps?://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-f:.]+\])(:[1-9]\d{0,4})?/?", re.ASCII)
+_DN = re.compile(r"[A-Za-z][A-Za-z0-9.-]*=[^,]+(,\s*[A-Za-z][A-Za-z0-9.-]*=[^,]+)*")
+_FILTER_PART = re.compile(r"\((?:[&|!]|[A-Za-z0-9.;:_-]+(?:[~<>:]?=)(?:[^()\\\x00]|\\[0-9A-Fa-f]{2})*)|\)")
+
+
+def _uri(value: str) -> str:
+    match = _URI.fullmatch(value)
+    if match is None or int((match[3] or ":0")[1:]) > 65_535:
+        raise refuse(
+            f'{quoted(value)} is not the URI of an LDAP server, such as "ldaps://ldap.example.com" (with :port where it is another).'
+        )
+    return value.rstrip("/")
+
+
+def _dn(value: str) -> str:
+    if not is_one_line(value) or len(value) > 500 or _DN.fullmatch(value.replace("\\,", "")) is None:
+        raise refuse(f'{quoted(value)} is not a distinguished name, such as "ou=people,dc=example,dc=com".')
+    return value
+
+
+def _filter(value: str) -> str:
+    depth, at = 0, 0
+    for part in _FILTER_PART.finditer(value):
+        depth += 1 if part[0][0] == "(" else -1
+        is_comparison = part[0][0] == "(" and part[0][1] not in "&|!"
+        if part.start() != at or depth < 0 or (is_comparison and value[part.end() : part.end() + 1] != ")"):
+            break
+        at = part.end()
+        if depth == 0:
+            break
+    if depth != 0 or at != len(value) or not value or not is_one_line(value) or len(value) > 2000:
+        raise refuse(
+            f'{quoted(value)} is not an LDAP filter, such as "(objectClass=posixAccount)": each part stands in its own parentheses.'
+        )
+    return value
+
+
+def _attribute(value: str) -> str:
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", value, re.ASCII) is None:
+        raise refuse(f'{quoted(value)} is not the name of an attribute, such as "sshPublicKey".')
+    return value
+
+
+LdapUri = Annotated[StrictStr, AfterValidator(_uri)]
+Dn = Annotated[StrictStr, AfterValidator(_dn)]
+Filter = Annotated[StrictStr, AfterValidator(_filter)]
+Attribute = Annotated[StrictStr, AfterValidator(_attribute)]
+LeastId = Annotated[int, Field(strict=True, ge=500, le=1_999_999_999)]
+"""Not below 500: libnss-extrausers passes such users over."""
+
+
+class Ldap(Model):
+    """Users and groups of an LDAP directory, with the attributes of rfc2307 or rfc2307bis, beside those of `login.users`, which win."""
+
+    uris: tuple[LdapUri, ...] = Field(min_length=1)
+    """The servers, in the order in which they are tried."""
+    start_tls: Flag = False
+    """TLS on an ldap:// connection. ldaps:// is TLS from the start."""
+    allow_plaintext: Flag = False
+    """True: ldap:// without TLS is allowed, where the network itself is trusted."""
+    ca_secret: ObjectName | None = None
+    """A Secret of the namespace with the key ca.crt: who signed the servers' certificates. Default: the authorities of the image."""
+    base_dn: Dn
+    """Where users and groups are, at any depth."""
+    user_base_dn: Dn | None = None
+    """Default: baseDn."""
+    group_base_dn: Dn | None = None
+    """Default: baseDn."""
+    user_filter: Filter = "(objectClass=posixAccount)"
+    group_filter: Filter = "(objectClass=posixGroup)"
+    bind_dn: Dn | None = None
+    """Who asks. Default: nobody (anonymous)."""
+    bind_secret: ObjectName | None = None
+    """A Secret of the namespace with the key password, for bindDn."""
+    key_attribute: Attribute = "sshPublicKey"
+    """Where the public keys are, each a value."""
+    refresh_s: Annotated[int, Field(strict=True, ge=5, le=3600)] = 20
+    """How often LDAP is asked, in seconds. A removed user cannot log in after this time and that of the answer."""
+    min_uid: LeastId = 1000
+    """Users with a lower uid are left out."""
+    min_gid: LeastId = 1000
+    """Groups with a lower gid are left out, and users whose own group has one; 100, Debian's group users, is allowed to users."""
+    max_removed_percent: Annotated[int, Field(strict=True, ge=0, le=100)] = 50
+    """Of more than 10 users or groups, more than this share gone at once counts as a fault of LDAP, and none is removed; so does an
+    answer without any user. 100: everything is believed."""

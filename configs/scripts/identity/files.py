@@ -1,0 +1,117 @@
+"""The folder that every pod mounts: passwd, group, shadow and keys/, each file whole at any moment, and what LDAP said last.
+
+Pods hold the folder and keys/ themselves, so both stay; their files are replaced one by one. Killed between any two steps, the next start
+goes on: users who go lose their keys first and get them last.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .accounts import Accounts, Merged, is_name
+
+KEYS = "keys"
+_STATE = "accepted.json"
+_WORK = ".work"
+_ORDER = ("group", "shadow", "passwd")
+"""Who has a line in passwd has one in the others: a user without shadow is refused."""
+
+
+@dataclass
+class Folder:
+    """The folder as it was written last; it is read once, for nobody else writes there."""
+
+    path: Path
+    before_step: Callable[[str], None] = lambda _: None
+    """Called before each change on the disk, with what it is."""
+    _known: dict[str, str] = field(default_factory=dict[str, str])
+
+    def open(self) -> None:
+        """Takes the folder as it is, and removes what a killed writer left. Raises OSError."""
+        for name in (KEYS, _WORK):
+            (self.path / name).mkdir(mode=0o755 if name == KEYS else 0o700, exist_ok=True)
+        for left in (self.path / _WORK).iterdir():
+            left.unlink(missing_ok=True)
+        files = [self.path / name for name in (*_ORDER, _STATE)]
+        keys = [self.path / KEYS / each for each in os.listdir(self.path / KEYS)]  # noqa: PTH208 - names
+        self._known = {self._name(file): text for file in (*files, *keys) if (text := _text(file)) is not None}
+
+    def accepted(self) -> Accounts | None:
+        """What LDAP said last; None where it never answered, or the file is damaged."""
+        try:
+            return Accounts.from_json(self._known[_STATE])
+        except (KeyError, ValueError):
+            return None
+
+    def has_users(self) -> bool:
+        """True when files were written before."""
+        return "passwd" in self._known
+
+    def write(self, merged: Merged, accepted: Accounts) -> int:
+        """Makes the folder say what is given; gives how many files changed. Raises OSError; then some of it is done, each file whole."""
+        wanted = {f"{KEYS}/{name}": text for name, text in merged.keys.items() if is_name(name)}
+        # Removing needs no space: a full disk keeps no one in.
+        changes = sum(self._remove(name) for name in [*self._known] if name.startswith(f"{KEYS}/") and name not in wanted)
+        self._sync(changes)
+        # Before the rest: what is removed stays removed, should LDAP be away at the next start.
+        self._sync(self._replace(_STATE, accepted.to_json()))
+        narrowed = {name: text for name, text in wanted.items() if name in self._known}
+        changes += sum(self._replace(name, text) for name, text in narrowed.items())
+        changes += sum(self._replace(name, merged.files[name]) for name in _ORDER)
+        changes += sum(self._replace(name, text) for name, text in wanted.items() if name not in narrowed)
+        self._sync(changes)
+        return changes
+
+    def _sync(self, changes: int) -> None:
+        """Puts the folders' own entries on the disk, where something changed; each file is there before it gets its name."""
+        for folder in (self.path / KEYS, self.path) if changes else ():
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _name(self, file: Path) -> str:
+        return str(file.relative_to(self.path))
+
+    def _remove(self, name: str) -> int:
+        self.before_step(f"remove {name}")
+        (self.path / name).unlink(missing_ok=True)
+        del self._known[name]
+        return 1
+
+    def _replace(self, name: str, text: str) -> int:
+        if self._known.get(name) == text:
+            return 0
+        target = self.path / name
+        self.before_step(f"write {name}")
+        # A name of its own: should two writers run for a moment (a machine that was lost and is not), neither renames the other's half.
+        descriptor, draft = tempfile.mkstemp(dir=self.path / _WORK)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fchmod(file.fileno(), 0o600 if name == _STATE else 0o644)
+                os.fsync(file.fileno())
+            self.before_step(f"rename {name}")
+            Path(draft).replace(target)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        self._known[name] = text
+        return 1
+
+
+def read_folder(folder: Path) -> Mapping[str, str]:
+    """File name to text of a mounted ConfigMap. Raises OSError."""
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
+
+
+def _text(file: Path) -> str | None:
+    """The text of a file that is one; what is damaged counts as other text, and is replaced."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None

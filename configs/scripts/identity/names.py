@@ -1,0 +1,14 @@
+"""Which names and numbers are for people. The same for users of the config and of LDAP, on whatever machine this runs."""
+
+LEAST_ID = 1000
+MOST_ID = 2_000_000_000
+NOBODY = 65_534
+
+RESERVED = frozenset(
+    """
+    root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc nobody systemd-network systemd-timesync messagebus
+    sshd slurm munge slurmrestd slipway-identity mysql adm tty disk dialout fax voice cdrom floppy tape sudo audio dip operator src shadow
+    utmp video sasl plugdev staff users nogroup crontab input sgx kvm render netdev _ssh
+    """.split()  # noqa: SIM905 - words read better than fifty quotes
+)
+"""Users and groups of the image: a user of the same name would be shadowed by them, or be them."""

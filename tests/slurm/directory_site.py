@@ -1,0 +1,163 @@
+"""The pods of test_ldap.py: the program with the mounts and rights that its component asks for, a login node, and words for both."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from components import arguments
+from components.identity import IDENTITY_UID, build_deployment
+from configs import users
+from configs.load import load_cluster
+from tests.slurm.directory_server import BASE, PASSWORD, READER, DirectoryServer
+from tests.slurm.image_cluster import ALICE, ImageCluster
+from tests.slurm.image_pods import Container, PodError, wait_for
+
+SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts"
+
+
+class Site(ImageCluster):
+    """A login node, the program, and the directory."""
+
+    directory: DirectoryServer
+    key: Path
+    pod: dict[str, Any]
+    """The pod of the program as it was started last."""
+
+    @property
+    def shared(self) -> Path:
+        """The shared volume."""
+        return self.machine.folder / "volume-shared"
+
+    @property
+    def folder(self) -> Path:
+        """What pods mount."""
+        return self.shared / "identity"
+
+    def path(self, name: str, read_only: bool = True) -> tuple[Path, bool]:
+        """A volume as a mount; the users are those of the folder in every pod."""
+        return (self.folder, True) if name == "users" else super().path(name, read_only)
+
+    @property
+    def program(self) -> Container:
+        """The running program."""
+        return self.containers["t-identity/identity"]
+
+    @property
+    def public_key(self) -> str:
+        """The key that tests log in with."""
+        return self.key.with_suffix(".pub").read_text().strip()
+
+    def ldap(self, **changes: Any) -> dict[str, Any]:
+        """The config `login.ldap`, with changes."""
+        said = {
+            "uris": [self.directory.uri],
+            "caSecret": "ldap-ca",
+            "baseDn": BASE,
+            "groupFilter": "(|(objectClass=posixGroup)(objectClass=bisGroup))",
+            "bindDn": READER,
+            "bindSecret": "ldap-reader",
+            "refreshS": 5,
+        }
+        return {key: value for key, value in {**said, **changes}.items() if value is not None}
+
+    def give_secrets(self) -> None:
+        """The Secrets that the config names."""
+        self.volume("ca", {"ca.crt": (self.directory.folder / "ca.crt").read_bytes()})
+        self.volume("password", {"password": f"{PASSWORD}\n"})
+
+    def start(self, **changes: Any) -> Container:
+        """Starts the pod of the program as its component has it, with a config that was changed; ends one that runs."""
+        self.stop()
+        alice = {"name": "alice", "uid": ALICE, "sshKeys": [self.public_key]}
+        stack = {**self.stack, "login": {"users": [alice], "ldap": self.ldap(**changes)}}
+        cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
+        self.volume("users", users.render(cluster))
+        self.volume("user-keys", users.render_keys(cluster))
+        pods = arguments.pod_defaults(cluster, "image", "scripts")
+        said = cluster.login.ldap
+        assert said is not None
+        made = arguments.identity_args(cluster, pods, "programs", said)
+        made["ldap"]["refresh_s"] = 1  # less than the config allows, so that tests are quick
+        self.pod = build_deployment(made)["spec"]["template"]["spec"]
+        code, said = self.prepare_folder()
+        assert (code, said) == (0, "")
+        return self.run_container(self.pod["containers"][0])
+
+    def prepare_folder(self) -> tuple[int, str]:
+        """Runs the init container; gives its exit code and what it said."""
+        prepare = self.run_container(self.pod["initContainers"][0])
+        code = prepare.process.wait(20)
+        prepare.stop()
+        return code, prepare.log
+
+    def stop(self) -> None:
+        """Kills the program, if it runs."""
+        if running := self.containers.pop("t-identity/identity", None):
+            running.stop("KILL")
+
+    def run_container(self, manifest: dict[str, Any]) -> Container:
+        """A container under runc, from what Kubernetes would be told."""
+        volumes = {"programs": SCRIPTS / "identity", "scripts": SCRIPTS / "start", "tmp": self.empty("t-identity-tmp")}
+        mounts: dict[str, tuple[Path, bool]] = {}
+        for each in manifest["volumeMounts"]:
+            outside = volumes.get(each["name"]) or self.machine.folder / f"volume-{each['name']}"
+            if each["name"] == "shared-root":
+                outside = self.shared
+            mounts[each["mountPath"]] = (outside / each.get("subPath", ""), each.get("readOnly", False))
+        context = manifest["securityContext"]
+        assert context["capabilities"]["drop"] == ["ALL"]
+        assert context["readOnlyRootFilesystem"]
+        container = self.machine.start(
+            "t-identity",
+            manifest["name"],
+            manifest["command"],
+            mounts,
+            {each["name"]: each["value"] for each in manifest["env"]},
+            user=context["runAsUser"],
+            capabilities=context["capabilities"].get("add", []),
+            read_only=True,
+            cwd=manifest["workingDir"],
+        )
+        self.containers[f"t-identity/{manifest['name']}"] = container
+        return container
+
+    def is_ready(self) -> bool:
+        """What the readiness probe says."""
+        try:
+            self.program.run("test", "-e", "/tmp/ready", user=IDENTITY_UID)
+        except PodError:
+            return False
+        return True
+
+    def people(self) -> list[str]:
+        """The users of LDAP as the pods have them."""
+        lines = (self.folder / "passwd").read_text().splitlines()
+        return sorted(name for line in lines if (name := line.partition(":")[0]) != "alice")
+
+    def getent(self, what: str, name: str) -> str:
+        """A name as the login node has it."""
+        return self.containers["t-login/login"].run("getent", what, name, check=False).strip()
+
+    def ssh(self, user: str, command: str = "id -un") -> str:
+        """Logs in from outside with the key of the tests."""
+        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=5"]
+        full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", "ssh", "-p", "2222", "-i", str(self.key)]
+        full += [part for option in options for part in ("-o", option)]
+        target = f"{user}@{self.machine.addresses['t-login']}"
+        done = subprocess.run([*full, target, command], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise PodError(f"ssh as {user} gave {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def is_refused(self, user: str) -> bool:
+        """True when sshd takes no key of the user."""
+        try:
+            self.ssh(user)
+        except PodError as error:
+            return "Permission denied" in str(error)
+        return False
+
+    def wait_said(self, words: str, deadline_s: float = 40) -> str:
+        """Waits until the program's log says the words; gives the log."""
+        wait_for(f"`{words}` in the log", lambda: words in self.program.log, deadline_s=deadline_s)
+        return self.program.log

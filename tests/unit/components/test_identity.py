@@ -1,0 +1,156 @@
+"""The program for users from LDAP, and what all pods mount instead of the ConfigMaps."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components import accounting, control_plane, login, node_set
+from components.identity import IdentityArgs, build_deployment, build_network_policy, build_settings, ports_of, users_volume
+from components.labels import Manifest
+from components.shared_storage import SharedMountArgs
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, MOUNTS, NODE_SET, PODS
+from tests.unit.components.structure import structural_faults
+
+CLAIM: SharedMountArgs = {"name": "shared-root", "mount_path": "/shared", "storage_class": "efs", "size": "1Ti"}
+ARGS: IdentityArgs = {
+    "pods": PODS,
+    "ldap": {
+        "uris": ["ldaps://one", "ldap://two", "ldaps://three:1636"],
+        "start_tls": False,
+        "ca_secret": "ldap-ca",
+        "user_base_dn": "ou=people,dc=x",
+        "group_base_dn": "dc=x",
+        "user_filter": "(objectClass=posixAccount)",
+        "group_filter": "(objectClass=posixGroup)",
+        "bind_dn": "cn=reader,dc=x",
+        "bind_secret": "ldap-reader",
+        "key_attribute": "sshPublicKey",
+        "refresh_s": 20,
+        "min_uid": 1000,
+        "min_gid": 1000,
+        "max_removed_percent": 50,
+    },
+    "volume": CLAIM,
+    "users": "dev-users",
+    "user_keys": "dev-user-keys",
+    "programs": "dev-identity-0123456789",
+}
+DEPLOYMENT = build_deployment(ARGS)
+POD: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]
+[PREPARE], [PROGRAM] = POD["initContainers"], POD["containers"]
+
+
+def volumes(pod: Manifest) -> dict[str, Any]:
+    return {each["name"]: each for each in pod["volumes"]}
+
+
+def mounts(container: Manifest) -> dict[str, Any]:
+    return {each["mountPath"]: each for each in container["volumeMounts"]}
+
+
+@pytest.mark.parametrize(
+    "manifest", [pytest.param(DEPLOYMENT, id="deployment"), pytest.param(build_network_policy(ARGS), id="network-policy")]
+)
+def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
+    assert structural_faults(manifest) == []
+
+
+def test_never_two_at_once() -> None:
+    assert (DEPLOYMENT["spec"]["replicas"], DEPLOYMENT["spec"]["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_program_has_no_rights_and_of_the_shared_volume_its_own_folder_only() -> None:
+    context = PROGRAM["securityContext"]
+    assert (context["runAsUser"], context["readOnlyRootFilesystem"], context["capabilities"]) == (405, True, {"drop": ["ALL"]})
+    shared = [each for each in PROGRAM["volumeMounts"] if each["name"] == "shared-root"]
+    assert shared == [{"name": "shared-root", "mountPath": "/identity", "subPath": "identity"}]
+    assert POD["automountServiceAccountToken"] is False
+
+
+def test_no_fs_group_re_owns_the_shared_volume() -> None:
+    assert "securityContext" not in POD
+
+
+def test_password_and_authority_are_files_of_their_own_and_stand_nowhere_else() -> None:
+    assert volumes(POD)["password"]["secret"]["items"] == [{"key": "password", "path": "password"}]
+    assert volumes(POD)["ca"]["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
+    said = json.loads(PROGRAM["command"][-1])
+    assert (said["passwordFile"], said["caFile"]) == ("/etc/slipway/ldap-password/password", "/etc/slipway/ldap-ca/ca.crt")
+    assert {"/etc/slipway/ldap-password", "/etc/slipway/ldap-ca"} <= {*mounts(PROGRAM)}
+    assert not {"/etc/slipway/ldap-password", "/etc/slipway/ldap-ca"} & {*mounts(PREPARE)}
+
+
+def test_anonymous_reader_with_the_authorities_of_the_image_needs_no_secret() -> None:
+    ldap = {key: value for key, value in ARGS["ldap"].items() if key not in ("bind_dn", "bind_secret", "ca_secret")}
+    anonymous: Any = {**ARGS, "ldap": ldap}
+    pod = build_deployment(anonymous)["spec"]["template"]["spec"]
+    assert not {"password", "ca"} & {*volumes(pod)}
+    assert not {"bindDn", "passwordFile", "caFile"} & {*json.loads(build_settings(anonymous["ldap"]))}
+
+
+def test_network_policy_lets_out_names_and_ldap_only() -> None:
+    spec = build_network_policy(ARGS)["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in spec
+    assert [port["port"] for rule in spec["egress"] for port in rule["ports"]] == [53, 53, 389, 636, 1636]
+
+
+def test_ports_are_those_of_the_uris() -> None:
+    assert ports_of(["ldaps://a", "ldaps://b", "ldap://[2001:db8::1]:3389"]) == [636, 3389]
+
+
+WITH: dict[str, Manifest] = {
+    "slurmctld": control_plane.build_slurmctld({**CONTROL_PLANE, "identity": CLAIM}),
+    "slurmrestd": control_plane.build_slurmrestd({**CONTROL_PLANE, "identity": CLAIM}),
+    "slurmdbd": accounting.build_slurmdbd({**ACCOUNTING, "identity": CLAIM}),
+    "login": login.build_deployment({**LOGIN, "identity": MOUNTS[0]}),
+}
+WORKER = node_set.build_node_set({**NODE_SET, "identity": MOUNTS[0]})["spec"]["template"]["spec"]
+PODS_OF = {**{name: manifest["spec"]["template"]["spec"] for name, manifest in WITH.items()}, "slurmd": WORKER}
+
+
+@pytest.mark.parametrize("name", [*PODS_OF])
+def test_every_pod_reads_users_from_the_folder_and_cannot_write_it(name: str) -> None:
+    pod = PODS_OF[name]
+    container = next(each for each in pod["containers"] if each["name"] == name)
+    assert mounts(container)["/var/lib/extrausers"] == {
+        "name": "shared-root",
+        "mountPath": "/var/lib/extrausers",
+        "readOnly": True,
+        "subPath": "identity",
+    }
+    # One volume of a claim: a pod with two never starts. Source: kubernetes/kubernetes#28502.
+    assert [each["name"] for each in pod["volumes"]].count("shared-root") == 1
+    assert not {"users", "user-keys"} & {*volumes(pod)}
+
+
+def test_reconfigure_knows_the_same_users_as_slurmctld() -> None:
+    seen = [mounts(each)["/var/lib/extrausers"] for each in PODS_OF["slurmctld"]["containers"]]
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+
+
+def test_sshd_reads_keys_from_the_folder() -> None:
+    [sshd] = PODS_OF["login"]["containers"]
+    assert mounts(sshd)["/etc/slipway/keys"] == {
+        "name": "shared-root",
+        "mountPath": "/etc/slipway/keys",
+        "readOnly": True,
+        "subPath": "identity/keys",
+    }
+
+
+@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd"])
+def test_volume_of_a_pod_with_an_fs_group_is_read_only_so_that_it_is_not_re_owned(name: str) -> None:
+    assert volumes(PODS_OF[name])["shared-root"]["persistentVolumeClaim"] == {"claimName": "dev-shared-root", "readOnly": True}
+
+
+@pytest.mark.parametrize("name", [*WITH])
+def test_structure_of_pods_with_the_folder_is_kubernetes_own(name: str) -> None:
+    assert structural_faults(WITH[name]) == []
+
+
+def test_host_path_is_mounted_as_it_is() -> None:
+    assert users_volume("dev", "dev-users", MOUNTS[0])["hostPath"]["path"] == "/var/lib/slipway/dev/shared"
+    assert users_volume("dev", "dev-users", None)["configMap"]["name"] == "dev-users"
