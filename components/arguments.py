@@ -4,8 +4,10 @@ import math
 from typing import Any
 
 from components.accounting import AccountingArgs
+from components.backup import BACKUP_PATH, BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
+from components.database import ExternalDatabaseArgs
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
 from components.gpu_runtime import GpuRuntimeArgs
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
@@ -18,7 +20,7 @@ from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import shared_root, slurm
 from configs.checks import CHECK_SETTINGS
-from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Root, Source, Taint
+from configs.models import Backup, Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Root, Source, Taint
 from configs.nodes import VolumeClaim
 from configs.shapes import machine_of, shape_of
 
@@ -50,7 +52,12 @@ def tolerations(taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
 
 
 def munge_args(cluster: Cluster) -> MungeSecretArgs:
-    return {"cluster": cluster.name, "namespace": cluster.namespace, "deletion_protection": cluster.deletion_protection}
+    return {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "deletion_protection": cluster.deletion_protection,
+        "generation": cluster.keys.munge,
+    }
 
 
 def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMountArgs]:
@@ -96,7 +103,11 @@ def storage_args(cluster: Cluster) -> SharedStorageArgs:
     return {
         "cluster": cluster.name,
         "namespace": cluster.namespace,
-        "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "mounts": [
+            *shared_mounts(cluster, cluster.storage.mounts),
+            *([shared_mount("backup", BACKUP_PATH, cluster.backup.volume)] if cluster.backup else []),
+            *([archive] if (archive := archive_mount(cluster)) else []),
+        ],
         "deletion_protection": cluster.deletion_protection,
     }
 
@@ -110,24 +121,78 @@ def claim(disk: Disk) -> ClaimArgs:
 
 
 def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
-    return {
+    made: ControlPlaneArgs = {
         "pods": pods,
         "files": slurm.render(cluster),
         "users": object_name(cluster.name, "users"),
         "state": claim(cluster.storage.state),
+        "jwt_generation": cluster.keys.jwt,
         "deletion_protection": cluster.deletion_protection,
     }
+    if cluster.backup is not None:
+        made["backup"] = backup_args(cluster, pods, cluster.backup)
+    return made
 
 
 def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
-    return {
+    """slurmdbd, and a database of its own or an external one."""
+    made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
         "users": object_name(cluster.name, "users"),
         "jwt_secret": object_name(cluster.name, "jwt"),
-        "storage": claim(cluster.accounting.storage),
+        "password_generation": cluster.keys.database,
+        "jwt_generation": cluster.keys.jwt,
         "deletion_protection": cluster.deletion_protection,
     }
+    if (external := external_database(cluster)) is not None:
+        made["external"] = external
+    else:
+        made["storage"] = claim(cluster.accounting.disk)
+    if (archive := archive_mount(cluster)) is not None:
+        made["archive"] = archive
+    if cluster.backup is not None:
+        made["backup"] = backup_args(cluster, pods, cluster.backup)
+    return made
+
+
+def external_database(cluster: Cluster) -> ExternalDatabaseArgs | None:
+    """The database of somebody else, where there is one."""
+    said = cluster.accounting.external
+    if said is None or not cluster.accounting.enabled:
+        return None
+    made: ExternalDatabaseArgs = {
+        "host": said.host,
+        "port": said.port,
+        "database": said.database,
+        "user": said.user,
+        "password_secret": said.password_secret,
+        "tls": said.tls,
+    }
+    if said.ca_secret is not None:
+        made["ca_secret"] = said.ca_secret
+    return made
+
+
+def archive_mount(cluster: Cluster) -> SharedMountArgs | None:
+    """Where slurmdbd's archives go, if anywhere."""
+    archive = cluster.accounting.archive
+    return shared_mount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
+
+
+def backup_args(cluster: Cluster, pods: PodDefaults, backup: Backup) -> BackupArgs:
+    made: BackupArgs = {
+        "pods": pods,
+        "volume": shared_mount("backup", BACKUP_PATH, backup.volume),
+        "schedule": backup.schedule,
+        "keep": backup.keep,
+        "state_interval_s": backup.state_interval_s,
+        "restore_from": backup.restore_from or "",
+        "has_database": cluster.accounting.enabled,
+    }
+    if (external := external_database(cluster)) is not None:
+        made["external"] = external
+    return made
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:

@@ -3,11 +3,13 @@
 One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
 """
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_random as random
 
+from components.backup import BackupArgs, build_restore, build_state_backup, restore_volumes
+from components.generations import annotations, newest
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import config_map, declare, secret
 from components.pods import (
@@ -53,6 +55,10 @@ class ControlPlaneArgs(TypedDict):
     """Name of the ConfigMap with the cluster's users: slurmctld looks up who submits."""
     state: ClaimArgs
     """The disk of slurmctld's queue and job records."""
+    jwt_generation: int
+    """Which JWT key it is: one more is a new one, and slurmctld restarts with it."""
+    backup: NotRequired[BackupArgs]
+    """Where slurmctld's state is copied to, and restored from."""
     deletion_protection: bool
     """True: queue and JWT key cannot be deleted by a change of the stack, and the queue's disk outlives it."""
 
@@ -74,7 +80,7 @@ class SlurmControlPlane(pulumi.ComponentResource):
         kept = pulumi.ResourceOptions(parent=self, protect=protected)
         plain = pulumi.ResourceOptions(parent=self)
         secret_name = object_name(cluster, "jwt")
-        key = random.RandomBytes(f"{secret_name}-key", length=32, opts=kept)
+        key = newest(f"{secret_name}-key", args["jwt_generation"], lambda each: random.RandomBytes(each, length=32, opts=kept))
         data = {"jwt_hs256.key": pulumi.Output.secret(key.base64)}
         jwt_secret = declare(secret(secret_name, namespace, labels(cluster, "slurmctld"), data), kept)
         config = declare(build_config(args), plain)
@@ -120,7 +126,7 @@ def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
         "replicas": 1,
         "serviceName": name,
         "selector": {"matchLabels": selector(cluster, "slurmctld")},
-        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args)),
+        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args), annotations=annotations(jwt=args["jwt_generation"])),
         "volumeClaimTemplates": [claim_template("state", args["state"])],
         "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
     }
@@ -156,20 +162,23 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         requests=("10m", "16Mi"),
         securityContext=confined(SLURM_UID),
     )
+    state = mount("state", _STATE_PATH)
+    backup = args.get("backup")
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
         "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         # The group that may write the claim and read the JWT key.
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        "initContainers": [munged(pods)],
-        "containers": [slurmctld, reconfigure],
+        "initContainers": [munged(pods), *(build_restore(backup, "state-restore.sh", SLURM_UID, [state]) if backup else [])],
+        "containers": [slurmctld, reconfigure, *([build_state_backup(backup, state)] if backup else [])],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             config_volume("users", args["users"]),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
             *(scripts_volume(pods), *munge_volumes(pods)),
+            *(restore_volumes(backup) if backup else []),
         ],
     }
 
