@@ -9,7 +9,7 @@ write_client() { # FILE: the settings of MariaDB's client programs, readable for
   password=$(</etc/slipway/mariadb/password)
   (
     umask 077
-    printf '[client]\nhost=%s\nport=%s\nuser=%s\npassword="%s"\nconnect-timeout=3\n' \
+    printf '[mariadb-client]\nconnect-timeout=3\n[client]\nhost=%s\nport=%s\nuser=%s\npassword="%s"\n' \
       "$database_host" "$database_port" "$database_user" "${password//\\/\\\\}" >"$1"
     case ${SLIPWAY_MARIADB_TLS:-} in
       '') ;;

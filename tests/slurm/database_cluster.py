@@ -1,0 +1,152 @@
+"""A Slurm cluster with accounting and one worker, whose backups, restores and keys are those of the components: real programs, no Kubernetes."""
+
+import secrets
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.slurm.image_cluster import ALICE, MYSQL, SLURM, ImageCluster
+from tests.slurm.image_pods import Container, Machine, wait_for
+
+NAMES = {"t-mariadb-0": ["t-mariadb"], "t-slurmdbd-0": ["t-slurmdbd"], "t-slurmctld-0": ["t-slurmctld"], "t-backup": [], "gpu-0": []}
+FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
+
+
+class DatabaseCluster(ImageCluster):
+    """The cluster, with the words that its tests use."""
+
+    keep = 3
+    state_interval_s = 60
+
+    @property
+    def backups(self) -> Path:
+        """The cluster's folder on the backup volume, as the node sees it."""
+        return self.machine.folder / "volume-backup" / "t"
+
+    def made(self, kind: str) -> list[str]:
+        """Files of finished backups, the oldest first; kind is database or state."""
+        return sorted(each.name for each in (self.backups / kind).glob("2*"))
+
+    def decide(self, restore_from: str) -> None:
+        """Writes what backup.restoreFrom says, as a change of the ConfigMap arrives."""
+        self.volume("restore", {"from": restore_from})
+
+    def once(self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str], user: int) -> Container:
+        """Starts a container that ends by itself."""
+        capabilities = () if user else ("CHOWN", "DAC_OVERRIDE", "FOWNER")
+        return self._start(pod, name, script, mounts, env, user=user, read_only=True, capabilities=capabilities)
+
+    def finish(self, container: Container, timeout_s: float = 120) -> int:
+        """Waits for the end of such a container; gives its code."""
+        container.process.wait(timeout_s)
+        return container.stop()
+
+    def folders(self) -> int:
+        """The init container that makes the folders of backups."""
+        mounts = {"/backup": self.path("backup", read_only=False)}
+        return self.finish(self.once("t-backup", "folders", "own-folders.sh", mounts, {"SLIPWAY_FOLDERS": FOLDERS}, 0))
+
+    def backup(self, **env: str) -> Container:
+        """The Job of the database's backup, started."""
+        mounts = {
+            "/backup": self.path("backup", read_only=False),
+            "/etc/slipway/mariadb": self.path("password-mysql"),
+            "/tmp": (self.empty("t-backup-tmp", MYSQL), False),
+        }
+        variables = {"SLIPWAY_MARIADB_HOST": "t-mariadb", "SLIPWAY_BACKUP_KEEP": str(self.keep), **env}
+        return self.once("t-backup", "backup", "database-backup.sh", mounts, variables, MYSQL)
+
+    def database_restore(self, **env: str) -> Container:
+        """The init container of MariaDB's pod, started; with SLIPWAY_MARIADB_HOST that of slurmdbd's."""
+        pod = "t-mariadb-0"
+        mounts = {
+            "/backup": self.path("backup"),
+            "/etc/slipway/restore": self.path("restore"),
+            "/etc/slipway/mariadb": self.path("password-mysql"),
+            "/var/lib/mysql": (self.empty("mysql", MYSQL), False),
+            "/run/mysqld": (self.empty(f"{pod}-run", MYSQL), False),
+            "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
+        }
+        return self._start(pod, "restore", "database-restore.sh", mounts, env, user=MYSQL, fs_group=MYSQL, read_only=True)
+
+    def state_backup(self) -> Container:
+        """The sidecar of slurmctld."""
+        mounts = {"/backup": self.path("backup", read_only=False), "/var/spool": (self.empty("state", SLURM), True)}
+        env = {"SLIPWAY_STATE_BACKUP_S": str(self.state_interval_s), "SLIPWAY_BACKUP_KEEP": str(self.keep)}
+        return self._start("t-slurmctld-0", "state-backup", "state-backup.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def state_restore(self) -> Container:
+        """The init container of slurmctld's pod."""
+        mounts = {
+            "/backup": self.path("backup"),
+            "/etc/slipway/restore": self.path("restore"),
+            "/var/spool": (self.empty("state", SLURM), False),
+        }
+        return self._start("t-slurmctld-0", "restore", "state-restore.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
+        """Runs a Slurm command in slurmctld's pod."""
+        return self.containers["t-slurmctld-0/reconfigure"].run(*command, user=user, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+
+    def submit(self, script: str, *options: str) -> str:
+        """Submits a job as alice; gives its number."""
+        return self.slurm("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options, "--wrap", script, user=ALICE)
+
+    def state(self, job: str) -> str:
+        """State of a job, from slurmctld."""
+        return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", "%T", check=False)
+
+    def accounted(self, job: str) -> str:
+        """State of a job, from the database."""
+        return self.slurm("sacct", "--noheader", "--allocations", "--parsable2", "--jobs", job, "--format", "state")
+
+    def ready(self) -> bool:
+        """True when the worker is idle and nothing waits."""
+        return self.slurm("sinfo", "--noheader", "--nodes", "gpu-0", "--format", "%T") == "idle" and not self.slurm("squeue", "--noheader")
+
+    def run_job(self) -> str:
+        """A job from its submission to its record in the database."""
+        job = self.submit("true", "--wait")
+        wait_for("its record", lambda: self.accounted(job) == "COMPLETED", deadline_s=60)
+        return job
+
+    def stop(self, *names: str, signal: str = "TERM") -> None:
+        """Ends containers, called pod/container."""
+        for name in names:
+            self.containers.pop(name).stop(signal)
+
+    def new_password(self) -> None:
+        """Another generation of the database's password, in the Secret."""
+        password = secrets.token_hex(12)
+        self.volume("password-mysql", {"password": password}, 0o440, MYSQL)
+        self.volume("password-slurm", {"password": password}, 0o440, SLURM)
+
+
+@contextmanager
+def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster]:
+    """The cluster, ready; and away again."""
+    machine = Machine(folder, image, prefix)
+    machine.close()  # what a killed run left
+    folder.mkdir(mode=0o755)
+    cluster = DatabaseCluster(machine, names=NAMES)
+    try:
+        machine.folder.joinpath("volume-backup").mkdir(mode=0o755)
+        cluster.prepare()
+        cluster.decide("")
+        for pod in ("t-slurmdbd-0", "t-slurmctld-0", "gpu-0"):
+            cluster.munged(pod)
+        assert cluster.folders() == 0
+        for start in (cluster.mariadb, cluster.slurmdbd, cluster.slurmctld, cluster.reconfigure):
+            start()
+        cluster.slurmd("gpu-0")
+        wait_for("an idle worker", cluster.ready, deadline_s=120)
+        yield cluster
+    finally:
+        if folder.exists():
+            kept = folder.with_name(f"{folder.name}.logs")
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.mkdir()
+            for log in folder.glob("*/log"):
+                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.close()
