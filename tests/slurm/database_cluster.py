@@ -1,21 +1,30 @@
 """A Slurm cluster with accounting and one worker, whose backups, restores and keys are those of the components: real programs, no Kubernetes."""
 
+import base64
 import secrets
 import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.slurm.image_cluster import ALICE, MYSQL, SLURM, ImageCluster
+from tests.slurm.image_cluster import ALICE, MUNGE, MYSQL, SLURM, ImageCluster
 from tests.slurm.image_pods import Container, Machine, wait_for
 
-NAMES = {"t-mariadb-0": ["t-mariadb"], "t-slurmdbd-0": ["t-slurmdbd"], "t-slurmctld-0": ["t-slurmctld"], "t-backup": [], "gpu-0": []}
+NAMES = {
+    "t-mariadb-0": ["t-mariadb"],
+    "t-slurmdbd-0": ["t-slurmdbd"],
+    "t-slurmctld-0": ["t-slurmctld"],
+    "t-backup": [],
+    "t-other": [],
+    "gpu-0": [],
+}
 FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
 
 
 class DatabaseCluster(ImageCluster):
     """The cluster, with the words that its tests use."""
 
+    munge_key: bytes = secrets.token_bytes(1024)
     keep = 3
     state_interval_s = 60
 
@@ -28,34 +37,52 @@ class DatabaseCluster(ImageCluster):
         """Files of finished backups, the oldest first; kind is database or state."""
         return sorted(each.name for each in (self.backups / kind).glob("2*"))
 
+    def munged(self, pod: str) -> None:
+        """The sidecar of a pod; each pod has a copy of the Secret of its own, as each kubelet brings a change at its own time."""
+        if not (self.machine.folder / f"volume-munge-{pod}").exists():
+            self.new_munge_key(self.munge_key, pod)
+        mounts = {
+            "/etc/slipway/munge": self.path(f"munge-{pod}"),
+            "/run/munge": (self.empty(f"{pod}-munge"), False),
+            "/var/lib": (self.empty(f"{pod}-munge-state"), False),
+        }
+        self._start(pod, "munged", "munged.sh", mounts, user=MUNGE, read_only=True)
+
+    def new_munge_key(self, key: bytes, *pods: str) -> None:
+        """The kubelets of these pods bring a key."""
+        for pod in pods:
+            self.volume(f"munge-{pod}", {"munge.key": key})
+
     def decide(self, restore_from: str) -> None:
         """Writes what backup.restoreFrom says, as a change of the ConfigMap arrives."""
         self.volume("restore", {"from": restore_from})
 
-    def once(self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str], user: int) -> Container:
+    def once(
+        self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str], user: int
+    ) -> Container:
         """Starts a container that ends by itself."""
         capabilities = () if user else ("CHOWN", "DAC_OVERRIDE", "FOWNER")
         return self._start(pod, name, script, mounts, env, user=user, read_only=True, capabilities=capabilities)
 
-    def finish(self, container: Container, timeout_s: float = 120) -> int:
-        """Waits for the end of such a container; gives its code."""
+    def finish(self, container: Container, timeout_s: float = 120) -> tuple[int, str]:
+        """Waits for the end of such a container; gives its code and all that it said."""
         container.process.wait(timeout_s)
-        return container.stop()
+        return container.stop(), container.log
 
-    def folders(self) -> int:
+    def folders(self) -> tuple[int, str]:
         """The init container that makes the folders of backups."""
         mounts = {"/backup": self.path("backup", read_only=False)}
         return self.finish(self.once("t-backup", "folders", "own-folders.sh", mounts, {"SLIPWAY_FOLDERS": FOLDERS}, 0))
 
-    def backup(self, **env: str) -> Container:
+    def backup(self, pod: str = "t-backup", **env: str) -> Container:
         """The Job of the database's backup, started."""
         mounts = {
             "/backup": self.path("backup", read_only=False),
             "/etc/slipway/mariadb": self.path("password-mysql"),
-            "/tmp": (self.empty("t-backup-tmp", MYSQL), False),
+            "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
         }
         variables = {"SLIPWAY_MARIADB_HOST": "t-mariadb", "SLIPWAY_BACKUP_KEEP": str(self.keep), **env}
-        return self.once("t-backup", "backup", "database-backup.sh", mounts, variables, MYSQL)
+        return self.once(pod, "backup", "database-backup.sh", mounts, variables, MYSQL)
 
     def database_restore(self, **env: str) -> Container:
         """The init container of MariaDB's pod, started; with SLIPWAY_MARIADB_HOST that of slurmdbd's."""
@@ -87,7 +114,11 @@ class DatabaseCluster(ImageCluster):
 
     def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
         """Runs a Slurm command in slurmctld's pod."""
-        return self.containers["t-slurmctld-0/reconfigure"].run(*command, user=user, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+        return (
+            self.containers["t-slurmctld-0/reconfigure"]
+            .run(*command, user=user, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
+            .strip()
+        )
 
     def submit(self, script: str, *options: str) -> str:
         """Submits a job as alice; gives its number."""
@@ -122,6 +153,20 @@ class DatabaseCluster(ImageCluster):
         self.volume("password-mysql", {"password": password}, 0o440, MYSQL)
         self.volume("password-slurm", {"password": password}, 0o440, SLURM)
 
+    def new_jwt_key(self) -> None:
+        """Another generation of the key that signs tokens, in the Secret."""
+        self.volume("jwt", {"jwt_hs256.key": base64.b64encode(secrets.token_bytes(32))}, 0o440, SLURM)
+
+    def token(self) -> str:
+        """A token for alice, by slurmctld's present key."""
+        return self.slurm("scontrol", "token", "username=alice", "lifespan=600").removeprefix("SLURM_JWT=")
+
+    def with_token(self, token: str) -> bool:
+        """True when slurmctld takes the token."""
+        env = {"SLURM_CONF": "/etc/slurm/slurm.conf", "SLURM_JWT": token}
+        said = self.containers["t-slurmctld-0/reconfigure"].run("squeue", "--noheader", "--format", "ok", user=ALICE, check=False, env=env)
+        return "error" not in said
+
 
 @contextmanager
 def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster]:
@@ -136,7 +181,7 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
         cluster.decide("")
         for pod in ("t-slurmdbd-0", "t-slurmctld-0", "gpu-0"):
             cluster.munged(pod)
-        assert cluster.folders() == 0
+        assert cluster.folders()[0] == 0
         for start in (cluster.mariadb, cluster.slurmdbd, cluster.slurmctld, cluster.reconfigure):
             start()
         cluster.slurmd("gpu-0")
