@@ -37,6 +37,13 @@ def lose_database(cluster: DatabaseCluster) -> None:
     cluster.empty("mysql", MYSQL)
 
 
+def lose_state(cluster: DatabaseCluster) -> None:
+    """slurmctld's disk is gone, and with it its pod; the workers and their jobs never stopped."""
+    cluster.stop("t-slurmctld-0/slurmctld", "t-slurmctld-0/reconfigure", signal="KILL")
+    shutil.rmtree(FOLDER / "volume-state")
+    cluster.empty("state", SLURM)
+
+
 def back_up(cluster: DatabaseCluster) -> str:
     """A backup of the database; gives its name."""
     job = cluster.backup()
