@@ -95,7 +95,7 @@ class Accounting(pulumi.ComponentResource):
         self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
 
-    def _declare_database(self, args: AccountingArgs) -> pulumi.Resource:
+    def _declare_database(self, args: AccountingArgs) -> pulumi.CustomResource:
         """The cluster's own MariaDB; gives the Secret with its password."""
         cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])

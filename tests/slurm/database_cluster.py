@@ -81,6 +81,8 @@ class DatabaseCluster(ImageCluster):
             "/etc/slipway/mariadb": self.path("password-mysql"),
             "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
         }
+        if "SLIPWAY_MARIADB_TLS" in env:
+            mounts["/etc/slipway/mariadb-ca"] = self.path("ca")
         variables = {"SLIPWAY_MARIADB_HOST": "t-mariadb", "SLIPWAY_BACKUP_KEEP": str(self.keep), **env}
         return self.once(pod, "backup", "database-backup.sh", mounts, variables, MYSQL)
 
@@ -95,6 +97,8 @@ class DatabaseCluster(ImageCluster):
             "/run/mysqld": (self.empty(f"{pod}-run", MYSQL), False),
             "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
         }
+        if "SLIPWAY_MARIADB_TLS" in env:
+            mounts["/etc/slipway/mariadb-ca"] = self.path("ca")
         return self._start(pod, "restore", "database-restore.sh", mounts, env, user=MYSQL, fs_group=MYSQL, read_only=True)
 
     def state_backup(self) -> Container:
@@ -174,7 +178,7 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
-    cluster = DatabaseCluster(machine, names=NAMES)
+    cluster = DatabaseCluster(machine, names=NAMES, key_spread_s=6)
     try:
         machine.folder.joinpath("volume-backup").mkdir(mode=0o755)
         cluster.prepare()
@@ -188,10 +192,14 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
         wait_for("an idle worker", cluster.ready, deadline_s=120)
         yield cluster
     finally:
-        if folder.exists():
-            kept = folder.with_name(f"{folder.name}.logs")
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.mkdir()
-            for log in folder.glob("*/log"):
-                shutil.copy(log, kept / f"{log.parent.name}.log")
+        keep_logs(folder)
         machine.close()
+
+
+def keep_logs(folder: Path) -> None:
+    """Copies what each container said to a folder beside, for whoever looks into a failure."""
+    kept = folder.with_name(f"{folder.name}.logs")
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    for log in folder.glob("*/log"):
+        shutil.copy(log, kept / f"{log.parent.name}.log")

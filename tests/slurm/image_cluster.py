@@ -87,6 +87,8 @@ class ImageCluster:
     user_mounts: dict[str, tuple[Path, bool]] = field(default_factory=dict[str, tuple[Path, bool]])
     """Further mounts of workers and login nodes: path inside to (path outside, read-only)."""
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
+    key_spread_s: int = 120
+    """Seconds that kubelets have to bring a changed munge key to all pods."""
 
     def prepare(self) -> None:
         """Secrets, configuration and shared folders."""
@@ -178,7 +180,8 @@ class ImageCluster:
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
         }
-        return self._start(pod, "slurmctld", "slurmctld.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+        env = {"SLIPWAY_KEY_SPREAD_S": str(self.key_spread_s)}
+        return self._start(pod, "slurmctld", "slurmctld.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
     def reconfigure(self) -> Container:
         """The sidecar that tells the controller of changed files."""

@@ -11,6 +11,15 @@ list_backups() { # FOLDER ENDING: the names without their ending, the newest fir
 
 name_now() { date -u +%Y-%m-%dT%H-%M-%SZ; }
 
+newest_age() { # FOLDER ENDING: of the newest one, in seconds; nothing where there is none
+  local name clock
+  name=$(list_backups "$1" "$2" | sed -n 1p)
+  [[ -n $name ]] || return 0
+  clock=${name#*T}
+  clock=${clock%Z}
+  echo $(($(date +%s) - $(date -d "${name%T*} ${clock//-/:} UTC" +%s)))
+}
+
 begin_backup() { # FOLDER: one at a time, and nothing left of those that were killed
   [[ -d $1 && -w $1 ]] || { say "FAILED: the folder $1 is not there, or not ours to write"; return 1; }
   exec 9>"$1/.lock"

@@ -36,6 +36,7 @@ say "$name: $tables tables, $(du -h --apparent-size "$folder/$name$ending" | cut
 
 # slurmctld's pod backs up its own state. A failure there is seen in its log only, so it fails this Job too.
 if [[ -n ${SLIPWAY_STATE_BACKUP_S:-} ]]; then
-  newest=$(find "/backup/$SLIPWAY_CLUSTER/state" -name "$backup_time.tar.zst" -mmin "-$((SLIPWAY_STATE_BACKUP_S * 3 / 60 + 1))" | head -n 1)
-  [[ -n $newest ]] || { say "FAILED: slurmctld's state has no backup younger than $((SLIPWAY_STATE_BACKUP_S * 3)) s. Its pod says why: container state-backup"; exit 1; }
+  age=$(newest_age "/backup/$SLIPWAY_CLUSTER/state" .tar.zst)
+  oldest=$((SLIPWAY_STATE_BACKUP_S * 3))
+  ((${age:-$((oldest + 1))} <= oldest)) || { say "FAILED: slurmctld's state has no backup younger than $oldest s. Its pod says why: container state-backup"; exit 1; }
 fi

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # munged for the other containers of its pod, over the socket in /run/munge (a volume they share). The key comes from the Secret.
 # As root it becomes user munge and takes the folders; as user munge it takes them as they are.
-# munged knows one key and reads it at its start. So this script stays and starts it again when the kubelet brings another key: pods, and the jobs
-# in them, live on. Until the last pod has it, pods with different keys refuse each other; Slurm's daemons try again.
+# munged knows one key and reads it at its start, so this script starts it again when another key has come; pods and their jobs live on. But no two
+# pods may use different keys while they talk: slurmctld would refuse a step's message that its job has ended, and the step sends it once only
+# (26.05.5). So a key that the kubelet brings waits, and all pods take it at the same signal: slurmctld no longer listens. It stops for that some
+# seconds after every kubelet has had its time (slurmctld.sh); to a silent slurmctld everybody sends again.
 set -euo pipefail
 say() { printf 'munged.sh: %s\n' "$*" >&2; }
 as_munge=()
@@ -26,17 +28,41 @@ start() {
   munged=$!
 }
 
-stopping=
+has_waiting_key() { [[ -s $secret ]] && ! cmp --silent "$secret" "$key"; }
+
+silent=0
+is_silent() { # slurmctld's port is closed; or three times in a row there was no answer at all, as when its pod is made anew
+  local said
+  if said=$(LC_ALL=C timeout 2 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>&1); then
+    silent=0
+    return 1
+  fi
+  silent=$((silent + 1))
+  [[ $said == *"Connection refused"* ]] || ((silent >= 3))
+}
+
+stopping='' pause=5
+waiting=/run/munge/key-waits # for slurmctld.sh
 trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
+rm -f "$waiting"
 start
 while kill -0 "$munged" 2>/dev/null; do
-  sleep "${SLIPWAY_KEY_POLL_S:-5}" &
+  sleep "$pause" &
   wait -n "$munged" $! || true
-  if [[ -z $stopping && -s $secret ]] && ! cmp --silent "$secret" "$key"; then
+  if [[ -n $stopping ]] || ! has_waiting_key; then continue; fi
+  if [[ ! -e $waiting ]]; then
+    say "another key has come; it waits until slurmctld stops to listen"
+    : >"$waiting"
+    pause=1
+  fi
+  if is_silent; then
     kill -TERM "$munged" 2>/dev/null || true
     wait "$munged" || true
-    [[ -n $stopping ]] || start
-    say "another key has come; munged runs with it"
+    [[ -z $stopping ]] || break
+    start
+    rm -f "$waiting"
+    pause=5 silent=0
+    say "munged runs with another key"
   fi
 done
 code=0

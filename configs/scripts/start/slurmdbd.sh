@@ -11,12 +11,14 @@ fi
 trap 'exit 0' TERM INT # until the daemon takes over
 
 password=$(</etc/slipway/mariadb/password)
-# Source: slurmdbd.conf(5), StoragePass, and how Slurm reads any line.
-[[ $password != *[\#\"[:space:][:cntrl:]]* ]] || { say "slurmdbd takes no password with a #, a quote or a blank in it: choose another"; exit 1; }
+# Slurm's files know a backslash, and a # after one; nothing makes a quote or a blank part of a value.
+[[ $password != *[\"[:space:][:cntrl:]]* ]] || { say "slurmdbd takes no password with a double quote or a blank in it: choose another"; exit 1; }
+escaped=${password//\\/\\\\}
+escaped=${escaped//#/\\#}
 umask 077
 {
   cat /etc/slipway/slurmdbd/slurmdbd.conf
-  printf '\nStoragePass=%s\n' "$password"
+  printf '\nStoragePass=%s\n' "$escaped"
 } >/etc/slurm/slurmdbd.conf
 client=/etc/slurm/mariadb-client.cnf
 write_client "$client"

@@ -33,7 +33,9 @@ back_up() ( # in a process of its own, which the lock ends with
 )
 
 is_due() { # no copy younger than the interval
-  [[ -z $(find "$folder" -maxdepth 1 -name "$backup_time$ending" -newermt "-$SLIPWAY_STATE_BACKUP_S seconds" -print -quit 2>/dev/null) ]]
+  local age
+  age=$(newest_age "$folder" "$ending")
+  ((${age:-$SLIPWAY_STATE_BACKUP_S} >= SLIPWAY_STATE_BACKUP_S))
 }
 
 failed=0 next=0

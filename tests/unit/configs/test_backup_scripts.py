@@ -18,7 +18,7 @@ def run(folder: Path, command: str, restore_from: str | None = None) -> str:
     if restore_from is not None:
         decision.write_text(restore_from)
     script = SCRIPT.read_text().replace("/etc/slipway/restore/from", str(decision)).replace("sleep 2 & wait $!", "exit 7")
-    script = f"set -euo pipefail\nsay() {{ echo \"$*\"; }}\n{script}\n{command.replace('HERE', str(folder))}"
+    script = f'set -euo pipefail\nsay() {{ echo "$*"; }}\n{script}\n{command.replace("HERE", str(folder))}'
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=30).stdout.strip()
 
 
