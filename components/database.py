@@ -1,4 +1,4 @@
-"""The accounting database as its clients see it: slurmdbd, backups and restores reach it in the same way, be it the cluster's own or another."""
+"""The accounting database as its clients see it: slurmdbd, backups and restores reach it alike, be it the cluster's own or another."""
 
 from pathlib import Path
 from typing import NotRequired, TypedDict

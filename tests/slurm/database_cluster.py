@@ -1,4 +1,4 @@
-"""A Slurm cluster with accounting and one worker, whose backups, restores and keys are those of the components: real programs, no Kubernetes."""
+"""A Slurm cluster with accounting and one worker, its backups, restores and keys as the components have them: without Kubernetes."""
 
 import base64
 import secrets
@@ -46,7 +46,7 @@ class DatabaseCluster(ImageCluster):
             "/run/munge": (self.empty(f"{pod}-munge"), False),
             "/var/lib": (self.empty(f"{pod}-munge-state"), False),
         }
-        self._start(pod, "munged", "munged.sh", mounts, user=MUNGE, read_only=True)
+        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_KEY_LATEST_S": "15"}, user=MUNGE, read_only=True)
 
     def new_munge_key(self, key: bytes, *pods: str) -> None:
         """The kubelets of these pods bring a key."""

@@ -1,5 +1,5 @@
-"""Backup and restore of the accounting database and of slurmctld's state, and rotation of keys, with the real programs and jobs: what is lost
-comes back, what is not empty stays, nothing half-done counts, and jobs run on."""
+"""Backup and restore of the accounting database and of slurmctld's state, and rotation of keys, with the real programs and jobs: what is
+lost comes back, what is not empty stays, nothing half-done counts, and jobs run on."""
 
 import contextlib
 import secrets
@@ -247,6 +247,32 @@ def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster:
         wait_for("the new key", lambda pod=pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") > told[pod])
     wait_for("the jobs' ends", lambda: [cluster.state(job) for job in jobs] == ["COMPLETED"] * 3, deadline_s=120)
     wait_for("their records", lambda: [cluster.accounted(job) for job in jobs] == ["COMPLETED"] * 3, deadline_s=60)
+    cluster.run_job()
+
+
+def test_pod_that_gets_the_munge_key_too_late_takes_it_by_itself(cluster: DatabaseCluster) -> None:
+    key = secrets.token_bytes(1024)
+    others = ("t-slurmctld-0", "t-slurmdbd-0")
+    told = {pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") for pod in (*others, "gpu-0")}
+    cluster.new_munge_key(key, *others)
+    for pod in others:
+        wait_for(
+            "the key", lambda pod=pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") > told[pod], deadline_s=60
+        )
+    wait_for("slurmctld again", lambda: cluster.slurm("sinfo", "--noheader", "--format", "%R") == "main", deadline_s=60)
+    cluster.new_munge_key(key, "gpu-0")
+    wait_for("the key", lambda: cluster.containers["gpu-0/munged"].log.count("runs with another key") > told["gpu-0"], deadline_s=60)
+    cluster.run_job()
+
+
+def test_munged_that_ends_comes_back_with_the_key_of_its_pod(cluster: DatabaseCluster) -> None:
+    pod = "t-slurmdbd-0"
+    told = cluster.containers[f"{pod}/munged"].log.count("it waits until")
+    cluster.new_munge_key(secrets.token_bytes(1024), pod)
+    wait_for("a key that waits", lambda: cluster.containers[f"{pod}/munged"].log.count("it waits until") > told)
+    cluster.stop(f"{pod}/munged", signal="KILL")
+    cluster.new_munge_key((FOLDER / "volume-munge-gpu-0/munge.key").read_bytes(), pod)
+    cluster.munged(pod)
     cluster.run_job()
 
 

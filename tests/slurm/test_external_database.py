@@ -1,5 +1,5 @@
-"""slurmdbd with a database of somebody else, over TLS: the right certificate lets it in, anything else is refused and said. With it the purges
-and archives of slurmdbd.conf, read by the real slurmdbd, and a restore over the network."""
+"""slurmdbd with a database of somebody else, over TLS: the right certificate lets it in, anything else is refused and said. With it the
+purges and archives of slurmdbd.conf, read by the real slurmdbd, and a restore over the network."""
 
 import copy
 import subprocess
@@ -17,7 +17,7 @@ from tests.slurm.image_pods import Container, Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-external-pods")
 HOST = "db.example"
-PASSWORD = "sec#ret\\'$x"  # noqa: S105 - of this test's own database; with what shells and SQL would read
+PASSWORD = "sec#ret\\'$x"
 NAMES = {"t-slurmdbd-0": ["t-slurmdbd"], "t-db": [HOST], "t-backup": [], "t-mariadb-0": []}
 PURGE = {camel(name): age for name, age in zip(Purge.model_fields, ["12months", "30days", "48hours"] * 3, strict=True)}
 ENV = {
@@ -30,12 +30,28 @@ ENV = {
 CLIENT = ("mariadb", "--no-defaults", "--socket=/run/mysqld/s", "--user=mysql", "--skip-column-names")
 
 KEYS = dict.fromkeys(f"Purge{word}After" for word in ("Event", "Job", "JobScript", "JobEnv", "Resv", "Step", "Suspend", "TXN", "Usage"))
-SLURM_CONF = "ClusterName=t\nSlurmctldHost=nowhere\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=t-slurmdbd\nSlurmUser=slurm\nAuthType=auth/munge\nNodeName=a\nPartitionName=p Nodes=a\n"
+SLURM_CONF = """\
+ClusterName=t
+SlurmctldHost=nowhere
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=t-slurmdbd
+SlurmUser=slurm
+AuthType=auth/munge
+NodeName=a
+PartitionName=p Nodes=a
+"""
 
 STACK_OUTSIDE: dict[str, Any] = {
     **copy.deepcopy(STACK),
     "accounting": {
-        "external": {"host": HOST, "port": 3307, "database": "acct", "user": "slurm-t", "passwordSecret": "acct", "caSecret": "ca"},
+        "external": {
+            "host": HOST,
+            "port": 3307,
+            "database": "acct",
+            "user": "slurm-t",
+            "passwordSecret": "acct",
+            "caSecret": "ca",
+        },
         "purge": PURGE,
         "archive": {"records": [*PURGE], "volume": {"hostPath": "/srv/archive"}},
     },
@@ -68,15 +84,13 @@ class Outside(DatabaseCluster):
         lines = ["CREATE DATABASE IF NOT EXISTS acct;", f"CREATE USER IF NOT EXISTS 'slurm-t'@'%' IDENTIFIED BY '{sql}';"]
         lines.append("GRANT ALL PRIVILEGES ON acct.* TO 'slurm-t'@'%';")
         self.volume("sql", {"init.sql": "\n".join(lines) + "\n"})
-        install = "[ -d /var/lib/mysql/d ] || mariadb-install-db --no-defaults --datadir=/var/lib/mysql/d --skip-test-db --auth-root-socket-user=mysql"
+        data = "--no-defaults --datadir=/var/lib/mysql/d"
+        install = f"[ -d /var/lib/mysql/d ] || mariadb-install-db {data} --skip-test-db --auth-root-socket-user=mysql"
         settings = [
-            "--datadir=/var/lib/mysql/d",
-            "--socket=/run/mysqld/s",
-            "--init-file=/sql/init.sql",
-            "--bind-address=0.0.0.0",
-            "--port=3307",
+            *("--socket=/run/mysqld/s", "--init-file=/sql/init.sql", "--bind-address=0.0.0.0", "--port=3307"),
+            *("--skip-name-resolve", "--innodb-snapshot-isolation=OFF", *options),
         ]
-        command = f"{install} && exec mariadbd --no-defaults {' '.join([*settings, *options])} --skip-name-resolve --innodb-snapshot-isolation=OFF"
+        command = f"{install} && exec mariadbd {data} {' '.join(settings)}"
         mounts = {
             "/var/lib/mysql": (self.empty("outside", MYSQL), False),
             "/run/mysqld": (self.empty("outside-run", MYSQL), False),
@@ -173,10 +187,11 @@ def test_wrong_server_is_refused_and_the_log_says_why(cluster: Outside, options:
     wait_for("a clear line", lambda: "waiting for the database at db.example" in slurmdbd.log, deadline_s=60)
     assert said in slurmdbd.log
     assert slurmdbd.process.poll() is None
-    # slurmdbd by itself would not go in either: the script's check is no better than what it stands for.
-    alone = slurmdbd.run("timeout", "20", "slurmdbd", "-D", user=SLURM, check=False)
-    assert said in alone
-    assert "started" not in alone
+    # What slurmdbd does by itself, as when it connects again later: it goes into a server without TLS. docs/accounting.md has the remedy.
+    alone = slurmdbd.run("timeout", "8", "slurmdbd", "-D", user=SLURM, check=False)
+    assert ("slurmdbd version" in alone) is (options == ["--skip-ssl"])
+    if options != ["--skip-ssl"]:
+        assert said in alone
     slurmdbd.stop()
     server.stop()
 

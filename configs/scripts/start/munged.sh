@@ -18,11 +18,14 @@ fi
 secret=/etc/slipway/munge/munge.key
 key=/var/lib/munge/munge.key
 
+take_key() { # munged wants one that only its own user can read; a Secret's file cannot be that
+  rm -f "$key.new"
+  (umask 0377 && cat "$secret" >"$key.new")
+  [[ $(id -u) != 0 ]] || chown munge:munge "$key.new"
+  mv "$key.new" "$key"
+}
+
 start() {
-  # munged wants a key that only its own user can read; a Secret's file cannot be that.
-  rm -f "$key"
-  (umask 0377 && cat "$secret" >"$key")
-  [[ $(id -u) != 0 ]] || chown munge:munge "$key"
   # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its successor.
   "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key" &
   munged=$!
@@ -41,24 +44,32 @@ is_silent() { # slurmctld's port is closed; or three times in a row there was no
   [[ $said == *"Connection refused"* ]] || ((silent >= 3))
 }
 
+is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-240})); } # slurmctld has long been with another key
+
 stopping='' pause=5
 waiting=/run/munge/key-waits # for slurmctld.sh
 trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
-rm -f "$waiting"
+[[ -s $key ]] || take_key # there already: this container was started again, and the pod's key is the one that it had
 start
 while kill -0 "$munged" 2>/dev/null; do
   sleep "$pause" &
   wait -n "$munged" $! || true
-  if [[ -n $stopping ]] || ! has_waiting_key; then continue; fi
+  [[ -z $stopping ]] || continue
+  if ! has_waiting_key; then
+    [[ ! -e $waiting ]] || rm -f "$waiting"
+    pause=5
+    continue
+  fi
   if [[ ! -e $waiting ]]; then
     say "another key has come; it waits until slurmctld stops to listen"
     : >"$waiting"
-    pause=1
   fi
-  if is_silent; then
+  pause=1
+  if is_silent || is_late; then
     kill -TERM "$munged" 2>/dev/null || true
     wait "$munged" || true
     [[ -z $stopping ]] || break
+    take_key
     start
     rm -f "$waiting"
     pause=5 silent=0

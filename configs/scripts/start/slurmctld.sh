@@ -65,7 +65,7 @@ main_process() { pgrep --parent $$ '^slurmctld'; } # a reconfigure changes it; t
 
 key_is_due() { # another munge key waits in this pod, and every kubelet has had the time to bring it to the others
   local since
-  since=$(stat -c %Y /run/munge/key-waits 2>/dev/null) || return 1
+  [[ -e /run/munge/key-waits ]] && since=$(stat -c %Y /run/munge/key-waits 2>/dev/null) || return 1
   (($(date +%s) - since >= ${SLIPWAY_KEY_SPREAD_S:-120}))
 }
 
@@ -75,7 +75,7 @@ change_key() { # PID: while slurmctld is silent, each pod's munged takes the key
   local tries
   say "another munge key has come to all pods; slurmctld stops for some seconds, in which they take it"
   kill -TERM "$1" || true
-  for ((tries = 0; tries < 120; tries++)); do
+  for ((tries = 0; tries < 60; tries++)); do
     if [[ ! -e /run/munge/key-waits ]] && ! main_process >/dev/null; then break; fi
     pause 0.5
   done
