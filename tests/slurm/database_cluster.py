@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.slurm.image_cluster import ALICE, MUNGE, MYSQL, SLURM, ImageCluster
+from tests.slurm.image_cluster import ALICE, MUNGE, MYSQL, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Container, Machine, wait_for
 
 NAMES = {
@@ -18,6 +19,7 @@ NAMES = {
     "t-other": [],
     "gpu-0": [],
 }
+STACK_OF_ONE: dict[str, Any] = {**STACK, "nodeSets": [{**STACK["nodeSets"][0], "size": 1}]}
 FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
 
 
@@ -178,7 +180,7 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
-    cluster = DatabaseCluster(machine, names=NAMES, key_spread_s=6)
+    cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=6)
     try:
         machine.folder.joinpath("volume-backup").mkdir(mode=0o755)
         cluster.prepare()

@@ -262,6 +262,7 @@ def test_pod_that_gets_the_munge_key_too_late_takes_it_by_itself(cluster: Databa
     wait_for("slurmctld again", lambda: cluster.slurm("sinfo", "--noheader", "--format", "%R") == "main", deadline_s=60)
     cluster.new_munge_key(key, "gpu-0")
     wait_for("the key", lambda: cluster.containers["gpu-0/munged"].log.count("runs with another key") > told["gpu-0"], deadline_s=60)
+    wait_for("the worker", cluster.ready, deadline_s=180)  # slurmctld asks one that did not respond every 100 s
     cluster.run_job()
 
 
