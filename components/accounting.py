@@ -1,6 +1,6 @@
 """Accounting of one cluster: slurmdbd and the MariaDB server it writes to. Slurm works on while either is away, and sends later.
 
-One server on its own disk. For a database that exists already, leave this component out and point slurmdbd.conf at it.
+The server is one of the cluster's own, on its own disk, or an external one; then only slurmdbd is made here.
 """
 
 from typing import NotRequired, TypedDict
@@ -8,6 +8,9 @@ from typing import NotRequired, TypedDict
 import pulumi
 import pulumi_random as random
 
+from components.backup import BackupArgs, build_folders, build_restore, restore_volumes
+from components.database import PASSWORD_PATH, ExternalDatabaseArgs, client_env, client_mounts, client_volumes, password_secret
+from components.generations import annotations, newest
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import config_map, content_name, declare, encode, secret
@@ -36,7 +39,7 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.shared_storage import SharedMountArgs
+from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
 _PING = (
     "bash",
@@ -59,8 +62,18 @@ class AccountingArgs(TypedDict):
     """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     jwt_secret: str
     """Name of the Secret with the key that signs tokens."""
-    storage: ClaimArgs
-    """The disk of the database."""
+    storage: NotRequired[ClaimArgs]
+    """The disk of the cluster's own database; left out where `external` is given."""
+    external: NotRequired[ExternalDatabaseArgs]
+    """A database that somebody else runs."""
+    archive: NotRequired[SharedMountArgs]
+    """Where slurmdbd writes what it purges to, in a folder of the cluster's name."""
+    backup: NotRequired[BackupArgs]
+    """Backups that an empty database is restored from."""
+    password_generation: int
+    """Which password it is: one more is a new one; MariaDB and slurmdbd restart with it."""
+    jwt_generation: int
+    """Which JWT key it is: slurmdbd restarts with a new one."""
     deletion_protection: bool
     """True: database and password cannot be deleted by a change of the stack, and the disk outlives it."""
 
@@ -71,26 +84,35 @@ class Accounting(pulumi.ComponentResource):
     slurmdbd_address: pulumi.Output[str]
     """Host and port of slurmdbd inside the cluster."""
     database_secret: pulumi.Output[str]
-    """Name of the Secret with the `password` of the database user `slurm`."""
+    """Name of the Secret with the `password` of the database's user."""
 
     def __init__(self, name: str, args: AccountingArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Accounting", name, {}, opts)
         cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
-        protected = args["deletion_protection"]
-        kept = pulumi.ResourceOptions(parent=self, protect=protected)
-        plain = pulumi.ResourceOptions(parent=self)
-        secret_name = object_name(cluster, "mariadb")
-        password = random.RandomPassword(f"{secret_name}-password", length=40, special=False, opts=kept)
-        data = {"password": pulumi.Output.secret(password.result).apply(encode)}
-        database_secret = declare(secret(secret_name, namespace, labels(cluster, "mariadb"), data), kept)
-        config = declare(build_config(args), plain)
-        declare(service(args["pods"], "mariadb", MARIADB_PORT), plain)
-        declare(build_mariadb(args), pulumi.ResourceOptions(parent=self, protect=protected, depends_on=[database_secret]))
-        declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), plain)
-        declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=[database_secret, config]))
+        needs = [declare(build_config(args), pulumi.ResourceOptions(parent=self))]
+        if "external" not in args:
+            needs.append(self._declare_database(args))
+        declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), pulumi.ResourceOptions(parent=self))
+        declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{SLURMDBD_PORT}")
-        self.database_secret = pulumi.Output.from_input(secret_name)
+        self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
+
+    def _declare_database(self, args: AccountingArgs) -> pulumi.CustomResource:
+        """The cluster's own MariaDB; gives the Secret with its password."""
+        cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
+        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
+        name = object_name(cluster, "mariadb")
+        password = newest(
+            f"{name}-password",
+            args["password_generation"],
+            lambda each: random.RandomPassword(each, length=40, special=False, opts=kept),
+        )
+        data = {"password": pulumi.Output.secret(password.result).apply(encode)}
+        made = declare(secret(name, namespace, labels(cluster, "mariadb"), data), kept)
+        declare(service(args["pods"], "mariadb", MARIADB_PORT), pulumi.ResourceOptions(parent=self))
+        declare(build_mariadb(args), pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made]))
+        return made
 
 
 def build_config(args: AccountingArgs) -> Manifest:
@@ -104,14 +126,13 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
     """The StatefulSet of MariaDB: one replica on its own disk."""
     pods = args["pods"]
     cluster = pods["cluster"]
+    data, run, tmp = mount("data", "/var/lib/mysql"), mount("run", "/run/mysqld"), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
+    backup = args.get("backup")
     mariadb = container(
         pods,
         "mariadb",
         "mariadb.sh",
-        [
-            *(mount("data", "/var/lib/mysql"), mount("password", "/etc/slipway/mariadb", read_only=True)),
-            *(mount("run", "/run/mysqld"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
-        ],
+        [data, mount("password", PASSWORD_PATH, read_only=True), run, tmp],
         requests=("50m", "256Mi"),
         ports=[{"name": "mariadb", "containerPort": MARIADB_PORT}],
         securityContext=confined(MYSQL_UID),
@@ -127,22 +148,27 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         "containers": [mariadb],
         "volumes": [
             *(secret_volume("password", object_name(cluster, "mariadb")), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods)),
+            *(restore_volumes(backup) if backup else []),
         ],
     }
+    if backup:
+        # An init container has no probe that would end a long restore; and nobody reaches the database before it is whole.
+        pod["initContainers"] = build_restore(backup, "database-restore.sh", MYSQL_UID, [data, run, tmp])
     return _stateful_set(
         pods,
         "mariadb",
         pod,
         {
-            "volumeClaimTemplates": [claim_template("data", args["storage"])],
+            "volumeClaimTemplates": [claim_template("data", args.get("storage", {"size": ""}))],
             "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
         },
+        annotations(database=args["password_generation"]),
     )
 
 
 def build_slurmdbd(args: AccountingArgs) -> Manifest:
     """The StatefulSet of slurmdbd: never two at once, and nothing on disk."""
-    pods = args["pods"]
+    pods, external, backup, archive = args["pods"], args.get("external"), args.get("backup"), args.get("archive")
     cluster = pods["cluster"]
     slurmdbd = container(
         pods,
@@ -150,10 +176,11 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         "slurmdbd.sh",
         [
             *(mount("config", "/etc/slipway/slurmdbd", read_only=True), mount("etc", "/etc/slurm"), *MUNGE_SOCKET),
-            *(users_mount(args.get("identity")), mount("password", "/etc/slipway/mariadb", read_only=True)),
+            *(users_mount(args.get("identity")), *client_mounts(external)),
             *(mount("jwt", "/etc/slipway/jwt", read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
+            *([build_mount(archive)] if archive else []),
         ],
-        env={"SLIPWAY_MARIADB_HOST": object_name(cluster, "mariadb")},
+        env=client_env(cluster, external),
         requests=("20m", "64Mi"),
         ports=[{"name": "slurmdbd", "containerPort": SLURMDBD_PORT}],
         securityContext=confined(SLURM_UID),
@@ -162,20 +189,31 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         livenessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=10, failureThreshold=6),
         readinessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=2),
     )
+    before: list[Manifest] = []
+    if archive:
+        before.append(build_folders(pods, archive, {f"{archive['mount_path']}/{cluster}": SLURM_UID}))
+    if backup and external:
+        reach = [*client_mounts(external), mount("tmp", "/tmp")]  # noqa: S108
+        before += build_restore(backup, "database-restore.sh", MYSQL_UID, reach, client_env(cluster, external))
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
-        "initContainers": [munged(pods)],
+        "initContainers": [munged(pods), *before],
         "containers": [slurmdbd],
         "volumes": [
-            *(config_volume("config", object_name(cluster, "slurmdbd-config")), users_volume(cluster, args["users"], args.get("identity"))),
-            *(secret_volume("password", object_name(cluster, "mariadb")), secret_volume("jwt", args["jwt_secret"])),
+            config_volume("config", object_name(cluster, "slurmdbd-config")),
+            users_volume(cluster, args["users"], args.get("identity")),
+            *(*client_volumes(cluster, external), secret_volume("jwt", args["jwt_secret"])),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
+            *([build_volume(cluster, archive)] if archive else []),
+            *(restore_volumes(backup) if backup and external else []),
         ],
     }
     # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation makes it one.
-    return _stateful_set(pods, "slurmdbd", pod, {}, {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})})
+    config = {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
+    keys = annotations(database=args["password_generation"], jwt=args["jwt_generation"])
+    return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
 
 
 def _stateful_set(pods: PodDefaults, component: str, pod: Manifest, more: Manifest, annotations: dict[str, str] | None = None) -> Manifest:

@@ -4,8 +4,10 @@ import math
 from typing import Any
 
 from components.accounting import AccountingArgs
+from components.backup import BACKUP_PATH, BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
+from components.database import ExternalDatabaseArgs
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
 from components.gpu_runtime import GpuRuntimeArgs
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
@@ -22,6 +24,7 @@ from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from configs import nfs_server, shared_root, slurm, users
 from configs.checks import CHECK_SETTINGS
 from configs.models import (
+    Backup,
     Cluster,
     Disk,
     EksNodes,
@@ -68,7 +71,12 @@ def tolerations(taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
 
 
 def munge_args(cluster: Cluster) -> MungeSecretArgs:
-    return {"cluster": cluster.name, "namespace": cluster.namespace, "deletion_protection": cluster.deletion_protection}
+    return {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "deletion_protection": cluster.deletion_protection,
+        "generation": cluster.keys.munge,
+    }
 
 
 def node_host_key_args(cluster: Cluster) -> NodeHostKeyArgs:
@@ -79,11 +87,15 @@ def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMo
     """The shared root, homes and the further mounts of one kind of pod."""
     storage = cluster.storage
     return [
-        shared_mount("shared-root", shared_root.SHARED, storage.shared_root, server=storage.nfs_server),
+        _shared_root(cluster),
         shared_mount("home", "/home", storage.home, server=storage.nfs_server),
         # A prefix keeps a user's names and those of a pod's own volumes apart.
         *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only, storage.nfs_server) for mount in further),
     ]
+
+
+def _shared_root(cluster: Cluster) -> SharedMountArgs:
+    return shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root, server=cluster.storage.nfs_server)
 
 
 def shared_mount(name: str, path: str, source: Source, read_only: bool = False, server: NfsServer | None = None) -> SharedMountArgs:
@@ -111,7 +123,7 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, programs: 
         settings[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
     return {
         "pods": pods,
-        "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root, server=cluster.storage.nfs_server),
+        "volume": _shared_root(cluster),
         "programs": programs,
         "versions": [_root_version(version) for version in versions.values()],
         "current": shared_root.current_of(root, pods["image"]),
@@ -135,7 +147,11 @@ def storage_args(cluster: Cluster, pods: PodDefaults) -> SharedStorageArgs:
     made: SharedStorageArgs = {
         "cluster": cluster.name,
         "namespace": cluster.namespace,
-        "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "mounts": [
+            *shared_mounts(cluster, cluster.storage.mounts),
+            *([shared_mount("backup", BACKUP_PATH, cluster.backup.volume)] if cluster.backup else []),
+            *([archive] if (archive := archive_mount(cluster)) else []),
+        ],
         "deletion_protection": cluster.deletion_protection,
     }
     if cluster.storage.nfs_server is not None:
@@ -166,7 +182,7 @@ def claim(disk: Disk) -> ClaimArgs:
 
 def identity_volume(cluster: Cluster) -> SharedMountArgs | None:
     """The volume that users come from; None where all are in the config."""
-    return shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root) if cluster.login.ldap is not None else None
+    return _shared_root(cluster) if cluster.login.ldap is not None else None
 
 
 def identity_args(cluster: Cluster, pods: PodDefaults, programs: str, said: Ldap) -> IdentityArgs:
@@ -191,7 +207,7 @@ def identity_args(cluster: Cluster, pods: PodDefaults, programs: str, said: Ldap
     return {
         "pods": pods,
         "ldap": ldap,
-        "volume": shared_mount("shared-root", shared_root.SHARED, cluster.storage.shared_root),
+        "volume": _shared_root(cluster),
         "users": object_name(cluster.name, "users"),
         "user_keys": object_name(cluster.name, "user-keys"),
         "programs": programs,
@@ -204,24 +220,76 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         "files": slurm.render(cluster),
         "users": object_name(cluster.name, "users"),
         "state": claim(cluster.storage.state),
+        "jwt_generation": cluster.keys.jwt,
         "deletion_protection": cluster.deletion_protection,
     }
     if (identity := identity_volume(cluster)) is not None:
         made["identity"] = identity
+    if cluster.backup is not None:
+        made["backup"] = backup_args(cluster, pods, cluster.backup)
     return made
 
 
 def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
+    """slurmdbd, and a database of its own or an external one."""
     made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
         "users": object_name(cluster.name, "users"),
         "jwt_secret": object_name(cluster.name, "jwt"),
-        "storage": claim(cluster.accounting.storage),
+        "password_generation": cluster.keys.database,
+        "jwt_generation": cluster.keys.jwt,
         "deletion_protection": cluster.deletion_protection,
     }
     if (identity := identity_volume(cluster)) is not None:
         made["identity"] = identity
+    if (external := external_database(cluster)) is not None:
+        made["external"] = external
+    else:
+        made["storage"] = claim(cluster.accounting.disk)
+    if (archive := archive_mount(cluster)) is not None:
+        made["archive"] = archive
+    if cluster.backup is not None:
+        made["backup"] = backup_args(cluster, pods, cluster.backup)
+    return made
+
+
+def external_database(cluster: Cluster) -> ExternalDatabaseArgs | None:
+    """The database of somebody else, where there is one."""
+    said = cluster.accounting.external
+    if said is None or not cluster.accounting.enabled:
+        return None
+    made: ExternalDatabaseArgs = {
+        "host": said.host,
+        "port": said.port,
+        "database": said.database,
+        "user": said.user,
+        "password_secret": said.password_secret,
+        "tls": said.tls,
+    }
+    if said.ca_secret is not None:
+        made["ca_secret"] = said.ca_secret
+    return made
+
+
+def archive_mount(cluster: Cluster) -> SharedMountArgs | None:
+    """Where slurmdbd's archives go, if anywhere."""
+    archive = cluster.accounting.archive
+    return shared_mount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
+
+
+def backup_args(cluster: Cluster, pods: PodDefaults, backup: Backup) -> BackupArgs:
+    made: BackupArgs = {
+        "pods": pods,
+        "volume": shared_mount("backup", BACKUP_PATH, backup.volume),
+        "schedule": backup.schedule,
+        "keep": backup.keep,
+        "state_interval_s": backup.state_interval_s,
+        "restore_from": backup.restore_from or "",
+        "has_database": cluster.accounting.enabled,
+    }
+    if (external := external_database(cluster)) is not None:
+        made["external"] = external
     return made
 
 

@@ -13,6 +13,7 @@ import pulumi_kubernetes as kubernetes
 import configs
 from components import arguments
 from components.accounting import Accounting
+from components.backup import Backup
 from components.control_plane import SlurmControlPlane
 from components.controllers import Controllers
 from components.gpu_node_pool import GpuNodePool
@@ -89,6 +90,9 @@ class SlurmCluster(pulumi.ComponentResource):
         if (root := cluster.storage.root) is not None:
             root_args = arguments.shared_root_args(cluster, pods, root, files["changes"]["metadata"]["name"])
             SharedRoot(object_name(cluster.name, "shared-root"), root_args, after)
+        if cluster.backup is not None:
+            backup = Backup(object_name(cluster.name, "backup"), arguments.backup_args(cluster, pods, cluster.backup), after)
+            after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, backup])
         control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
         pools = {

@@ -8,6 +8,8 @@ from typing import NotRequired, TypedDict
 import pulumi
 import pulumi_random as random
 
+from components.backup import BackupArgs, build_restore, build_state_backup, restore_volumes
+from components.generations import annotations, newest
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import config_map, declare, secret
@@ -57,6 +59,10 @@ class ControlPlaneArgs(TypedDict):
     """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     state: ClaimArgs
     """The disk of slurmctld's queue and job records."""
+    jwt_generation: int
+    """Which JWT key it is: one more is a new one, and slurmctld restarts with it."""
+    backup: NotRequired[BackupArgs]
+    """Where slurmctld's state is copied to, and restored from."""
     deletion_protection: bool
     """True: queue and JWT key cannot be deleted by a change of the stack, and the queue's disk outlives it."""
 
@@ -78,7 +84,7 @@ class SlurmControlPlane(pulumi.ComponentResource):
         kept = pulumi.ResourceOptions(parent=self, protect=protected)
         plain = pulumi.ResourceOptions(parent=self)
         secret_name = object_name(cluster, "jwt")
-        key = random.RandomBytes(f"{secret_name}-key", length=32, opts=kept)
+        key = newest(f"{secret_name}-key", args["jwt_generation"], lambda each: random.RandomBytes(each, length=32, opts=kept))
         data = {"jwt_hs256.key": pulumi.Output.secret(key.base64)}
         jwt_secret = declare(secret(secret_name, namespace, labels(cluster, "slurmctld"), data), kept)
         config = declare(build_config(args), plain)
@@ -124,7 +130,7 @@ def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
         "replicas": 1,
         "serviceName": name,
         "selector": {"matchLabels": selector(cluster, "slurmctld")},
-        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args)),
+        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args), annotations=annotations(jwt=args["jwt_generation"])),
         "volumeClaimTemplates": [claim_template("state", args["state"])],
         "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
     }
@@ -160,20 +166,23 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         requests=("10m", "16Mi"),
         securityContext=confined(SLURM_UID),
     )
+    state = mount("state", _STATE_PATH)
+    backup = args.get("backup")
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
         "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         # The group that may write the claim and read the JWT key.
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        "initContainers": [munged(pods)],
-        "containers": [slurmctld, reconfigure],
+        "initContainers": [munged(pods), *(build_restore(backup, "state-restore.sh", SLURM_UID, [state]) if backup else [])],
+        "containers": [slurmctld, reconfigure, *([build_state_backup(backup, state)] if backup else [])],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
             *(scripts_volume(pods), *munge_volumes(pods)),
+            *(restore_volumes(backup) if backup else []),
         ],
     }
 

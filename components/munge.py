@@ -5,6 +5,7 @@ from typing import TypedDict
 import pulumi
 import pulumi_random as random
 
+from components.generations import newest
 from components.labels import labels, object_name
 from components.objects import declare, secret
 
@@ -18,10 +19,12 @@ class MungeSecretArgs(TypedDict):
     """Namespace of the Secret."""
     deletion_protection: bool
     """True: neither key nor Secret can be deleted or replaced."""
+    generation: int
+    """Which key it is: one more is a new one."""
 
 
 class MungeSecret(pulumi.ComponentResource):
-    """The munge key that every daemon of one Slurm cluster shares. Replacing it needs every daemon restarted at once."""
+    """The munge key that every daemon of one Slurm cluster shares. A new generation reaches each pod's munged in about a minute."""
 
     secret_name: pulumi.Output[str]
     """Name of the Secret; the key is in `munge.key`, 1,024 random bytes."""
@@ -30,7 +33,7 @@ class MungeSecret(pulumi.ComponentResource):
         super().__init__("slipway:index:MungeSecret", name, {}, opts)
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
         secret_name = object_name(args["cluster"], "munge")
-        key = random.RandomBytes(f"{secret_name}-key", length=1024, opts=kept)
+        key = newest(f"{secret_name}-key", args["generation"], lambda each: random.RandomBytes(each, length=1024, opts=kept))
         data = {"munge.key": pulumi.Output.secret(key.base64)}
         declare(secret(secret_name, args["namespace"], labels(args["cluster"], "munge"), data), kept)
         self.secret_name = pulumi.Output.from_input(secret_name)

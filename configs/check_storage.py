@@ -17,6 +17,10 @@ def check_storage(cluster: Cluster) -> list[Fault]:
     storage = cluster.storage
     volumes: dict[str, Source] = {"cluster.storage.sharedRoot": storage.shared_root, "cluster.storage.home": storage.home}
     volumes |= {f"cluster.storage.mounts[{at}]": mount for at, mount in enumerate(storage.mounts)}
+    if cluster.backup is not None:
+        volumes["cluster.backup.volume"] = cluster.backup.volume
+    if cluster.accounting.archive is not None:
+        volumes["cluster.accounting.archive.volume"] = cluster.accounting.archive.volume
     faults = check_unique("cluster.storage.mounts", "mount", [mount.name for mount in storage.mounts])
     for path, source in volumes.items():
         faults += _check_source(path, source, cluster.deletion_protection)

@@ -68,7 +68,9 @@ _RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused"
 """Ends of names in the folders sources and filling of the shared root; see configs/scripts/start/root-fill.sh."""
 
 
-def _at_most(most: int) -> Callable[[int], int]:
+def at_most(most: int) -> Callable[[int], int]:
+    """An upper bound as a validator: a field's own, lower `le` would not win over one in its type."""
+
     def check(value: int) -> int:
         if value > most:
             raise refuse(f"{quoted(value)} is more than {most}, the most allowed.")
@@ -258,6 +260,30 @@ ReservationName = Annotated[
     AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a reservation's name: letters, digits and any of _ . -, first a letter", 64)),
 ]
 LimitName = Annotated[StrictStr, AfterValidator(_matching(r"[a-z][A-Za-z0-9]*", "the name of a limit, such as minFreeMiB", 64))]
+DatabaseName = Annotated[
+    StrictStr, AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_]*", "a database's name: letters, digits and underscores, first a letter", 64))
+]
+StorageUser = Annotated[
+    StrictStr,
+    AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9_.@-]*", "a user of a database: letters, digits and any of _ . @ -, first a letter", 80)),
+]
+PurgeAge = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(r"[1-9]\d{0,4}(hours?|days?|months?)", "an age that slurmdbd knows, such as 12months, 30days or 48hours", 12),
+    ),
+]
+"""slurmdbd takes a number alone for months, and hours, days and months by the start of the word. Source: slurmdb_parse_purge of 26.05."""
+RestorePoint = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(
+            r"latest|nothing|\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ",
+            "latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z",
+            20,
+        )
+    ),
+]
 Name = StrictStr
 """A reference to something that has the name."""
 
@@ -281,10 +307,10 @@ ExportPath = Annotated[
 MountOption = Annotated[StrictStr, AfterValidator(_matching(r"[a-z0-9_]+(=[\w.:/-]+)?", "one mount option, such as nfsvers=4.1", 100))]
 ClusterText = Annotated[StrictStr, AfterValidator(_matching(r"[\w.:/@-]+", "a name without spaces", 253))]
 
-# The upper bounds are validators and not `le`: a field's own, lower `le` would not win over one in the type.
-Count = Annotated[int, Field(strict=True, ge=0), AfterValidator(_at_most(2_147_483_647))]
-Positive = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(2_147_483_647))]
-Days = Annotated[int, Field(strict=True, ge=0), AfterValidator(_at_most(3650))]
-Seconds = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(31_536_000))]
-MiB = Annotated[int, Field(strict=True, ge=1), AfterValidator(_at_most(1_000_000_000))]
+Count = Annotated[int, Field(strict=True, ge=0), AfterValidator(at_most(2_147_483_647))]
+Positive = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(2_147_483_647))]
+Port = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(65_535))]
+Days = Annotated[int, Field(strict=True, ge=0), AfterValidator(at_most(3650))]
+Seconds = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(31_536_000))]
+MiB = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(1_000_000_000))]
 Flag = Annotated[bool, Field(strict=True)]

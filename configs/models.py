@@ -4,11 +4,12 @@ are in `checks`; `load` makes a `Cluster` from a stack file."""
 from typing import TypeVar
 
 from configs.access import Group, Login, LoginLimits, LoginService, User
+from configs.accounting import Accounting, Archive, Backup, ExternalDatabase, Keys, Purge
 from configs.fields import ClusterName, DnsLabel, Flag, Model
 from configs.ldap import Ldap
 from configs.nodes import Gpus, NodeSet, Partition, PodResources
 from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
-from configs.services import Accounting, CheckKind, HealthCheck, Images, Kubernetes
+from configs.services import CheckKind, HealthCheck, Images, Kubernetes
 from configs.storage import Disk, Mount, Nfs, NfsServer, Root, RootVersion, Source, SourceKind, Storage
 from configs.tuning import PriorityWeights, SlurmSettings
 
@@ -36,6 +37,8 @@ class Cluster(Model):
     """The shared root and the homes, at least."""
     login: Login = Login()
     accounting: Accounting = Accounting()
+    backup: Backup | None = None
+    keys: Keys = Keys()
     health_checks: tuple[HealthCheck, ...] = ()
     slurm: SlurmSettings = SlurmSettings()
 
@@ -64,11 +67,14 @@ def _named(parts: tuple[_Named, ...], name: str) -> _Named:
 
 __all__ = [
     "Accounting",
+    "Archive",
+    "Backup",
     "CheckKind",
     "Cluster",
     "Disk",
     "EksNodes",
     "ExistingNodes",
+    "ExternalDatabase",
     "GpuOperator",
     "Gpus",
     "Group",
@@ -76,6 +82,7 @@ __all__ = [
     "HardwareGpus",
     "HealthCheck",
     "Images",
+    "Keys",
     "Kubernetes",
     "Ldap",
     "Login",
@@ -89,6 +96,7 @@ __all__ = [
     "Partition",
     "PodResources",
     "PriorityWeights",
+    "Purge",
     "Root",
     "RootVersion",
     "SlurmSettings",

@@ -1,4 +1,4 @@
-"""Config of what runs beside Slurm's core: images, the Kubernetes to deploy to, accounting, health checks."""
+"""Config of what runs beside Slurm's core: images, the Kubernetes to deploy to, health checks."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -17,7 +17,6 @@ from configs.fields import (
     ObjectName,
     Seconds,
 )
-from configs.storage import Disk
 
 CheckKind = Literal["disk", "memory", "clock", "gpu"]
 
@@ -50,14 +49,6 @@ class Images(Model):
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     pull_secrets: tuple[ObjectName, ...] = ()
     """Names of Secrets in the cluster's namespace."""
-
-
-class Accounting(Model):
-    """slurmdbd with MariaDB."""
-
-    enabled: Flag = True
-    storage: Disk = Disk()
-    """The database's disk."""
 
 
 class HealthCheck(Model):

@@ -6,7 +6,8 @@ file than 10. The wording is in templates/; what is computed is here. Leaves out
 
 from collections.abc import Mapping
 
-from configs.models import Cluster, Gpus, NodeSet, Partition
+from configs.fields import camel
+from configs.models import Accounting, Cluster, Gpus, NodeSet, Partition, Purge
 from configs.shapes import shape_of
 from configs.slurm_keys import known, pairs_of, setting
 from configs.wording import template
@@ -27,6 +28,25 @@ DEFAULTS: Mapping[str, str] = {
 """Settings that a cluster gets unless `slurm.settings` says otherwise. EnforcePartLimits: a job that can never run is refused at once.
 PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
+ARCHIVE = "/archive"
+"""Where slurmdbd has the volume of its archives."""
+CA_FILE = "/etc/slipway/mariadb-ca/ca.crt"
+"""Where slurmdbd has the certificate that an external database is checked with, if the user gives one."""
+SYSTEM_CA_FILE = "/etc/ssl/certs/ca-certificates.crt"
+
+_ARCHIVED = {
+    "events": "Events",
+    "jobs": "Jobs",
+    "jobScript": "JobScript",
+    "jobEnv": "JobEnv",
+    "resvs": "Resvs",
+    "steps": "Steps",
+    "suspend": "Suspend",
+    "txn": "TXN",
+    "usage": "Usage",
+}
+"""Kinds of records in the words of ArchiveX; those of PurgeXAfter are the same in the singular."""
+_PURGED = {record: word if word in ("TXN", "Usage", "Suspend") else word.removesuffix("s") for record, word in _ARCHIVED.items()}
 _CGROUP_PLUGINS = {"auto": "autodetect", "v1": "cgroup/v1", "v2": "cgroup/v2"}
 
 # Where the devices of a vendor start: /dev/nvidia0, /dev/dri/renderD128.
@@ -76,7 +96,29 @@ def render_settings(cluster: Cluster) -> str:
 
 def render_slurmdbd(cluster: Cluster) -> str:
     """slurmdbd.conf without its password line."""
-    return template("slurmdbd.conf.j2").render(cluster=cluster, ports=PORTS)
+    accounting = cluster.accounting
+    external = accounting.external
+    records = [camel(name) for name in Purge.model_fields]
+    purges = {record: age for record, name in zip(records, Purge.model_fields, strict=True) if (age := getattr(accounting.purge, name))}
+    return template("slurmdbd.conf.j2").render(
+        cluster=cluster,
+        ports=PORTS,
+        host=external.host if external else f"{cluster.name}-mariadb",
+        port=external.port if external else PORTS["mariadb"],
+        user=external.user if external else "slurm",
+        database=external.database if external else "slurm_acct_db",
+        ca=(CA_FILE if external.ca_secret else SYSTEM_CA_FILE) if external and external.tls else None,
+        purges=[f"Purge{_PURGED[record]}After={age}" for record, age in purges.items()],
+        archive=f"{ARCHIVE}/{cluster.name}" if accounting.archive else None,
+        archived=[f"Archive{_ARCHIVED[each]}={yes_no}" for each, yes_no in _archived(accounting).items()],
+    )
+
+
+def _archived(accounting: Accounting) -> dict[str, str]:
+    """What Slurm is to archive, each said: scripts and environments would else follow the jobs."""
+    if accounting.archive is None:
+        return {}
+    return {record: "yes" if record in accounting.archive.records else "no" for record in _ARCHIVED}
 
 
 def elastic_sets(cluster: Cluster) -> list[NodeSet]:

@@ -62,6 +62,15 @@ fi
 stand_in slipway-nfs-stand-in 1 "empty stand-in for what NFSv3 and D-Bus would need" "nfs-common, rpcbind, dbus-system-bus"
 apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]}"
 
+# Of Debian's mariadb-client the one program that backups need: the rest, with its Perl scripts, is 60 MB, and every worker would pull it.
+(
+  cd /tmp
+  apt-get download -qq mariadb-client="$(dpkg-query -W -f '${Version}' mariadb-client-core)"
+  dpkg-deb --fsys-tarfile mariadb-client_*.deb | tar -x -C / ./usr/bin/mariadb-dump
+  rm mariadb-client_*.deb
+  mariadb-dump --version
+)
+
 # What puts jobs and sessions into the shared root. The compiler and all that came with it go again.
 before=$(dpkg-query -W -f '${Package}\n' | sort)
 apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends gcc make libc6-dev libslurm-dev libpam0g-dev

@@ -91,6 +91,8 @@ class ImageCluster:
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
     has_admins: bool = False
     """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
+    key_spread_s: int = 120
+    """Seconds that kubelets have to bring a changed munge key to all pods."""
 
     def prepare(self) -> None:
         """Secrets, configuration and shared folders."""
@@ -183,7 +185,8 @@ class ImageCluster:
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
         }
-        return self._start(pod, "slurmctld", "slurmctld.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+        env = {"SLIPWAY_KEY_SPREAD_S": str(self.key_spread_s)}
+        return self._start(pod, "slurmctld", "slurmctld.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
     def reconfigure(self) -> Container:
         """The sidecar that tells the controller of changed files."""

@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # munged for the other containers of its pod, over the socket in /run/munge (a volume they share). The key comes from the Secret.
 # As root it becomes user munge and takes the folders; as user munge it takes them as they are.
+# munged knows one key and reads it at its start, so this script starts it again when another key has come; pods and their jobs live on. But no two
+# pods may use different keys while they talk: slurmctld would refuse a step's message that its job has ended, and the step sends it once only
+# (26.05.5). So a key that the kubelet brings waits, and all pods take it at the same signal: slurmctld no longer listens. It stops for that some
+# seconds after every kubelet has had its time (slurmctld.sh); to a silent slurmctld everybody sends again.
 set -euo pipefail
+say() { printf 'munged.sh: %s\n' "$*" >&2; }
 as_munge=()
 if [[ $(id -u) == 0 ]]; then
   as_munge=(setpriv --reuid munge --regid munge --clear-groups)
@@ -10,12 +15,68 @@ if [[ $(id -u) == 0 ]]; then
 else
   install -d -m 0700 /var/lib/munge
 fi
-
-# munged wants a key that only its own user can read; a Secret's file cannot be that.
+secret=/etc/slipway/munge/munge.key
 key=/var/lib/munge/munge.key
-rm -f "$key"
-(umask 0377 && cat /etc/slipway/munge/munge.key >"$key")
-[[ $(id -u) != 0 ]] || chown munge:munge "$key"
 
-# --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its successor.
-exec "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key"
+take_key() { # munged wants one that only its own user can read; a Secret's file cannot be that
+  rm -f "$key.new"
+  (umask 0377 && cat "$secret" >"$key.new")
+  [[ $(id -u) != 0 ]] || chown munge:munge "$key.new"
+  mv "$key.new" "$key"
+}
+
+start() {
+  # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its successor.
+  "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key" &
+  munged=$!
+}
+
+has_waiting_key() { [[ -s $secret ]] && ! cmp --silent "$secret" "$key"; }
+
+silent=0
+is_silent() { # slurmctld's port is closed; or three times in a row there was no answer at all, as when its pod is made anew
+  local said
+  if said=$(LC_ALL=C timeout 2 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>&1); then
+    silent=0
+    return 1
+  fi
+  silent=$((silent + 1))
+  [[ $said == *"Connection refused"* ]] || ((silent >= 3))
+}
+
+is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-240})); } # slurmctld has long been with another key
+
+stopping='' pause=5
+waiting=/run/munge/key-waits # for slurmctld.sh
+trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
+[[ -s $key ]] || take_key # there already: this container was started again, and the pod's key is the one that it had
+start
+while kill -0 "$munged" 2>/dev/null; do
+  sleep "$pause" &
+  wait -n "$munged" $! || true
+  [[ -z $stopping ]] || continue
+  if ! has_waiting_key; then
+    [[ ! -e $waiting ]] || rm -f "$waiting"
+    pause=5
+    continue
+  fi
+  if [[ ! -e $waiting ]]; then
+    say "another key has come; it waits until slurmctld stops to listen"
+    : >"$waiting"
+  fi
+  pause=1
+  if is_silent || is_late; then
+    kill -TERM "$munged" 2>/dev/null || true
+    wait "$munged" || true
+    [[ -z $stopping ]] || break
+    take_key
+    start
+    rm -f "$waiting"
+    pause=5 silent=0
+    say "munged runs with another key"
+  fi
+done
+code=0
+wait "$munged" || code=$?
+[[ -z $stopping ]] || code=0
+exit "$code"

@@ -63,10 +63,30 @@ watch_nodes() { # for prolog-slurmctld.sh: while jobs wait, the busy nodes that 
 
 main_process() { pgrep --parent $$ '^slurmctld'; } # a reconfigure changes it; the one that gives way removes the pid file
 
+key_is_due() { # another munge key waits in this pod, and every kubelet has had the time to bring it to the others
+  local since
+  [[ -e /run/munge/key-waits ]] && since=$(stat -c %Y /run/munge/key-waits 2>/dev/null) || return 1
+  (($(date +%s) - since >= ${SLIPWAY_KEY_SPREAD_S:-120}))
+}
+
+start_slurmctld() { "${as_slurm[@]}" slurmctld -L "$run/slurmctld.log" || say "slurmctld did not start"; }
+
+change_key() { # PID: while slurmctld is silent, each pod's munged takes the key (munged.sh); nobody talks with two keys
+  local tries
+  say "another munge key has come to all pods; slurmctld stops for some seconds, in which they take it"
+  kill -TERM "$1" || true
+  for ((tries = 0; tries < 60; tries++)); do
+    if [[ ! -e /run/munge/key-waits ]] && ! main_process >/dev/null; then break; fi
+    pause 0.5
+  done
+  [[ -n $stopping ]] || pause 8 # the others look every second, and an answer may take two
+  [[ -n $stopping ]] || start_slurmctld
+}
+
 # A daemon's own standard error is /dev/null; this script's is the container's log. The link is for slurmctld's wish to work where its log is.
 ln -sf "/proc/$$/fd/2" "$run/slurmctld.log"
 watch_nodes &
-"${as_slurm[@]}" slurmctld -L "$run/slurmctld.log" || say "slurmctld did not start"
+start_slurmctld
 missed=0
 began=$SECONDS
 while ((missed < 10)); do
@@ -75,6 +95,8 @@ while ((missed < 10)); do
     if [[ $stopping == 1 ]]; then
       kill -TERM "$pid" || true # it saves its state, then ends
       stopping=told
+    elif [[ -z $stopping ]] && key_is_due; then
+      change_key "$pid"
     fi
     if ((SECONDS - began > 10)) && [[ $(cat "$accepted.version" 2>/dev/null) != "$version" ]]; then
       echo "$version" >"$accepted.version"

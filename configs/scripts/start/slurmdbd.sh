@@ -7,16 +7,21 @@ if [[ $(id -u) == 0 ]]; then
   as_slurm=(setpriv --reuid slurm --regid slurm --clear-groups)
   owner=(-o slurm -g slurm)
 fi
+. "$(dirname "$0")/database-client.sh"
 trap 'exit 0' TERM INT # until the daemon takes over
 
 password=$(</etc/slipway/mariadb/password)
+# Slurm's files know a backslash, and a # after one; nothing makes a quote or a blank part of a value.
+[[ $password != *[\"[:space:][:cntrl:]]* ]] || { say "slurmdbd takes no password with a double quote or a blank in it: choose another"; exit 1; }
+escaped=${password//\\/\\\\}
+escaped=${escaped//#/\\#}
 umask 077
 {
   cat /etc/slipway/slurmdbd/slurmdbd.conf
-  printf '\nStoragePass=%s\n' "$password"
+  printf '\nStoragePass=%s\n' "$escaped"
 } >/etc/slurm/slurmdbd.conf
 client=/etc/slurm/mariadb-client.cnf
-printf '[client]\nhost=%s\nuser=slurm\npassword="%s"\nconnect-timeout=3\n' "$SLIPWAY_MARIADB_HOST" "$password" >"$client"
+write_client "$client"
 [[ $(id -u) != 0 ]] || chown slurm:slurm /etc/slurm/slurmdbd.conf
 umask 022
 [[ -d /run/slurm ]] || install -d "${owner[@]}" /run/slurm # for the pid file
@@ -26,9 +31,5 @@ until munge --no-input --output /dev/null 2>/dev/null; do
   ((tries++ % 10)) || say "waiting for munged"
   sleep 0.5 & wait $!
 done
-tries=0
-until answer=$(mariadb --defaults-file="$client" --execute 'SELECT 1' slurm_acct_db 2>&1); do
-  ((tries++ % 10)) || say "waiting for the database at $SLIPWAY_MARIADB_HOST: $answer"
-  sleep 1 & wait $!
-done
+wait_for_database "$client"
 exec "${as_slurm[@]}" slurmdbd -D

@@ -1,8 +1,10 @@
 """Arguments of every component of one small cluster, for the tests of their builders."""
 
 from components.accounting import AccountingArgs
+from components.backup import BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
+from components.database import ExternalDatabaseArgs
 from components.login import LoginNodesArgs
 from components.nfs_server import NfsServerArgs
 from components.node_set import NodeSetArgs
@@ -31,6 +33,7 @@ CONTROL_PLANE: ControlPlaneArgs = {
     "files": {"slurm.conf": "ClusterName=dev\n"},
     "users": "dev-users",
     "state": {"size": "5Gi"},
+    "jwt_generation": 1,
     "deletion_protection": False,
 }
 
@@ -40,6 +43,8 @@ ACCOUNTING: AccountingArgs = {
     "users": "dev-users",
     "jwt_secret": "dev-jwt",
     "storage": {"size": "5Gi", "storage_class": "fast"},
+    "password_generation": 1,
+    "jwt_generation": 1,
     "deletion_protection": True,
 }
 
@@ -52,6 +57,26 @@ NFS_SERVER: NfsServerArgs = {
     "networks": [],
     "storage": {"size": "1Ti", "storage_class": "fast"},
     "deletion_protection": True,
+}
+
+EXTERNAL: ExternalDatabaseArgs = {
+    "host": "db.example",
+    "port": 3307,
+    "database": "acct",
+    "user": "slurm-dev",
+    "password_secret": "acct-password",
+    "tls": True,
+    "ca_secret": "acct-ca",
+}
+
+BACKUP: BackupArgs = {
+    "pods": PODS,
+    "volume": {"name": "backup", "mount_path": "/backup", "read_only": False, "claim": "backups"},
+    "schedule": "30 2 * * *",
+    "keep": 14,
+    "state_interval_s": 600,
+    "restore_from": "",
+    "has_database": True,
 }
 
 NODE_SET: NodeSetArgs = {

@@ -1,0 +1,177 @@
+"""Backups of the accounting database and of slurmctld's state on one volume, and what the pods of both need to restore from them.
+
+The database is dumped by a CronJob; slurmctld's disk can be mounted in its own pod only, so a sidecar there copies the state. A restore is
+an init container: it acts on an empty database or an empty disk alone, and waits for the word of `restore_from`.
+"""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from components.database import ExternalDatabaseArgs, client_env, client_mounts, client_volumes
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import config_map, declare
+from components.pods import (
+    MYSQL_UID,
+    SLURM_UID,
+    PodDefaults,
+    config_volume,
+    confined,
+    container,
+    empty_volume,
+    mount,
+    pod_template,
+    scripts_volume,
+)
+from components.shared_storage import SharedMountArgs, build_mount, build_volume
+
+BACKUP_PATH = "/backup"
+_RESTORE_PATH = "/etc/slipway/restore"
+_DUMP_S = 6 * 3600
+"""A large database on a slow volume."""
+
+
+class BackupArgs(TypedDict):
+    """What backups need to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    volume: SharedMountArgs
+    """Where they are kept, in a folder of the cluster's name."""
+    schedule: str
+    """When the database is dumped: cron's five fields."""
+    keep: int
+    """How many stay."""
+    state_interval_s: int
+    """Time between copies of slurmctld's state, in seconds."""
+    restore_from: str
+    """latest, a time, nothing, or empty while nobody has decided."""
+    has_database: bool
+    """False where there is no accounting; then only slurmctld's state is backed up."""
+    external: NotRequired[ExternalDatabaseArgs]
+    """The database where it is not the cluster's own."""
+
+
+class Backup(pulumi.ComponentResource):
+    """The CronJob of the database's backup, and the word that restores wait for. A change of either restarts nothing."""
+
+    restore_from: pulumi.Output[str]
+    """What an empty database or disk is filled from."""
+
+    def __init__(self, name: str, args: BackupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:Backup", name, {}, opts)
+        declare(build_decision(args), pulumi.ResourceOptions(parent=self))
+        if args["has_database"]:
+            declare(build_cron_job(args), pulumi.ResourceOptions(parent=self))
+        self.restore_from = pulumi.Output.from_input(args["restore_from"])
+        self.register_outputs({"restore_from": self.restore_from})
+
+
+def build_decision(args: BackupArgs) -> Manifest:
+    """The ConfigMap that restores read, also while they wait: a change reaches them in about a minute."""
+    pods = args["pods"]
+    name = object_name(pods["cluster"], "restore")
+    return config_map(name, pods["namespace"], labels(pods["cluster"], "backup"), {"from": args["restore_from"]})
+
+
+def build_cron_job(args: BackupArgs) -> Manifest:
+    """The CronJob that dumps the database. By hand: `kubectl create job --from=cronjob/<cluster>-backup NAME`."""
+    pods, external = args["pods"], args.get("external")
+    cluster = pods["cluster"]
+    dump = container(
+        pods,
+        "backup",
+        "database-backup.sh",
+        [*client_mounts(external), build_mount(args["volume"]), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
+        {
+            **client_env(cluster, external),
+            "SLIPWAY_BACKUP_KEEP": str(args["keep"]),
+            "SLIPWAY_STATE_BACKUP_S": str(args["state_interval_s"]),
+        },
+        requests=("100m", "64Mi"),
+        securityContext=confined(MYSQL_UID),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        "initContainers": [build_folders(pods, args["volume"], backup_folders(cluster))],
+        "containers": [dump],
+        # Readable for the one user of this pod without an fsGroup, which would re-own the files of the backup volume.
+        "volumes": [
+            *client_volumes(cluster, external, 0o444),
+            build_volume(cluster, args["volume"]),
+            empty_volume("tmp"),
+            scripts_volume(pods),
+        ],
+    }
+    about = labels(cluster, "backup")
+    job = {"backoffLimit": 0, "activeDeadlineSeconds": _DUMP_S, "template": pod_template(pods, "backup", pod)}
+    spec: Manifest = {
+        "schedule": args["schedule"],
+        "concurrencyPolicy": "Forbid",
+        "startingDeadlineSeconds": 3600,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
+    }
+    name = metadata(object_name(cluster, "backup"), pods["namespace"], about)
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
+
+
+def backup_folders(cluster: str) -> dict[str, int]:
+    """A cluster's folders on the backup volume, and whose they are."""
+    return {f"{BACKUP_PATH}/{cluster}/database": MYSQL_UID, f"{BACKUP_PATH}/{cluster}/state": SLURM_UID}
+
+
+def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[str, int]) -> Manifest:
+    """The init container that makes folders on a volume for users other than root."""
+    return container(
+        pods,
+        f"{volume['name']}-folders",
+        "own-folders.sh",
+        [build_mount(volume)],
+        {"SLIPWAY_FOLDERS": " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},
+        securityContext={
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    )
+
+
+def build_restore(args: BackupArgs, script: str, uid: int, mounts: list[Manifest], env: Mapping[str, str] | None = None) -> list[Manifest]:
+    """The init containers of a pod that can be restored: the folders, and the restore with what it writes to in `mounts`."""
+    pods = args["pods"]
+    restore = container(
+        pods,
+        "restore",
+        script,
+        [*mounts, {**build_mount(args["volume"]), "readOnly": True}, mount("restore", _RESTORE_PATH, read_only=True)],
+        env,
+        securityContext=confined(uid),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    return [build_folders(pods, args["volume"], backup_folders(pods["cluster"])), restore]
+
+
+def restore_volumes(args: BackupArgs) -> list[Manifest]:
+    """The volumes of these."""
+    cluster = args["pods"]["cluster"]
+    return [build_volume(cluster, args["volume"]), config_volume("restore", object_name(cluster, "restore"))]
+
+
+def build_state_backup(args: BackupArgs, state: Manifest) -> Manifest:
+    """The sidecar of slurmctld that copies its state; `state` is the mount of its disk."""
+    return container(
+        args["pods"],
+        "state-backup",
+        "state-backup.sh",
+        [{**state, "readOnly": True}, build_mount(args["volume"])],
+        {"SLIPWAY_STATE_BACKUP_S": str(args["state_interval_s"]), "SLIPWAY_BACKUP_KEEP": str(args["keep"])},
+        requests=("10m", "32Mi"),
+        securityContext=confined(SLURM_UID),
+    )

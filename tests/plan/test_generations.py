@@ -1,0 +1,27 @@
+"""Rotation of keys in the plan: one number more is a new value beside the old ones, and nothing of a worker changes."""
+
+import pytest
+
+from standalone.plan import Plan, as_json, compare
+from tests.plan.conftest import plan_of
+
+RESTARTED = {
+    "munge": set[str](),
+    "jwt": {"h100-slurmctld", "h100-slurmdbd"},
+    "database": {"h100-mariadb", "h100-slurmdbd"},
+}
+
+
+def changed(before: Plan, after: Plan) -> dict[str, str]:
+    """Name of each resource that differs, with what becomes of it."""
+    return {change.name: change.op for change in compare(as_json(before), as_json(after)) if change.op != "same"}
+
+
+@pytest.mark.parametrize("key", [*RESTARTED])
+def test_rotation_of_a_protected_stack_changes_only(key: str) -> None:
+    found = changed(plan_of("h100"), plan_of("h100", f"cluster.keys.{key}=2"))
+    made = {name for name, op in found.items() if op == "create"}
+    assert len(made) == 1
+    assert next(iter(made)).endswith("-2")
+    assert {name for name, op in found.items() if op == "update"} == RESTARTED[key]  # and the Secret, whose values a plan does not show
+    assert set(found.values()) <= {"create", "update"}

@@ -1,0 +1,207 @@
+"""A Slurm cluster with accounting and one worker, its backups, restores and keys as the components have them: without Kubernetes."""
+
+import base64
+import secrets
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.slurm.image_cluster import ALICE, MUNGE, MYSQL, SLURM, STACK, ImageCluster
+from tests.slurm.image_pods import Container, Machine, wait_for
+
+NAMES = {
+    "t-mariadb-0": ["t-mariadb"],
+    "t-slurmdbd-0": ["t-slurmdbd"],
+    "t-slurmctld-0": ["t-slurmctld"],
+    "t-backup": [],
+    "t-other": [],
+    "gpu-0": [],
+}
+STACK_OF_ONE: dict[str, Any] = {**STACK, "nodeSets": [{**STACK["nodeSets"][0], "size": 1}]}
+FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
+
+
+class DatabaseCluster(ImageCluster):
+    """The cluster, with the words that its tests use."""
+
+    munge_key: bytes = secrets.token_bytes(1024)
+    keep = 3
+    state_interval_s = 60
+
+    @property
+    def backups(self) -> Path:
+        """The cluster's folder on the backup volume, as the node sees it."""
+        return self.machine.folder / "volume-backup" / "t"
+
+    def made(self, kind: str) -> list[str]:
+        """Files of finished backups, the oldest first; kind is database or state."""
+        return sorted(each.name for each in (self.backups / kind).glob("2*"))
+
+    def munged(self, pod: str) -> None:
+        """The sidecar of a pod; each pod has a copy of the Secret of its own, as each kubelet brings a change at its own time."""
+        if not (self.machine.folder / f"volume-munge-{pod}").exists():
+            self.new_munge_key(self.munge_key, pod)
+        mounts = {
+            "/etc/slipway/munge": self.path(f"munge-{pod}"),
+            "/run/munge": (self.empty(f"{pod}-munge"), False),
+            "/var/lib": (self.empty(f"{pod}-munge-state"), False),
+        }
+        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_KEY_LATEST_S": "15"}, user=MUNGE, read_only=True)
+
+    def new_munge_key(self, key: bytes, *pods: str) -> None:
+        """The kubelets of these pods bring a key."""
+        for pod in pods:
+            self.volume(f"munge-{pod}", {"munge.key": key})
+
+    def decide(self, restore_from: str) -> None:
+        """Writes what backup.restoreFrom says, as a change of the ConfigMap arrives."""
+        self.volume("restore", {"from": restore_from})
+
+    def once(
+        self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str], user: int
+    ) -> Container:
+        """Starts a container that ends by itself."""
+        capabilities = () if user else ("CHOWN", "DAC_OVERRIDE", "FOWNER")
+        return self._start(pod, name, script, mounts, env, user=user, read_only=True, capabilities=capabilities)
+
+    def finish(self, container: Container, timeout_s: float = 120) -> tuple[int, str]:
+        """Waits for the end of such a container; gives its code and all that it said."""
+        container.process.wait(timeout_s)
+        return container.stop(), container.log
+
+    def folders(self) -> tuple[int, str]:
+        """The init container that makes the folders of backups."""
+        mounts = {"/backup": self.path("backup", read_only=False)}
+        return self.finish(self.once("t-backup", "folders", "own-folders.sh", mounts, {"SLIPWAY_FOLDERS": FOLDERS}, 0))
+
+    def backup(self, pod: str = "t-backup", **env: str) -> Container:
+        """The Job of the database's backup, started."""
+        mounts = {
+            "/backup": self.path("backup", read_only=False),
+            "/etc/slipway/mariadb": self.path("password-mysql"),
+            "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
+        }
+        if "SLIPWAY_MARIADB_TLS" in env:
+            mounts["/etc/slipway/mariadb-ca"] = self.path("ca")
+        variables = {"SLIPWAY_MARIADB_HOST": "t-mariadb", "SLIPWAY_BACKUP_KEEP": str(self.keep), **env}
+        return self.once(pod, "backup", "database-backup.sh", mounts, variables, MYSQL)
+
+    def database_restore(self, **env: str) -> Container:
+        """The init container of MariaDB's pod, started; with SLIPWAY_MARIADB_HOST that of slurmdbd's."""
+        pod = "t-mariadb-0"
+        mounts = {
+            "/backup": self.path("backup"),
+            "/etc/slipway/restore": self.path("restore"),
+            "/etc/slipway/mariadb": self.path("password-mysql"),
+            "/var/lib/mysql": (self.empty("mysql", MYSQL), False),
+            "/run/mysqld": (self.empty(f"{pod}-run", MYSQL), False),
+            "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
+        }
+        if "SLIPWAY_MARIADB_TLS" in env:
+            mounts["/etc/slipway/mariadb-ca"] = self.path("ca")
+        return self._start(pod, "restore", "database-restore.sh", mounts, env, user=MYSQL, fs_group=MYSQL, read_only=True)
+
+    def state_backup(self) -> Container:
+        """The sidecar of slurmctld."""
+        mounts = {"/backup": self.path("backup", read_only=False), "/var/spool": (self.empty("state", SLURM), True)}
+        env = {"SLIPWAY_STATE_BACKUP_S": str(self.state_interval_s), "SLIPWAY_BACKUP_KEEP": str(self.keep)}
+        return self._start("t-slurmctld-0", "state-backup", "state-backup.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def state_restore(self) -> Container:
+        """The init container of slurmctld's pod."""
+        mounts = {
+            "/backup": self.path("backup"),
+            "/etc/slipway/restore": self.path("restore"),
+            "/var/spool": (self.empty("state", SLURM), False),
+        }
+        return self._start("t-slurmctld-0", "restore", "state-restore.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
+        """Runs a Slurm command in slurmctld's pod."""
+        return (
+            self.containers["t-slurmctld-0/reconfigure"]
+            .run(*command, user=user, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
+            .strip()
+        )
+
+    def submit(self, script: str, *options: str) -> str:
+        """Submits a job as alice; gives its number."""
+        return self.slurm("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options, "--wrap", script, user=ALICE)
+
+    def state(self, job: str) -> str:
+        """State of a job, from slurmctld."""
+        return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", "%T", check=False)
+
+    def accounted(self, job: str) -> str:
+        """State of a job, from the database."""
+        return self.slurm("sacct", "--noheader", "--allocations", "--parsable2", "--jobs", job, "--format", "state")
+
+    def ready(self) -> bool:
+        """True when the worker is idle and nothing waits."""
+        return self.slurm("sinfo", "--noheader", "--nodes", "gpu-0", "--format", "%T") == "idle" and not self.slurm("squeue", "--noheader")
+
+    def run_job(self) -> str:
+        """A job from its submission to its record in the database."""
+        job = self.submit("true", "--wait")
+        wait_for("its record", lambda: self.accounted(job) == "COMPLETED", deadline_s=60)
+        return job
+
+    def stop(self, *names: str, signal: str = "TERM") -> None:
+        """Ends containers, called pod/container."""
+        for name in names:
+            self.containers.pop(name).stop(signal)
+
+    def new_password(self) -> None:
+        """Another generation of the database's password, in the Secret."""
+        password = secrets.token_hex(12)
+        self.volume("password-mysql", {"password": password}, 0o440, MYSQL)
+        self.volume("password-slurm", {"password": password}, 0o440, SLURM)
+
+    def new_jwt_key(self) -> None:
+        """Another generation of the key that signs tokens, in the Secret."""
+        self.volume("jwt", {"jwt_hs256.key": base64.b64encode(secrets.token_bytes(32))}, 0o440, SLURM)
+
+    def token(self) -> str:
+        """A token for alice, by slurmctld's present key."""
+        return self.slurm("scontrol", "token", "username=alice", "lifespan=600").removeprefix("SLURM_JWT=")
+
+    def with_token(self, token: str) -> bool:
+        """True when slurmctld takes the token."""
+        env = {"SLURM_CONF": "/etc/slurm/slurm.conf", "SLURM_JWT": token}
+        said = self.containers["t-slurmctld-0/reconfigure"].run("squeue", "--noheader", "--format", "ok", user=ALICE, check=False, env=env)
+        return "error" not in said
+
+
+@contextmanager
+def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster]:
+    """The cluster, ready; and away again."""
+    machine = Machine(folder, image, prefix)
+    machine.close()  # what a killed run left
+    folder.mkdir(mode=0o755)
+    cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=6)
+    try:
+        machine.folder.joinpath("volume-backup").mkdir(mode=0o755)
+        cluster.prepare()
+        cluster.decide("")
+        for pod in ("t-slurmdbd-0", "t-slurmctld-0", "gpu-0"):
+            cluster.munged(pod)
+        assert cluster.folders()[0] == 0
+        for start in (cluster.mariadb, cluster.slurmdbd, cluster.slurmctld, cluster.reconfigure):
+            start()
+        cluster.slurmd("gpu-0")
+        wait_for("an idle worker", cluster.ready, deadline_s=120)
+        yield cluster
+    finally:
+        keep_logs(folder)
+        machine.close()
+
+
+def keep_logs(folder: Path) -> None:
+    """Copies what each container said to a folder beside, for whoever looks into a failure."""
+    kept = folder.with_name(f"{folder.name}.logs")
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    for log in folder.glob("*/log"):
+        shutil.copy(log, kept / f"{log.parent.name}.log")

@@ -1,0 +1,328 @@
+"""Backup and restore of the accounting database and of slurmctld's state, and rotation of keys, with the real programs and jobs: what is
+lost comes back, what is not empty stays, nothing half-done counts, and jobs run on."""
+
+import contextlib
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.database_cluster import DatabaseCluster, running
+from tests.slurm.image_cluster import MYSQL, SLURM
+from tests.slurm.image_pods import wait_for
+
+FOLDER = Path("/var/tmp/slipway-database-pods")
+ENDING = {"database": ".sql.zst", "state": ".tar.zst"}
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[DatabaseCluster]:
+    with running(FOLDER, "swdb-", image_root) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def idle(cluster: DatabaseCluster) -> None:
+    wait_for("an idle worker", cluster.ready, deadline_s=90)
+
+
+def lose_database(cluster: DatabaseCluster) -> None:
+    """The volume is gone, and Kubernetes has made a new one; slurmdbd and slurmctld never stopped."""
+    cluster.stop("t-mariadb-0/mariadb", signal="KILL")
+    shutil.rmtree(FOLDER / "volume-mysql")
+    cluster.empty("mysql", MYSQL)
+
+
+def lose_state(cluster: DatabaseCluster) -> None:
+    """slurmctld's disk is gone, and with it its pod; the workers and their jobs never stopped."""
+    cluster.stop("t-slurmctld-0/slurmctld", "t-slurmctld-0/reconfigure", signal="KILL")
+    shutil.rmtree(FOLDER / "volume-state")
+    cluster.empty("state", SLURM)
+
+
+def back_up(cluster: DatabaseCluster) -> str:
+    """A backup of the database; gives its name."""
+    job = cluster.backup()
+    code, log = cluster.finish(job)
+    assert code == 0, log
+    return cluster.made("database")[-1].removesuffix(ENDING["database"])
+
+
+@contextlib.contextmanager
+def locked_tables(cluster: DatabaseCluster) -> Generator[None]:
+    """While this holds, a dump cannot come to its end."""
+    client = ["mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql", "slurm_acct_db"]
+    server = cluster.containers["t-mariadb-0/mariadb"]
+    command = [*cluster.machine.runc, "exec", "--user", f"{MYSQL}:{MYSQL}", server.id, *client]
+    session = subprocess.Popen([*command, "--execute", "LOCK TABLES txn_table WRITE; SELECT SLEEP(300)"], stdout=subprocess.DEVNULL)
+    ask = ["--skip-column-names", "--execute", "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'"]
+    sleeping = wait_for("the lock", lambda: server.run(*client, *ask, user=MYSQL).strip())
+    try:
+        yield
+    finally:
+        server.run(*client, "--execute", f"KILL {sleeping}", user=MYSQL)
+        session.wait(30)
+
+
+def test_lost_database_is_restored_and_sacct_shows_the_old_jobs(cluster: DatabaseCluster) -> None:
+    old = cluster.run_job()
+    name = back_up(cluster)
+    lose_database(cluster)
+    restore = cluster.database_restore()
+    asked = f"WAITING: the database is empty, but there are 1 backups, the newest {name}"
+    wait_for("the question", lambda: asked in restore.log)
+    cluster.decide("latest")
+    code, log = cluster.finish(restore)
+    assert (code, f"restored {name}" in log) == (0, True)
+    cluster.mariadb()
+    wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
+    new = cluster.run_job()
+    assert [cluster.accounted(job) for job in (old, new)] == ["COMPLETED", "COMPLETED"]
+
+
+def test_database_with_records_is_never_touched(cluster: DatabaseCluster) -> None:
+    job = cluster.run_job()
+    cluster.decide("latest")
+    code, log = cluster.finish(cluster.database_restore())
+    assert (code, "the data folder is there; nothing to restore" in log) == (0, True)
+    assert cluster.accounted(job) == "COMPLETED"
+
+
+def test_restore_that_is_killed_begins_anew(cluster: DatabaseCluster) -> None:
+    old = cluster.run_job()
+    back_up(cluster)
+    lose_database(cluster)
+    cluster.decide("latest")
+    half = cluster.database_restore()
+    wait_for("the import", lambda: "restoring /backup" in half.log, deadline_s=60)
+    half.stop("KILL")
+    assert not (FOLDER / "volume-mysql/data").exists()
+    assert (FOLDER / "volume-mysql/data.partial").exists()
+    code, log = cluster.finish(cluster.database_restore())
+    assert code == 0, log
+    cluster.mariadb()
+    wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
+
+
+def test_damaged_backup_is_named_and_leaves_nothing_behind(cluster: DatabaseCluster) -> None:
+    old = cluster.run_job()
+    good = back_up(cluster)
+    damaged = cluster.backups / "database" / "2999-01-01T00-00-00Z.sql.zst"
+    whole = (cluster.backups / "database" / f"{good}.sql.zst").read_bytes()
+    damaged.write_bytes(whole[:-40])
+    shutil.chown(damaged, MYSQL, MYSQL)
+    lose_database(cluster)
+    cluster.decide("latest")
+    code, log = cluster.finish(cluster.database_restore())
+    assert (code != 0, f"FAILED: {damaged.name}" in log.replace("/backup/t/database/", "")) == (True, True), log
+    assert not (FOLDER / "volume-mysql/data").exists()
+    cluster.decide(good)
+    code, log = cluster.finish(cluster.database_restore())
+    damaged.unlink()
+    assert (code, f"restored {good}" in log) == (0, True)
+    cluster.mariadb()
+    wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
+
+
+def test_backup_that_is_killed_leaves_the_older_ones_and_the_next_is_whole(cluster: DatabaseCluster) -> None:
+    back_up(cluster)
+    before = cluster.made("database")
+    folder = cluster.backups / "database"
+    with locked_tables(cluster):
+        job = cluster.backup()
+        wait_for("a dump under way", lambda: [*folder.glob(".partial-*")])
+        job.stop("KILL")
+    assert cluster.made("database") == before
+    back_up(cluster)
+    assert [*folder.glob(".partial-*")] == []
+
+
+def test_second_backup_waits_for_no_first_one(cluster: DatabaseCluster) -> None:
+    with locked_tables(cluster):
+        first = cluster.backup()
+        wait_for("a dump under way", lambda: [*(cluster.backups / "database").glob(".partial-*")])
+        code, log = cluster.finish(cluster.backup(pod="t-other"))
+        assert (code, "another backup" in log) == (1, True)
+    assert cluster.finish(first)[0] == 0
+
+
+def test_full_volume_fails_the_backup_and_leaves_the_older_ones(cluster: DatabaseCluster) -> None:
+    with small_volume(cluster, "database", MYSQL) as folder:
+        (folder / "2020-01-01T00-00-00Z.sql.zst").write_bytes(b"old")
+        fill(folder)
+        code, log = cluster.finish(cluster.backup())
+        assert (code, "FAILED: the dump of slurm_acct_db" in log) == (1, True), log
+        assert sorted(each.name for each in folder.glob("[!f]*")) == [".lock", "2020-01-01T00-00-00Z.sql.zst"]
+
+
+def test_backup_of_an_empty_database_takes_no_good_ones_place(cluster: DatabaseCluster) -> None:
+    back_up(cluster)
+    before = cluster.made("database")
+    server = cluster.containers["t-mariadb-0/mariadb"]
+    execute = ["mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql", "--execute"]
+    server.run(*execute, "CREATE DATABASE fresh; GRANT ALL ON fresh.* TO 'slurm'@'%'", user=MYSQL)
+    code, log = cluster.finish(cluster.backup(SLIPWAY_MARIADB_DATABASE="fresh"))
+    server.run(*execute, "DROP DATABASE fresh", user=MYSQL)
+    assert (code, "has no tables; the older backups stay" in log) == (1, True), log
+    assert cluster.made("database") == before
+
+
+def test_backup_fails_when_the_state_of_slurmctld_was_not_copied_for_long(cluster: DatabaseCluster) -> None:
+    for each in (cluster.backups / "state").glob("2*"):
+        each.unlink()
+    code, log = cluster.finish(cluster.backup(SLIPWAY_STATE_BACKUP_S="60"))
+    assert (code, "slurmctld's state has no backup younger than 180 s" in log) == (1, True), log
+    assert cluster.made("database")
+
+
+def test_only_the_newest_backups_stay(cluster: DatabaseCluster) -> None:
+    for year in range(2010, 2015):
+        old = cluster.backups / "database" / f"{year}-01-01T00-00-00Z.sql.zst"
+        old.touch()
+    newest = back_up(cluster)
+    assert len(cluster.made("database")) == cluster.keep
+    assert cluster.made("database")[-1].startswith(newest)
+
+
+def test_lost_state_is_restored_with_its_waiting_and_running_jobs(cluster: DatabaseCluster) -> None:
+    runs = cluster.submit("srun sleep 45", "--job-name=runs")
+    waits = cluster.submit("true", "--job-name=waits", f"--dependency=afterok:{runs}")
+    wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", runs))
+    saved = time.time()
+    cluster.slurm("scontrol", "update", f"JobId={waits}", "Comment=seen")
+    wait_for("saved state", lambda: (FOLDER / "volume-state/slurmctld/state/job_state").stat().st_mtime > saved)
+    sidecar = cluster.state_backup()
+    wait_for("a copy", lambda: cluster.made("state"))
+    cluster.stop("t-slurmctld-0/state-backup")
+    lose_state(cluster)
+    cluster.decide("")
+    restore = cluster.state_restore()
+    wait_for("the question", lambda: "WAITING: slurmctld's disk is empty" in restore.log)
+    cluster.decide("latest")
+    code, log = cluster.finish(restore)
+    assert (code, "restored 2" in log) == (0, True), log
+    code, log = cluster.finish(cluster.state_restore())
+    assert (code, "nothing to restore" in log) == (0, True), log
+    cluster.slurmctld()
+    cluster.reconfigure()
+    wait_for("its jobs", lambda: (cluster.state(runs), cluster.state(waits)) == ("RUNNING", "PENDING"), deadline_s=60)
+    wait_for("their ends", lambda: (cluster.state(runs), cluster.state(waits)) == ("COMPLETED", "COMPLETED"), deadline_s=120)
+    wait_for("their records", lambda: cluster.accounted(runs) == cluster.accounted(waits) == "COMPLETED", deadline_s=60)
+    assert "FAILED" not in sidecar.log
+
+
+def test_full_volume_leaves_older_copies_of_the_state_and_says_so(cluster: DatabaseCluster) -> None:
+    with small_volume(cluster, "state", SLURM) as folder:
+        old = folder / "2020-01-01T00-00-00Z.tar.zst"
+        old.write_bytes(b"old")
+        fill(folder)
+        sidecar = cluster.state_backup()
+        wait_for("a loud word", lambda: "FAILED: no backup of slurmctld's state" in sidecar.log)
+        assert sidecar.process.poll() is None
+        cluster.stop("t-slurmctld-0/state-backup")
+        assert sorted(each.name for each in folder.glob("2*")) == [old.name]
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param("gpu-0", id="worker-has-the-key-first"), pytest.param("t-slurmctld-0", id="slurmctld-has-the-key-first")]
+)
+def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster: DatabaseCluster, first: str) -> None:
+    """One job ends while only some pods have the new key, one while slurmctld is silent, one after all of it. No pod is made anew."""
+    jobs = [cluster.submit(f"srun sleep {seconds}", "--mem=50", "--ntasks=1", "--overcommit") for seconds in (6.5,)]
+    wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", jobs[0]))
+    pods = ("gpu-0", "t-slurmctld-0", "t-slurmdbd-0")
+    told = {pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") for pod in pods}
+    key = secrets.token_bytes(1024)
+    cluster.new_munge_key(key, first)
+    wait_for("a key that waits", lambda: cluster.containers[f"{first}/munged"].log.count("it waits until") > told[first])
+    wait_for("the first job's end", lambda: cluster.state(jobs[0]) == "COMPLETED", deadline_s=60)
+    jobs += [cluster.submit("srun sleep 9.5"), cluster.submit("srun sleep 25.5")]
+    wait_for("the jobs", lambda: [cluster.state(job) for job in jobs[1:]] == ["RUNNING", "RUNNING"], deadline_s=60)
+    cluster.new_munge_key(key, *pods)
+    for pod in pods:
+        wait_for("the new key", lambda pod=pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") > told[pod])
+    wait_for("the jobs' ends", lambda: [cluster.state(job) for job in jobs] == ["COMPLETED"] * 3, deadline_s=120)
+    wait_for("their records", lambda: [cluster.accounted(job) for job in jobs] == ["COMPLETED"] * 3, deadline_s=60)
+    cluster.run_job()
+
+
+def test_pod_that_gets_the_munge_key_too_late_takes_it_by_itself(cluster: DatabaseCluster) -> None:
+    key = secrets.token_bytes(1024)
+    others = ("t-slurmctld-0", "t-slurmdbd-0")
+    told = {pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") for pod in (*others, "gpu-0")}
+    cluster.new_munge_key(key, *others)
+    for pod in others:
+        wait_for(
+            "the key", lambda pod=pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") > told[pod], deadline_s=60
+        )
+    wait_for("slurmctld again", lambda: cluster.slurm("sinfo", "--noheader", "--format", "%R") == "main", deadline_s=60)
+    cluster.new_munge_key(key, "gpu-0")
+    wait_for("the key", lambda: cluster.containers["gpu-0/munged"].log.count("runs with another key") > told["gpu-0"], deadline_s=60)
+    wait_for("the worker", cluster.ready, deadline_s=180)  # slurmctld asks one that did not respond every 100 s
+    cluster.run_job()
+
+
+def test_munged_that_ends_comes_back_with_the_key_of_its_pod(cluster: DatabaseCluster) -> None:
+    pod = "t-slurmdbd-0"
+    told = cluster.containers[f"{pod}/munged"].log.count("it waits until")
+    cluster.new_munge_key(secrets.token_bytes(1024), pod)
+    wait_for("a key that waits", lambda: cluster.containers[f"{pod}/munged"].log.count("it waits until") > told)
+    cluster.stop(f"{pod}/munged", signal="KILL")
+    cluster.new_munge_key((FOLDER / "volume-munge-gpu-0/munge.key").read_bytes(), pod)
+    cluster.munged(pod)
+    cluster.run_job()
+
+
+def test_jwt_key_is_rotated_while_a_job_runs(cluster: DatabaseCluster) -> None:
+    job = cluster.submit("srun sleep 10")
+    wait_for("the job", lambda: cluster.state(job) == "RUNNING")
+    old = cluster.token()
+    assert cluster.with_token(old)
+    cluster.new_jwt_key()
+    cluster.stop("t-slurmctld-0/slurmctld", "t-slurmdbd-0/slurmdbd")
+    cluster.slurmdbd()
+    cluster.slurmctld()
+    wait_for("an answer", lambda: cluster.state(job), deadline_s=60)
+    assert (cluster.with_token(old), cluster.with_token(cluster.token())) == (False, True)
+    wait_for("the job's end", lambda: cluster.state(job) == "COMPLETED", deadline_s=60)
+    wait_for("its record", lambda: cluster.accounted(job) == "COMPLETED", deadline_s=60)
+
+
+@pytest.mark.parametrize("first", ["mariadb", "slurmdbd"])
+def test_database_password_is_rotated_while_jobs_run_and_no_record_is_lost(cluster: DatabaseCluster, first: str) -> None:
+    across = cluster.submit("srun sleep 10")
+    wait_for("the job", lambda: cluster.state(across) == "RUNNING")
+    cluster.new_password()
+    order = [("t-mariadb-0/mariadb", cluster.mariadb), ("t-slurmdbd-0/slurmdbd", cluster.slurmdbd)]
+    (name, start), (other, start_other) = order if first == "mariadb" else order[::-1]
+    cluster.stop(name)
+    start()
+    within = cluster.submit("true", "--overcommit", "--mem=10")
+    wait_for("its end", lambda: cluster.state(within) == "COMPLETED", deadline_s=60)
+    cluster.stop(other)
+    start_other()
+    wait_for("the job's end", lambda: cluster.state(across) == "COMPLETED", deadline_s=60)
+    wait_for("their records", lambda: cluster.accounted(across) == cluster.accounted(within) == "COMPLETED", deadline_s=90)
+
+
+@contextlib.contextmanager
+def small_volume(cluster: DatabaseCluster, kind: str, owner: int) -> Generator[Path]:
+    """A tiny file system in the place of a folder of backups."""
+    folder = cluster.backups / kind
+    options = f"size=64k,uid={owner},gid={owner},mode=755"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Leaves no room but for names."""
+    with (folder / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
