@@ -166,6 +166,23 @@ class ImageCluster:
         env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}
         return self._start(pod, "slurmdbd", "slurmdbd.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
+    def accounts(self) -> Container:
+        """The sidecar that keeps Slurm's accounts."""
+        pod = "t-slurmdbd-0"
+        mounts = {
+            "/opt/slipway/accounts": (SCRIPTS.parent / "accounts", True),
+            "/etc/slipway/accounts": self.path("accounts"),
+            "/etc/slurm": self.path("slurm"),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
+            "/var/lib/extrausers": self.path("users"),
+            "/tmp": (self.empty(f"{pod}-accounts-tmp", SLURM), False),
+        }
+        command = ["python3", "-B", "-m", "accounts.run", "/etc/slipway/accounts/accounts.json"]
+        env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", "PYTHONPATH": "/opt/slipway"}
+        container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+        self.containers[f"{pod}/accounts"] = container
+        return container
+
     def slurmctld(self) -> Container:
         """The controller."""
         pod = "t-slurmctld-0"
