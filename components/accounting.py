@@ -3,13 +3,13 @@
 One server on its own disk. For a database that exists already, leave this component out and point slurmdbd.conf at it.
 """
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_random as random
 
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import config_map, content_name, declare, encode, secret
+from components.objects import config_map, content_name, declare, encode, immutable_config_map, secret
 from components.pods import (
     MARIADB_PORT,
     MUNGE_SOCKET,
@@ -44,6 +44,23 @@ _PING = (
 """A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 
 
+_PROGRAMS = "/opt/slipway"
+_ACCOUNTS = "/etc/slipway/accounts"
+
+
+class AccountsArgs(TypedDict):
+    """What is kept in Slurm's database."""
+
+    file: str
+    """Name of the file, as its program is told."""
+    text: str
+    """The wanted accounts, users and QOS."""
+    programs: dict[str, str]
+    """The program that keeps them so, by file name."""
+    slurm_config: str
+    """Name of the ConfigMap with slurm.conf."""
+
+
 class AccountingArgs(TypedDict):
     """What accounting needs to know."""
 
@@ -57,6 +74,8 @@ class AccountingArgs(TypedDict):
     """Name of the Secret with the key that signs tokens."""
     storage: ClaimArgs
     """The disk of the database."""
+    accounts: NotRequired[AccountsArgs]
+    """What Slurm's accounts, users and QOS are to be; without it nobody but administrators changes them."""
     deletion_protection: bool
     """True: database and password cannot be deleted by a change of the stack, and the disk outlives it."""
 
@@ -83,7 +102,8 @@ class Accounting(pulumi.ComponentResource):
         declare(service(args["pods"], "mariadb", MARIADB_PORT), plain)
         declare(build_mariadb(args), pulumi.ResourceOptions(parent=self, protect=protected, depends_on=[database_secret]))
         declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), plain)
-        declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=[database_secret, config]))
+        needs = [database_secret, config, *(declare(each, plain) for each in build_accounts(args))]
+        declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{SLURMDBD_PORT}")
         self.database_secret = pulumi.Output.from_input(secret_name)
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
@@ -94,6 +114,22 @@ def build_config(args: AccountingArgs) -> Manifest:
     cluster = args["pods"]["cluster"]
     name = object_name(cluster, "slurmdbd-config")
     return config_map(name, args["pods"]["namespace"], labels(cluster, "slurmdbd"), {"slurmdbd.conf": args["slurmdbd_conf"]})
+
+
+def build_accounts(args: AccountingArgs) -> list[Manifest]:
+    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing; and the program."""
+    if "accounts" not in args:
+        return []
+    accounts, cluster, namespace = args["accounts"], args["pods"]["cluster"], args["pods"]["namespace"]
+    about = labels(cluster, "slurmdbd")
+    return [
+        config_map(object_name(cluster, "accounts"), namespace, about, {accounts["file"]: accounts["text"]}),
+        immutable_config_map(_programs_prefix(cluster), namespace, about, accounts["programs"]),
+    ]
+
+
+def _programs_prefix(cluster: str) -> str:
+    return object_name(cluster, "accounts-program")
 
 
 def build_mariadb(args: AccountingArgs) -> Manifest:
@@ -158,20 +194,51 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         livenessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=10, failureThreshold=6),
         readinessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=2),
     )
+    kept = args.get("accounts")
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
         "initContainers": [munged(pods)],
-        "containers": [slurmdbd],
+        "containers": [slurmdbd, *([_accounts(pods, kept)] if kept else [])],
         "volumes": [
             *(config_volume("config", object_name(cluster, "slurmdbd-config")), config_volume("users", args["users"])),
+            *(_accounts_volumes(cluster, kept) if kept else []),
             *(secret_volume("password", object_name(cluster, "mariadb")), secret_volume("jwt", args["jwt_secret"])),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
         ],
     }
     # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation makes it one.
     return _stateful_set(pods, "slurmdbd", pod, {}, {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})})
+
+
+def _accounts(pods: PodDefaults, accounts: AccountsArgs) -> Manifest:
+    """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
+    return container(
+        pods,
+        "accounts",
+        "",
+        [
+            *(mount("accounts", _ACCOUNTS, read_only=True), mount("accounts-programs", f"{_PROGRAMS}/accounts", read_only=True)),
+            *(mount("slurm-config", "/etc/slurm", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
+            *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
+        ],
+        # The programs are a package.
+        env={"PYTHONPATH": _PROGRAMS},
+        command=["python3", "-B", "-m", "accounts.run", f"{_ACCOUNTS}/{accounts['file']}"],
+        requests=("10m", "32Mi"),
+        # SlurmUser: only Slurm's own user and root may change accounts.
+        securityContext=confined(SLURM_UID),
+    )
+
+
+def _accounts_volumes(cluster: str, accounts: AccountsArgs) -> list[Manifest]:
+    return [
+        config_volume("accounts", object_name(cluster, "accounts")),
+        config_volume("accounts-programs", content_name(_programs_prefix(cluster), accounts["programs"])),
+        config_volume("slurm-config", accounts["slurm_config"]),
+        empty_volume("accounts-tmp"),
+    ]
 
 
 def _stateful_set(pods: PodDefaults, component: str, pod: Manifest, more: Manifest, annotations: dict[str, str] | None = None) -> Manifest:

@@ -16,7 +16,7 @@ from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimA
 from components.pods import SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
-from configs import shared_root, slurm
+from configs import accounts, shared_root, slurm
 from configs.checks import CHECK_SETTINGS
 from configs.models import Cluster, Disk, EksNodes, ExistingNodes, HealthCheck, Mount, NodePool, NodeSet, Root, Source, Taint
 from configs.nodes import VolumeClaim
@@ -119,8 +119,9 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
     }
 
 
-def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
-    return {
+def accounting_args(cluster: Cluster, pods: PodDefaults, programs: dict[str, str]) -> AccountingArgs:
+    """The database and, where the config says anything of accounts, what keeps them; `programs` is that program, by file name."""
+    made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
         "users": object_name(cluster.name, "users"),
@@ -128,6 +129,14 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
         "storage": claim(cluster.accounting.storage),
         "deletion_protection": cluster.deletion_protection,
     }
+    if cluster.accounting.is_kept:
+        made["accounts"] = {
+            "file": accounts.FILE,
+            "text": accounts.render(cluster),
+            "programs": programs,
+            "slurm_config": object_name(cluster.name, "slurm-config"),
+        }
+    return made
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:

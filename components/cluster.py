@@ -87,7 +87,8 @@ class SlurmCluster(pulumi.ComponentResource):
             for pool in cluster.node_pools
         }
         if cluster.accounting.enabled:
-            Accounting(object_name(cluster.name, "accounting"), arguments.accounting_args(cluster, pods), after)
+            accounting_args = arguments.accounting_args(cluster, pods, read_files(_SCRIPTS / "accounts"))
+            Accounting(object_name(cluster.name, "accounting"), accounting_args, after)
         needs = [*shared, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
         served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
         controllers_args = arguments.controllers_args(cluster, pods, image_of(cluster, "controllers"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from configs.check_access import check_access
+from configs.check_accounts import check_accounts
 from configs.check_health import check_health
 from configs.check_nodes import check_node_sets, check_partitions
 from configs.check_pools import check_gpu_operator, check_pools
@@ -28,6 +29,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_partitions(cluster, names),
         *check_storage(cluster),
         *check_access(cluster, names),
+        *check_accounts(cluster, names),
         *check_health(cluster, names),
         *check_slurm(cluster),
     ]

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from configs.access import Group, Login, LoginService, User
 from configs.fields import ClusterName, DnsLabel, Flag, Model
+from configs.limits import Account, Limits, Qos, QosLimits, UserInAccount
 from configs.nodes import Gpus, NodeSet, Partition, PodResources
 from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
 from configs.services import Accounting, CheckKind, HealthCheck, Images, Kubernetes
@@ -62,6 +63,7 @@ def _named(parts: tuple[_Named, ...], name: str) -> _Named:
 
 
 __all__ = [
+    "Account",
     "Accounting",
     "CheckKind",
     "Cluster",
@@ -76,6 +78,7 @@ __all__ = [
     "HealthCheck",
     "Images",
     "Kubernetes",
+    "Limits",
     "Login",
     "LoginService",
     "Mount",
@@ -85,6 +88,8 @@ __all__ = [
     "Partition",
     "PodResources",
     "PriorityWeights",
+    "Qos",
+    "QosLimits",
     "Root",
     "RootVersion",
     "SlurmSettings",
@@ -94,4 +99,5 @@ __all__ = [
     "SystemNodes",
     "Taint",
     "User",
+    "UserInAccount",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from configs.fields import (
+    AccountName,
     CheckName,
     ClusterText,
     Count,
@@ -17,6 +18,7 @@ from configs.fields import (
     ObjectName,
     Seconds,
 )
+from configs.limits import Account, Enforce, Qos
 from configs.storage import Disk
 
 CheckKind = Literal["disk", "memory", "clock", "gpu"]
@@ -53,11 +55,23 @@ class Images(Model):
 
 
 class Accounting(Model):
-    """slurmdbd with MariaDB."""
+    """slurmdbd with MariaDB, and what is kept in it: accounts, users and QOS."""
 
     enabled: Flag = True
     storage: Disk = Disk()
     """The database's disk."""
+    enforce: tuple[Enforce, ...] = ()
+    """Slurm's AccountingStorageEnforce; default: nothing. associations: only users of accounts may submit; the others include that."""
+    accounts: tuple[Account, ...] = ()
+    """Slurm's accounts. Those that an administrator makes beside them are left alone."""
+    qos: tuple[Qos, ...] = ()
+    default_account: AccountName | None = None
+    """Account of all users who are in no other; made where `accounts` does not have it."""
+
+    @property
+    def is_kept(self) -> bool:
+        """True when the file says anything of accounts, an empty list too: that takes away what was there before."""
+        return self.enabled and not self.model_fields_set.isdisjoint({"enforce", "accounts", "qos", "default_account"})
 
 
 class HealthCheck(Model):
