@@ -66,22 +66,22 @@ def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
         if known is not None and account.parent not in known | {ROOT}:
             message = f"no account is called {quoted(account.parent)}. {did_you_mean(account.parent, known | {ROOT})}"
             faults.append(Fault(f"{path}.parent", message))
-        elif (above := _above(account.name, parents)) is None:
+        above = _above(account.name, parents)
+        # One fault a circle, at the account of it that stands first.
+        if account.name in above and not {each.name for each in accounts[:at]} & {*above}:
             message = f"{quoted(account.parent)} is below {quoted(account.name)} itself. One of them has to be below root."
-            faults.append(Fault(f"{path}.parent", message, tuple(f"{_PATH}.accounts[{other}].parent" for other in range(at))))
-        elif len(above) > 50:
-            faults.append(Fault(f"{path}.parent", "is more than 50 accounts deep."))
+            faults.append(Fault(f"{path}.parent", message, (f"{_PATH}.accounts",)))
     return faults
 
 
-def _above(name: str, parents: dict[str, str]) -> list[str] | None:
-    """The accounts above one; None when it is one of them."""
+def _above(name: str, parents: dict[str, str]) -> list[str]:
+    """The accounts above one, itself among them where they go round in a circle."""
     above: list[str] = []
     at = parents.get(name, ROOT)
-    while at in parents and at not in above:
+    while at in parents and at != ROOT and at not in above:
         above.append(at)
         at = parents[at]
-    return None if name in above else above
+    return above
 
 
 def _check_default_for(accounts: tuple[Account, ...]) -> list[Fault]:

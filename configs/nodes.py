@@ -145,7 +145,7 @@ class Partition(Model):
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = "UP"
     priority_tier: Count = Field(default=1, le=65_533)
     allow_accounts: tuple[Name, ...] = ()
-    """Names of `accounting.accounts` whose jobs may run here, without the accounts below them. Default: all."""
+    """Names of `accounting.accounts` whose jobs may run here, with the accounts below them. Default: all."""
     allow_qos: tuple[Name, ...] = ()
     """Names of `accounting.qos`, or `normal`. Default: all."""
     qos: Name | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from configs import accounts
 from configs.load import load_cluster
 from configs.slurm import render, render_slurmdbd
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, SCRIPTS, Container, Machine
@@ -112,6 +113,7 @@ class ImageCluster:
         files = render(cluster)
         self.volume("slurm", {**files, "slurm.conf": files["slurm.conf"] + extra})
         self.volume("slurmdbd", {"slurmdbd.conf": render_slurmdbd(cluster)})
+        self.volume("accounts", {accounts.FILE: accounts.render(cluster)})
 
     def volume(self, name: str, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
         """A ConfigMap or Secret as a volume."""
@@ -166,8 +168,8 @@ class ImageCluster:
         env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}
         return self._start(pod, "slurmdbd", "slurmdbd.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
-    def accounts(self) -> Container:
-        """The sidecar that keeps Slurm's accounts."""
+    def accounts(self, more: Mapping[str, tuple[Path, bool]] | None = None) -> Container:
+        """The sidecar that keeps Slurm's accounts; `more` are further mounts."""
         pod = "t-slurmdbd-0"
         mounts = {
             "/opt/slipway/accounts": (SCRIPTS.parent / "accounts", True),
@@ -176,8 +178,9 @@ class ImageCluster:
             "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/var/lib/extrausers": self.path("users"),
             "/tmp": (self.empty(f"{pod}-accounts-tmp", SLURM), False),
+            **(more or {}),
         }
-        command = ["python3", "-B", "-m", "accounts.run", "/etc/slipway/accounts/accounts.json"]
+        command = ["python3", "-B", "-m", "accounts.run", f"/etc/slipway/accounts/{accounts.FILE}"]
         env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", "PYTHONPATH": "/opt/slipway"}
         container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
         self.containers[f"{pod}/accounts"] = container

@@ -298,7 +298,7 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
         if not each.is_ours or name in wanted.qos or name == NORMAL:
             continue
         if users := used.get(name):
-            waiting += [f"QOS {name}: stays, others use it: {some(sorted(users))}"] if all(users.values()) else []
+            waiting.append(f"QOS {name}: stays, it is used by {some(sorted(users))}")
         elif each.settings.get("GrpSubmitJobs") != "0":
             closing.append(name)
         elif usage is None or name in usage.qos:
@@ -311,17 +311,17 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
     return Plan((*closed, *_batches("delete", "qos", [(name, ()) for name in removing])), tuple(waiting), is_unsure)
 
 
-def _used_qos(present: State) -> dict[str, dict[str, bool]]:
-    """QOS to who names it, and whether that is others'; what is ours stops naming it in this round."""
-    used: dict[str, dict[str, bool]] = {}
-    named: Iterable[tuple[str, bool, Settings]] = [
-        *((f"account {name}", each.is_ours, each.settings) for name, each in present.accounts.items()),
-        *((f"user {user} in {account}", each.is_ours, each.settings) for (account, user), each in present.members.items()),
-        *((f"QOS {name}", each.is_ours, {"QosLevel": each.settings.get("Preempt", "")}) for name, each in present.qos.items()),
+def _used_qos(present: State) -> dict[str, set[str]]:
+    """QOS to who names it. What is ours stops naming it in this round, so that it can go in the next."""
+    used: dict[str, set[str]] = {}
+    named: Iterable[tuple[str, Settings]] = [
+        *((f"account {name}", each.settings) for name, each in present.accounts.items()),
+        *((f"user {user} in {account}", each.settings) for (account, user), each in present.members.items()),
+        *((f"QOS {name}", {"QosLevel": each.settings.get("Preempt", "")}) for name, each in present.qos.items()),
     ]
-    for who, is_ours, settings in named:
+    for who, settings in named:
         for name in {*settings.get("QosLevel", "").split(","), settings.get("DefaultQOS", "")} - {""}:
-            used.setdefault(name, {})[who] = not is_ours
+            used.setdefault(name, set()).add(who)
     return used
 
 

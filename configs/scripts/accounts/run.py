@@ -57,13 +57,13 @@ def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> bool:
     refused: dict[Change, str] = {}
     for _ in range(_MOST_ROUNDS):
         plan = plan_round(wanted, slurm, reporter)
-        reporter.states("waiting", plan.waiting)
         todo, left, refused = plan.changes[:left], left - len(plan.changes), {}
         for change in todo:
             refused |= apply(change, slurm, reporter)
         # What was refused may go once the rest is done, so another round is worth it as long as there was a rest.
         if left <= 0 or sum(len(change.names) for change in refused) == sum(len(change.names) for change in todo):
             break
+    reporter.states("waiting", plan.waiting)
     reporter.states("refused", [f"REFUSED: {change}: {why}" for change, why in refused.items()])
     return not refused and not plan.changes
 
@@ -125,7 +125,7 @@ def tick(file: Path, reporter: Reporter) -> bool:
         directory = Directory()
         wanted, notes = read_wanted(spec, directory.members_of, directory.people)
         slurm = Slurm(spec["cluster"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         reporter.states("file", [f"{file} cannot be read, nothing is changed: {error!r}"])
         return False
     reporter.states("file", notes)
