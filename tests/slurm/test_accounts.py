@@ -91,7 +91,7 @@ class Cluster(ImageCluster):
         return self.containers["t-slurmdbd-0/accounts"]
 
     def settled(self) -> None:
-        """Waits until the program says that all is done: a new start of it looks at once."""
+        """Starts the program anew, and waits until it says that all is done."""
         self.keeper.stop("KILL")
         self.accounts()
         wait_for("the end of its work", lambda: DONE in self.keeper.log, deadline_s=60)
@@ -194,9 +194,9 @@ def test_everything_that_can_be_said_is_in_slurm_and_taken_back(cluster: Cluster
         {"name": "ml", "description": "Machine Learning", "organization": "Lab", "users": ["bob"], **whole, "fairshare": "parent"},
     ]
     everything = {"enforce": ENFORCE, "accounts": accounts, "qos": [high, {"name": "low"}], "defaultAccount": "guests"}
-    preempting = {"slurm": {"cgroupVersion": "auto", "settings": {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}}}
+    preempting: dict[str, Any] = {"slurm": {"cgroupVersion": "auto", "settings": {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}}}
     cluster.declare(everything, **preempting)
-    wait_for("the accounts", lambda: cluster.members() == {"vision|alice", "ml|bob"})
+    cluster.settled()
     cluster.settled()
     assert cluster.changes() == []  # what Slurm shows is read back as what was wanted
     row = "vision|ml|1-12:01:00|cpu=32,mem=1500M|billing=9,cpu=64,gres/gpu:h100=8,gres/gpu=8,mem=512G,node=2|high,normal|high"
@@ -210,8 +210,9 @@ def test_everything_that_can_be_said_is_in_slurm_and_taken_back(cluster: Cluster
     }
     bare = [{"name": "vision", "users": ["alice"]}, {"name": "ml", "users": ["bob"]}]
     cluster.declare({"accounts": bare, "qos": [{"name": "high"}, {"name": "low"}]})
-    wait_for("a bare account", lambda: "vision|root|||||" in cluster.rows("assoc", columns, "WOPLimits"))
     cluster.settled()
+    cluster.settled()
+    assert "vision|root|||||" in cluster.rows("assoc", columns, "WOPLimits")
     assert cluster.changes() == []
     assert len(cluster.rows("qos", "priority,preempt,flags,grptres,maxwall,gracetime,usagefactor,maxjobspu,preemptmode")) == 1
 
@@ -221,8 +222,8 @@ def test_limits_are_slurms_own_reasons(cluster: Cluster) -> None:
     cluster.declare({"enforce": ENFORCE, "accounts": [account], "qos": [{"name": "strict", "flags": ["DenyOnLimit"]}]})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
     enforced(cluster)
-    cluster.state(cluster.submit("--gres=gpu:1"), "RUNNING")
     cluster.reason(cluster.submit("--gres=gpu:2"), "AssocMaxGRESPerJob")
+    cluster.state(cluster.submit("--gres=gpu:1"), "RUNNING")
     cluster.reason(cluster.submit(), "AssocMaxJobsLimit")
     with pytest.raises(PodError, match="AssocMaxSubmitJobLimit"):
         cluster.submit()
@@ -388,12 +389,13 @@ def test_program_killed_before_any_command_is_finished_by_its_next_run(cluster: 
     )
     script.chmod(0o755)
     tmp = FOLDER / "volume-t-slurmdbd-0-accounts-tmp"
-    wanted = {
+    wanted: dict[str, Any] = {
         "enforce": ["associations"],
         "accounts": [{**ALICES, "fairshare": 4}, {"name": "vision", "parent": "ml", "users": ["alice", "bob"]}],
         "qos": [{"name": "high"}],
     }
-    for accounting, members in ((wanted, {"ml|alice", "vision|alice", "vision|bob"}), ({"accounts": []}, set[str]())):
+    nothing: dict[str, Any] = {"accounts": []}
+    for accounting, members in ((wanted, {"ml|alice", "vision|alice", "vision|bob"}), (nothing, set[str]())):
         cluster.keeper.stop("KILL")
         cluster.declare(accounting)
         kills = 0
@@ -429,7 +431,7 @@ def test_users_without_an_account_have_the_default_one(cluster: Cluster) -> None
     assert cluster.job(job, "%a") == "guests"
 
 
-def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_have_an_account(cluster: Cluster) -> None:
+def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_given_an_account(cluster: Cluster) -> None:
     running = [cluster.submit("--exclusive") for _ in range(2)]
     for job in running:
         cluster.state(job, "RUNNING")
@@ -441,6 +443,8 @@ def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_have_
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
     cluster.slurm("scancel", *running)
+    # A job from before has no account, and Slurm gives it none by itself.
+    cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml")
     cluster.state(waiting, "RUNNING")
 
 

@@ -21,7 +21,7 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Account:
-    """One account. sacctmgr lower-cases description and organization."""
+    """One account. sacctmgr makes capitals small in texts, in those of a QOS too."""
 
     parent: str = ROOT
     description: str = ""
@@ -106,8 +106,8 @@ class Plan:
     changes: tuple[Change, ...]
     waiting: tuple[str, ...]
     """A line for each thing that goes later."""
-    needs_usage: bool = False
-    """True when something would go if only it were known to be unused."""
+    is_busy: bool = False
+    """True when something is closed and goes once it is known to be unused."""
 
 
 def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
@@ -129,7 +129,7 @@ def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
     return Plan(
         (*made, *(change for each in goings for change in each.changes)),
         tuple(line for each in goings for line in each.waiting),
-        any(each.needs_usage for each in goings),
+        any(each.is_busy for each in goings),
     )
 
 
@@ -162,7 +162,7 @@ def _make_qos(wanted: State, present: State) -> list[Change]:
     for name, each in wanted.qos.items():
         if name in present.qos:
             old = present.qos[name]
-            marked = () if old.description == each.description else (("Description", each.description),)
+            marked = () if old.description.lower() == each.description.lower() else (("Description", each.description),)
             changed.append((name, (*marked, *changes(QOS, each.settings, old.settings))))
     return [*_batches("add", "qos", new), *_batches("modify", "qos", changed)]
 
@@ -266,7 +266,7 @@ def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
     ]
     why = "slurmctld does not say that they have no job" if usage is None else "they have jobs, which run on; no new ones start"
     waiting = [f"{some(users)} in account {account}: not removed yet, {why}" for account, users in busy.items()]
-    return Plan((*closed, *removed), tuple(waiting), usage is None and bool(busy))
+    return Plan((*closed, *removed), tuple(waiting), bool(busy))
 
 
 def _go_accounts(wanted: State, present: State) -> Plan:
@@ -292,7 +292,7 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
     closing: list[str] = []
     removing: list[str] = []
     waiting: list[str] = []
-    is_unsure = False
+    is_busy = False
     used = _used_qos(present)
     for name, each in sorted(present.qos.items()):
         if not each.is_ours or name in wanted.qos or name == NORMAL:
@@ -302,13 +302,13 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
         elif each.settings.get("GrpSubmitJobs") != "0":
             closing.append(name)
         elif usage is None or name in usage.qos:
-            is_unsure |= usage is None
+            is_busy = True
             why = "slurmctld does not say that no job has it" if usage is None else "jobs or partitions have it; no new jobs start"
             waiting.append(f"QOS {name}: not removed yet, {why}")
         else:
             removing.append(name)
     closed = _batches("modify", "qos", [(name, (("GrpSubmitJobs", "0"),)) for name in closing])
-    return Plan((*closed, *_batches("delete", "qos", [(name, ()) for name in removing])), tuple(waiting), is_unsure)
+    return Plan((*closed, *_batches("delete", "qos", [(name, ()) for name in removing])), tuple(waiting), is_busy)
 
 
 def _used_qos(present: State) -> dict[str, set[str]]:

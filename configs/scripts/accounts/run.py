@@ -22,7 +22,7 @@ from .slurm import Refused, Slurm, SlurmError
 from .wanted import read_wanted
 
 PERIOD_S = 30
-_RETRY_S = 5
+RETRY_S = 5
 _LOOK_S = 1
 _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
@@ -48,16 +48,16 @@ class Reporter:
         self._said[subject] = frozenset(lines)
 
 
-def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> bool:
-    """Rounds of reading, planning and acting, until nothing is left or nothing gets on; True when nothing is left.
+def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> int:
+    """Rounds of reading, planning and acting, until nothing is left or nothing gets on. Gives the seconds until the next look.
 
     Raises SlurmError when slurmdbd does not answer.
     """
     left = _MOST_COMMANDS
-    refused: dict[Change, str] = {}
+    plan, refused = Plan((), ()), dict[Change, str]()
     for _ in range(_MOST_ROUNDS):
         plan = plan_round(wanted, slurm, reporter)
-        todo, left, refused = plan.changes[:left], left - len(plan.changes), {}
+        todo, left, refused = plan.changes[:left], left - len(plan.changes), dict[Change, str]()
         for change in todo:
             refused |= apply(change, slurm, reporter)
         # What was refused may go once the rest is done, so another round is worth it as long as there was a rest.
@@ -65,14 +65,15 @@ def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> bool:
             break
     reporter.states("waiting", plan.waiting)
     reporter.states("refused", [f"REFUSED: {change}: {why}" for change, why in refused.items()])
-    return not refused and not plan.changes
+    reporter.states("all", [] if plan.changes or plan.waiting else ["all accounts, users and QOS are as the config has them"])
+    return RETRY_S if plan.changes or plan.is_busy else PERIOD_S
 
 
 def plan_round(wanted: State, slurm: Slurm, reporter: Reporter) -> Plan:
     """The plan of one reading; slurmctld is asked only when something is to go."""
     present = slurm.present()
     plan = plan_accounts(wanted, present, None)
-    if not plan.needs_usage:
+    if not plan.is_busy:
         return plan
     try:
         # After the reading that showed it closed: a job that was let in before is seen now.
@@ -118,8 +119,8 @@ class Directory:
         return [user.pw_name for user in self.users if user.pw_uid in _PEOPLE]
 
 
-def tick(file: Path, reporter: Reporter) -> bool:
-    """One look at the file and at Slurm; True when all is as it should be."""
+def tick(file: Path, reporter: Reporter) -> int:
+    """One look at the file and at Slurm, and what follows from it. Gives the seconds until the next."""
     try:
         spec = json.loads(file.read_text())
         directory = Directory()
@@ -127,18 +128,19 @@ def tick(file: Path, reporter: Reporter) -> bool:
         slurm = Slurm(spec["cluster"])
     except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         reporter.states("file", [f"{file} cannot be read, nothing is changed: {error!r}"])
-        return False
+        return RETRY_S
     reporter.states("file", notes)
     try:
-        is_done = converge(wanted, slurm, reporter)
+        pause_s = converge(wanted, slurm, reporter)
     except SlurmError as error:
-        reporter.states("slurmdbd", [f"slurmdbd does not answer, trying every {_RETRY_S} s: {error}"])
-        return False
+        reporter.states("all", [])
+        reporter.states("slurmdbd", [f"slurmdbd does not answer, trying every {RETRY_S} s: {error}"])
+        return RETRY_S
     except ValueError as error:
         reporter.states("slurmdbd", [f"sacctmgr showed something that is not understood, nothing is changed: {error}"])
-        return False
+        return RETRY_S
     reporter.states("slurmdbd", [])
-    return is_done
+    return pause_s
 
 
 def content(file: Path) -> bytes:
@@ -157,9 +159,7 @@ def main() -> None:
     reporter = Reporter(lambda line: print(f"accounts: {line}", file=sys.stderr, flush=True))
     while True:
         seen = content(file)
-        is_done = tick(file, reporter)
-        reporter.states("all", ["all accounts, users and QOS are as the config has them"] if is_done else [])
-        end = time.monotonic() + (PERIOD_S if is_done else _RETRY_S)
+        end = tick(file, reporter) + time.monotonic()
         while time.monotonic() < end and content(file) == seen:
             time.sleep(_LOOK_S)
 

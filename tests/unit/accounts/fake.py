@@ -69,7 +69,7 @@ class FakeSlurm(Slurm):
             if (name in qos) == (change.verb == "add"):
                 raise Refused("Nothing new added")
             old = qos.get(name, Qos(name))
-            qos[name] = Qos(options.pop("Description", old.description), _changed(QOS, old.settings, options))
+            qos[name] = Qos(options.pop("Description", old.description).lower(), _changed(QOS, old.settings, options))
             for preempted in filter(None, options.get("Preempt", "").split(",")):
                 if preempted not in qos:
                     raise Refused(f"bad qos {preempted}")
@@ -96,8 +96,8 @@ class FakeSlurm(Slurm):
             rest = {key: value for key, value in options.items() if key not in ("Description", "Organization", "Comment")}
             accounts[name] = Account(
                 parent or old.parent,
-                options.get("Description", old.description),
-                options.get("Organization", old.organization),
+                options.get("Description", old.description).lower(),
+                options.get("Organization", old.organization).lower(),
                 _changed(ASSOCIATION, old.settings, rest),
                 options.get("Comment", MARK if old.is_ours else "") == MARK,
             )

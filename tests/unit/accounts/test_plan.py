@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs.scripts.accounts.plan import MARK, NORMAL, ROOT, Account, Association, Change, Member, Qos, State, Usage, plan_accounts
-from configs.scripts.accounts.run import Reporter, converge
+from configs.scripts.accounts.run import RETRY_S, Reporter, converge
 from tests.unit.accounts.fake import FakeSlurm, Killed
 
 ACCOUNTS = ("a", "b", "c", "d", "e")
@@ -35,13 +35,17 @@ QOS_LIMITS = st.fixed_dictionaries(
 def states(draw: st.DrawFn, is_wanted: bool) -> State:
     """A tree of accounts with users and QOS; of a present one only some parts are ours."""
     ours = st.just(True) if is_wanted else st.booleans()
-    qos = {name: Qos(MARK if draw(ours) else f"{name} of others", draw(QOS_LIMITS)) for name in QOS_NAMES if draw(st.booleans())}
+    qos = {
+        name: Qos(draw(st.sampled_from([MARK, f"{MARK}: for tests"])) if draw(ours) else f"{name} of others", draw(QOS_LIMITS))
+        for name in QOS_NAMES
+        if draw(st.booleans())
+    }
     listed = {"QosLevel": ",".join(sorted(qos))} if qos and draw(st.booleans()) else {}
     accounts: dict[str, Account] = {}
     for name in draw(st.permutations(ACCOUNTS)):
         if draw(st.booleans()):
             parent = draw(st.sampled_from([ROOT, *accounts]))
-            words = draw(st.sampled_from(["", "words"])) if is_wanted else name
+            words = draw(st.sampled_from(["", "Words"])) if is_wanted else name
             organization = "" if is_wanted else parent if parent != ROOT else name
             accounts[name] = Account(parent, words, organization, draw(LIMITS) | (listed if draw(st.booleans()) else {}), draw(ours))
     members: dict[Member, Association] = {
@@ -80,7 +84,7 @@ def assert_as_wanted(wanted: State, before: State, after: State) -> None:
     for name, each in wanted.accounts.items():
         found = after.accounts[name]
         assert (found.parent, found.settings, found.is_ours) == (each.parent, each.settings, True)
-        assert found.description == (each.description or name)
+        assert found.description == (each.description or name).lower()
     for member, one in wanted.members.items():
         assert after.members[member] == replace(one, is_ours=True)
     for name in {name for name, each in after.qos.items() if each.is_ours} - wanted.qos.keys():
@@ -213,7 +217,7 @@ def test_what_is_left_of_a_batch_is_done_when_one_name_is_refused() -> None:
     )
     slurm = FakeSlurm(present, stubborn=frozenset({"u4"}))
     said: list[str] = []
-    assert not converge(State({"a": Account()}, {}, {}, {}), slurm, Reporter(said.append))
+    assert converge(State({"a": Account()}, {}, {}, {}), slurm, Reporter(said.append)) == RETRY_S
     assert [*slurm.state.members] == [("a", "u4")]
     assert "REFUSED: delete user u4 in a: Job(s) active, cancel job(s) before remove" in said
 

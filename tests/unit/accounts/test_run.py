@@ -7,7 +7,7 @@ import pytest
 
 from configs.scripts.accounts import run
 from configs.scripts.accounts.plan import Account, Association, Change, State
-from configs.scripts.accounts.run import Reporter, converge, tick
+from configs.scripts.accounts.run import PERIOD_S, RETRY_S, Reporter, converge, tick
 from configs.scripts.accounts.slurm import SlurmError, command
 from tests.unit.accounts.fake import FakeSlurm
 from tests.unit.accounts.test_plan import NOTHING
@@ -30,7 +30,7 @@ def test_file_that_cannot_be_read_changes_nothing_and_is_told_once(text: str, tm
     file, said = tmp_path / "accounts.json", list[str]()
     file.write_text(text)
     reporter = Reporter(said.append)
-    assert [tick(file, reporter), tick(file, reporter)] == [False, False]
+    assert [tick(file, reporter), tick(file, reporter)] == [RETRY_S, RETRY_S]
     assert len(said) == 1
     assert "cannot be read, nothing is changed" in said[0]
 
@@ -39,12 +39,16 @@ def test_outage_of_slurmdbd_is_told_once_and_ends_by_itself(tmp_path: Path, monk
     file, said = tmp_path / "accounts.json", list[str]()
     file.write_text(json.dumps({"cluster": "t", "qos": {}, "accounts": {"a": {"users": ["u"]}}}))
     slurm = FakeSlurm(NOTHING, is_database_up=False)
-    monkeypatch.setattr(run, "Slurm", lambda _: slurm)
+
+    def found(cluster: str) -> FakeSlurm:
+        return slurm
+
+    monkeypatch.setattr(run, "Slurm", found)
     reporter = Reporter(said.append)
-    assert [tick(file, reporter), tick(file, reporter)] == [False, False]
+    assert [tick(file, reporter), tick(file, reporter)] == [RETRY_S, RETRY_S]
     assert said == ["slurmdbd does not answer, trying every 5 s: Connection refused"]
     slurm.is_database_up = True
-    assert [tick(file, reporter), tick(file, reporter)] == [True, True]
+    assert [tick(file, reporter), tick(file, reporter)] == [PERIOD_S, PERIOD_S]
     assert ("a", "u") in slurm.state.members
 
 
@@ -69,10 +73,27 @@ def test_slurmctld_is_asked_only_when_something_is_to_go() -> None:
             return super().usage()
 
     slurm = Asked(NOTHING)
-    assert converge(WANTED, slurm, Reporter(lambda _: None))
+    assert converge(WANTED, slurm, Reporter(lambda _: None)) == PERIOD_S
     assert Asked.asked == 0
-    assert converge(State({}, {}, {}, {}), slurm, Reporter(lambda _: None))
+    assert converge(State({}, {}, {}, {}), slurm, Reporter(lambda _: None)) == PERIOD_S
     assert Asked.asked > 0
+
+
+def test_what_jobs_have_is_looked_at_again_soon_and_done_is_said_once_it_went() -> None:
+    said: list[str] = []
+    reporter = Reporter(said.append)
+    slurm = FakeSlurm(NOTHING)
+    converge(WANTED, slurm, reporter)
+    slurm.jobs.add(("a", "u", "normal"))
+    del said[:]
+    assert converge(State({}, {}, {}, {}), slurm, reporter) == RETRY_S
+    assert said == [
+        "modify user u in a MaxSubmitJobs=0",
+        "u in account a: not removed yet, they have jobs, which run on; no new ones start",
+    ]
+    slurm.jobs.clear()
+    assert converge(State({}, {}, {}, {}), slurm, reporter) == PERIOD_S
+    assert said[2:] == ["delete user u in a", "delete account a", "all accounts, users and QOS are as the config has them"]
 
 
 @pytest.mark.parametrize(

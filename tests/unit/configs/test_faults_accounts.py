@@ -88,7 +88,7 @@ def test_mistake_is_one_fault(edits: dict[str, Any], path: str, part: str) -> No
     assert part in found[0][1]
 
 
-BARE = {"accounting.enforce": GONE, "accounting.accounts": [], "accounting.qos": [], "accounting.defaultAccount": GONE}
+BARE: dict[str, Any] = {"accounting.enforce": GONE, "accounting.accounts": [], "accounting.qos": [], "accounting.defaultAccount": GONE}
 
 UNKEPT = [
     pytest.param({"accounting.accounts": [{"name": "a", "limits": {"maxJobs": 1}}]}, [f"{AT}.accounts[0].limits"], id="limits"),
