@@ -13,7 +13,7 @@ from components.database import PASSWORD_PATH, ExternalDatabaseArgs, client_env,
 from components.generations import annotations, newest
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import config_map, content_name, declare, encode, secret
+from components.objects import config_map, content_name, declare, encode, immutable_config_map, secret
 from components.pods import (
     MARIADB_PORT,
     MUNGE_SOCKET,
@@ -49,6 +49,23 @@ _PING = (
 """A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 
 
+_PROGRAMS = "/opt/slipway"
+_ACCOUNTS = "/etc/slipway/accounts"
+
+
+class AccountsArgs(TypedDict):
+    """What is kept in Slurm's database."""
+
+    file: str
+    """Name of the file, as its program is told."""
+    text: str
+    """The wanted accounts, users and QOS."""
+    programs: dict[str, str]
+    """The program that keeps them so, by file name."""
+    slurm_config: str
+    """Name of the ConfigMap with slurm.conf."""
+
+
 class AccountingArgs(TypedDict):
     """What accounting needs to know."""
 
@@ -74,6 +91,8 @@ class AccountingArgs(TypedDict):
     """Which password it is: one more is a new one; MariaDB and slurmdbd restart with it."""
     jwt_generation: int
     """Which JWT key it is: slurmdbd restarts with a new one."""
+    accounts: NotRequired[AccountsArgs]
+    """What Slurm's accounts, users and QOS are to be; without it nobody but administrators changes them."""
     deletion_protection: bool
     """True: database and password cannot be deleted by a change of the stack, and the disk outlives it."""
 
@@ -93,6 +112,7 @@ class Accounting(pulumi.ComponentResource):
         if "external" not in args:
             needs.append(self._declare_database(args))
         declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), pulumi.ResourceOptions(parent=self))
+        needs += [declare(each, pulumi.ResourceOptions(parent=self)) for each in build_accounts(args)]
         declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{SLURMDBD_PORT}")
         self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
@@ -120,6 +140,22 @@ def build_config(args: AccountingArgs) -> Manifest:
     cluster = args["pods"]["cluster"]
     name = object_name(cluster, "slurmdbd-config")
     return config_map(name, args["pods"]["namespace"], labels(cluster, "slurmdbd"), {"slurmdbd.conf": args["slurmdbd_conf"]})
+
+
+def build_accounts(args: AccountingArgs) -> list[Manifest]:
+    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing; and the program."""
+    if "accounts" not in args:
+        return []
+    accounts, cluster, namespace = args["accounts"], args["pods"]["cluster"], args["pods"]["namespace"]
+    about = labels(cluster, "slurmdbd")
+    return [
+        config_map(object_name(cluster, "accounts"), namespace, about, {accounts["file"]: accounts["text"]}),
+        immutable_config_map(_programs_prefix(cluster), namespace, about, accounts["programs"]),
+    ]
+
+
+def _programs_prefix(cluster: str) -> str:
+    return object_name(cluster, "accounts-program")
 
 
 def build_mariadb(args: AccountingArgs) -> Manifest:
@@ -195,16 +231,18 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
     if backup and external:
         reach = [*client_mounts(external), mount("tmp", "/tmp")]  # noqa: S108
         before += build_restore(backup, "database-restore.sh", MYSQL_UID, reach, client_env(cluster, external))
+    kept = args.get("accounts")
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
         "initContainers": [munged(pods), *before],
-        "containers": [slurmdbd],
+        "containers": [slurmdbd, *([_accounts(pods, kept, args.get("identity"))] if kept else [])],
         "volumes": [
             config_volume("config", object_name(cluster, "slurmdbd-config")),
             users_volume(cluster, args["users"], args.get("identity")),
             *(*client_volumes(cluster, external), secret_volume("jwt", args["jwt_secret"])),
+            *(_accounts_volumes(cluster, kept) if kept else []),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
             *([build_volume(cluster, archive)] if archive else []),
             *(restore_volumes(backup) if backup and external else []),
@@ -214,6 +252,35 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
     config = {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
     keys = annotations(database=args["password_generation"], jwt=args["jwt_generation"])
     return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
+
+
+def _accounts(pods: PodDefaults, accounts: AccountsArgs, identity: SharedMountArgs | None) -> Manifest:
+    """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
+    return container(
+        pods,
+        "accounts",
+        "",
+        [
+            *(mount("accounts", _ACCOUNTS, read_only=True), mount("accounts-programs", f"{_PROGRAMS}/accounts", read_only=True)),
+            *(mount("slurm-config", "/etc/slurm", read_only=True), users_mount(identity)),
+            *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
+        ],
+        # The programs are a package.
+        env={"PYTHONPATH": _PROGRAMS},
+        command=["python3", "-B", "-m", "accounts.run", f"{_ACCOUNTS}/{accounts['file']}"],
+        requests=("10m", "32Mi"),
+        # SlurmUser: only Slurm's own user and root may change accounts.
+        securityContext=confined(SLURM_UID),
+    )
+
+
+def _accounts_volumes(cluster: str, accounts: AccountsArgs) -> list[Manifest]:
+    return [
+        config_volume("accounts", object_name(cluster, "accounts")),
+        config_volume("accounts-programs", content_name(_programs_prefix(cluster), accounts["programs"])),
+        config_volume("slurm-config", accounts["slurm_config"]),
+        empty_volume("accounts-tmp"),
+    ]
 
 
 def _stateful_set(pods: PodDefaults, component: str, pod: Manifest, more: Manifest, annotations: dict[str, str] | None = None) -> Manifest:

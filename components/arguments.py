@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from components.accounting import AccountingArgs
+from components.accounting import AccountingArgs, AccountsArgs
 from components.backup import BACKUP_PATH, BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
@@ -21,7 +21,7 @@ from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimA
 from components.pods import ROOT_SETTINGS, SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import RootVersionArgs, SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
-from configs import nfs_server, shared_root, slurm, users
+from configs import accounts, nfs_server, shared_root, slurm, users
 from configs.checks import CHECK_SETTINGS
 from configs.models import (
     Backup,
@@ -230,8 +230,9 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
     return made
 
 
-def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
-    """slurmdbd, and a database of its own or an external one."""
+def accounting_args(cluster: Cluster, pods: PodDefaults, programs: dict[str, str]) -> AccountingArgs:
+    """slurmdbd with a database of its own or an external one. Where the config says anything of accounts also what keeps them: `programs`,
+    by file name."""
     made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
@@ -251,6 +252,14 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
         made["archive"] = archive
     if cluster.backup is not None:
         made["backup"] = backup_args(cluster, pods, cluster.backup)
+    if cluster.accounting.is_kept:
+        kept: AccountsArgs = {
+            "file": accounts.FILE,
+            "text": accounts.render(cluster, has_directory=cluster.login.ldap is not None),
+            "programs": programs,
+            "slurm_config": object_name(cluster.name, "slurm-config"),
+        }
+        made["accounts"] = kept
     return made
 
 

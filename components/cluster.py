@@ -26,12 +26,12 @@ from components.login import LoginNodes
 from components.munge import MungeSecret
 from components.node_set import NodeSet
 from components.objects import config_map, declare, immutable_config_map
-from components.pods import SLURMD_PORT, service
+from components.pods import SLURMD_PORT, PodDefaults, service
 from components.shared_root import SharedRoot
 from components.shared_storage import SharedStorage
 from configs import images, users
 from configs.load import load_cluster
-from configs.models import Cluster
+from configs.models import Cluster, Ldap
 
 _PACKAGE = Path(configs.__file__).parent
 _SCRIPTS = _PACKAGE / "scripts"
@@ -65,11 +65,7 @@ class SlurmCluster(pulumi.ComponentResource):
         cluster = load_cluster(args["config"], Path(args["root"]), args["config_file"])
         super().__init__("slipway:index:SlurmCluster", name, {}, opts)
         provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=pulumi.ResourceOptions(parent=self))
-        child = pulumi.ResourceOptions(parent=self, provider=provider)
-        if cluster.create_namespace:
-            kept = pulumi.ResourceOptions(parent=self, provider=provider, protect=cluster.deletion_protection)
-            namespace = declare(build_namespace(cluster), kept)
-            child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[namespace])
+        child = self._below_namespace(cluster, provider)
         files = build_files(cluster, *(read_files(_SCRIPTS / each) for each in ("start", "checks", "changes")))
         pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), files["scripts"]["metadata"]["name"])
         checks = files["checks"]["metadata"]["name"]
@@ -81,12 +77,8 @@ class SlurmCluster(pulumi.ComponentResource):
         mounting = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared[: len(files)])
         shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
-        if (ldap := cluster.login.ldap) is not None:
-            # Nothing waits for it: while LDAP is away, a deployment of the rest goes on.
-            programs = build_programs(cluster, "identity", read_files(_SCRIPTS / "identity"))
-            needs = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, declare(programs, child)])
-            identity_args = arguments.identity_args(cluster, pods, programs["metadata"]["name"], ldap)
-            Identity(object_name(cluster.name, "identity"), identity_args, needs)
+        if cluster.login.ldap is not None:
+            self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
             root_args = arguments.shared_root_args(cluster, pods, root, files["changes"]["metadata"]["name"])
             SharedRoot(object_name(cluster.name, "shared-root"), root_args, after)
@@ -102,7 +94,8 @@ class SlurmCluster(pulumi.ComponentResource):
             for pool in cluster.node_pools
         }
         if cluster.accounting.enabled:
-            Accounting(object_name(cluster.name, "accounting"), arguments.accounting_args(cluster, pods), after)
+            accounting_args = arguments.accounting_args(cluster, pods, read_files(_SCRIPTS / "accounts"))
+            Accounting(object_name(cluster.name, "accounting"), accounting_args, after)
         needs = [*shared, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
         served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
         controllers_args = arguments.controllers_args(cluster, pods, image_of(cluster, "controllers"))
@@ -124,6 +117,22 @@ class SlurmCluster(pulumi.ComponentResource):
                 "rest_url": self.rest_url,
             }
         )
+
+    def _below_namespace(self, cluster: Cluster, provider: pulumi.ProviderResource) -> pulumi.ResourceOptions:
+        """Options of what needs the namespace, which is made unless the user has one."""
+        if not cluster.create_namespace:
+            return pulumi.ResourceOptions(parent=self, provider=provider)
+        kept = pulumi.ResourceOptions(parent=self, provider=provider, protect=cluster.deletion_protection)
+        return pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[declare(build_namespace(cluster), kept)])
+
+    def _declare_identity(
+        self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
+    ) -> None:
+        """Users from LDAP. Nothing waits for them: while LDAP is away, a deployment of the rest goes on."""
+        programs = build_programs(cluster, "identity", read_files(_SCRIPTS / "identity"))
+        needs = [*shared, declare(programs, pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared))]
+        args = arguments.identity_args(cluster, pods, programs["metadata"]["name"], ldap)
+        Identity(object_name(cluster.name, "identity"), args, pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs))
 
 
 def image_of(cluster: Cluster, name: str) -> str:

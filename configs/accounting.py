@@ -5,7 +5,22 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from configs.fields import DatabaseName, Flag, Host, Line, Model, ObjectName, Port, Positive, PurgeAge, RestorePoint, StorageUser, at_most
+from configs.fields import (
+    AccountName,
+    DatabaseName,
+    Flag,
+    Host,
+    Line,
+    Model,
+    ObjectName,
+    Port,
+    Positive,
+    PurgeAge,
+    RestorePoint,
+    StorageUser,
+    at_most,
+)
+from configs.limits import Account, Enforce, Qos
 from configs.storage import Disk, Source
 
 ArchivedRecord = Literal["events", "jobs", "jobScript", "jobEnv", "resvs", "steps", "suspend", "txn", "usage"]
@@ -56,7 +71,7 @@ class Archive(Model):
 
 
 class Accounting(Model):
-    """slurmdbd with a MariaDB server of its own, or with an external one."""
+    """slurmdbd with a MariaDB server of its own, or with an external one, and what is kept in it: accounts, users and QOS."""
 
     enabled: Flag = True
     storage: Disk | None = None
@@ -64,6 +79,18 @@ class Accounting(Model):
     external: ExternalDatabase | None = None
     purge: Purge = Purge()
     archive: Archive | None = None
+    enforce: tuple[Enforce, ...] = ()
+    """Slurm's AccountingStorageEnforce; default: nothing. associations: only users of accounts may submit; the others include that."""
+    accounts: tuple[Account, ...] = ()
+    """Slurm's accounts. Those that an administrator makes beside them are left alone."""
+    qos: tuple[Qos, ...] = ()
+    default_account: AccountName | None = None
+    """Account of all users who are in no other; made where `accounts` does not have it."""
+
+    @property
+    def is_kept(self) -> bool:
+        """True when the file says anything of accounts, an empty list too: that takes away what was there before."""
+        return self.enabled and not self.model_fields_set.isdisjoint({"enforce", "accounts", "qos", "default_account"})
 
     @property
     def disk(self) -> Disk:

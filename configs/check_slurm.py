@@ -8,6 +8,7 @@ from configs.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
 from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS, known, pairs_of, rendered_keys
 
 _TYPED = {
+    "AccountingStorageEnforce": "accounting.enforce",
     "JobRequeue": "slurm.jobRequeue",
     "KillWait": "slurm.killWaitS",
     "MaxArraySize": "slurm.maxArraySize",

@@ -80,7 +80,17 @@ def _check_server(cluster: Cluster, volumes: dict[str, Source]) -> list[Fault]:
         for at, option in enumerate(server.options)
         if (said := nfs_server.VERSION_OPTION.fullmatch(option)) and said[1] not in nfs_server.VERSIONS
     ]
+    for each in ("cluster.backup.volume", "cluster.accounting.archive.volume"):
+        if each in users:
+            message = "that server has homes, the shared root and mounts only. Take another source, on another disk."
+            faults.append(Fault(f"{each}.nfsServer", message))
+    if cluster.login.ldap is not None and cluster.storage.home.nfs_server:
+        message = (
+            "that server makes homes of login.users only, not of users from LDAP. Take another source for homes, or leave login.ldap out."
+        )
+        faults.append(Fault("cluster.storage.home.nfsServer", message, ("cluster.login.ldap",)))
     exports = nfs_server.exports(cluster)
+    users = [each for each in users if each not in ("cluster.backup.volume", "cluster.accounting.archive.volume")]
     mounts = [f"cluster.storage.mounts[{at}]" for at, mount in enumerate(cluster.storage.mounts) if mount.nfs_server]
     paths = [each for each in users if each not in mounts] + mounts
     for at, first in repeats([export.id for export in exports]):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from configs.check_access import check_access
 from configs.check_accounting import check_accounting
+from configs.check_accounts import check_accounts
 from configs.check_health import check_health
 from configs.check_nodes import check_node_sets, check_partitions
 from configs.check_pools import check_gpu_operator, check_pools
@@ -30,6 +31,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_storage(cluster),
         *check_access(cluster, names),
         *check_accounting(cluster),
+        *check_accounts(cluster, names, has_directory=cluster.login.ldap is not None),
         *check_health(cluster, names),
         *check_slurm(cluster),
     ]

@@ -246,6 +246,23 @@ Settings = dict[SettingKey, SettingText]
 """`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
 
 
+_TRES = re.compile(r"(cpu|node|billing|gres/gpu(?::[a-z][a-z0-9_.-]*)?)=\d{1,15}|mem=\d{1,15}[MGTP]?", re.ASCII)
+
+
+def _tres(value: str) -> str:
+    items = value.split(",")
+    for item in items:
+        if _TRES.fullmatch(item) is None:
+            raise refuse(
+                f"{quoted(item)} is not an amount of cpu, mem, node, billing, gres/gpu or gres/gpu:<model>, as in "
+                "cpu=64,mem=512G,gres/gpu=8 (mem in MiB without a unit)."
+            )
+    names = [item.partition("=")[0] for item in items]
+    if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
+        raise refuse(f"{quoted(value)} says {twice} twice.")
+    return value
+
+
 def _max_unavailable(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(r"([1-9]\d?|100)%", value, re.ASCII):
         return value
@@ -284,6 +301,15 @@ RestorePoint = Annotated[
         )
     ),
 ]
+AccountName = Annotated[
+    StrictStr,
+    AfterValidator(
+        _matching(r"[a-z][a-z0-9_.-]*", "a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter", 40)
+    ),
+]
+"""Of an account or a QOS. sacctmgr makes capitals small, so they are refused."""
+Tres = Annotated[StrictStr, AfterValidator(_tres)]
+"""Trackable resources, as sacctmgr takes them."""
 Name = StrictStr
 """A reference to something that has the name."""
 

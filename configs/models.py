@@ -7,6 +7,7 @@ from configs.access import Group, Login, LoginLimits, LoginService, User
 from configs.accounting import Accounting, Archive, Backup, ExternalDatabase, Keys, Purge
 from configs.fields import ClusterName, DnsLabel, Flag, Model
 from configs.ldap import Ldap
+from configs.limits import Account, Limits, Qos, QosLimits, UserInAccount
 from configs.nodes import Gpus, NodeSet, Partition, PodResources
 from configs.pools import EksNodes, ExistingNodes, GpuOperator, Hardware, HardwareGpus, NodePool, SystemNodes, Taint
 from configs.services import CheckKind, HealthCheck, Images, Kubernetes
@@ -66,6 +67,7 @@ def _named(parts: tuple[_Named, ...], name: str) -> _Named:
 
 
 __all__ = [
+    "Account",
     "Accounting",
     "Archive",
     "Backup",
@@ -85,6 +87,7 @@ __all__ = [
     "Keys",
     "Kubernetes",
     "Ldap",
+    "Limits",
     "Login",
     "LoginLimits",
     "LoginService",
@@ -97,6 +100,8 @@ __all__ = [
     "PodResources",
     "PriorityWeights",
     "Purge",
+    "Qos",
+    "QosLimits",
     "Root",
     "RootVersion",
     "SlurmSettings",
@@ -106,4 +111,5 @@ __all__ = [
     "SystemNodes",
     "Taint",
     "User",
+    "UserInAccount",
 ]

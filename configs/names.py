@@ -21,6 +21,9 @@ class Names:
     node_sets: Known
     mounts: Known
     groups: Known
+    users: Known
+    accounts: Known
+    qos: Known
 
 
 def names_in(data: Mapping[str, Any]) -> Names:
@@ -30,6 +33,9 @@ def names_in(data: Mapping[str, Any]) -> Names:
         node_sets=_names(data.get("nodeSets")),
         mounts=_names(_below(data, "storage").get("mounts", [])),
         groups=_names(_below(data, "login").get("groups", [])),
+        users=_names(_below(data, "login").get("users", [])),
+        accounts=_names(_below(data, "accounting").get("accounts", [])),
+        qos=_names(_below(data, "accounting").get("qos", [])),
     )
 
 

@@ -144,5 +144,11 @@ class Partition(Model):
     """Time limit of jobs that ask for none. Default: `maxTime`."""
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = "UP"
     priority_tier: Count = Field(default=1, le=65_533)
+    allow_accounts: tuple[Name, ...] = ()
+    """Names of `accounting.accounts` whose jobs may run here, with the accounts below them. Default: all."""
+    allow_qos: tuple[Name, ...] = ()
+    """Names of `accounting.qos`, or `normal`. Default: all."""
+    qos: Name | None = None
+    """A QOS of `accounting.qos` whose limits all jobs of the partition share."""
     settings: Settings = {}
     """Further settings of the partition line, such as `OverSubscribe: EXCLUSIVE`."""

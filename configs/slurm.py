@@ -166,6 +166,9 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
         "DefaultTime": partition.default_time or partition.max_time,
         "State": partition.state,
         "PriorityTier": partition.priority_tier,
+        **({"AllowAccounts": ",".join(partition.allow_accounts)} if partition.allow_accounts else {}),
+        **({"AllowQos": ",".join(partition.allow_qos)} if partition.allow_qos else {}),
+        **({"QOS": partition.qos} if partition.qos else {}),
         **({} if "DefMemPerNode" in settings or not sets else {"DefMemPerCPU": _memory_per_cpu(cluster, sets)}),
         # Of a node's partitions the longest time counts, so the partitions of an elastic set may have none.
         **({} if any(node_set.is_elastic for node_set in sets) else {"SuspendTime": "INFINITE"}),

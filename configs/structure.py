@@ -128,11 +128,11 @@ def _fault(error: ErrorDetails) -> Fault | None:
         meant = closest(given, known)
         depends = (spelled((*location[:-1], meant)),) if meant else ()
         return Fault(spelled(location), f"there is no such key. {did_you_mean(given, known)}", depends)
-    return Fault(spelled(location), _message(error, _field_at(location)))
+    return Fault(spelled(location), _message(error, _field_at(location), _type_at(location)))
 
 
-def _message(error: ErrorDetails, field: FieldInfo | None) -> str:
-    """pydantic's error in plain English."""
+def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = None) -> str:
+    """pydantic's error in plain English, at a place of that type."""
     given, context = error.get("input"), error.get("ctx", {})
     match error["type"]:
         case "missing":
@@ -140,7 +140,7 @@ def _message(error: ErrorDetails, field: FieldInfo | None) -> str:
         case "slipway":
             return str(context["message"])
         case "literal_error":
-            allowed = _literals(field)
+            allowed = _literals(annotation)
             return f"{quoted(given)} is none of {', '.join(allowed)}.{_meant(given, allowed)}"
         case "greater_than_equal":
             return f"{quoted(given)} is less than {context['ge']}, the least allowed."
@@ -188,9 +188,8 @@ def _first_sentence(field: FieldInfo | None) -> str:
     return field.description.replace("\n", " ") if field and field.description else ""
 
 
-def _literals(field: FieldInfo | None) -> list[str]:
-    annotation = _bare(field.annotation) if field else None
-    return [str(each) for each in typing.get_args(annotation)]
+def _literals(annotation: Any) -> list[str]:
+    return [str(each) for each in typing.get_args(_bare(annotation))]
 
 
 # Finding one's way through the models by the location of an error.

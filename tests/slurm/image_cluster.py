@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from configs import accounts
 from configs.load import load_cluster
 from configs.slurm import render, render_slurmdbd
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, SCRIPTS, Container, Machine
@@ -119,6 +120,7 @@ class ImageCluster:
         files = render(cluster)
         self.volume("slurm", {**files, "slurm.conf": files["slurm.conf"] + extra})
         self.volume("slurmdbd", {"slurmdbd.conf": render_slurmdbd(cluster)})
+        self.volume("accounts", {accounts.FILE: accounts.render(cluster)})
 
     def volume(self, name: str, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
         """A ConfigMap or Secret as a volume."""
@@ -172,6 +174,24 @@ class ImageCluster:
         }
         env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}
         return self._start(pod, "slurmdbd", "slurmdbd.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def accounts(self, more: Mapping[str, tuple[Path, bool]] | None = None) -> Container:
+        """The sidecar that keeps Slurm's accounts; `more` are further mounts."""
+        pod = "t-slurmdbd-0"
+        mounts = {
+            "/opt/slipway/accounts": (SCRIPTS.parent / "accounts", True),
+            "/etc/slipway/accounts": self.path("accounts"),
+            "/etc/slurm": self.path("slurm"),
+            "/run/munge": (self.empty(f"{pod}-munge"), True),
+            "/var/lib/extrausers": self.path("users"),
+            "/tmp": (self.empty(f"{pod}-accounts-tmp", SLURM), False),
+            **(more or {}),
+        }
+        command = ["python3", "-B", "-m", "accounts.run", f"/etc/slipway/accounts/{accounts.FILE}"]
+        env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", "PYTHONPATH": "/opt/slipway"}
+        container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+        self.containers[f"{pod}/accounts"] = container
+        return container
 
     def slurmctld(self) -> Container:
         """The controller."""

@@ -48,6 +48,14 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
             }
         },
     ),
+    "dev-accounts": (
+        "dev",
+        {
+            "accounting": {"enforce": ["associations", "limits", "qos", "safe"], "accounts": [{"name": "ml"}]},
+            "partitions[0].allowAccounts": ["root"],
+            "partitions[0].allowQos": ["normal"],
+        },
+    ),
     "dev-settings": (
         "dev",
         {
@@ -163,6 +171,13 @@ def test_controller_is_configless_with_munge_and_jwt_and_accounts(readings: dict
     assert config["AccountingStorageType"] == "accounting_storage/slurmdbd"
     assert "gres/gpu:h100" in config["AccountingStorageTRES"]
     assert config["SelectType"] == "select/cons_tres"
+
+
+def test_enforcement_and_who_may_use_a_partition_arrive(readings: dict[str, Reading]) -> None:
+    assert readings["dev"].config["AccountingStorageEnforce"] == "none"
+    assert readings["dev-accounts"].config["AccountingStorageEnforce"] == "associations,limits,qos,safe"
+    main = readings["dev-accounts"].records("partitions")["main"]
+    assert (main["AllowAccounts"], main["AllowQos"]) == ("root", "normal")
 
 
 def test_typed_keys_arrive(readings: dict[str, Reading]) -> None:

@@ -20,6 +20,14 @@ install -d "${owner[@]}" -m 0700 "$state"
 [[ -d $run ]] || install -d "${owner[@]}" "$run"
 "${as_slurm[@]}" test -r /etc/slipway/jwt/jwt_hs256.key || say "user slurm cannot read /etc/slipway/jwt/jwt_hs256.key: mount the Secret with fsGroup 64030 and mode 0440"
 
+# Slurm saves the usage of associations every few minutes and at its end. A slurmctld that ended before the first time, killed or over a QOS that
+# was not in slurmdbd yet, would never start again ("No Assoc usage file to recover"): it asks for what is missing because of this file, which
+# it makes anew with the same id, that of slurmdbd. What else it has saved, jobs and nodes, is recovered all the same.
+if [[ -n $(setting AccountingStorageType) && -e $state/clustername && ! -e $state/assoc_usage && ! -e $state/assoc_usage.old ]]; then
+  say "slurmctld ended before it saved any usage; there is none to recover"
+  rm -f "$state/clustername"
+fi
+
 accept_files() { # those of the ConfigMap, as they are now
   rm -rf "$accepted.start" "$accepted.link"
   install -d "${owner[@]}" "$accepted.start"

@@ -1,6 +1,6 @@
 """Arguments of every component of one small cluster, for the tests of their builders."""
 
-from components.accounting import AccountingArgs
+from components.accounting import AccountingArgs, AccountsArgs
 from components.backup import BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
@@ -105,6 +105,13 @@ NODE_SET: NodeSetArgs = {
     "claim_retention": {"when_deleted": "Retain", "when_scaled": "Delete"},
     "max_pods_in_flight": 50,
     "resume_timeout_s": 900,
+}
+
+ACCOUNTS: AccountsArgs = {
+    "file": "accounts.json",
+    "text": '{"accounts": {}}',
+    "programs": {"run.py": "pass"},
+    "slurm_config": "dev-slurm-config",
 }
 
 CONTROLLERS: ControllersArgs = {

@@ -1,10 +1,13 @@
-"""slurmdbd and MariaDB."""
+"""slurmdbd and MariaDB, and what keeps Slurm's accounts."""
+
+from typing import Any
 
 from components import accounting
-from components.accounting import AccountingArgs
-from tests.unit.components.examples import ACCOUNTING
+from components.accounting import AccountingArgs, AccountsArgs
+from tests.unit.components.examples import ACCOUNTING, ACCOUNTS
 from tests.unit.components.structure import structural_faults
 
+KEPT: AccountingArgs = {**ACCOUNTING, "accounts": ACCOUNTS}
 CHANGED: AccountingArgs = {**ACCOUNTING, "slurmdbd_conf": "DbdHost=other\n"}
 
 
@@ -32,3 +35,44 @@ def test_password_is_a_file_and_never_in_the_environment() -> None:
         [container] = made["spec"]["template"]["spec"]["containers"]
         assert {variable["name"] for variable in container["env"]} <= {"SLIPWAY_CLUSTER", "SLIPWAY_SLURMCTLD", "SLIPWAY_MARIADB_HOST"}
         assert {"name": "password", "mountPath": "/etc/slipway/mariadb", "readOnly": True} in container["volumeMounts"]
+
+
+def test_without_accounts_nothing_keeps_them() -> None:
+    assert accounting.build_accounts(ACCOUNTING) == []
+    assert [container["name"] for container in pod(ACCOUNTING)["containers"]] == ["slurmdbd"]
+
+
+def test_changed_accounts_reach_the_program_and_restart_nothing() -> None:
+    other: AccountsArgs = {**ACCOUNTS, "text": "{}"}
+    changed: AccountingArgs = {**ACCOUNTING, "accounts": other}
+    assert accounting.build_slurmdbd(changed) == accounting.build_slurmdbd(KEPT)
+    file, _ = accounting.build_accounts(changed)
+    assert (file["metadata"]["name"], file["data"]) == ("dev-accounts", {"accounts.json": "{}"})
+    assert "immutable" not in file
+
+
+def test_changed_program_rolls_the_pod() -> None:
+    other: AccountsArgs = {**ACCOUNTS, "programs": {"run.py": "exit()"}}
+    assert accounting.build_slurmdbd({**ACCOUNTING, "accounts": other}) != accounting.build_slurmdbd(KEPT)
+    _, program = accounting.build_accounts(KEPT)
+    assert program["immutable"] is True
+    assert program["metadata"]["name"] in [volume.get("configMap", {}).get("name") for volume in pod(KEPT)["volumes"]]
+
+
+def test_program_of_accounts_is_slurms_own_user_and_holds_no_key() -> None:
+    [program] = [container for container in pod(KEPT)["containers"] if container["name"] == "accounts"]
+    assert program["command"] == ["python3", "-B", "-m", "accounts.run", "/etc/slipway/accounts/accounts.json"]
+    assert program["securityContext"]["runAsUser"] == 64030
+    assert program["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert not {mount["name"] for mount in program["volumeMounts"]} & {"munge-key", "password", "jwt"}
+
+
+def test_every_mount_of_slurmdbds_pod_has_its_volume() -> None:
+    spec = pod(KEPT)
+    mounts = {mount["name"] for container in (*spec["containers"], *spec["initContainers"]) for mount in container["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in spec["volumes"]}
+    assert [structural_faults(made) for made in (accounting.build_slurmdbd(KEPT), *accounting.build_accounts(KEPT))] == [[], [], []]
+
+
+def pod(args: AccountingArgs) -> Any:
+    return accounting.build_slurmdbd(args)["spec"]["template"]["spec"]

@@ -1,0 +1,349 @@
+"""Decides which commands make Slurm's accounts, users and QOS what the config wants. Pure: it reads nothing, writes nothing, keeps nothing.
+
+Ours is what carries our mark in Slurm itself: the comment of an association, the start of a QOS's description. What is in the config
+becomes ours; what is ours and no longer in the config goes; all else is others' and is left alone. What goes is closed for new jobs
+first, and removed only by a reading that shows it closed and without a job: so no job loses what it runs under, and a run that was
+killed between any two commands is finished by the next one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .fields import ASSOCIATION, QOS, Settings, changes
+
+MARK = "slipway"
+ROOT = "root"
+NORMAL = "normal"
+_BATCH = 500
+"""Names of one command."""
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account. sacctmgr makes capitals small in texts, in those of a QOS too."""
+
+    parent: str = ROOT
+    description: str = ""
+    organization: str = ""
+    settings: Settings = field(default_factory=dict[str, str])
+    is_ours: bool = True
+
+
+@dataclass(frozen=True)
+class Association:
+    """One user in one account."""
+
+    settings: Settings = field(default_factory=dict[str, str])
+    is_ours: bool = True
+
+
+@dataclass(frozen=True)
+class Qos:
+    """One QOS."""
+
+    description: str = MARK
+    settings: Settings = field(default_factory=dict[str, str])
+
+    @property
+    def is_ours(self) -> bool:
+        return self.description == MARK or self.description.startswith(f"{MARK}: ")
+
+
+Member = tuple[str, str]
+"""Account and user."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Accounts, associations and QOS by name: as they are wanted, or as they are in Slurm."""
+
+    accounts: Mapping[str, Account]
+    members: Mapping[Member, Association]
+    qos: Mapping[str, Qos]
+    defaults: Mapping[str, str]
+    """User to default account."""
+    foreign: frozenset[str] = frozenset()
+    """In Slurm: accounts that have associations of a kind that we never make, such as one of a partition or of another cluster."""
+    is_registered: bool = True
+    """In Slurm: False until slurmctld has made itself known to slurmdbd, before which there is nothing to put accounts in."""
+    unknown: frozenset[str] = frozenset()
+    """Wanted: accounts whose users could not all be told, so that nobody is taken out of them."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What is in use, by a fresh reading of slurmctld."""
+
+    members: frozenset[Member]
+    """Of running and waiting jobs."""
+    qos: frozenset[str]
+    """Of running and waiting jobs, and of partitions."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One command: names that get the same."""
+
+    verb: str
+    """`add`, `modify` or `delete`."""
+    kind: str
+    """`qos`, `account` or `user`; a user together with `account` is an association."""
+    names: tuple[str, ...]
+    account: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        inside = f" in {self.account}" if self.account else ""
+        options = "".join(f" {option}={value}" for option, value in self.options)
+        return f"{self.verb} {self.kind} {some(self.names)}{inside}{options}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do now, in order, and what has to wait."""
+
+    changes: tuple[Change, ...]
+    waiting: tuple[str, ...]
+    """A line for each thing that goes later."""
+    is_busy: bool = False
+    """True when something is closed and goes once it is known to be unused."""
+
+
+def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
+    """The commands of one round. `usage` None: slurmctld was not asked or is silent, so that everything counts as in use.
+
+    A round may leave some for the next, such as what it closes first: no changes are the end.
+    """
+    wanted = _with_kept(wanted, present)
+    made = _make_qos(wanted, present)
+    if not present.is_registered:
+        return Plan(tuple(made), ("slurmctld has not made itself known to slurmdbd yet",))
+    made += [*_make_accounts(wanted, present), *_make_members(wanted, present)]
+    members = _go_members(wanted, present, usage)
+    accounts = _go_accounts(wanted, present)
+    qos = _go_qos(wanted, present, usage)
+    leaving = {(change.account, name) for change in members.changes if change.verb == "delete" for name in change.names}
+    made += _set_defaults(wanted, present, leaving)
+    goings = (members, accounts, qos)
+    return Plan(
+        (*made, *(change for each in goings for change in each.changes)),
+        tuple(line for each in goings for line in each.waiting),
+        any(each.is_busy for each in goings),
+    )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few names, and how many more."""
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return f"{', '.join(names[:_MOST_SHOWN])}{more}"
+
+
+def _with_kept(wanted: State, present: State) -> State:
+    """What is wanted beside the config: users whom nobody can be sure to have left, and the QOS `normal`, which never goes."""
+    unsure = {
+        member: each
+        for member, each in present.members.items()
+        if each.is_ours and member[0] in wanted.unknown and member not in wanted.members
+    }
+    normal = present.qos.get(NORMAL)
+    released = {NORMAL: Qos("Normal QOS default")} if normal and normal.is_ours and NORMAL not in wanted.qos else {}
+    return replace(wanted, members={**wanted.members, **unsure}, qos={**wanted.qos, **released})
+
+
+def _make_qos(wanted: State, present: State) -> list[Change]:
+    """New QOS first, without whom they preempt: that may be one of them."""
+    new = [
+        (name, (("Description", each.description), *changes(QOS, _without(each.settings, "Preempt"), {})))
+        for name, each in wanted.qos.items()
+        if name not in present.qos
+    ]
+    changed: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+    for name, each in wanted.qos.items():
+        if name in present.qos:
+            old = present.qos[name]
+            marked = () if old.description.lower() == each.description.lower() else (("Description", each.description),)
+            changed.append((name, (*marked, *changes(QOS, each.settings, old.settings))))
+    return [*_batches("add", "qos", new), *_batches("modify", "qos", changed)]
+
+
+def _make_accounts(wanted: State, present: State) -> list[Change]:
+    """Parents before children, so that an account is added or moved below one that is in its place already."""
+    made: list[Change] = []
+    by_depth: dict[int, list[str]] = {}
+    for name in wanted.accounts:
+        by_depth.setdefault(_depth(wanted, name), []).append(name)
+    for depth in sorted(by_depth):
+        new = [(name, _account_options(name, wanted.accounts[name], None)) for name in by_depth[depth] if name not in present.accounts]
+        old = [
+            (name, _account_options(name, wanted.accounts[name], present.accounts[name]))
+            for name in by_depth[depth]
+            if name in present.accounts
+        ]
+        made += [*_batches("add", "account", new), *_batches("modify", "account", old)]
+    return made
+
+
+def _account_options(name: str, wanted: Account, present: Account | None) -> tuple[tuple[str, str], ...]:
+    """What differs. Without words of one's own Slurm describes an account by its name, and its organization by its parent's."""
+    own_name, own_parent = name, name if wanted.parent == ROOT else wanted.parent
+    old = present or Account("", own_name, own_parent, {}, is_ours=False)
+    pairs = (
+        ("Parent", wanted.parent, old.parent),
+        ("Description", (wanted.description or own_name).lower(), old.description.lower()),
+        ("Organization", (wanted.organization or own_parent).lower(), old.organization.lower()),
+    )
+    marked = () if old.is_ours else (("Comment", MARK),)
+    return (
+        *((option, new) for option, new, before in pairs if new != before),
+        *marked,
+        *changes(ASSOCIATION, wanted.settings, old.settings),
+    )
+
+
+def _make_members(wanted: State, present: State) -> list[Change]:
+    made: list[Change] = []
+    accounts: dict[str, list[str]] = {account: [] for account in wanted.accounts}
+    for account, user in wanted.members:
+        accounts.setdefault(account, []).append(user)
+    for account, users in accounts.items():
+        new = [
+            (user, (("Comment", MARK), *changes(ASSOCIATION, wanted.members[account, user].settings, {})))
+            for user in users
+            if (account, user) not in present.members
+        ]
+        changed: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+        for user in users:
+            if old := present.members.get((account, user)):
+                marked = () if old.is_ours else (("Comment", MARK),)
+                changed.append((user, (*marked, *changes(ASSOCIATION, wanted.members[account, user].settings, old.settings))))
+        made += [*_batches("add", "user", new, account), *_batches("modify", "user", changed, account)]
+    return made
+
+
+def _set_defaults(wanted: State, present: State, leaving: set[Member]) -> list[Change]:
+    """Users' default accounts; also of those who leave theirs and have another, for Slurm removes no association that is a default.
+
+    A new user has the account that comes first until the next round.
+    """
+    having: dict[str, set[str]] = {}
+    for account, user in {*present.members, *wanted.members} - leaving:
+        having.setdefault(user, set()).add(account)
+    chosen: dict[str, list[str]] = {}
+    for user, old in present.defaults.items():
+        new = wanted.defaults.get(user, old)
+        if (new, user) in leaving and user in having:
+            new = min(having[user], key=lambda account: ((account, user) not in wanted.members, account))
+        if new != old and new in having.get(user, ()):
+            chosen.setdefault(new, []).append(user)
+    return [
+        change
+        for account, users in sorted(chosen.items())
+        for change in _batches("modify", "user", [(user, (("DefaultAccount", account),)) for user in sorted(users)])
+    ]
+
+
+def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
+    """Takes our users out of accounts where the config no longer has them."""
+    closing: dict[str, list[str]] = {}
+    removing: dict[str, list[str]] = {}
+    busy: dict[str, list[str]] = {}
+    for (account, user), each in sorted(present.members.items()):
+        if each.is_ours and (account, user) not in wanted.members:
+            if each.settings.get("MaxSubmitJobs") != "0":
+                closing.setdefault(account, []).append(user)
+            elif usage is None or (account, user) in usage.members:
+                busy.setdefault(account, []).append(user)
+            else:
+                removing.setdefault(account, []).append(user)
+    closed = [
+        change
+        for account, users in closing.items()
+        for change in _batches("modify", "user", [(user, (("MaxSubmitJobs", "0"),)) for user in users], account)
+    ]
+    removed = [
+        change for account, users in removing.items() for change in _batches("delete", "user", [(user, ()) for user in users], account)
+    ]
+    why = "slurmctld does not say that they have no job" if usage is None else "they have jobs, which run on; no new ones start"
+    waiting = [f"{some(users)} in account {account}: not removed yet, {why}" for account, users in busy.items()]
+    return Plan((*closed, *removed), tuple(waiting), bool(busy))
+
+
+def _go_accounts(wanted: State, present: State) -> Plan:
+    """Removes our accounts once they are empty: Slurm would remove all below them with them."""
+    going = {name for name, each in present.accounts.items() if each.is_ours and name not in wanted.accounts and name != ROOT}
+    inside: dict[str, set[str]] = {name: set() for name in going}
+    others: dict[str, set[str]] = {name: set() for name in going}
+    for (account, user), each in present.members.items():
+        if account in going:
+            (inside if each.is_ours else others)[account].add(f"user {user}")
+    for name, each in present.accounts.items():
+        if each.parent in going:
+            (inside if each.is_ours else others)[each.parent].add(f"account {name}")
+    for name in going & present.foreign:
+        others[name].add("associations of a partition or of another cluster")
+    empty = [(name, ()) for name in sorted(going) if not inside[name] and not others[name]]
+    kept = [f"account {name}: stays, others have put into it: {some(sorted(others[name]))}" for name in sorted(going) if others[name]]
+    return Plan(tuple(_batches("delete", "account", empty)), tuple(kept))
+
+
+def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
+    """Removes our QOS once no association, no job and no partition has them."""
+    closing: list[str] = []
+    removing: list[str] = []
+    waiting: list[str] = []
+    is_busy = False
+    used = _used_qos(present)
+    for name, each in sorted(present.qos.items()):
+        if not each.is_ours or name in wanted.qos or name == NORMAL:
+            continue
+        if users := used.get(name):
+            waiting.append(f"QOS {name}: stays, it is used by {some(sorted(users))}")
+        elif each.settings.get("GrpSubmitJobs") != "0":
+            closing.append(name)
+        elif usage is None or name in usage.qos:
+            is_busy = True
+            why = "slurmctld does not say that no job has it" if usage is None else "jobs or partitions have it; no new jobs start"
+            waiting.append(f"QOS {name}: not removed yet, {why}")
+        else:
+            removing.append(name)
+    closed = _batches("modify", "qos", [(name, (("GrpSubmitJobs", "0"),)) for name in closing])
+    return Plan((*closed, *_batches("delete", "qos", [(name, ()) for name in removing])), tuple(waiting), is_busy)
+
+
+def _used_qos(present: State) -> dict[str, set[str]]:
+    """QOS to who names it. What is ours stops naming it in this round, so that it can go in the next."""
+    used: dict[str, set[str]] = {}
+    named: Iterable[tuple[str, Settings]] = [
+        *((f"account {name}", each.settings) for name, each in present.accounts.items()),
+        *((f"user {user} in {account}", each.settings) for (account, user), each in present.members.items()),
+        *((f"QOS {name}", {"QosLevel": each.settings.get("Preempt", "")}) for name, each in present.qos.items()),
+    ]
+    for who, settings in named:
+        for name in {*settings.get("QosLevel", "").split(","), settings.get("DefaultQOS", "")} - {""}:
+            used.setdefault(name, set()).add(who)
+    return used
+
+
+def _depth(state: State, name: str) -> int:
+    depth = 0
+    while name in state.accounts:
+        name, depth = state.accounts[name].parent, depth + 1
+    return depth
+
+
+def _without(settings: Settings, option: str) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if key != option}
+
+
+def _batches(verb: str, kind: str, wanted: Iterable[tuple[str, tuple[tuple[str, str], ...]]], account: str = "") -> list[Change]:
+    """As few commands as there are different options; none for what has nothing to change."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, options in wanted:
+        if options or verb == "delete":
+            groups.setdefault(options, []).append(name)
+    return [
+        Change(verb, kind, tuple(names[at : at + _BATCH]), account, options)
+        for options, names in groups.items()
+        for at in range(0, len(names), _BATCH)
+    ]

@@ -1,0 +1,103 @@
+"""Slurm through its own commands: sacctmgr for what is in slurmdbd, squeue and scontrol for what is in use. Thin: it decides nothing.
+
+Every call has a deadline in seconds. Whatever goes wrong is told in Slurm's own words.
+"""
+
+import subprocess
+
+from .fields import ASSOCIATION, QOS, read
+from .plan import MARK, Account, Association, Change, Member, Qos, State, Usage
+
+_CALL_S = 60
+_ASSOCIATION_COLUMNS = ("cluster", "account", "user", "partition", "parentname", *(field.column for field in ASSOCIATION), "comment")
+_QOS_COLUMNS = ("name", *(field.column for field in QOS), "description")
+
+
+class SlurmError(Exception):
+    """Slurm did not answer."""
+
+
+class Refused(Exception):
+    """Slurm answers, and does not make this change; with its own words."""
+
+
+class Slurm:
+    """One cluster, as the commands in this container reach it. Run it as SlurmUser: others may not change accounts."""
+
+    def __init__(self, cluster: str) -> None:
+        self.cluster = cluster
+
+    def present(self) -> State:
+        """All accounts, associations and QOS. Limits are an association's own, without those that it has from its parents."""
+        words = {row[0]: row[1:] for row in _show("account", ("account", "organization", "description"))}
+        rows = _show("association", _ASSOCIATION_COLUMNS, "WOPLimits")
+        accounts: dict[str, Account] = {}
+        members: dict[Member, Association] = {}
+        foreign: set[str] = set()
+        for cluster, account, user, partition, parent, *columns, comment in rows:
+            settings = read(ASSOCIATION, columns)
+            if cluster != self.cluster or partition:
+                foreign.add(account)
+            elif user:
+                members[account, user] = Association(settings, comment == MARK)
+            else:
+                organization, description = words.get(account, ("", ""))
+                accounts[account] = Account(parent, description, organization, settings, comment == MARK)
+        defaults = dict(_show("user", ("user", "defaultaccount")))
+        qos = {name: Qos(description, read(QOS, columns)) for name, *columns, description in _show("qos", _QOS_COLUMNS)}
+        return State(accounts, members, qos, defaults, frozenset(foreign), is_registered=bool(accounts))
+
+    def usage(self) -> Usage:
+        """What jobs and partitions have, by slurmctld."""
+        jobs = [line.split("|") for line in _call("squeue", "--all", "--noheader", "--format=%a|%u|%q").splitlines()]
+        partitions = _call("scontrol", "--all", "--oneliner", "show", "partitions").splitlines()
+        if not partitions:
+            raise SlurmError("slurmctld names no partition")
+        of_partitions = {word.removeprefix("QoS=") for line in partitions for word in line.split() if word.startswith("QoS=")}
+        try:
+            return Usage(frozenset((account, user) for account, user, _ in jobs), frozenset(qos for _, _, qos in jobs) | of_partitions)
+        except ValueError:
+            raise SlurmError("squeue said something else than accounts, users and QOS") from None
+
+    def apply(self, change: Change) -> None:
+        """Makes one change. Raises Refused, or SlurmError when slurmdbd is away."""
+        try:
+            _call(*command(change, self.cluster))
+        except SlurmError as error:
+            _show("cluster", ("cluster",))
+            raise Refused(str(error)) from None
+
+
+def command(change: Change, cluster: str) -> list[str]:
+    """A change as sacctmgr wants it. An account is removed with its record, not only from the cluster: so no cluster is named then."""
+    names = ",".join(change.names)
+    inside = [f"account={change.account}"] if change.account else []
+    options = [f"{option}={value}" for option, value in change.options]
+    here = [] if change.kind == "qos" else [f"cluster={cluster}"]
+    if change.verb == "add":
+        return ["sacctmgr", "-i", "add", change.kind, names, *here, *inside, *options]
+    if change.verb == "modify":
+        return ["sacctmgr", "-i", "modify", change.kind, "where", f"name={names}", *here, *inside, "set", *options]
+    return ["sacctmgr", "-i", "delete", change.kind, "where", f"name={names}", *(here if change.account else []), *inside]
+
+
+def _show(entity: str, columns: tuple[str, ...], *more: str) -> list[list[str]]:
+    """Rows of columns; the last column may hold what separates them."""
+    text = _call("sacctmgr", "-nP", "show", entity, *more, f"format={','.join(columns)}")
+    rows = [line.split("|", len(columns) - 1) for line in text.splitlines() if line]
+    if any(len(row) != len(columns) for row in rows):
+        raise SlurmError(f"sacctmgr show {entity} gave something else than {len(columns)} columns")
+    return rows
+
+
+def _call(*arguments: str) -> str:
+    try:
+        done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CALL_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise SlurmError(f"{arguments[0]} did not answer within {_CALL_S} s") from None
+    except OSError as error:
+        raise SlurmError(f"{arguments[0]}: {error.strerror}") from None
+    if done.returncode:
+        words = " ".join(f"{done.stderr} {done.stdout}".split())
+        raise SlurmError(words[:500] or f"{' '.join(arguments[:3])} ended with {done.returncode}")
+    return done.stdout
