@@ -3,7 +3,7 @@
 _NOT_THERE = frozenset(
     {
         *(b"dev", b"home", b"proc", b"run", b"sys", b"tmp", b"var/tmp", b"hold", b".dockerenv"),
-        *(b"etc/hosts", b"etc/hostname", b"etc/resolv.conf"),
+        *(b"etc/hosts", b"etc/hostname", b"etc/resolv.conf", b"etc/sudoers.d/slipway", b"var/spool/slurmd"),
     }
 )
 """Where the plugin, or the pod that a version was copied from, mounts something. `hold` is the program of that pod."""

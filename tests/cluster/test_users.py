@@ -1,0 +1,212 @@
+"""A home for users on the real cluster, with all that the dev stack leaves out: a directory, accounts, two login pods, backups, new keys.
+
+One deployment for all tests here. They are the last ones, by name: putting the keys back would disturb others for minutes.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.dev_stack import KEY, NODE_PORT, DevStack, eventually
+from tests.slurm.directory_server import BASE, PASSWORD, PEOPLE, READER, DirectoryServer
+
+FOLDER = Path("/var/tmp/slipway-cluster-ldap")
+BACKUPS = Path("/var/lib/slipway/dev/test-backup")
+CONFIG: dict[str, Any] = {
+    "login.replicas": 2,
+    "login.banner": "Welcome to the test.\n",
+    "accounting.enforce": ["associations", "limits", "safe"],
+    "accounting.accounts": [{"name": "ml", "users": ["alice"], "fairshare": 5, "limits": {"maxTresPerJob": "cpu=1"}}],
+    "accounting.defaultAccount": "guests",
+    "backup": {"volume": {"hostPath": str(BACKUPS)}, "stateIntervalS": 60},
+}
+
+
+@dataclass
+class Home:
+    """The stack with its directory; what was configured last is kept, for changes to come."""
+
+    stack: DevStack
+    directory: DirectoryServer
+    config: dict[str, Any]
+
+    def up(self, **changes: Any) -> None:
+        """Deploys the stack with further changes, by their keys with `__` for dots."""
+        self.config |= {key.replace("__", "."): value for key, value in changes.items()}
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in self.config.items()}
+        settings = [f"cluster.{key}={text}" for key, text in texts.items()]
+        self.stack.standalone("up", *(word for setting in settings for word in ("--config", setting)), timeout_s=900)
+
+
+@pytest.fixture(scope="module")
+def home(deployed: DevStack) -> Iterator[Home]:
+    """LDAP with ada, accounts for alice and for guests, two login pods, backups."""
+    for folder in (FOLDER, BACKUPS):
+        shutil.rmtree(folder, ignore_errors=True)
+    FOLDER.mkdir(mode=0o755)
+    directory = DirectoryServer(FOLDER / "slapd", "slipway-system", deployed.address, "ldap.example.test")
+    directory.prepare()
+    for uid, name in enumerate(("ada", "grace"), 12001):  # an answer without any user would not be believed
+        directory.add_user(name, uid, KEY.with_suffix(".pub").read_text().strip())
+    secrets = {"ldap-ca": f"--from-file=ca.crt={directory.folder / 'ca.crt'}", "ldap-reader": f"--from-literal=password={PASSWORD}"}
+    for name, file in secrets.items():
+        deployed.kubectl("delete", "secret", name, "--ignore-not-found")
+        deployed.kubectl("create", "secret", "generic", name, file)
+    ldap = {
+        "uris": [f"ldaps://{deployed.address}:{directory.port}"],
+        "baseDn": BASE,
+        "caSecret": "ldap-ca",
+        "bindDn": READER,
+        "bindSecret": "ldap-reader",
+        "refreshS": 5,
+    }
+    made = Home(deployed, directory, {**CONFIG, "login.ldap": ldap})
+    try:
+        made.up()
+        deployed.wait_until_idle()
+        yield made
+    finally:
+        directory.kill()
+        deployed.slurm("scancel --user=alice; scancel --user=carol; scancel --user=ada", check=False)
+        deployed.standalone("up", "--force-conflicts", timeout_s=900)
+
+
+def test_user_of_the_directory_logs_in_runs_a_job_and_is_out_within_a_minute_of_removal(home: Home) -> None:
+    stack = home.stack
+    assert eventually("ada's login", lambda: stack.ssh("id -un", "ada"), 60) == "ada\n"
+    assert eventually("her job", lambda: stack.ssh("srun --nodelist=cpu-0 id -un", "ada"), 60) == "ada\n"
+    assert "ada:x:12001:" in stack.slurm("getent passwd ada")
+    home.directory.delete(f"uid=ada,{PEOPLE}")
+    eventually("ada out", lambda: "Permission denied" in _refusal(stack, "ada"), 60)
+    assert stack.ssh("id -un") == "alice\n"
+    home.directory.add_user("ada", 12001, KEY.with_suffix(".pub").read_text().strip())
+    eventually("ada in again", lambda: stack.ssh("id -un", "ada") == "ada\n", 60)
+
+
+def test_silent_directory_changes_nothing_for_who_is_known(home: Home) -> None:
+    home.directory.kill()
+    eventually("not ready", lambda: not home.stack.get("deployment", "dev-identity")["status"].get("readyReplicas"), 120)
+    assert home.stack.ssh("srun --nodelist=cpu-0 id -un", "ada") == "ada\n"
+    home.directory.start()
+    eventually("ready", lambda: home.stack.get("deployment", "dev-identity")["status"].get("readyReplicas") == 1, 120)
+
+
+def test_accounts_and_their_limits_are_those_of_the_config(home: Home) -> None:
+    stack = home.stack
+    shares = eventually("alice's account", lambda: stack.ssh("sshare -nP -o Account,User,RawShares,LevelFS | grep '^ *ml'"), 60)
+    assert "ml||5|" in shares.replace(" ", "")
+    assert "ml|alice|" in shares.replace(" ", "")
+    assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'") == "ml\n"
+    assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'", "carol") == "guests\n"
+    job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=2", "--output=/dev/null")
+    eventually("held by the limit", lambda: "AssocMaxCpuPerJobLimit" in stack.slurm(f"squeue -h -j {job} -o %r"), 30)
+    stack.slurm(f"scancel {job}")
+
+
+def test_killed_login_pod_drops_its_own_sessions_and_no_other(home: Home) -> None:
+    stack = home.stack
+    sessions: dict[str, subprocess.Popen[str]] = {}
+    while len(sessions) < 2:  # the Service picks one
+        session = _session(stack)
+        assert session.stdout is not None
+        pod = session.stdout.readline().strip()
+        assert pod.startswith("dev-login-")
+        if pod in sessions:
+            session.kill()
+        else:
+            sessions[pod] = session
+    (gone, its), (_, other) = sessions.items()
+    stack.kubectl("delete", "pod", gone, "--force", "--grace-period=0")
+    its.wait(60)
+    assert other.stdin is not None
+    assert other.stdout is not None
+    other.stdin.write("still here\n")
+    other.stdin.flush()
+    assert other.stdout.readline() == "still here\n"
+    other.kill()
+    eventually(
+        "two pods again", lambda: stack.kubectl("get", "deployment", "dev-login", "-o", "jsonpath={.status.readyReplicas}") == "2", 120
+    )
+
+
+def test_ssh_to_a_node_goes_where_a_job_runs_and_nowhere_else(home: Home) -> None:
+    stack = home.stack
+    job = stack.submit("#!/bin/bash\nsleep 600\n", "--nodelist=cpu-1", "--output=/dev/null")
+    stack.wait_for_job(job, "RUNNING")
+    assert stack.ssh("ssh cpu-1 'hostname; echo $SLURM_JOB_ID'").split() == ["cpu-1", str(job)]
+    assert "no active jobs on this node" in stack.ssh("ssh cpu-0 true 2>&1; true")
+    assert "no active jobs on this node" in stack.ssh("ssh cpu-1 true 2>&1; true", "carol")
+    stack.slurm(f"scancel {job}")
+    stack.wait_until_idle()
+
+
+def test_lost_database_and_lost_state_are_restored_and_know_the_jobs(home: Home) -> None:
+    stack = home.stack
+    ended = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0", "--output=/dev/null")
+    stack.wait_for_job(ended)
+    waiting = stack.submit("#!/bin/bash\nhostname\n", "--hold", "--output=restored.out")
+    eventually("accounted", lambda: stack.ssh(f"sacct -nXP -j {ended} -o State").split() == ["COMPLETED"], 60)
+    stack.kubectl("create", "job", "--from=cronjob/dev-backup", "test-backup")
+    stack.kubectl("wait", "job/test-backup", "--for=condition=complete", "--timeout=120s", timeout_s=150)
+    since = stack.slurm("date +%s").strip()
+    newest = "stat -c %Y /backup/dev/state/* | sort -n | tail -n 1"
+    copied = ("exec", "dev-slurmctld-0", "-c", "state-backup", "--", "bash", "-c", newest)
+    eventually("a copy of the queue", lambda: int(stack.kubectl(*copied)) > int(since), 150, every_s=3)
+    for pod, claim in (("dev-mariadb-0", "data-dev-mariadb-0"), ("dev-slurmctld-0", "state-dev-slurmctld-0")):
+        stack.kubectl("delete", "pvc", claim, "--wait=false")
+        stack.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+    for pod in ("dev-mariadb-0", "dev-slurmctld-0"):
+        eventually(f"{pod} waits for a word", lambda pod=pod: "WAITING" in stack.kubectl("logs", pod, "-c", "restore"), 120)
+    home.up(backup={**home.config["backup"], "restoreFrom": "latest"})
+    eventually("the old job in accounting", lambda: stack.ssh(f"sacct -nXP -j {ended} -o State").split() == ["COMPLETED"], 180)
+    assert stack.job_state(waiting) == "PENDING"
+    stack.slurm(f"scontrol release {waiting}")
+    stack.wait_for_job(waiting)
+    stack.wait_until_idle()
+
+
+def test_new_keys_for_everything_lose_no_job_and_restart_no_worker(home: Home) -> None:
+    stack = home.stack
+    pods = {pod: stack.get("pod", pod)["metadata"]["uid"] for pod in ("cpu-0", "cpu-1", "gpu-0", "gpu-1")}
+    stack.ssh("rm -f go")
+    job = stack.submit("#!/bin/bash\nuntil [[ -e go ]]; do sleep 1; done\nsrun hostname\n", "--nodelist=cpu-0", "--output=keys.out")
+    stack.wait_for_job(job, "RUNNING")
+    home.up(keys={"munge": 2, "jwt": 2, "database": 2})
+    for pod in ("dev-slurmctld-0", "cpu-0", "gpu-1"):
+        eventually(f"another key in {pod}", lambda pod=pod: "another key" in _last(stack, pod), 360, every_s=3)
+    eventually("slurmctld", lambda: "cpu-0" in stack.ssh("sinfo -h -N"), 120)
+    stack.ssh("touch go")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat keys.out") == "cpu-0\n"
+    assert stack.ssh("srun --nodelist=cpu-1 hostname") == "cpu-1\n"
+    assert {pod: stack.get("pod", pod)["metadata"]["uid"] for pod in pods} == pods
+    eventually("accounted", lambda: stack.ssh(f"sacct -nXP -j {job} -o State").split() == ["COMPLETED"], 120)
+    eventually("the controller reads Slurm", lambda: re.search("True", _answers(stack)), 180)
+
+
+def _answers(stack: DevStack) -> str:
+    return stack.kubectl("get", "nodeset", "cpu", "-o", 'jsonpath={.status.conditions[?(@.type=="SlurmAnswers")].status}')
+
+
+def _last(stack: DevStack, pod: str) -> str:
+    return stack.kubectl("logs", pod, "-c", "munged", "--tail=3").rpartition("munged.sh:")[2]
+
+
+def _refusal(stack: DevStack, user: str) -> str:
+    options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=5")
+    words = [word for option in options for word in ("-o", option)]
+    return stack.run("ssh", "-i", str(KEY), "-p", NODE_PORT, *words, f"{user}@{stack.address}", "true", check=False).stderr
+
+
+def _session(stack: DevStack) -> subprocess.Popen[str]:
+    """A session of alice's that says its host's name, and then what it hears."""
+    options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
+    command = ["ssh", "-i", str(KEY), "-p", NODE_PORT, *(word for option in options for word in ("-o", option)), f"alice@{stack.address}"]
+    return subprocess.Popen([*command, "hostname; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
