@@ -250,6 +250,26 @@ def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster:
     cluster.run_job()
 
 
+def test_slurmctld_that_comes_back_with_another_munge_key_is_silent_until_the_other_pods_have_it(cluster: DatabaseCluster) -> None:
+    """Its pod is made anew while a key spreads, as by a rotation of all keys at once: it has the new key before the others."""
+    job = cluster.submit("srun sleep 12", "--mem=50", "--ntasks=1", "--overcommit")
+    wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", job))
+    key = secrets.token_bytes(1024)
+    told = cluster.containers["gpu-0/munged"].log.count("runs with another key")
+    cluster.stop("t-slurmctld-0/reconfigure", "t-slurmctld-0/slurmctld", "t-slurmctld-0/munged")
+    shutil.rmtree(FOLDER / "volume-t-slurmctld-0-munge-state")
+    cluster.new_munge_key(key, "t-slurmctld-0")
+    cluster.munged("t-slurmctld-0")
+    slurmctld = cluster.slurmctld()
+    cluster.reconfigure()
+    wait_for("its word", lambda: "another munge key than slurmctld had" in slurmctld.log)
+    cluster.new_munge_key(key, "gpu-0", "t-slurmdbd-0")
+    wait_for("the key", lambda: cluster.containers["gpu-0/munged"].log.count("runs with another key") > told, deadline_s=60)
+    wait_for("the job's end", lambda: cluster.state(job) == "COMPLETED", deadline_s=120)
+    wait_for("its record", lambda: cluster.accounted(job) == "COMPLETED", deadline_s=60)
+    cluster.run_job()
+
+
 def test_pod_that_gets_the_munge_key_too_late_takes_it_by_itself(cluster: DatabaseCluster) -> None:
     key = secrets.token_bytes(1024)
     others = ("t-slurmctld-0", "t-slurmdbd-0")

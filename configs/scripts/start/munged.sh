@@ -23,6 +23,7 @@ take_key() { # munged wants one that only its own user can read; a Secret's file
   (umask 0377 && cat "$secret" >"$key.new")
   [[ $(id -u) != 0 ]] || chown munge:munge "$key.new"
   mv "$key.new" "$key"
+  sha256sum <"$key" | cut -c1-16 >/run/munge/key-id # for slurmctld.sh, which sees no key; it says nothing of one
 }
 
 start() {

@@ -77,7 +77,20 @@ key_is_due() { # another munge key waits in this pod, and every kubelet has had 
   (($(date +%s) - since >= ${SLIPWAY_KEY_SPREAD_S:-120}))
 }
 
-start_slurmctld() { "${as_slurm[@]}" slurmctld -L "$run/slurmctld.log" || say "slurmctld did not start"; }
+key_id() { cat /run/munge/key-id 2>/dev/null || true; }
+
+await_key_elsewhere() { # this pod is new and has another munge key than slurmctld had; the other pods take it while nothing listens here
+  local last until_s=$((SECONDS + ${SLIPWAY_KEY_SPREAD_S:-120}))
+  last=$(cat "$accepted.munge-key" 2>/dev/null || true)
+  [[ -n $last && $last != $(key_id) ]] || return 0
+  say "this pod has another munge key than slurmctld had; it starts in ${SLIPWAY_KEY_SPREAD_S:-120} s, when all pods have it"
+  while ((SECONDS < until_s)) && [[ -z $stopping ]]; do pause 1; done
+}
+
+start_slurmctld() {
+  key_id >"$accepted.munge-key"
+  "${as_slurm[@]}" slurmctld -L "$run/slurmctld.log" || say "slurmctld did not start"
+}
 
 change_key() { # PID: while slurmctld is silent, each pod's munged takes the key (munged.sh); nobody talks with two keys
   local tries
@@ -93,6 +106,8 @@ change_key() { # PID: while slurmctld is silent, each pod's munged takes the key
 
 # A daemon's own standard error is /dev/null; this script's is the container's log. The link is for slurmctld's wish to work where its log is.
 ln -sf "/proc/$$/fd/2" "$run/slurmctld.log"
+await_key_elsewhere
+[[ -z $stopping ]] || exit 0
 watch_nodes &
 start_slurmctld
 missed=0
