@@ -220,6 +220,7 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         "files": slurm.render(cluster),
         "users": object_name(cluster.name, "users"),
         "state": claim(cluster.storage.state),
+        "key_spread_s": cluster.keys.spread_s,
         "jwt_generation": cluster.keys.jwt,
         "deletion_protection": cluster.deletion_protection,
     }

@@ -59,6 +59,8 @@ class ControlPlaneArgs(TypedDict):
     """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     state: ClaimArgs
     """The disk of slurmctld's queue and job records."""
+    key_spread_s: int
+    """Seconds in which all kubelets bring a changed munge key to their pods."""
     jwt_generation: int
     """Which JWT key it is: one more is a new one, and slurmctld restarts with it."""
     backup: NotRequired[BackupArgs]
@@ -150,10 +152,12 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
         ],
+        {"SLIPWAY_KEY_SPREAD_S": str(args["key_spread_s"])},
         requests=("100m", "128Mi"),
         ports=[{"name": "slurmctld", "containerPort": SLURMCTLD_PORT}],
         securityContext=confined(SLURM_UID),
-        startupProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=1, failureThreshold=300),
+        # With another munge key it waits for the other pods to have it.
+        startupProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=1, failureThreshold=300 + args["key_spread_s"]),
         livenessProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
         readinessProbe=http_probe(SLURMCTLD_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
     )

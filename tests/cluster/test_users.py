@@ -166,7 +166,7 @@ def test_lost_database_and_lost_state_are_restored_and_know_the_jobs(home: Home)
     shown = commands("docs/accounting.md")
     run(stack, next(command for command in shown if "create job" in command))
     stack.kubectl("wait", "job/now", "--for=condition=complete", "--timeout=120s", timeout_s=150)
-    assert "dev" in run(stack, next(command for command in shown if "logs -f job/now" in command))
+    assert "there are 1" in run(stack, next(command for command in shown if "logs -f job/now" in command))
     assert "state" in run(stack, next(command for command in shown if "ls -lR" in command))
     since = stack.slurm("date +%s").strip()
     newest = "stat -c %Y /backup/dev/state/* | sort -n | tail -n 1"
@@ -192,7 +192,7 @@ def test_new_keys_for_everything_lose_no_job_and_restart_no_worker(home: Home) -
     stack.ssh("rm -f go")
     job = stack.submit("#!/bin/bash\nuntil [[ -e go ]]; do sleep 1; done\nsrun hostname\n", "--nodelist=cpu-0", "--output=keys.out")
     stack.wait_for_job(job, "RUNNING")
-    home.up(keys={"munge": 2, "jwt": 2, "database": 2})
+    home.up(keys={"munge": 2, "jwt": 2, "database": 2, "spreadS": 20})
     # slurmctld's pod is made anew for the others of the keys, and has the one of munge first.
     assert "another munge key than slurmctld had" in stack.kubectl("logs", "dev-slurmctld-0", "-c", "slurmctld")
     for pod in ("dev-login", "cpu-0", "gpu-1"):

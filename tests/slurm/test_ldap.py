@@ -153,7 +153,7 @@ def test_open_session_outlives_its_user_but_her_jobs_do_not_start(site: Site) ->
     wait_for("a job on hold", lambda: "PENDING" in site.ssh("ada", state) and "held" in site.ssh("ada", state).lower())
     assert not (FOLDER / "volume-home/bob/ran").exists()
     # A user whom slurmctld does not know costs no node.
-    assert site.ssh("ada", "sinfo --noheader --nodes gpu-0 --format %t") in ("idle", "idle~")
+    wait_for("an idle node", lambda: site.ssh("ada", "sinfo --noheader --nodes gpu-0 --format %t") in ("idle", "idle~"))
     site.containers["t-slurmctld-0/reconfigure"].run("scancel", job, user=SLURM, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
 
 

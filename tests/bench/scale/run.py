@@ -244,7 +244,10 @@ def _pids() -> dict[str, int]:
     wanted = {"etcd": "etcd", "apiserver": "kube-apiserver", "scheduler": "kube-scheduler", "slurmctld": "slurmctld"}
     found = {"harness": os.getpid()}
     for entry in Path("/proc").glob("[0-9]*"):
-        words = (entry / "cmdline").read_bytes().decode().split("\0")
+        try:
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+        except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
+            continue
         for name, program in wanted.items():
             if Path(words[0]).name == program:
                 found[name] = int(entry.name)

@@ -33,6 +33,7 @@ CONTROL_PLANE: ControlPlaneArgs = {
     "files": {"slurm.conf": "ClusterName=dev\n"},
     "users": "dev-users",
     "state": {"size": "5Gi"},
+    "key_spread_s": 120,
     "jwt_generation": 1,
     "deletion_protection": False,
 }
