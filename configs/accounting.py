@@ -121,4 +121,4 @@ class Keys(Model):
     database: Annotated[Positive, AfterValidator(at_most(1000))] = 1
     """The password of the accounting database; of an external one, raise it when its Secret has changed."""
     spread_s: Annotated[int, Field(strict=True, ge=10, le=3600)] = 120
-    """Time in which all kubelets bring a changed Secret to pods, in seconds: their syncFrequency, a minute by default, and as much again."""
+    """Time in which all kubelets bring a changed Secret to pods, in seconds: their syncFrequency, a minute by default, twice."""
