@@ -2,7 +2,6 @@
 
 import base64
 import secrets
-import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -194,14 +193,5 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
         wait_for("an idle worker", cluster.ready, deadline_s=120)
         yield cluster
     finally:
-        keep_logs(folder)
+        machine.keep_logs()
         machine.close()
-
-
-def keep_logs(folder: Path) -> None:
-    """Copies what each container said to a folder beside, for whoever looks into a failure."""
-    kept = folder.with_name(f"{folder.name}.logs")
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir()
-    for log in folder.glob("*/log"):
-        shutil.copy(log, kept / f"{log.parent.name}.log")

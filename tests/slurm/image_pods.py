@@ -183,6 +183,14 @@ class Machine:
         self.containers[container_id] = container
         return container
 
+    def keep_logs(self) -> None:
+        """Copies what each container said to a folder beside, for whoever looks into a failure."""
+        kept = self.folder.with_name(f"{self.folder.name}.logs")
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir()
+        for log in self.folder.glob("*/log"):
+            shutil.copy(log, kept / f"{log.parent.name}.log")
+
     def close(self) -> None:
         """Ends all containers and removes processes, mounts, namespaces and cgroups; also those that a killed run left in this folder."""
         for container in [*self.containers.values()]:

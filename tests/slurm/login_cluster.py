@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import queue
-import shutil
 import subprocess
 import threading
 import time
@@ -130,10 +129,5 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[LoginCluster]:
         wait_for("idle workers", cluster.ready, deadline_s=90)
         yield cluster
     finally:
-        if folder.exists():
-            kept = folder.with_name(f"{folder.name}.logs")
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.mkdir()
-            for log in folder.glob("*/log"):
-                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.keep_logs()
         machine.close()

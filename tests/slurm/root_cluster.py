@@ -4,7 +4,6 @@ The versions are hard links of the image's own files, so making one takes a seco
 """
 
 import copy
-import shutil
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -165,10 +164,5 @@ def running(
         wait_for("login", lambda: "main" in cluster.ssh("sinfo"), deadline_s=30)
         yield cluster
     finally:
-        if folder.exists():
-            kept = folder.with_name(f"{folder.name}.logs")
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.mkdir()
-            for log in folder.glob("*/log"):
-                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.keep_logs()
         machine.close()

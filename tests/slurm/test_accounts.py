@@ -4,7 +4,6 @@ Jobs are those of plain users on real workers. The cluster is one for all tests;
 """
 
 import copy
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,12 +121,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
         wait_for("idle workers", lambda: cluster.slurm("sinfo", "--noheader", "--format", "%D %T") == "2 idle", deadline_s=90)
         yield cluster
     finally:
-        if FOLDER.exists():
-            kept = FOLDER.with_name(f"{FOLDER.name}.logs")
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.mkdir()
-            for log in FOLDER.glob("*/log"):
-                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.keep_logs()
         machine.close()
 
 

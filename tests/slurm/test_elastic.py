@@ -3,7 +3,6 @@ until what they take away is free. Real slurmctld and slurmd; Kubernetes and the
 """
 
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,12 +34,7 @@ def running(image_root: Path) -> Iterator[ElasticCluster]:
         cluster.taken()
         yield cluster
     finally:
-        if FOLDER.exists():
-            kept = Path("/var/tmp/slipway-elastic-pods.logs")
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.mkdir()
-            for log in FOLDER.glob("*/log"):
-                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.keep_logs()
         machine.close()
 
 

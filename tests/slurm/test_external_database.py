@@ -11,7 +11,7 @@ import pytest
 
 from configs.fields import camel
 from configs.models import Purge
-from tests.slurm.database_cluster import DatabaseCluster, keep_logs
+from tests.slurm.database_cluster import DatabaseCluster
 from tests.slurm.image_cluster import MYSQL, SLURM, STACK
 from tests.slurm.image_pods import Container, Machine, wait_for
 
@@ -143,7 +143,7 @@ def cluster(image_root: Path) -> Iterator[Outside]:
         assert made.folders()[0] == 0
         yield made
     finally:
-        keep_logs(FOLDER)
+        machine.keep_logs()
         machine.close()
 
 

@@ -96,12 +96,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
         wait_for("login", lambda: "main" in cluster.ssh("sinfo"), deadline_s=30)
         yield cluster
     finally:
-        if FOLDER.exists():
-            kept = Path("/var/tmp/slipway-image-pods.logs")
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.mkdir()
-            for log in FOLDER.glob("*/log"):
-                shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.keep_logs()
         machine.close()
 
 

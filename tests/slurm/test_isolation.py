@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -47,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
 )  # fmt: skip
 def test_another_user_is_refused(cluster: RootCluster, attempt: str, refused: str, place: str) -> None:
     script = f"exec 2>&1; {attempt}"
-    said = cluster.ssh(script if place == "login" else f"srun --nodelist=gpu-0 bash -c {quoted(script)}", user="bob", check=False)
+    said = cluster.ssh(script if place == "login" else f"srun --nodelist=gpu-0 bash -c {quote(script)}", user="bob", check=False)
     assert any(word in said for word in refused.split("|")), said
     assert "secret" not in said
     assert "sleep 600" in cluster.inside("gpu-0", "ps -u alice -o args")
@@ -68,8 +69,3 @@ def test_job_that_eats_memory_ends_alone(cluster: RootCluster) -> None:
     said = cluster.ssh(f"srun --nodelist=gpu-0 --mem=100 {eater}", user="bob", check=False)
     assert str(6 << 30) not in said
     assert "sleep 600" in cluster.inside("gpu-0", "ps -u alice -o args")
-
-
-def quoted(script: str) -> str:
-    """A script as one word for a shell."""
-    return "'" + script.replace("'", "'\\''") + "'"

@@ -70,11 +70,7 @@ def site(image_root: Path) -> Iterator[Site]:
         yield site
     finally:
         site.directory.kill()
-        kept = Path("/var/tmp/slipway-ldap-pods.logs")
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir()
-        for log in (*FOLDER.glob("*/log"), *FOLDER.glob("slapd/log")):
-            shutil.copy(log, kept / f"{log.parent.name}.log")
+        machine.keep_logs()
         machine.close()
 
 

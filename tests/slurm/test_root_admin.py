@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
     ],
 )
 def test_root_of_a_session_is_not_root_of_the_pod(cluster: RootCluster, attempt: str) -> None:
-    assert "out" not in cluster.ssh(f"sudo bash -c {quoted(attempt)}", check=False).split()
+    assert "out" not in cluster.ssh(f"sudo bash -c {quote(attempt)}", check=False).split()
 
 
 def test_setuid_program_that_an_admin_plants_gets_no_rights_in_jobs_nor_beside_them(cluster: RootCluster) -> None:
@@ -103,8 +104,3 @@ def test_device_that_somebody_put_into_a_home_is_none(cluster: RootCluster) -> N
     subprocess.run(["mknod", "-m", "666", str(home / "null"), "c", "1", "3"], check=True)
     assert "Permission denied" in cluster.ssh("echo x > null", check=False)
     assert "Permission denied" in cluster.ssh("srun sh -c 'echo x > null'", check=False)
-
-
-def quoted(script: str) -> str:
-    """A script as one word for a shell."""
-    return "'" + script.replace("'", "'\\''") + "'"

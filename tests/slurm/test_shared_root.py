@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -119,17 +120,12 @@ def test_plain_user_reaches_neither_the_pod_nor_other_versions_nor_other_jobs(cl
         unshare --user --map-root-user --mount bash -c 'umount /; umount -l /; ls /shared/versions; cat /etc/version'
         grep -c ' /shared ' /proc/self/mountinfo
     """
-    said = cluster.ssh(f"srun --nodelist=gpu-0 bash -c {quoted(probe)} 2>/dev/null || true")
+    said = cluster.ssh(f"srun --nodelist=gpu-0 bash -c {quote(probe)} 2>/dev/null || true")
     assert set(said.split()) <= {"v1", "0"}
     assert said.split()[-1] == "0"
     job_tmp = cluster.inside("gpu-0", f"ls {TMP}").split()
     assert job in job_tmp
     finish(cluster, job, go)
-
-
-def quoted(script: str) -> str:
-    """A script as one word for a shell."""
-    return "'" + script.replace("'", "'\\''") + "'"
 
 
 def test_setuid_program_of_a_version_gets_no_rights_in_a_job(cluster: RootCluster) -> None:
