@@ -78,7 +78,8 @@ class SharedRoot(pulumi.ComponentResource):
         for version in args["versions"]:
             first = [filled[version["carry_from"]]] if "carry_from" in version else []
             filled[version["name"]] = _declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self, depends_on=first))
-        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[*filled.values()]))
+        # On that one alone: a version whose image is gone from its registry must not stand in the way of a rollback.
+        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[filled[args["current"]]]))
         declare(build_cleaner(args), pulumi.ResourceOptions(parent=self))
         declare(build_report(args), pulumi.ResourceOptions(parent=self))
         self.current = pulumi.Output.from_input(args["current"])

@@ -56,7 +56,8 @@ class User(Model):
     """Files of public keys, relative to the project."""
     shell: AbsolutePath = "/bin/bash"
     admin: Flag = False
-    """May do everything in a login session by `sudo`, such as install packages in the current version of `storage.root`, for all to use."""
+    """May do everything in a login session by `sudo`, such as install packages in the current version of `storage.root`, for all to use.
+    For people whom you trust with root on the machines of login pods and workers, see docs/security.md."""
 
 
 class Login(Model):

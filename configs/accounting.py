@@ -120,5 +120,5 @@ class Keys(Model):
     jwt: Annotated[Positive, AfterValidator(at_most(1000))] = 1
     database: Annotated[Positive, AfterValidator(at_most(1000))] = 1
     """The password of the accounting database; of an external one, raise it when its Secret has changed."""
-    spread_s: Annotated[int, Field(strict=True, ge=10, le=3600)] = 120
+    spread_s: Annotated[int, Field(strict=True, ge=10, le=240)] = 120
     """Time in which all kubelets bring a changed Secret to pods, in seconds: their syncFrequency, a minute by default, twice."""

@@ -15,6 +15,7 @@ from configs.wording import template
 PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
 
 DEFAULTS: Mapping[str, str] = {
+    "DisableRootJobs": "YES",
     "EnforcePartLimits": "ALL",
     "InactiveLimit": "0",
     "JobAcctGatherFrequency": "30",
@@ -25,7 +26,8 @@ DEFAULTS: Mapping[str, str] = {
     "PropagateResourceLimitsExcept": "AS,MEMLOCK,NPROC",
     "UnkillableStepTimeout": "180",
 }
-"""Settings that a cluster gets unless `slurm.settings` says otherwise. EnforcePartLimits: a job that can never run is refused at once.
+"""Settings that a cluster gets unless `slurm.settings` says otherwise. DisableRootJobs: root in a worker's pod is root on the machine,
+and login sessions may have a root of their own. EnforcePartLimits: a job that can never run is refused at once.
 PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
 ARCHIVE = "/archive"

@@ -216,6 +216,9 @@ def test_empty_external_database_is_restored_over_the_network_and_a_full_one_is_
         "CREATE TABLE acct.half (id int)",
     ):
         server.run(*CLIENT, "--execute", statement, user=MYSQL)  # as a restore that was killed leaves it
+    kept = cluster.made("database")
+    code, log = cluster.finish(cluster.backup(**ENV))
+    assert (code, "is being restored" in log, cluster.made("database")) == (1, True, kept), log
     code, log = cluster.finish(cluster.database_restore(**ENV))
     assert code == 0, log
     assert tables() == before

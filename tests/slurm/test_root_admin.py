@@ -1,4 +1,4 @@
-"""An admin's sudo in a login session: what is installed there is there for all, and an admin is root of the version but not of the pods."""
+"""An admin's sudo in a login session: what is installed there is there for all. And what an admin cannot do by accident."""
 
 import subprocess
 from collections.abc import Iterator
@@ -88,6 +88,11 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
 )
 def test_root_of_a_session_is_not_root_of_the_pod(cluster: RootCluster, attempt: str) -> None:
     assert "out" not in cluster.ssh(f"sudo bash -c {quote(attempt)}", check=False).split()
+
+
+def test_root_runs_no_jobs(cluster: RootCluster) -> None:
+    assert "uid=0" not in cluster.ssh("sudo srun id", check=False)
+    assert cluster.ssh("srun id -u") == str(ALICE)
 
 
 def test_setuid_program_that_an_admin_plants_gets_no_rights_in_jobs_nor_beside_them(cluster: RootCluster) -> None:

@@ -79,6 +79,12 @@ class Usage:
     """Of running and waiting jobs."""
     qos: frozenset[str]
     """Of running and waiting jobs, and of partitions."""
+    of_strangers: frozenset[str] = frozenset()
+    """Accounts of jobs whose user has no name any more, as who has left the directory: it can be any of the account's."""
+
+    def has(self, account: str, user: str) -> bool:
+        """True when a job of the user may have the account."""
+        return (account, user) in self.members or account in self.of_strangers
 
 
 @dataclass(frozen=True)
@@ -252,7 +258,7 @@ def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
         if each.is_ours and (account, user) not in wanted.members:
             if each.settings.get("MaxSubmitJobs") != "0":
                 closing.setdefault(account, []).append(user)
-            elif usage is None or (account, user) in usage.members:
+            elif usage is None or usage.has(account, user):
                 busy.setdefault(account, []).append(user)
             else:
                 removing.setdefault(account, []).append(user)

@@ -49,15 +49,19 @@ class Slurm:
 
     def usage(self) -> Usage:
         """What jobs and partitions have, by slurmctld."""
-        jobs = [line.split("|") for line in _call("squeue", "--all", "--noheader", "--format=%a|%u|%q").splitlines()]
+        jobs = [line.split("|") for line in _call("squeue", "--all", "--noheader", "--format=%a|%u|%U|%q").splitlines()]
         partitions = _call("scontrol", "--all", "--oneliner", "show", "partitions").splitlines()
         if not partitions:
             raise SlurmError("slurmctld names no partition")
         of_partitions = {word.removeprefix("QoS=") for line in partitions for word in line.split() if word.startswith("QoS=")}
         try:
-            return Usage(frozenset((account, user) for account, user, _ in jobs), frozenset(qos for _, _, qos in jobs) | of_partitions)
+            return Usage(
+                frozenset((account, user) for account, user, _, _ in jobs),
+                frozenset(qos for *_, qos in jobs) | of_partitions,
+                frozenset(account for account, user, uid, _ in jobs if user == uid),
+            )
         except ValueError:
-            raise SlurmError("squeue said something else than accounts, users and QOS") from None
+            raise SlurmError("squeue said something else than accounts, users and QOS of jobs") from None
 
     def apply(self, change: Change) -> None:
         """Makes one change. Raises Refused, or SlurmError when slurmdbd is away."""

@@ -174,7 +174,14 @@ def removal_fault(before: Accounts | None, found: Accounts, most_percent: int) -
         return ""
     gone = [name for name, user in before.users.items() if name not in found.users or (user.keys and not found.users[name].keys)]
     lost = [name for name in before.groups if name not in found.groups]
-    for what, count, of in (("users", len(gone), len(before.users)), ("groups", len(lost), len(before.groups))):
+    # Of groups and users that are both still there: a look whose rights were narrowed, or users that have moved to other names.
+    held = {(name, each) for name, group in before.groups.items() for each in group.members if name in found.groups and each in found.users}
+    left = {pair for pair in held if pair[1] not in found.groups[pair[0]].members}
+    for what, count, of in (
+        ("users", len(gone), len(before.users)),
+        ("groups", len(lost), len(before.groups)),
+        ("memberships of groups", len(left), len(held)),
+    ):
         if of > _FEW and count * 100 > of * most_percent:
             return (
                 f"{count} of {of} {what} are gone from LDAP, or have lost all their keys, at once: more than {most_percent} percent, so "

@@ -13,8 +13,13 @@ umask 077
 client=/tmp/client.cnf
 write_client "$client"
 begin_backup "$folder"
-tables=$(mariadb --defaults-file="$client" --skip-column-names --batch --execute 'SHOW TABLES' "$database" | wc -l) ||
-  { say "FAILED: the database at $database_host does not answer"; exit 1; }
+list_tables() { mariadb --defaults-file="$client" --skip-column-names --batch --execute 'SHOW TABLES' "$database"; }
+refuse_half() { # TABLES: database-restore.sh has its marker among them as long as it fills an external database
+  ! grep -qx slipway_restore <<<"$1" || { say "FAILED: the database at $database_host is being restored; the older backups stay as they are"; exit 1; }
+}
+found=$(list_tables) || { say "FAILED: the database at $database_host does not answer"; exit 1; }
+refuse_half "$found"
+tables=$(grep -c . <<<"$found" || true)
 # An empty one is the loss that backups are for; it must not take the place of a good one.
 ((tables)) || { say "FAILED: the database at $database_host has no tables; the older backups stay as they are"; exit 1; }
 
@@ -30,6 +35,8 @@ fi
 # zstd checks its sums; mariadb-dump's last line says that it came to its end.
 last=$(zstd --quiet --decompress --stdout "$partial" | tail -n 1) || last=unreadable
 [[ $last == "-- Dump completed"* ]] || { say "FAILED: the dump is not whole; the older backups stay as they are"; exit 1; }
+found=$(list_tables) || { say "FAILED: the database at $database_host does not answer any more"; exit 1; }
+refuse_half "$found"
 publish "$partial" "$folder/$name$ending" || { say "FAILED: the dump could not be written to disk; the older backups stay as they are"; exit 1; }
 prune "$folder" "$ending" "$SLIPWAY_BACKUP_KEEP"
 say "$name: $tables tables, $(du -h --apparent-size "$folder/$name$ending" | cut -f1) in $((SECONDS - began)) s; there are $(list_backups "$folder" "$ending" | wc -l)"

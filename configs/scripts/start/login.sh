@@ -52,9 +52,19 @@ wait_for_sessions() {
   ((open == 0)) || say "$grace s are over: open sessions end with this pod"
 }
 
+keep_state() { # what sessions show of the cluster; a full disk for a minute must not end it for good
+  trap '[[ -z ${pid:-} ]] || kill -TERM "$pid" 2>/dev/null; exit 0' TERM
+  while true; do
+    "${0%/*}/login-state.sh" &
+    pid=$!
+    wait "$pid" || say "login-state.sh ended with code $?; starting it again in 10 s"
+    sleep 10 & wait $!
+  done
+}
+
 keep_configuration &
 keepers=($!)
-"${0%/*}/login-state.sh" &
+keep_state &
 keepers+=($!)
 stopping=
 sshd=
@@ -69,7 +79,6 @@ while [[ -z $stopping ]]; do
   if [[ -n $stopping ]]; then # the first wait ended with the signal; this one with sshd, which closes its port and leaves its sessions alone
     wait "$sshd" || true
     code=0
-    wait_for_sessions
   elif (($(open_sessions))); then
     say "sshd ended with code $code; open sessions go on, and it is started again in 1 s"
     sleep 1 & wait $! || true
@@ -77,5 +86,6 @@ while [[ -z $stopping ]]; do
     break
   fi
 done
+[[ -z $stopping ]] || wait_for_sessions
 kill -TERM "${keepers[@]}" 2>/dev/null || true
 exit "$code"

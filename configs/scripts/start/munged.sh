@@ -45,7 +45,7 @@ is_silent() { # slurmctld's port is closed; or three times in a row there was no
   [[ $said == *"Connection refused"* ]] || ((silent >= 3))
 }
 
-is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-240})); } # slurmctld has long been with another key
+is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-600})); } # slurmctld has long been with another key
 
 stopping='' pause=5
 waiting=/run/munge/key-waits # for slurmctld.sh

@@ -193,6 +193,17 @@ def test_nobody_leaves_an_account_whose_group_is_unknown() -> None:
     assert plan_accounts(wanted, present, Usage(frozenset(), frozenset())).changes == ()
 
 
+def test_closed_member_stays_while_a_job_of_the_account_has_a_user_without_a_name() -> None:
+    """Who has left the directory is a number to squeue."""
+    accounts = {**NOTHING.accounts, "a": Account(description="a", organization="a")}
+    present = replace(NOTHING, accounts=accounts, members={("a", "u"): Association({"MaxSubmitJobs": "0"})})
+    wanted = State({"a": Account(description="a", organization="a")}, {}, {}, {})
+    strangers = plan_accounts(wanted, present, Usage(frozenset(), frozenset(), frozenset({"a"})))
+    assert not any(change.verb == "delete" for change in strangers.changes)
+    nobody = plan_accounts(wanted, present, Usage(frozenset(), frozenset()))
+    assert any(change.verb == "delete" and change.names == ("u",) for change in nobody.changes)
+
+
 @pytest.mark.parametrize(
     ("user", "is_ours"), [pytest.param("u", False, id="user-of-others"), pytest.param("", True, id="association-of-a-partition")]
 )

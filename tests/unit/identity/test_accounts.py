@@ -90,6 +90,20 @@ def test_user_has_a_group_of_its_own_only_where_there_is_none(user: User, groups
             "20 of 20 groups",
             id="groups-gone",
         ),
+        pytest.param(
+            accounts(crowd(20), [Group("team", 40000, tuple(user.name for user in crowd(20)))]),
+            accounts(crowd(20), [Group("team", 40000)]),
+            50,
+            "20 of 20 memberships",
+            id="groups-emptied",
+        ),
+        pytest.param(
+            accounts(crowd(20), [Group("team", 40000, tuple(user.name for user in crowd(20)))]),
+            accounts(crowd(10), [Group("team", 40000, tuple(user.name for user in crowd(10)))]),
+            50,
+            "",
+            id="members-gone-with-their-users",
+        ),
     ],
 )
 def test_answer_that_removes_too_much_is_a_fault(before: Accounts | None, now: Accounts, percent: int, words: str) -> None:
