@@ -10,10 +10,9 @@ from standalone.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 STACKS = ("dev", "h100")
-KEYS = (
-    "cluster.login.users[0].sshKeyFiles=[]",
-    'cluster.login.users[0].sshKeys=["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g alice@example.com"]',
-)
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g alice@example.com"
+KEYS = tuple(f"cluster.login.users[{at}].{said}" for at in range(2) for said in ("sshKeyFiles=[]", f'sshKeys=["{KEY}"]'))
+"""Instead of those in files, of the first users."""
 
 
 @functools.cache
