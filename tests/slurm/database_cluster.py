@@ -179,7 +179,7 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
-    cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=6)
+    cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=12)
     try:
         machine.folder.joinpath("volume-backup").mkdir(mode=0o755)
         cluster.prepare()

@@ -27,6 +27,7 @@ def cluster(image_root: Path) -> Iterator[DatabaseCluster]:
 
 @pytest.fixture(autouse=True)
 def idle(cluster: DatabaseCluster) -> None:
+    cluster.slurm("scancel", "--user=alice", check=False)  # what a failed test left
     wait_for("an idle worker", cluster.ready, deadline_s=90)
 
 
@@ -232,13 +233,15 @@ def test_full_volume_leaves_older_copies_of_the_state_and_says_so(cluster: Datab
 )
 def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster: DatabaseCluster, first: str) -> None:
     """One job ends while only some pods have the new key, one while slurmctld is silent, one after all of it. No pod is made anew."""
-    jobs = [cluster.submit(f"srun sleep {seconds}", "--mem=50", "--ntasks=1", "--overcommit") for seconds in (6.5,)]
-    wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", jobs[0]))
+    until_told = "srun bash -c 'trap \"exit 0\" USR1; while true; do sleep 0.1; done'"
+    jobs = [cluster.submit(until_told, "--mem=50", "--ntasks=1", "--overcommit")]
+    wait_for("the job's step", lambda: "bash" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", jobs[0]))
     pods = ("gpu-0", "t-slurmctld-0", "t-slurmdbd-0")
     told = {pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") for pod in pods}
     key = secrets.token_bytes(1024)
     cluster.new_munge_key(key, first)
     wait_for("a key that waits", lambda: cluster.containers[f"{first}/munged"].log.count("it waits until") > told[first])
+    cluster.slurm("scancel", "--signal=USR1", jobs[0])
     wait_for("the first job's end", lambda: cluster.state(jobs[0]) == "COMPLETED", deadline_s=60)
     jobs += [cluster.submit("srun sleep 9.5"), cluster.submit("srun sleep 25.5")]
     wait_for("the jobs", lambda: [cluster.state(job) for job in jobs[1:]] == ["RUNNING", "RUNNING"], deadline_s=60)
