@@ -13,7 +13,7 @@ from components.database import PASSWORD_PATH, ExternalDatabaseArgs, client_env,
 from components.generations import annotations, newest
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import config_map, content_name, declare, encode, immutable_config_map, secret
+from components.objects import CLAIMS, config_map, content_name, declare, encode, immutable_config_map, secret
 from components.pods import (
     MARIADB_PORT,
     MUNGE_SOCKET,
@@ -131,7 +131,10 @@ class Accounting(pulumi.ComponentResource):
         data = {"password": pulumi.Output.secret(password.result).apply(encode)}
         made = declare(secret(name, namespace, labels(cluster, "mariadb"), data), kept)
         declare(service(args["pods"], "mariadb", MARIADB_PORT), pulumi.ResourceOptions(parent=self))
-        declare(build_mariadb(args), pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made]))
+        declare(
+            build_mariadb(args),
+            pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made], ignore_changes=[CLAIMS]),
+        )
         return made
 
 

@@ -12,7 +12,7 @@ from components.backup import BackupArgs, build_restore, build_state_backup, res
 from components.generations import annotations, newest
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import config_map, declare, secret
+from components.objects import CLAIMS, config_map, declare, secret
 from components.pods import (
     MUNGE_SOCKET,
     SLURM_UID,
@@ -93,7 +93,7 @@ class SlurmControlPlane(pulumi.ComponentResource):
         priority = declare(build_priority_class(cluster, namespace), plain)
         declare(service(args["pods"], "slurmctld", SLURMCTLD_PORT, headless=True), plain)
         needs = [jwt_secret, config, priority]
-        declare(build_slurmctld(args), pulumi.ResourceOptions(parent=self, protect=protected, depends_on=needs))
+        declare(build_slurmctld(args), pulumi.ResourceOptions(parent=self, protect=protected, depends_on=needs, ignore_changes=[CLAIMS]))
         declare(service(args["pods"], "slurmrestd", SLURMRESTD_PORT), plain)
         declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[config, priority]))
         self.slurmctld_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmctld')}.{namespace}:{SLURMCTLD_PORT}")

@@ -8,7 +8,7 @@ from typing import TypedDict
 import pulumi
 
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import config_map, content_name, declare
+from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     NFS_PORT,
     ClaimArgs,
@@ -73,7 +73,10 @@ class NfsServer(pulumi.ComponentResource):
         super().__init__("slipway:index:NfsServer", name, {}, opts)
         plain = pulumi.ResourceOptions(parent=self)
         needs = [declare(manifest, plain) for manifest in (build_config(args), build_network_policy(args), build_service(args))]
-        declare(build_server(args), pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=needs))
+        declare(
+            build_server(args),
+            pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=needs, ignore_changes=[CLAIMS]),
+        )
         self.address = pulumi.Output.from_input(args["cluster_ip"])
         self.register_outputs({"address": self.address})
 

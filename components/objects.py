@@ -18,6 +18,9 @@ from components.labels import Manifest, metadata
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """For objects that become ready only once something else exists: waiting for them first would wait for ever."""
 
+CLAIMS = "spec.volumeClaimTemplates"
+"""Changes of it are ignored in a StatefulSet: Kubernetes refuses them, so the set would be made anew, and its disks with it."""
+
 _CLASSES: dict[tuple[str, str], Any] = {
     ("v1", "ConfigMap"): kubernetes.core.v1.ConfigMap,
     ("v1", "Namespace"): kubernetes.core.v1.Namespace,

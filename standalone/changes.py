@@ -12,11 +12,13 @@ from typing import Any, cast
 
 from standalone.plan import MASK, Difference, Op, differences, masked
 from standalone.readiness import has_failed
-from standalone.render import CRD, PROTECT, RETAIN, Document, Key, Sort, key_of
+from standalone.render import CRD, PROTECT, RETAIN, Document, Key, Sort, key_of, value_at
 
 PART_OF = "applyset.kubernetes.io/part-of"
 NODESET = "slipway.dev/nodeset"
 NODE_SETS = Sort("slipway.dev", "NodeSet")
+_CLAIMS = "volumeClaimTemplates"
+_GROW = "A claim that is there is grown itself: kubectl edit pvc."
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
@@ -159,6 +161,21 @@ def consequences(found: Iterable[ObjectChange]) -> list[str]:
         effect = _effect_on_nodes if one.key.sort == NODE_SETS else _effect
         if (one.key.kind in _WORKLOADS or one.key.sort == NODE_SETS) and (words := effect(one)):
             said.append(f"{one.key.kind} {one.key.name}: {words}")
+    return said
+
+
+def left_as_they_are(found: Iterable[ObjectChange]) -> list[str]:
+    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays."""
+    said: list[str] = []
+    for one in found:
+        if one.document is None or one.live is None:
+            continue
+        for path in one.document.ignored:
+            hint = f" {_GROW}" if path[-1] == _CLAIMS else ""
+            for each in differences(value_at(one.live, path), masked(value_at(one.document.resource.inputs, path)), path):
+                where = ".".join(each.path).replace(".[", "[")
+                if each.new is not None:
+                    said.append(f"{one.key}: {where} stays {each.old}; {each.new} is for a new one only.{hint}")
     return said
 
 

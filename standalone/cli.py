@@ -13,7 +13,7 @@ import typer
 
 from standalone import deploy, project, record, removal, render, show
 from standalone import stack as stacks
-from standalone.changes import consequences
+from standalone.changes import consequences, left_as_they_are
 from standalone.faults import StandaloneError, StoppedError, UnreachableError
 from standalone.plan import Change, Plan, as_json, masked
 from standalone.stack import Outlook, Where
@@ -87,6 +87,8 @@ def _outlook(screen: show.Screen, found: project.Project, where: Where | None, f
 
 def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
+    for line in left_as_they_are(outlook.objects):
+        screen.say(f"warning: {line}", "yellow")
     if said := consequences(outlook.objects):
         screen.say("\nWhat happens to running pods and jobs:")
         for line in said:

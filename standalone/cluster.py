@@ -127,6 +127,12 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
     return Seen(seen, results, immutable, members.result(), untried)
 
 
+def beside_live(home: Home, declared: Sequence[Document]) -> list[Document]:
+    """The documents with the cluster's own values where they ignore changes."""
+    live = _live(home, [one for one in declared if one.ignored])
+    return [one.beside(live[one.key]) if one.key in live else one for one in declared]
+
+
 def _changes(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
     return old is not None and new is not None and old.get("spec") != new.get("spec")
 

@@ -33,6 +33,8 @@ def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, ad
     found = outlook(stack, force_conflicts)
     pending = [one for one in found.objects if one.op != "same"]
     _refuse(found.objects, stack.home, adopt)
+    for line in decide.left_as_they_are(found.objects):
+        screen.say(f"warning: {line}", "yellow")
     if not pending and not stack.fresh:
         screen.tick(f"nothing to change: {len(found.objects)} objects are as declared")
     else:
@@ -43,7 +45,7 @@ def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, ad
             )
         for line in decide.consequences(pending):
             screen.say(f" · {line}", "dim")
-        _apply(stack, pending, screen, force_conflicts)
+        _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)
     removal.say_leaving(stack.home, [one.live for one in pending if one.op == "delete" and one.live and one.key.sort.is_custom], screen)
     return found
@@ -54,8 +56,9 @@ def _refuse(found: Sequence[ObjectChange], home: Home, adopt: bool) -> None:
         raise StandaloneError("Nothing was changed:\n" + "\n".join(f"  {line}" for line in said))
 
 
-def _apply(stack: Stack, pending: Sequence[ObjectChange], screen: Screen, force_conflicts: bool) -> None:
+def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_conflicts: bool) -> None:
     home = stack.home
+    pending = [one for one in found if one.op != "same"]
     before = time.monotonic()
     by_key = {one.key: one for one in pending}
     namespace = by_key.get(Key("", "Namespace", "", home.namespace))
@@ -74,7 +77,7 @@ def _apply(stack: Stack, pending: Sequence[ObjectChange], screen: Screen, force_
         for one in definitions:
             screen.tick(f"{one.key} {_VERBS[by_key.pop(one.key).op]}, and its kind is served", before)
     with screen.waiting("applying") as line:
-        for said in cluster.apply(home, stack.documents, force_conflicts):
+        for said in cluster.apply(home, [one.document for one in found if one.document], force_conflicts):
             if one := _named(said, by_key):
                 screen.tick(f"{one.key} {_VERBS[one.op]}", before)
                 before = time.monotonic()

@@ -174,7 +174,12 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
         if known is None:
             changes.append(Change("create", one["type"], one["name"], one["urn"]))
             continue
-        found = tuple(differences(before.pop(known)["inputs"], one["inputs"]))
+        ignored = [tuple(path.split(".")) for path in one.get("options", {}).get("ignoreChanges", [])]
+        found = tuple(
+            each
+            for each in differences(before.pop(known)["inputs"], one["inputs"])
+            if not any(each.path[: len(path)] == path for path in ignored)
+        )
         moved = any(one.path in (("metadata", "name"), ("metadata", "namespace")) for one in found)
         op: Op = "replace" if moved else "update" if found else "same"
         changes.append(Change(op, one["type"], one["name"], one["urn"], found))

@@ -8,7 +8,7 @@ import functools
 import heapq
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import yaml
@@ -115,9 +115,38 @@ class Document:
         return Sort(spec["group"], spec["names"]["kind"])
 
     @property
+    def ignored(self) -> tuple[tuple[str, ...], ...]:
+        """Paths of fields that only a new object gets as declared: its `ignoreChanges`."""
+        return tuple(tuple(str(path).split(".")) for path in self.resource.options.get("ignoreChanges", ()))
+
+    def beside(self, live: Mapping[str, Any]) -> "Document":
+        """The document to apply where the object is there: ignored fields are as the cluster has them. So does the provider.
+
+        Source: pulumi-kubernetes, provider/pkg/await/await.go, handleSSAIgnoreFields.
+        """
+        manifest = dict(self.manifest)
+        for path in self.ignored:
+            manifest = _with(manifest, path, value_at(live, path))
+        return replace(self, manifest=manifest)
+
+    @property
     def has_secrets(self) -> bool:
         """True when the manifest holds a value that must not be shown."""
         return masked(self.manifest) != revealed(self.manifest)
+
+
+def value_at(manifest: Any, path: Sequence[str]) -> Any:
+    """The value at a path of field names; None where there is none."""
+    for key in path:
+        manifest = cast(Mapping[str, Any], manifest).get(key) if isinstance(manifest, Mapping) else None
+    return manifest
+
+
+def _with(manifest: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """The manifest with another value at a path; without the field for None."""
+    key, *rest = path
+    inner: Any = _with(manifest.get(key) or {}, rest, value) if rest else value
+    return {**{name: one for name, one in manifest.items() if name != key}, **({} if inner is None else {key: inner})}
 
 
 def key_of(manifest: Mapping[str, Any]) -> Key:

@@ -136,10 +136,11 @@ def forbidden(error: StandaloneError, at: Home, plan: Plan) -> StandaloneError:
 def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
     """Every change, from the server's own answers. Raises StandaloneError with what the server refuses, or the rights that lack."""
     try:
-        seen = cluster.look(stack.home, stack.documents, stack.kept, force_conflicts)
+        documents = cluster.beside_live(stack.home, stack.documents)
+        seen = cluster.look(stack.home, documents, stack.kept, force_conflicts)
     except StandaloneError as error:
         raise forbidden(error, stack.home, stack.plan) from error
-    objects = decide.object_changes(stack.documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
+    objects = decide.object_changes(documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
     found: dict[str, Change] = {}
     gone: list[Change] = []
     for one in objects:

@@ -43,6 +43,24 @@ def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_ru
     assert {pod["metadata"]["uid"] for pod in restored.get("pod")["items"]} >= pods
 
 
+def test_larger_disk_in_the_stack_file_touches_neither_the_set_nor_its_disk_and_says_so(restored: DevStack) -> None:
+    change = ("--config", "cluster.storage.state.size=2Gi")
+
+    def there() -> list[str]:
+        names = ("statefulset/dev-slurmctld", "pvc/state-dev-slurmctld-0", "pod/dev-slurmctld-0")
+        return [one["metadata"]["uid"] for one in json.loads(restored.kubectl("get", *names, "-o", "json"))["items"]]
+
+    before = there()
+    for verb in ("preview", "up"):
+        said = " ".join(restored.standalone(verb, *change).stdout.split())
+        assert (
+            "StatefulSet slurm/dev-slurmctld: spec.volumeClaimTemplates[0].spec.resources.requests.storage stays 1Gi; 2Gi is for a new one"
+            in said
+        )
+        assert "nothing to change" in said.lower()
+    assert there() == before
+
+
 def test_node_set_is_added_while_a_job_runs_and_pruned_again(restored: DevStack) -> None:
     job = restored.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")

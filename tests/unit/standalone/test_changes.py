@@ -11,6 +11,7 @@ from standalone.changes import (
     claims_left,
     consequences,
     labelled,
+    left_as_they_are,
     object_changes,
     refusals,
     retained,
@@ -93,6 +94,40 @@ def test_what_the_server_will_not_change_in_place_is_replaced() -> None:
     one = config_map("files")
     found = object_changes([document(one)], {key_of(one): live(one)}, {}, {key_of(one): "field is immutable"}, [])
     assert (found[0].op, found[0].note) == ("replace", "field is immutable")
+
+
+def with_disk(size: str) -> dict[str, Any]:
+    template = {"metadata": {"name": "state"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}}
+    about = {"name": "slurmctld", "namespace": "slurm"}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": {"volumeClaimTemplates": [template], "replicas": 1}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        pytest.param(
+            "2Gi",
+            [
+                "StatefulSet slurm/slurmctld: spec.volumeClaimTemplates[0].spec.resources.requests.storage stays 1Gi; 2Gi is for a new one"
+                " only. A claim that is there is grown itself: kubectl edit pvc."
+            ],
+            id="larger",
+        ),
+        pytest.param("1Gi", [], id="same"),
+    ],
+)
+def test_a_field_whose_changes_are_ignored_is_applied_as_the_cluster_has_it_and_said(declared: str, said: list[str]) -> None:
+    there = live(with_disk("1Gi"))
+    there["spec"]["volumeClaimTemplates"][0]["status"] = {"phase": "Pending"}
+    about = Resource(
+        "s", "kubernetes:apps/v1:StatefulSet", "s", inputs=with_disk(declared), options={"ignoreChanges": ["spec.volumeClaimTemplates"]}
+    )
+    applied = Document(about, with_disk(declared), {}).beside(there)
+    assert applied.manifest["spec"] == there["spec"]
+    found = object_changes([applied], {applied.key: there}, {applied.key: there}, {}, [there])
+    assert [one.op for one in found] == ["same"]
+    assert left_as_they_are(found) == said
+    assert left_as_they_are([ObjectChange("create", applied.key, applied)]) == []
 
 
 @pytest.mark.parametrize(

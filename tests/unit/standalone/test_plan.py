@@ -1,6 +1,7 @@
 """Plans as JSON: stable, without secrets; two of them compared as the engine would."""
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -100,6 +101,10 @@ def test_other_lists_are_compared_by_place() -> None:
         ),
         pytest.param([resource("one", data={"a": "1"}, metadata={"name": "other"})], ["replace"], id="new-object-name"),
         pytest.param([resource("one", data={"a": "1"}), resource("p", "pulumi:providers:kubernetes")], ["same"], id="providers-left-aside"),
+        pytest.param([replace(resource("one", data={"a": "2"}), options={"ignoreChanges": ["data.a"]})], ["same"], id="ignored-change"),
+        pytest.param(
+            [replace(resource("one", data={"a": "2"}), options={"ignoreChanges": ["data.b"]})], ["update"], id="change-of-another"
+        ),
     ],
 )
 def test_two_plans_compared(new: list[Resource], ops: list[str]) -> None:
