@@ -74,6 +74,16 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
         pytest.param("mount -t tmpfs none /mnt && echo out", id="mount"),
         pytest.param("nsenter --target 1 --mount ls /shared/versions && echo out", id="enter the pod's namespace"),
         pytest.param("ls /proc/1/root/shared/versions && echo out", id="look through a process of the pod"),
+        pytest.param(
+            "for p in /proc/[0-9]*; do u=$(awk '/^Uid/{print $2}' $p/status) g=$(awk '/^Gid/{print $2}' $p/status); for way in root cwd; do"
+            " setpriv --reuid $u --regid $g --clear-groups ls $p/$way/opt/slipway/scripts/login.sh && echo out; done; done",
+            id="look through every process as its own user",
+        ),
+        pytest.param("echo '# mine' >> /run/slurm/conf/slurm.conf && echo out", id="Slurm's configuration of the pod"),
+        pytest.param("touch /run/munge/mine /run/slipway/mine || rm -rf /run/slipway/login && echo out", id="what the pod's scripts tell"),
+        pytest.param("ln -sf /etc/passwd /dev/null && echo out", id="another /dev/null for the pod"),
+        pytest.param("echo >> /usr/lib/slipway/pam_slipway_root.so && echo out", id="the module that makes sessions"),
+        pytest.param("echo 10.0.0.1 t-slurmctld >> /etc/hosts && echo out", id="the pod's hosts"),
         pytest.param("cat /run/slipway/ssh/ssh_host_ed25519_key && echo out", id="the host key"),
         pytest.param("find /run/slipway/cgroup -mindepth 1 | grep -q . && echo out", id="the limits of users"),
         pytest.param("find / -xdev -path '*/versions/v1' 2>/dev/null | grep -q . && echo out", id="the volume of the versions"),
@@ -88,6 +98,18 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
 )
 def test_root_of_a_session_is_not_root_of_the_pod(cluster: RootCluster, attempt: str) -> None:
     assert "out" not in cluster.ssh(f"sudo bash -c {quote(attempt)}", check=False).split()
+
+
+def test_root_of_a_session_may_write_where_packages_do(cluster: RootCluster) -> None:
+    assert (
+        cluster.ssh(
+            "sudo bash -c 'mkdir -p /run/lock /run/mine && echo x > /dev/null && echo x > /dev/shm/mine && rm /dev/shm/mine && id -u'"
+        )
+        == "0"
+    )
+    assert cluster.ssh(
+        "sinfo --noheader --format %R; test -S /run/munge/munge.socket.2 && ls /run/mine 2>&1 | grep -c 'No such'"
+    ).split() == ["main", "1"]
 
 
 def test_root_runs_no_jobs(cluster: RootCluster) -> None:

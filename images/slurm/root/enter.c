@@ -71,7 +71,11 @@ static int lock_job(int pins, const char *name, bool may_wait) {
         int lock = openat(pins, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         struct stat found;
         if (lock < 0) return root_fail(ROOT_PINS "/%s: %m", file);
-        if (flock(lock, LOCK_EX | (may_wait ? 0 : LOCK_NB)) < 0 && errno != EINTR) {
+        if (flock(lock, LOCK_EX | (may_wait ? 0 : LOCK_NB)) < 0) {
+            if (errno == EINTR) {
+                close(lock);
+                continue;
+            }
             bool is_taken = errno == EWOULDBLOCK;
             close(lock);
             return is_taken ? -2 : root_fail(ROOT_PINS "/%s: %m", file);

@@ -126,17 +126,26 @@ static int put_spool(int root, const char *spool) {
     return put(root, tree, settings, settings, false);
 }
 
+/* Volumes are as the pod has them. Single files, and folders of the pod's own image, can be written by nobody from inside: root of the pod runs
+   programs from there. */
+static int restrict_configured(int tree, bool is_file, const struct stat *found, dev_t image) {
+    bool is_own = is_file || found->st_dev == image;
+    return root_restrict(tree, MOUNT_ATTR_NODEV | (is_own ? MOUNT_ATTR_RDONLY : 0));
+}
+
 static int put_configured(int root, const struct root_conf *conf) {
+    struct stat image;
+    if (stat("/", &image) < 0) return root_fail("/ of the pod: %m");
     for (size_t i = 0; i < conf->count; i++) {
         const struct root_bind *bind = &conf->binds[i];
         int tree = root_clone(bind->source, !bind->is_file);
         if (tree < 0 && errno == ENOENT && bind->is_optional) continue;
         struct stat found;
-        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_NODEV) < 0) {
+        if (tree >= 0 && (fstat(tree, &found) < 0 || restrict_configured(tree, bind->is_file, &found, image.st_dev) < 0)) {
             close(tree);
             return root_fail("%s of the pod: %m", bind->source);
         }
-        if (tree >= 0 && fstat(tree, &found) == 0 && S_ISDIR(found.st_mode) == bind->is_file) {
+        if (tree >= 0 && S_ISDIR(found.st_mode) == bind->is_file) {
             close(tree);
             return root_fail("%s of the pod is %s folder, line %d of the settings says otherwise", bind->source, bind->is_file ? "a" : "no", bind->line);
         }
@@ -163,21 +172,45 @@ static int stage(const struct root_conf *conf, const char *version, bool is_job)
     return tree;
 }
 
-/* A login pod's host key, and the users' control groups, are no business of who becomes root in a session. */
-static int hide_own(int root) {
-    static const char *const own[] = {ROOT_RUN "/ssh", ROOT_RUN "/cgroup"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (access(own[i], F_OK) == 0 && put(root, root_tmpfs("0755"), "a tmpfs", own[i], false) < 0) return -1;
+/* A session has a /run of its own, with what it needs of the pod's: munge's socket, Slurm's configuration, and what this pod's scripts tell.
+   None of it can be written, nor can the names in /dev, since root of the pod reads and runs what is there. Not even visible are the host key
+   and the users' control groups. */
+static int put_session(int root) {
+    static const char *const shown[] = {"/run/munge", "/run/slurm", ROOT_RUN};
+    static const char *const hidden[] = {ROOT_RUN "/ssh", ROOT_RUN "/cgroup"};
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+    int dev = root_clone("/dev", true);
+    if (dev >= 0 && mount_setattr(dev, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0) { /* not what is mounted below: pts, shm */
+        close(dev);
+        return root_fail("/dev of the pod: %m");
+    }
+    if (put(root, dev, "/dev", "/dev", false) < 0 || put(root, root_tmpfs("0755"), "a tmpfs", "/run", false) < 0) return -1;
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        int tree = root_clone(shown[i], false);
+        if (tree < 0 && errno == ENOENT) continue;
+        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) {
+            close(tree);
+            return root_fail("%s of the pod: %m", shown[i]);
+        }
+        if (put(root, tree, shown[i], shown[i], false) < 0) return -1;
+    }
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (access(hidden[i], F_OK) == 0 && put(root, root_tmpfs("0755"), "a tmpfs", hidden[i], false) < 0) return -1;
     return 0;
 }
 
+static int put_job(int root, int run) {
+    if (put(root, root_clone("/dev", true), "/dev", "/dev", false) < 0) return -1;
+    return put(root, run, "/run", "/run", false);
+}
+
 static int fill(int root, const struct root_conf *conf, const char *job_tmp, int run) {
-    static const char *const always[] = {"/proc", "/sys", "/dev"};
+    static const char *const always[] = {"/proc", "/sys"};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
-    if (put(root, run, "/run", "/run", false) < 0) return -1;
+    if ((job_tmp ? put_job(root, run) : put_session(root)) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0) return -1;
-    return job_tmp ? put_spool(root, conf->spool) : hide_own(root);
+    return job_tmp ? put_spool(root, conf->spool) : 0;
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */
@@ -194,9 +227,9 @@ int root_place(const struct root_conf *conf, const char *version, const char *jo
     int result = -1, root = -1, run = -1;
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) root_fail("making the mounts slaves: %m");
     else if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) root_fail("hiding " ROOT_PINS ": %m");
-    else if ((run = root_clone("/run", true)) < 0) root_fail("/run: %m"); /* before the stage is mounted below it */
+    else if (job_tmp && (run = root_clone("/run", true)) < 0) root_fail("/run: %m"); /* before the stage is mounted below it */
     else if ((root = stage(conf, version, job_tmp != NULL)) >= 0 && fill(root, conf, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
-    else if (root < 0) close(run);
+    else if (root < 0 && run >= 0) close(run);
     if (root >= 0) close(root);
     umask(mask);
     if (result < 0) return -1;
