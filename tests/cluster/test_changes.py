@@ -9,13 +9,11 @@ NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})
 
 
 def test_second_up_changes_nothing_and_says_so(stack: DevStack) -> None:
-    stack.standalone("up")
     done = stack.standalone("up")
     assert "nothing to change" in done.stdout.lower()
 
 
 def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:
-    stack.standalone("up")
     assert "nothing to change" in stack.standalone("preview").stdout.lower()
 
 

@@ -183,7 +183,7 @@ def test_five_minutes_without_slurmrestd_and_the_database_freeze_deletions_prote
 def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
     stack = scaled_back
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    job = stack.submit("#!/bin/bash\nsleep 75\n", "--nodelist=cpu-0")
+    job = stack.submit("#!/bin/bash\nsleep 60\n", "--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=0")
     eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
