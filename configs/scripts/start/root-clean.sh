@@ -1,14 +1,40 @@
 #!/usr/bin/env bash
 # Removes versions of the shared root that nothing needs: not declared (SLIPWAY_ROOT_VERSIONS, in spaces) for SLIPWAY_ROOT_KEEP_DAYS, not current, and
-# of no job that begins or runs. Unknown is needed: a version is first put out of reach, then the jobs are looked at once more, then it is removed.
+# of no job that begins or runs. Unknown is needed: a version is first put out of reach, so that no further job begins in it. Then each job that
+# slurmctld knows to be on nodes has to have its link in `jobs`: on a volume that was full or read-only for a while, a job begins without one.
 set -euo pipefail
 say() { printf 'root-clean.sh: %s\n' "$*" >&2; }
 shared=/shared
 now=$(date +%s)
 [[ -d $shared/versions && -d $shared/jobs ]] || exit 0
+export SLURM_CONF_SERVER="${SLURM_CONF_SERVER:-$SLIPWAY_SLURMCTLD:6817}"
 
 users() { find "$shared/jobs" -maxdepth 1 -type l -lname "$1" | wc -l; }
 is_declared() { [[ " $SLIPWAY_ROOT_VERSIONS " == *" $1 "* ]]; }
+
+# The numbers of all jobs that have nodes, one a line; none of Slurm's own user, whose jobs are outside the root.
+jobs_on_nodes() {
+  local said
+  said=$(timeout 60 squeue --noheader --all --states=RUNNING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT,CONFIGURING,COMPLETING --format '%A %U') || return 1
+  awk -v outside="$(id -u slurm)" '$2 != outside { print $1 }' <<<"$said"
+}
+
+# Sets `why` where it is not so. A job that begins has its link soon, when its nodes are up, and one that ends goes: so it is looked at for minutes.
+every_job_is_known() {
+  local tries job first='' unknown
+  for ((tries = 0; tries < ${SLIPWAY_ROOT_LOOKS:-40}; tries++)); do
+    sleep $((tries < 15 ? tries * 2 : 30))
+    jobs=$(jobs_on_nodes) || { why="slurmctld does not say which jobs run"; return 1; }
+    [[ -n $first ]] || first="$jobs"$'\n' # the later ones found the version gone
+    unknown=()
+    for job in $jobs; do
+      if [[ ! -L $shared/jobs/$job && $'\n'$first == *$'\n'"$job"$'\n'* ]]; then unknown+=("$job"); fi
+    done
+    ((${#unknown[@]})) || return 0
+  done
+  why="nothing says which version these running jobs have: ${unknown[*]:0:10}"
+  return 1
+}
 
 # Of a run that was killed: what it had not judged to the end comes back, as a job may have taken it; what it had begun to remove goes.
 for folder in "$shared"/filling/.aside-*/; do
@@ -37,11 +63,14 @@ for folder in "$shared"/versions/*/; do
     continue
   fi
   mv -T "$shared/versions/$version" "$shared/filling/.aside-$version"
+  why=
+  every_job_is_known || true
   number=$(users "$version")
-  current=$(readlink "$shared/current")
-  if ((number)) || [[ $current == "versions/$version" ]]; then
+  current=$(readlink "$shared/current") || why="no version is current"
+  if ((number)) || [[ $current == "versions/$version" ]]; then why="it was taken at this moment"; fi
+  if [[ -n $why ]]; then
     mv -T "$shared/filling/.aside-$version" "$shared/versions/$version"
-    say "version $version was taken at this moment; it stays"
+    say "version $version stays: $why"
     continue
   fi
   mv -T "$shared/filling/.aside-$version" "$shared/filling/.gone-$version"

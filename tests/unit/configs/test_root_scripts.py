@@ -1,4 +1,7 @@
-"""The script that removes versions of the shared root, run on a folder: nothing goes that a job, `current` or the stack needs."""
+"""The script that removes versions of the shared root, run on a folder: nothing goes that a job, `current` or the stack needs.
+
+slurmctld's answer is a file here; with the real one, and real jobs, it is tests/slurm/test_shared_root.py.
+"""
 
 import subprocess
 from pathlib import Path
@@ -19,9 +22,21 @@ def shared(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def clean(shared: Path, declared: str, keep_days: int = 0) -> str:
+def clean(shared: Path, declared: str, keep_days: int = 0, running: str | None = "") -> str:
+    """What the script says; `running` is what slurmctld answers, and None that it does not."""
     script = SCRIPT.read_text().replace("shared=/shared", f"shared={shared}")
-    environment = {"PATH": "/usr/bin:/bin", "SLIPWAY_ROOT_VERSIONS": declared, "SLIPWAY_ROOT_KEEP_DAYS": str(keep_days)}
+    programs = shared.parent / f"{shared.name}-programs"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name, text in (("squeue", "exit 1" if running is None else f"echo '{running}'"), ("id", "echo 64030")):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    environment = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "SLIPWAY_ROOT_VERSIONS": declared,
+        "SLIPWAY_ROOT_KEEP_DAYS": str(keep_days),
+        "SLIPWAY_ROOT_LOOKS": "1",
+        "SLIPWAY_SLURMCTLD": "dev-slurmctld",
+    }
     return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=30).stderr
 
 
@@ -46,6 +61,25 @@ def test_version_of_a_job_stays_until_the_job_has_ended(shared: Path) -> None:
     (shared / "jobs" / "17").unlink()
     clean(shared, "2 3")
     assert versions(shared) == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("running", "stays"),
+    [
+        pytest.param("", False, id="no-job"),
+        pytest.param("16 1000\n17 1000", False, id="all-known"),
+        pytest.param("17 1000\n18 1000", True, id="one-without-a-link"),
+        pytest.param("18 64030", False, id="a-health-check"),
+        pytest.param(None, True, id="slurmctld-is-silent"),
+    ],
+)
+def test_version_is_removed_only_when_the_version_of_every_running_job_is_known(shared: Path, running: str | None, stays: bool) -> None:
+    for job in ("16", "17"):
+        (shared / "jobs" / job).symlink_to("3")
+    said = clean(shared, "2 3", running=running)
+    assert ("1" in versions(shared)) == stays
+    assert ("version 1 stays: " in said) == stays
+    assert list((shared / "filling").iterdir()) == []
 
 
 def test_version_stays_for_its_days_and_starts_anew_when_it_was_declared_in_between(shared: Path) -> None:
