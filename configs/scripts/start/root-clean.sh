@@ -19,12 +19,12 @@ jobs_on_nodes() {
   awk -v outside="$(id -u slurm)" '$2 != outside { print $1 }' <<<"$said"
 }
 
-# Sets `why` where it is not so. A job that begins has its link soon, when its nodes are up, and one that ends goes: so it is looked at for minutes.
-every_job_is_known() {
+# Sets `unclear` where it is not so. A job that begins has its link soon, when its nodes are up, and one that ends goes: so it is looked at for minutes.
+look_at_every_job() {
   local tries job first='' unknown
   for ((tries = 0; tries < ${SLIPWAY_ROOT_LOOKS:-40}; tries++)); do
     sleep $((tries < 15 ? tries * 2 : 30))
-    jobs=$(jobs_on_nodes) || { why="slurmctld does not say which jobs run"; return 1; }
+    jobs=$(jobs_on_nodes) || { unclear="slurmctld does not say which jobs run"; return; }
     [[ -n $first ]] || first="$jobs"$'\n' # the later ones found the version gone
     unknown=()
     for job in $jobs; do
@@ -32,8 +32,7 @@ every_job_is_known() {
     done
     ((${#unknown[@]})) || return 0
   done
-  why="nothing says which version these running jobs have: ${unknown[*]:0:10}"
-  return 1
+  unclear="nothing says which version these running jobs have: ${unknown[*]:0:10}"
 }
 
 # Of a run that was killed: what it had not judged to the end comes back, as a job may have taken it; what it had begun to remove goes.
@@ -42,6 +41,7 @@ for folder in "$shared"/filling/.aside-*/; do
 done
 rm -rf "$shared"/filling/.gone-*
 
+unclear=
 current=$(readlink "$shared/current") || { say "no version is current, so none is removed"; exit 0; }
 for folder in "$shared"/versions/*/; do
   [[ -d $folder ]] || continue
@@ -62,9 +62,13 @@ for folder in "$shared"/versions/*/; do
     say "version $version is used by $number jobs; it stays"
     continue
   fi
+  if [[ -n $unclear ]]; then
+    say "version $version stays: $unclear"
+    continue
+  fi
   mv -T "$shared/versions/$version" "$shared/filling/.aside-$version"
-  why=
-  every_job_is_known || true
+  look_at_every_job
+  why=$unclear
   number=$(users "$version")
   current=$(readlink "$shared/current") || why="no version is current"
   if ((number)) || [[ $current == "versions/$version" ]]; then why="it was taken at this moment"; fi

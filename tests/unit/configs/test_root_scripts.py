@@ -82,6 +82,12 @@ def test_version_is_removed_only_when_the_version_of_every_running_job_is_known(
     assert list((shared / "filling").iterdir()) == []
 
 
+def test_what_is_unclear_keeps_every_version(shared: Path) -> None:
+    said = clean(shared, "3", running=None)
+    assert said.count("stays: slurmctld does not say which jobs run") == 2
+    assert versions(shared) == ["1", "2", "3"]
+
+
 def test_version_stays_for_its_days_and_starts_anew_when_it_was_declared_in_between(shared: Path) -> None:
     assert "it stays for 7 more days" in clean(shared, "2 3", keep_days=7)
     mark = shared / "sources" / "1.unused"
