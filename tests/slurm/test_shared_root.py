@@ -327,9 +327,13 @@ def test_version_is_removed_while_others_are_used_and_not_while_slurmctld_is_sil
         held(cluster, *options)
         for options in (("--root-version=v3", "--nodelist=gpu-0"), ("--nodelist=gpu-1",), ("--nodes=2", "--ntasks=2"))
     ]
+    lost = cluster.shared / "jobs/4000000"  # of a job that slurmctld knows nothing of
+    lost.symlink_to("v3")
     assert "version v3 is used by 1 jobs; it stays" in cluster.clean("v1 v2")
-    finish(cluster, *jobs.pop(0))
-    wait_for("the link to go", lambda: len([*(cluster.shared / "jobs").iterdir()]) == 2)
+    assert not lost.is_symlink()
+    first, go = jobs.pop(0)
+    finish(cluster, first, go)
+    wait_for("the link to go", lambda: not (cluster.shared / "jobs" / first).is_symlink())
     assert "version v3 stays: slurmctld does not say which jobs run" in cluster.clean("v1 v2", slurmctld="t-nobody")
     assert version_to_go.exists()
     assert "version v3 is removed" in cluster.clean("v1 v2", looks=10)
@@ -638,7 +642,9 @@ def test_leftovers_of_a_job_without_an_epilog_go_with_the_next_job(cluster: Root
     wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0")
 
 
-def test_fifty_running_jobs_keep_their_version_over_a_switch_and_new_ones_see_the_new_one(cluster: RootCluster) -> None:
+def test_fifty_running_jobs_keep_their_version_over_a_switch_and_new_ones_see_the_new_one(
+    cluster: RootCluster, version_to_go: Path
+) -> None:
     home = cluster.machine.folder / "volume-home/alice"
     go = home / f"go{next(_marks)}"
     step = "srun bash -c 'cat /etc/version; echo $SLIPWAY_ROOT_VERSION'"
@@ -655,6 +661,9 @@ def test_fifty_running_jobs_keep_their_version_over_a_switch_and_new_ones_see_th
     wait_for("fifty running jobs", lambda: states() == ["RUNNING"] * 50 and said() == ["v1\nbegun\n"] * 50, deadline_s=180)
     assert "version v2 is current, after v1" in cluster.roll_out("v2")
     assert cluster.ssh("cat /etc/version; srun --partition=many --nodes=2 --mem=70 cat /etc/version").split() == ["v2"] * 3
+    assert "version v1 is used by 50 jobs; it stays" in cluster.clean("v2 v3")
+    assert "version v3 is removed" in cluster.clean("v1 v2", looks=10)  # so each of the fifty is known
+    assert not version_to_go.exists()
     assert states() == ["RUNNING"] * 50
     go.touch()
     wait_for("their end", lambda: states() == ["COMPLETED"] * 50, deadline_s=180)

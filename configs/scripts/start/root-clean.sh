@@ -19,6 +19,22 @@ jobs_on_nodes() {
   awk -v outside="$(id -u slurm)" '$2 != outside { print $1 }' <<<"$said"
 }
 
+# Of a job that ended while the volume was read-only, or whose node was lost, the link is still there. Its number may be given out again.
+forget_ended_jobs() {
+  local said job state links
+  local -A alive=()
+  links=$(find "$shared/jobs" -maxdepth 1 -type l -printf '%f\n') # first: a job that begins now is not among them
+  said=$(timeout 60 squeue --noheader --all --states=all --format '%A %T') || return 0
+  while read -r job state; do
+    [[ $state =~ ^(COMPLETED|CANCELLED|FAILED|TIMEOUT|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY)$ ]] || alive[x$job]=1
+  done <<<"$said"
+  for job in $links; do
+    [[ -z ${alive[x$job]:-} ]] || continue
+    rm -f "$shared/jobs/$job"
+    say "job $job has ended; its link is removed"
+  done
+}
+
 # Sets `unclear` where it is not so. A job that begins has its link soon, when its nodes are up, and one that ends goes: so it is looked at for minutes.
 look_at_every_job() {
   local tries job first='' unknown
@@ -41,6 +57,7 @@ for folder in "$shared"/filling/.aside-*/; do
 done
 rm -rf "$shared"/filling/.gone-*
 
+forget_ended_jobs
 unclear=
 current=$(readlink "$shared/current") || { say "no version is current, so none is removed"; exit 0; }
 for folder in "$shared"/versions/*/; do
