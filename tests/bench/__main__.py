@@ -146,7 +146,8 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     )
     fills = shared_root.measure_fills()
     for way, ratio in zip(("an image", "a tar, with its digest"), shared_root.fill_ratios(fills), strict=True):
-        figures.append(figure(f"version of the root filled from {way}, in times of `tar x`; medians of 3", 1.2, [ratio], unit=""))
+        say = f"version of the root filled from {way}, in times of `tar x`; medians of {shared_root.FILLS}"
+        figures.append(figure(say, 1.2, [ratio], unit=""))
     figures.append(figure("switch of the root until a job has run in the new version", 5, shared_root.measure_switches()))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)

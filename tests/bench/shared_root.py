@@ -20,7 +20,7 @@ from tests.slurm.root_cluster import CONF, RootCluster, running
 from tests.slurm.root_jobs import SCRIPTS, play
 
 RUNS = 500
-FILLS = 3
+FILLS = 5
 TURNS = 5
 
 _FILLS = """
