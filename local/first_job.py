@@ -94,7 +94,8 @@ def find_login(kubectl: list[str], namespace: str, user: str, key: Path) -> Logi
 def run_jobs(login: Login, timeout_s: float = 120) -> str:
     """Submits the two-node job and the GPU job, waits for both, and gives their output and accounting lines as text.
 
-    Where the user is an admin, a package is installed in the login session meanwhile, and a job on another node runs its program.
+    Where the user is an admin, a package is installed in the login session meanwhile, and a job on another node runs its program; where
+    not, the text says so in sudo's own words.
 
     Raises FirstJobError with Slurm's own words when a job is refused or fails.
     """
@@ -104,7 +105,7 @@ sbatch --wait --parsable <<'END' >two-nodes.id & nodes=$!
 {TWO_NODES}END
 sbatch --wait --parsable <<'END' >two-gpus.id & gpus=$!
 {TWO_GPUS}END
-if sudo -n true 2>/dev/null; then
+if refused=$(sudo -n true 2>&1); then
   said=$(bash <<'END' 2>&1
 {PACKAGE}END
   ) || {{ echo "the package was not installed: $said"; exit 1; }}
@@ -112,7 +113,8 @@ fi
 wait $nodes; wait $gpus
 echo "two nodes, one shared home:"; sort two-nodes.out
 echo "two GPUs of four:"; cat two-gpus.out
-if [ -n "${{said:-}}" ]; then echo "a package that was installed here, in a job:"; srun --quiet slipway-hello; fi
+if [ -n "${{said:-}}" ]; then echo "a package that was installed here, in a job:"; srun --quiet slipway-hello
+else echo "no package was installed, as sudo refuses $(id -un) (login.users[].admin makes admins): ${{refused##*sudo: }}"; fi
 jobs=$(cut -d';' -f1 two-nodes.id two-gpus.id | paste -sd,)
 until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = 2 ]; do sleep 0.3; done
 sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,nodelist%10,alloctres%40

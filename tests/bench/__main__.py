@@ -26,6 +26,15 @@ from tests.bench.scale import run
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 RESULTS = ROOT / ".slipway" / "bench.json"
+WAY = {
+    "pods_made_s": "the controller's part, until the last pod is made",
+    "pod_made_to_bound_median_s": "the scheduler's part, a pod made to bound",
+    "bound_to_slurmd_median_s": "the machine's part, a pod bound to its slurmd started",
+    "slurmd_median_s": "slurmd's part, started to registered",
+    "slurmd_worst_s": "slurmd's part, of the slowest",
+    "status_after_s": "the controller's part after it, until the set's status says so",
+}
+"""The way of a set from zero to idle, by who has it: the controller's parts are of the whole set, the others medians of single nodes."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,8 @@ def scaled() -> list[Figure]:
         say = f"{nodes} real slurmds from zero to idle"
         figures.append(figure(say, None, [whole["total_s"]]))
         figures.append(figure(f"{say}: by a plain loop, no Kubernetes", None, [bare["total_s"]]))
+        figures += [figure(f"{say}: {part}", None, [whole[key]]) for key, part in WAY.items()]
+        figures.append(figure(f"{say}: slurmd's part by the plain loop", None, [bare["slurmd_median_s"]]))
         for program in ("controller", "apiserver", "etcd", "scheduler", "slurmctld"):
             figures.append(figure(f"{say}: CPU time of the {program}", None, [whole[f"{program}_cpu_s"]]))
         figures.append(figure(f"{nodes} idle nodes back to no pod", None, [whole["to_zero_s"]]))
@@ -135,7 +146,8 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     )
     fills = shared_root.measure_fills()
     for way, ratio in zip(("an image", "a tar, with its digest"), shared_root.fill_ratios(fills), strict=True):
-        figures.append(figure(f"version of the root filled from {way}, in times of `tar x`; medians of 3", 1.2, [ratio], unit=""))
+        say = f"version of the root filled from {way}, in times of `tar x`; medians of {shared_root.FILLS}"
+        figures.append(figure(say, 1.2, [ratio], unit=""))
     figures.append(figure("switch of the root until a job has run in the new version", 5, shared_root.measure_switches()))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)

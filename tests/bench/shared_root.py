@@ -2,7 +2,8 @@
 long it takes to fill a version, beside `tar x` of the same files, and to switch.
 
 A whole cluster of the real image runs for jobs and for the switch, without accounting; all is on one node. A job pays for making and
-removing its mounts. Versions are filled on the disk of /var/tmp, by the Job's own script; both ways end when all is on the disk.
+removing its mounts. Versions are filled on the disk of /var/tmp, by the Job's own script; all ways read what is in memory already,
+`tar x` and the script the same tar, and end when all is on the disk.
 """
 
 import shutil
@@ -19,16 +20,16 @@ from tests.slurm.root_cluster import CONF, RootCluster, running
 from tests.slurm.root_jobs import SCRIPTS, play
 
 RUNS = 500
-FILLS = 3
+FILLS = 5
 TURNS = 5
 
 _FILLS = """
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 disk=$DISK; umount "$WORK/filler/shared"; mount --bind "$disk" "$WORK/filler/shared"
-tar -C "$IMAGE" -cf "$WORK/root.tar" .; cp "$WORK/root.tar" "$disk/root.tar"
+tar -C "$IMAGE" -cf "$disk/root.tar" .
 sum=$(sha256sum <"$disk/root.tar" | cut -d ' ' -f 1)
-cat "$WORK/root.tar" >/dev/null; tar -C "$WORK/source" --one-file-system -c . | cat >/dev/null
-unpack() { mkdir "$disk/x"; tar -C "$disk/x" -xpf "$WORK/root.tar" --numeric-owner --xattrs --xattrs-include='*' --acls; sync -f "$disk"; }
+cat "$disk/root.tar" >/dev/null; tar -C "$WORK/source" --one-file-system -c . | cat >/dev/null
+unpack() { mkdir "$disk/x"; tar -C "$disk/x" -xpf "$disk/root.tar" --numeric-owner --xattrs --xattrs-include='*' --acls; sync -f "$disk"; }
 taken() { # name command...
   sync -f "$disk"; local begin; begin=$(now); "${@:2}"; echo "$1 $(( $(now) - begin ))"
   rm -rf "$disk"/x "$disk"/versions "$disk"/sources "$disk"/filling

@@ -1,5 +1,6 @@
 """What a researcher does first: log in, sbatch over two nodes, ask for GPUs, run MPI; and what Slurm must guard while they do."""
 
+import re
 import subprocess
 import sys
 
@@ -71,10 +72,11 @@ def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
         assert "Permission denied" in done.stderr
 
 
-def test_quickstart_ends_with_both_jobs_and_how_to_log_in(stack: DevStack) -> None:
+def test_quickstart_ends_with_both_jobs_a_package_from_the_login_session_in_a_third_and_how_to_log_in(stack: DevStack) -> None:
     done = stack.run(sys.executable, "-m", "local", "quickstart", "--stack", "dev", "--key", str(KEY.relative_to(ROOT)), timeout_s=400)
     assert done.stdout.count(" ours") == 2
     assert done.stdout.count("COMPLETED") == 2
+    assert re.search(r"installed here, in a job:\s+slipway-hello on (cpu|gpu)-\d\n", done.stdout), done.stdout
     assert f"-p {NODE_PORT}" in done.stdout
 
 

@@ -20,6 +20,9 @@ def as_user(name: str) -> str:
     return f"-H X-SLURM-USER-NAME:{name} -H X-SLURM-USER-TOKEN:{token} http://dev-slurmrestd:6820/slurm/v0.0.45/jobs/"
 
 
+ABSENT = "No such file|Permission denied"
+LIVE_KEY = "/run/slipway/ssh/ssh_host_ed25519_key"
+"""What sshd reads, in login pods and in workers."""
 ATTEMPTS = [
     pytest.param("ls /var/run/secrets/kubernetes.io", "No such file", id="a token of Kubernetes"),
     pytest.param(f"{FETCH} https://kubernetes.default.svc/api/v1/namespaces/slurm/secrets", "403", id="the Kubernetes API"),
@@ -28,7 +31,12 @@ ATTEMPTS = [
     pytest.param(f"{FETCH} {as_user('slurm')}", "511", id="slurmrestd as somebody else"),
     pytest.param(f"{DATABASE} --user=slurm", "Access denied", id="the database"),
     pytest.param(f"{DATABASE} --user=root", "Access denied|is not allowed to connect", id="the database as its root"),
-    pytest.param("ls /etc/slipway/munge /etc/slipway/jwt /etc/slipway/host-keys", "No such file", id="the keys"),
+    pytest.param("cat /etc/slipway/munge/munge.key", ABSENT, id="the key of munge"),
+    pytest.param("cat /etc/slipway/jwt/jwt_hs256.key", ABSENT, id="the key of tokens"),
+    pytest.param("cat /etc/slipway/host-keys/ssh_host_ed25519_key", ABSENT, id="the host key of login pods, as it comes"),
+    pytest.param("cat /etc/slipway/node-host-keys/ssh_host_ed25519_key", ABSENT, id="the host key of workers, as it comes"),
+    pytest.param(f"cat {LIVE_KEY}", ABSENT, id="the host key that sshd has read"),
+    pytest.param(f"cat /proc/$(pgrep -o -x sshd)/root{LIVE_KEY}", "Permission denied", id="the host key, by sshd's own root"),
     pytest.param("cat /home/alice/private", "Permission denied", id="another's home"),
     pytest.param("scontrol write batch_script $JOB -", "Invalid user id", id="another's job script"),
     pytest.param("scancel $JOB", "Access/permission denied", id="cancel another's job"),
@@ -67,6 +75,14 @@ def test_plain_user_is_refused(answers: dict[tuple[str, str], str], attempt: str
     said = answers[place, attempt]
     assert any(word in said for word in refused.split("|")), said
     assert "hunter2" not in said
+    assert "PRIVATE KEY" not in said
+
+
+@pytest.mark.parametrize(
+    ("pod", "container"), [pytest.param("deployment/dev-login", "login", id="login"), pytest.param("cpu-1", "slurmd", id="worker")]
+)
+def test_host_key_that_is_refused_is_there(deployed: DevStack, pod: str, container: str) -> None:
+    assert "PRIVATE KEY" in deployed.kubectl("exec", pod, "-c", container, "--", "cat", LIVE_KEY)
 
 
 def test_slurm_accepts_what_a_user_may(deployed: DevStack) -> None:

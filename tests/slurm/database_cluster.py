@@ -18,8 +18,16 @@ NAMES = {
     "t-other": [],
     "gpu-0": [],
 }
-STACK_OF_ONE: dict[str, Any] = {**STACK, "nodeSets": [{**STACK["nodeSets"][0], "size": 1}]}
+STACK_OF_ONE: dict[str, Any] = {
+    **STACK,
+    "nodeSets": [{**STACK["nodeSets"][0], "size": 1}],
+    "accounting": {
+        "purge": {"jobs": "48hours", "steps": "48hours"},
+        "archive": {"records": ["jobs", "steps"], "volume": {"hostPath": "/srv/archive"}},
+    },
+}
 FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
+ARCHIVE_FOLDERS = "/archive/t:64030"
 
 
 class DatabaseCluster(ImageCluster):
@@ -37,6 +45,11 @@ class DatabaseCluster(ImageCluster):
     def made(self, kind: str) -> list[str]:
         """Files of finished backups, the oldest first; kind is database or state."""
         return sorted(each.name for each in (self.backups / kind).glob("2*"))
+
+    @property
+    def archived(self) -> list[Path]:
+        """The files that slurmdbd wrote what it purged to."""
+        return sorted((self.machine.folder / "volume-archive" / "t").iterdir())
 
     def munged(self, pod: str) -> None:
         """The sidecar of a pod; each pod has a copy of the Secret of its own, as each kubelet brings a change at its own time."""
@@ -74,6 +87,15 @@ class DatabaseCluster(ImageCluster):
         """The init container that makes the folders of backups."""
         mounts = {"/backup": self.path("backup", read_only=False)}
         return self.finish(self.once("t-backup", "folders", "own-folders.sh", mounts, {"SLIPWAY_FOLDERS": FOLDERS}, 0))
+
+    def archive_folders(self) -> tuple[int, str]:
+        """The init container of slurmdbd's pod that makes the folder of archives."""
+        mounts = {"/archive": self.path("archive", read_only=False)}
+        return self.finish(self.once("t-slurmdbd-0", "folders", "own-folders.sh", mounts, {"SLIPWAY_FOLDERS": ARCHIVE_FOLDERS}, 0))
+
+    def slurmdbd(self, more: Mapping[str, tuple[Path, bool]] | None = None) -> Container:
+        """The accounting daemon, with the volume of its archives."""
+        return super().slurmdbd({"/archive": self.path("archive", read_only=False), **(more or {})})
 
     def backup(self, pod: str = "t-backup", **env: str) -> Container:
         """The Job of the database's backup, started."""
@@ -137,6 +159,10 @@ class DatabaseCluster(ImageCluster):
         """State of a job, from the database."""
         return self.slurm("sacct", "--noheader", "--allocations", "--parsable2", "--jobs", job, "--format", "state")
 
+    def accounted_steps(self, job: str) -> list[str]:
+        """The job and its steps with their states, from the database."""
+        return self.slurm("sacct", "--noheader", "--parsable2", "--jobs", job, "--format", "jobid,state").splitlines()
+
     def ready(self) -> bool:
         """True when the worker is idle and nothing waits."""
         return self.slurm("sinfo", "--noheader", "--nodes", "gpu-0", "--format", "%T") == "idle" and not self.slurm("squeue", "--noheader")
@@ -181,12 +207,14 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
     folder.mkdir(mode=0o755)
     cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=12)
     try:
-        machine.folder.joinpath("volume-backup").mkdir(mode=0o755)
+        for volume in ("backup", "archive"):
+            machine.folder.joinpath(f"volume-{volume}").mkdir(mode=0o755)
         cluster.prepare()
         cluster.decide("")
         for pod in ("t-slurmdbd-0", "t-slurmctld-0", "gpu-0"):
             cluster.munged(pod)
         assert cluster.folders()[0] == 0
+        assert cluster.archive_folders()[0] == 0
         for start in (cluster.mariadb, cluster.slurmdbd, cluster.slurmctld, cluster.reconfigure):
             start()
         cluster.slurmd("gpu-0")

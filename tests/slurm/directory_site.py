@@ -65,8 +65,9 @@ class Site(ImageCluster):
         self.volume("ca", {"ca.crt": (self.directory.folder / "ca.crt").read_bytes()})
         self.volume("password", {"password": f"{PASSWORD}\n"})
 
-    def start(self, **changes: Any) -> Container:
-        """Starts the pod of the program as its component has it, with a config that was changed; ends one that runs."""
+    def start(self, is_quick: bool = True, **changes: Any) -> Container:
+        """Starts the pod of the program as its component has it, with a config that was changed; ends one that runs. `is_quick`: LDAP is
+        asked more often than the config allows, which spares the tests most of their time."""
         self.stop()
         alice = {"name": "alice", "uid": ALICE, "sshKeys": [self.public_key]}
         stack = {**self.stack, "login": {"users": [alice], "ldap": self.ldap(**changes)}}
@@ -77,7 +78,8 @@ class Site(ImageCluster):
         said = cluster.login.ldap
         assert said is not None
         made = arguments.identity_args(cluster, pods, "programs", said)
-        made["ldap"]["refresh_s"] = 1  # less than the config allows, so that tests are quick
+        if is_quick:
+            made["ldap"]["refresh_s"] = 1
         self.pod = build_deployment(made)["spec"]["template"]["spec"]
         code, said = self.prepare_folder()
         assert (code, said) == (0, "")

@@ -159,8 +159,8 @@ class ImageCluster:
         }
         return self._start(pod, "mariadb", "mariadb.sh", mounts, user=MYSQL, fs_group=MYSQL, read_only=True)
 
-    def slurmdbd(self) -> Container:
-        """The accounting daemon."""
+    def slurmdbd(self, more: Mapping[str, tuple[Path, bool]] | None = None) -> Container:
+        """The accounting daemon; `more` are further mounts."""
         pod = "t-slurmdbd-0"
         mounts = {
             "/etc/slipway/slurmdbd": self.path("slurmdbd"),
@@ -171,6 +171,7 @@ class ImageCluster:
             "/etc/slipway/jwt": self.path("jwt"),
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
+            **(more or {}),
         }
         env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}
         return self._start(pod, "slurmdbd", "slurmdbd.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)

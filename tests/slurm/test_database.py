@@ -1,8 +1,10 @@
-"""Backup and restore of the accounting database and of slurmctld's state, and rotation of keys, with the real programs and jobs: what is
-lost comes back, what is not empty stays, nothing half-done counts, and jobs run on."""
+"""Backup and restore of the accounting database and of slurmctld's state, its purges and archives, and rotation of keys, with the real
+programs and jobs: what is lost comes back, what is not empty stays, nothing half-done counts, and jobs run on."""
 
 import contextlib
+import re
 import secrets
+import shlex
 import shutil
 import subprocess
 import time
@@ -11,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.guides import commands
 from tests.slurm.database_cluster import DatabaseCluster, running
 from tests.slurm.image_cluster import MYSQL, SLURM
 from tests.slurm.image_pods import wait_for
 
 FOLDER = Path("/var/tmp/slipway-database-pods")
+SQL = ("mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql")
+ACCOUNTING = (*SQL, "slurm_acct_db")
 ENDING = {"database": ".sql.zst", "state": ".tar.zst"}
 
 
@@ -56,16 +61,15 @@ def back_up(cluster: DatabaseCluster) -> str:
 @contextlib.contextmanager
 def locked_tables(cluster: DatabaseCluster) -> Generator[None]:
     """While this holds, a dump cannot come to its end."""
-    client = ["mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql", "slurm_acct_db"]
     server = cluster.containers["t-mariadb-0/mariadb"]
-    command = [*cluster.machine.runc, "exec", "--user", f"{MYSQL}:{MYSQL}", server.id, *client]
+    command = [*cluster.machine.runc, "exec", "--user", f"{MYSQL}:{MYSQL}", server.id, *ACCOUNTING]
     session = subprocess.Popen([*command, "--execute", "LOCK TABLES txn_table WRITE; SELECT SLEEP(300)"], stdout=subprocess.DEVNULL)
     ask = ["--skip-column-names", "--execute", "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'"]
-    sleeping = wait_for("the lock", lambda: server.run(*client, *ask, user=MYSQL).strip())
+    sleeping = wait_for("the lock", lambda: server.run(*ACCOUNTING, *ask, user=MYSQL).strip())
     try:
         yield
     finally:
-        server.run(*client, "--execute", f"KILL {sleeping}", user=MYSQL)
+        server.run(*ACCOUNTING, "--execute", f"KILL {sleeping}", user=MYSQL)
         session.wait(30)
 
 
@@ -164,10 +168,9 @@ def test_backup_of_an_empty_database_takes_no_good_ones_place(cluster: DatabaseC
     back_up(cluster)
     before = cluster.made("database")
     server = cluster.containers["t-mariadb-0/mariadb"]
-    execute = ["mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql", "--execute"]
-    server.run(*execute, "CREATE DATABASE fresh; GRANT ALL ON fresh.* TO 'slurm'@'%'", user=MYSQL)
+    server.run(*SQL, "--execute", "CREATE DATABASE fresh; GRANT ALL ON fresh.* TO 'slurm'@'%'", user=MYSQL)
     code, log = cluster.finish(cluster.backup(SLIPWAY_MARIADB_DATABASE="fresh"))
-    server.run(*execute, "DROP DATABASE fresh", user=MYSQL)
+    server.run(*SQL, "--execute", "DROP DATABASE fresh", user=MYSQL)
     assert (code, "has no tables; the older backups stay" in log) == (1, True), log
     assert cluster.made("database") == before
 
@@ -187,6 +190,68 @@ def test_only_the_newest_backups_stay(cluster: DatabaseCluster) -> None:
     newest = back_up(cluster)
     assert len(cluster.made("database")) == cluster.keep
     assert cluster.made("database")[-1].startswith(newest)
+
+
+def execute(cluster: DatabaseCluster, *statements: str) -> None:
+    """Changes the accounting database by hand."""
+    for statement in statements:
+        cluster.containers["t-mariadb-0/mariadb"].run(*ACCOUNTING, "--execute", statement, user=MYSQL)
+
+
+def make_old(cluster: DatabaseCluster, job: str, days: int) -> None:
+    """The job ran so many days earlier."""
+    jobs, steps = (
+        ", ".join(f"time_{what} = time_{what} - {days} * 86400" for what in times)
+        for times in (("submit", "eligible", "start", "end"), ("start", "end"))
+    )
+    execute(
+        cluster,
+        f"UPDATE t_step_table SET {steps} WHERE job_db_inx IN (SELECT job_db_inx FROM t_job_table WHERE id_job = {job})",
+        f"UPDATE t_job_table SET {jobs} WHERE id_job = {job}",
+    )
+
+
+def start_with_a_purge(cluster: DatabaseCluster) -> None:
+    """slurmdbd, which does not run, comes back as after two hours: what it does at the start of each is due."""
+    due = ", ".join(["UNIX_TIMESTAMP() - 7200"] * 3)
+    into = "t_last_ran_table (hourly_rollup, daily_rollup, monthly_rollup)"
+    execute(cluster, "DELETE FROM t_last_ran_table", f"INSERT INTO {into} VALUES ({due})")
+    cluster.slurmdbd()
+
+
+def as_the_guide_says(cluster: DatabaseCluster, part: str, **words: str) -> str:
+    """Runs the one command of docs/accounting.md with this in it, in slurmdbd's container; `words` are for what stands for something."""
+    (command,) = (each for each in commands("docs/accounting.md") if part in each)
+    where, _, inside = command.partition(" -- ")
+    assert where == "kubectl -n slurm exec dev-slurmdbd-0 -c slurmdbd"
+    for word, meant in {"dev": "t", **words}.items():
+        inside = re.sub(rf"\b{word}\b", meant, inside)
+    return cluster.containers["t-slurmdbd-0/slurmdbd"].run(*shlex.split(inside), user=SLURM)
+
+
+def test_old_jobs_are_purged_into_the_archive_and_come_back_by_the_command_of_the_guide(cluster: DatabaseCluster) -> None:
+    old, new = cluster.run_job(), cluster.run_job()
+    whole = [f"{old}{step}|COMPLETED" for step in ("", ".batch", ".extern")]
+    wait_for("its steps", lambda: cluster.accounted_steps(old) == whole)
+    for each in cluster.archived:
+        each.unlink()
+    cluster.stop("t-slurmdbd-0/slurmdbd")
+    make_old(cluster, old, days=3)
+    start_with_a_purge(cluster)
+    wait_for("the purge", lambda: cluster.accounted_steps(old) == [], deadline_s=90)
+    assert cluster.accounted(new) == "COMPLETED"
+    files = as_the_guide_says(cluster, "ls /archive").split()
+    assert [re.sub(r"_archive_.*", "", file) for file in files] == ["t_job_table", "t_step_table"]
+    for file in files:
+        as_the_guide_says(cluster, "archive load", FILE=file)
+    assert cluster.accounted_steps(old) == whole
+    shown = cluster.slurm("sacct", "--noheader", "--allocations", "--parsable2", "--jobs", old, "--format", "user,jobname,elapsedraw")
+    assert shown.startswith("alice|wrap|")
+    cluster.stop("t-slurmdbd-0/slurmdbd")
+    start_with_a_purge(cluster)
+    wait_for("the next purge", lambda: cluster.accounted_steps(old) == [], deadline_s=90)
+    assert cluster.accounted(new) == "COMPLETED"
+    assert len(cluster.archived) == 2 * len(files)
 
 
 def test_lost_state_is_restored_with_its_waiting_and_running_jobs(cluster: DatabaseCluster) -> None:

@@ -90,6 +90,16 @@ def test_user_who_is_removed_cannot_log_in_within_a_minute(site: Site) -> None:
     assert site.ssh("ada") == "ada"
 
 
+def test_with_the_interval_that_is_the_default_removal_takes_less_than_a_minute(site: Site) -> None:
+    site.directory.add_user("bob", 20002, site.public_key)
+    site.start(is_quick=False, refreshS=None)
+    assert '"refreshS": 20' in str(site.pod["containers"][0]["command"])
+    wait_for("bob's login", lambda: site.ssh("bob") == "bob")
+    site.directory.delete(f"uid=bob,{PEOPLE}")
+    wait_for("a refusal", lambda: site.is_refused("bob"), deadline_s=60)
+    assert site.ssh("ada") == "ada"
+
+
 def test_key_that_is_taken_away_opens_nothing(site: Site) -> None:
     site.directory.modify(f"uid=ada,{PEOPLE}", "delete: sshPublicKey")
     wait_for("a refusal", lambda: site.is_refused("ada"))

@@ -274,6 +274,37 @@ def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says
     cluster.start_login("t-login-2")
 
 
+# Replicas.
+
+
+def offered_keys(cluster: LoginCluster, pod: str) -> list[str]:
+    """The host keys that a login node has, whatever kind a client asks for: type and key."""
+    scanned = cluster.outside("ssh-keyscan", "-p", "2222", cluster.machine.addresses[pod])
+    return [line.split(maxsplit=1)[1] for line in scanned.splitlines() if not line.startswith("#")]
+
+
+def test_replicas_have_one_host_key_so_that_a_strict_client_goes_to_any_also_to_one_made_anew(cluster: LoginCluster) -> None:
+    made = (FOLDER / "host.pub").read_text().rsplit(maxsplit=1)[0]
+    known = FOLDER / "known-login"
+    known.write_text(f"the-cluster {offered_keys(cluster, 't-login')[0]}\n")
+    options = (f"UserKnownHostsFile={known}", "StrictHostKeyChecking=yes", "HostKeyAlias=the-cluster", "BatchMode=yes", "Port=2222")
+    strict = ("ssh", "-i", str(FOLDER / "id"), *(word for option in options for word in ("-o", option)))
+
+    def logs_in(pod: str) -> bool:
+        return cluster.outside(*strict, f"alice@{cluster.machine.addresses[pod]}", "echo in") == "in"
+
+    for pod in LOGINS:
+        assert offered_keys(cluster, pod) == [made]
+        assert logs_in(pod)
+    cluster.containers["t-login-2/login"].stop()
+    cluster.start_login("t-login-2")
+    assert offered_keys(cluster, "t-login-2") == [made]
+    assert logs_in("t-login-2")
+    known.write_text(f"the-cluster {(FOLDER / 'node-host.pub').read_text()}")
+    with pytest.raises(PodError, match="Host key verification failed"):
+        logs_in("t-login")
+
+
 # Replicas that go.
 
 

@@ -210,6 +210,25 @@ def test_wrong_digest_is_told_with_both_and_leaves_nothing(image_root: Path, tmp
     assert f"has the sha256 {sha256(content)}, not {wanted}" in said
 
 
+@pytest.mark.parametrize("content", [pytest.param(small_root(), id="another-root"), pytest.param(b"no tar" * 1000, id="no-tar")])
+def test_tar_on_the_volume_with_another_digest_is_no_version_and_stays_where_it_is(
+    image_root: Path, tmp_path: Path, content: bytes
+) -> None:
+    """It is unpacked while its digest is taken."""
+    left = tmp_path / "left"
+    left.write_bytes(content)
+    (tmp_path / "play").mkdir()
+    scene = """
+        cp "$LEFT" "$shared/root.tar"; code_of fill_tar t file:///shared/root.tar "$SUM"
+        ls -A "$shared/versions"; ls -A "$shared/filling"; cmp "$LEFT" "$shared/root.tar" && echo same
+        fill_tar t file:///shared/root.tar "$(sha256sum <"$LEFT" | cut -d ' ' -f 1)" || true; ls -A "$shared/versions"
+    """
+    wanted = sha256(b"another")
+    printed, said = play(image_root, tmp_path / "play", scene, LEFT=str(left), SUM=wanted)
+    assert printed.split() == ["code", "3", "t.lock", "same", *(["t"] if content == small_root() else [])]
+    assert f"has the sha256 {sha256(content)}, not {wanted}" in said
+
+
 def test_address_without_a_file_is_not_tried_again(image_root: Path, tmp_path: Path, serve: Callable[..., Server]) -> None:
     server = serve(b"", status=404)
     printed, said = play(image_root, tmp_path, 'code_of fill_tar t "$URL" "$SUM"', URL=server.url, SUM=sha256(b""))

@@ -39,9 +39,10 @@ copy_image() {
     mkdir -p "$partial"
     copy=(cp --archive --one-file-system --no-target-directory "$from/" "$partial")
   fi
-  # Same files, kinds, sizes, owners and modes: the copy is whole. The image is read for that, and for the manifest, while it is copied.
+  # Same files, kinds, sizes, owners and modes: the copy is whole. The image is read for that, and for the manifest, while it is copied; the copy
+  # while it goes to the disk.
   local codes=()
-  { "${copy[@]}" >&2 && echo copied; } | check "$source" || codes=("${PIPESTATUS[@]}")
+  { "${copy[@]}" >&2 && echo copied && sync --file-system "$partial"; } | check "$source" || codes=("${PIPESTATUS[@]}")
   ((${codes[0]:-0} == 0)) || full_or_failed "${copy[0]}"
   case ${codes[1]:-0} in
     0) ;;
@@ -85,8 +86,7 @@ get_tar() {
     tarball=${SLIPWAY_ROOT_TAR#file://}
     [[ -f $tarball ]] || { say "$tarball is not there; put the tar on the shared volume first"; exit 1; }
     say "reading $tarball"
-    check_digest "$(digest_of "$tarball")"
-    return
+    return # its digest is taken while it is unpacked
   fi
   [[ ! -f $tarball ]] || return 0 # it gets this name when its digest is right
   [[ ! -s $download ]] || was_begun=yes
@@ -114,19 +114,25 @@ get_tar() {
 
 check_digest() {
   [[ $1 != "$SLIPWAY_ROOT_SHA256" ]] || return 0
-  rm -f "$download"
-  refuse "$SLIPWAY_ROOT_TAR has the sha256 $1, not $SLIPWAY_ROOT_SHA256. Nothing of it was unpacked"
+  rm -rf "$download" "$partial"
+  refuse "$SLIPWAY_ROOT_TAR has the sha256 $1, not $SLIPWAY_ROOT_SHA256. Nothing of it is kept"
 }
 
 # GNU tar finds out the compression by the content. By itself it leaves members with `..` out and takes the slash from absolute ones, and it makes
 # links that lead up or out only when all else is written, so nothing gets outside; but such a tar is not what somebody meant, and is refused.
 unpack() {
-  local said why='' code=0
+  local said why='' code=0 sum=''
   rm -rf "$partial" # a file that was half written looks like a whole one
   mkdir -p "$partial"
+  if [[ $SLIPWAY_ROOT_TAR == file://* ]]; then exec {sum}< <(digest_of "$tarball"); fi # beside tar, so that both read it once
   said=$(tar --extract --file="$tarball" --xattrs --xattrs-include='*' --acls --numeric-owner --preserve-permissions --directory="$partial" 2>&1 |
     sed -n '1,20p;$p;/No space left on device/p;/Disk quota exceeded/p;/Wrote only/p') || code=$?
   [[ -z $said ]] || printf '%s\n' "$said" | head -n 20 >&2
+  if [[ -n $sum ]]; then
+    read -r found <&"$sum" || { rm -rf "$partial"; say "$tarball cannot be read; the next try begins anew"; exit 1; }
+    exec {sum}<&-
+    check_digest "$found"
+  fi
   if grep -qE "Member name contains '\.\.'|Removing leading" <<<"$said"; then
     why="it has members with absolute paths or with .. in them"
   elif grep -qE 'No space left on device|Disk quota exceeded|Wrote only' <<<"$said"; then
@@ -146,7 +152,9 @@ copy_tar() {
   get_tar
   say "filling version $version from $SLIPWAY_ROOT_TAR"
   unpack
+  sync --file-system "$partial" 9>&- & # most of it is on the disk when the check is done
   check || { code=$?; rm -rf "$partial"; ((code != 3)) || forget_tar; exit "$code"; }
+  wait $! || full_or_failed sync "$partial" # whoever asks next is not told of what could not be written
 }
 
 # ---

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from configs.scripts.accounts.plan import ROOT, Account, Association
+from configs.scripts.accounts.plan import ROOT, Account, Association, State, Usage, plan_accounts
 from configs.scripts.accounts.wanted import read_wanted
 
 GROUPS = {"vision": {"ada", "bob"}, "empty": set[str](), "odd": {"Ada", "root", "al,ice"}}
@@ -49,6 +49,23 @@ def test_people_of_a_directory_are_found_and_never_taken_for_gone() -> None:
     wanted, _ = read({"a": {"groups": ["vision"]}}, defaultAccount="guests", people=["carol"], directory=True)
     assert [user for account, user in wanted.members if account == "guests"] == ["carol", "dan"]
     assert wanted.unknown == {"guests"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "leave"),
+    [
+        pytest.param({"defaultAccount": "guests", "people": ["carol"], "directory": True}, "", id="not-while-there-is-a-directory"),
+        pytest.param({"defaultAccount": "others", "people": ["carol"], "directory": True}, "carol, dan, gone", id="with-the-account"),
+        pytest.param({"defaultAccount": "guests", "people": ["carol"], "directory": False}, "dan, gone", id="with-the-directory"),
+    ],
+)
+def test_people_of_a_directory_leave_the_default_account_with_it_or_with_the_directory(spec: dict[str, Any], leave: str) -> None:
+    people = ("carol", "dan", "gone")
+    members = {("guests", user): Association() for user in people}
+    present = State({"guests": Account()}, members, {}, dict.fromkeys(people, "guests"))
+    changes = plan_accounts(read({}, **spec)[0], present, Usage(frozenset(), frozenset())).changes
+    closed = [str(change) for change in changes if "MaxSubmitJobs=0" in str(change)]
+    assert closed == ([f"modify user {leave} in guests MaxSubmitJobs=0"] if leave else [])
 
 
 def test_nobody_comes_to_the_default_account_while_a_group_is_unknown() -> None:

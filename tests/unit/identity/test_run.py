@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from configs.ldap import Ldap
 from configs.scripts.identity.accounts import Configured
 from configs.scripts.identity.entries import Entry, Rules
 from configs.scripts.identity.files import Folder
@@ -224,3 +225,8 @@ def test_what_others_did_to_the_files_is_mended(site: Site) -> None:
 )
 def test_pause_grows_with_failures_up_to_a_bound(refresh_s: float, failures: int, pause: float) -> None:
     assert pause_s(refresh_s, failures) == pause
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2, 10, 1000])
+def test_default_leaves_a_removal_half_a_minute_also_after_any_outage(failures: int) -> None:
+    assert pause_s(Ldap.model_fields["refresh_s"].default, failures) <= 30
