@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from controllers.nodeset.pods import node_name, ordinal_of
+from controllers.nodeset.pods import claim_ordinal, node_name, ordinal_of
 from controllers.nodeset.structs import ANNOTATION_COST, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
 from controllers.nodeset.workers import Observed, WorkerNode, WorkerPod
-from controllers.runtime.structs import Pod
+from controllers.runtime.structs import PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot
 
 POOL_LABEL = "slipway.dev/pool"
@@ -24,6 +24,7 @@ def observe(
     held_back: frozenset[int] = frozenset(),
     window_open: bool = False,
     deleting: frozenset[str] = frozenset(),
+    claims: Iterable[PartialObject] = (),
 ) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970.
 
@@ -36,7 +37,10 @@ def observe(
         if ordinal is not None:
             found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
     nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
-    return Observed(found, nodes, now, on_their_way, window_open, held_back)
+    with_claims = (claim_ordinal(name, one.metadata.name) for one in claims if one.metadata.deletion_timestamp is None)
+    return Observed(
+        found, nodes, now, on_their_way, window_open, held_back, frozenset(ordinal for ordinal in with_claims if ordinal is not None)
+    )
 
 
 def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:

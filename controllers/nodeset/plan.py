@@ -33,6 +33,8 @@ class Plan:
     requeue: tuple[int, ...] = ()
     """Nodes whose jobs have had their time: requeue them."""
     cancel: tuple[int, ...] = ()
+    retire: tuple[int, ...] = ()
+    """Ordinals that were scaled in and whose claims go, where the set says so."""
     mark_busy: tuple[int, ...] = ()
     mark_free: tuple[int, ...] = ()
     updating: tuple[int, ...] = ()
@@ -81,6 +83,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
         requeue=_ordinals(late) if action == "Requeue" else (),
         cancel=_ordinals(late) if action == "Cancel" else (),
+        retire=plan_retirement(nodeset, observed, target),
         mark_busy=_ordinals(one for one in observed.workers() if one.pod is not None and not one.pod.marked_busy and not _is_free(one)),
         mark_free=_ordinals(one for one in observed.workers() if one.pod is not None and one.pod.marked_busy and _is_free(one)),
         updating=_ordinals(outdated),
@@ -96,6 +99,17 @@ def plan_creation(nodeset: NodeSet, observed: Observed, target: frozenset[int]) 
     missing = target - observed.pods.keys() - observed.on_their_way - observed.held_back
     order = sorted(missing, key=lambda ordinal: (not observed.worker(ordinal).is_waking, ordinal))
     return tuple(order[: max(0, nodeset.spec.max_pods_in_flight - on_their_way)])
+
+
+def plan_retirement(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> tuple[int, ...]:
+    """Ordinals that the set has shrunk past, and whose pods are gone. A node that only sleeps is not one: Slurm may wake it at any time.
+
+    While the whole set is being deleted nothing is scaled in: `whenDeleted` alone says what becomes of the claims then.
+    """
+    if nodeset.spec.volume_claim_retention.when_scaled != "Delete" or nodeset.metadata.deletion_timestamp is not None:
+        return ()
+    kept = target | observed.pods.keys() | observed.on_their_way | set(range(nodeset.spec.max or 0))
+    return tuple(sorted(observed.with_claims - kept))
 
 
 def unavailable(observed: Observed, target: frozenset[int]) -> frozenset[int]:

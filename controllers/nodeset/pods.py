@@ -80,6 +80,12 @@ def claim_name(template: str, worker: str) -> str:
     return f"{template}-{worker}"
 
 
+def claim_ordinal(nodeset: str, claim: str) -> int | None:
+    """The ordinal that a claim belongs to, of whichever template; None for a name that `claim_name` does not give for this set."""
+    head, _, tail = claim.rpartition("-")
+    return ordinal_of(nodeset, f"{nodeset}-{tail}") if head.endswith(f"-{nodeset}") else None
+
+
 def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
     """The claims of one ordinal. They outlive the set unless it says Delete, and so have no owner."""
     name = node_name(nodeset.metadata.name, ordinal)

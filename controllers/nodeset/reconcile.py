@@ -129,10 +129,10 @@ class Reconciler:
         await self._delete(this, observed, decided)
         await self._mark(this, decided.mark_free, "false")
         await self._record_places(this, observed)
-        await self._retire_claims(this, observed, decided)
+        await self._drop_claims(this, frozenset(decided.retire))
         await self._tell(this, observed, decided)
         if decided.done:
-            await self._finish(this)
+            await self._finish(this, observed)
         self._count(key, observed, decided)
         if decided.needs_fresh_reading or decided.create or this.errors:
             return Next(SOON_S, bool(this.errors))
@@ -174,6 +174,7 @@ class Reconciler:
             held_back=world.retries.held(this.key, world.clock.now()),
             window_open=self._window_is_open(this.nodeset, snapshot),
             deleting=world.expectations.deleting(this.key),
+            claims=world.claims.by_index("nodeset", this.key),
         )
         world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
         world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))
@@ -306,28 +307,21 @@ class Reconciler:
             this.fail_any("event", await world.writer.create_many(EVENTS, build_events(this.nodeset, said, world.identity)))
             await world.writer.patch_status(NODESETS, this.key, msgspec.to_builtins(said))
 
-    async def _finish(self, this: _Round) -> None:
+    async def _finish(self, this: _Round, observed: Observed) -> None:
         """The set has no pod any more: claims go where they should, then the finalizer."""
         nodeset, world = this.nodeset, self._world
         if nodeset.spec.volume_claim_retention.when_deleted == "Delete":
-            await self._drop_claims(this, world.claims.by_index("nodeset", this.key))
+            await self._drop_claims(this, observed.with_claims)
             if this.errors:
                 return
         left = [one for one in nodeset.metadata.finalizers if one != FINALIZER]
         await _unless_gone(world.writer.patch(NODESETS, this.key, {"metadata": {"finalizers": left or None}}))
         log.info("set is gone", nodeset=nodeset.metadata.name)
 
-    async def _retire_claims(self, this: _Round, observed: Observed, decided: Plan) -> None:
-        """The claims of ordinals that were scaled in, where the set says so and their pods are gone."""
-        if this.nodeset.spec.volume_claim_retention.when_scaled != "Delete" or observed.nodes is None:
-            return
-        kept = decided.wanted | observed.pods.keys() | observed.on_their_way
-        names = {claim["metadata"]["name"] for ordinal in kept for claim in build.build_claims(this.nodeset, ordinal)}
-        surplus = [claim for claim in self._world.claims.by_index("nodeset", this.key) if claim.metadata.name not in names]
-        await self._drop_claims(this, surplus)
-
-    async def _drop_claims(self, this: _Round, claims: Iterable[PartialObject]) -> None:
-        deletions = [Deletion(one.metadata.key, one.metadata.uid) for one in claims if one.metadata.deletion_timestamp is None]
+    async def _drop_claims(self, this: _Round, ordinals: frozenset[int]) -> None:
+        claims = self._world.claims.by_index("nodeset", this.key) if ordinals else []
+        going = [one.metadata for one in claims if build.claim_ordinal(this.key[1], one.metadata.name) in ordinals]
+        deletions = [Deletion(meta.key, meta.uid) for meta in going if meta.deletion_timestamp is None]
         this.fail_any("deletion of a claim", await self._world.writer.delete_many(CLAIMS, deletions))
 
     def _count(self, key: Key, observed: Observed, decided: Plan) -> None:

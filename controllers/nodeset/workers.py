@@ -120,6 +120,8 @@ class Observed:
     """The maintenance reservation is active."""
     held_back: frozenset[int] = field(default_factory=frozenset[int])
     """Ordinals that failed lately and are not tried yet."""
+    with_claims: frozenset[int] = frozenset()
+    """Ordinals that have a volume claim, of the present templates or of earlier ones."""
 
     def worker(self, ordinal: int) -> Worker:
         """One ordinal's pod and node."""

@@ -15,7 +15,7 @@ import typer
 
 from controllers.nodeset.plan import Plan, plan
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
+from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from controllers.slurm.states import node_state
@@ -64,7 +64,9 @@ class Node:
 def make_set(elastic: bool, image: str = "a") -> NodeSet:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
-    spec = NodeSetSpec("dev", template, ordinals=ORDINALS, max_pods_in_flight=3)
+    spec = NodeSetSpec(
+        "dev", template, ordinals=ORDINALS, max_pods_in_flight=3, volume_claim_retention=ClaimRetention(when_scaled="Delete")
+    )
     spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
     return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
@@ -78,6 +80,8 @@ class World:
     now: float = 1_000_000.0
     pods: dict[int, Pod] = field(default_factory=dict[int, Pod])
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
+    claims: set[int] = field(default_factory=set[int])
+    """Ordinals that have a disk."""
     is_silent: bool = False
     is_window_open: bool = False
     is_finished: bool = False
@@ -102,7 +106,8 @@ class World:
         nodes = {
             ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends) for ordinal, node in self.nodes.items()
         }
-        return Observed(pods, None if self.is_silent else nodes, self.now, window_open=self.is_window_open)
+        claims = frozenset(self.claims)
+        return Observed(pods, None if self.is_silent else nodes, self.now, window_open=self.is_window_open, with_claims=claims)
 
     # What it does, one write after the other.
 
@@ -131,6 +136,7 @@ class World:
         writes += [("create", one, self._create) for one in made.create]
         writes += [("delete", one, self._delete) for one in made.delete]
         writes += [("mark free", one, self._mark(False)) for one in made.mark_free]
+        writes += [("retire", one, self._retire) for one in made.retire]
         writes += [("finish", -1, self._finish)] if made.done else []
         return writes
 
@@ -186,6 +192,7 @@ class World:
         on_their_way = sum(not pod.ready and not pod.terminating for pod in self.pods.values())
         self.law(on_their_way < self.nodeset.spec.max_pods_in_flight, f"{on_their_way + 1} pods on their way")
         self.uids += 1
+        self.claims.add(ordinal)
         self.pods[ordinal] = Pod(self.uids, revision(self.nodeset.spec), self.now)
 
     def _delete(self, ordinal: int) -> None:
@@ -194,6 +201,16 @@ class World:
         may = node.is_off or ("DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"})
         self.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
         self._stop(ordinal)
+
+    def _retire(self, ordinal: int) -> None:
+        spec, pods = self.nodeset.spec, len(self.pods)
+        self.law(self.nodeset.metadata.deletion_timestamp is None, f"the disk of gpu-{ordinal} went, although the set says Retain")
+        self.law(ordinal not in self.pods, f"the disk of gpu-{ordinal} went while its pod is there")
+        if spec.max is not None:
+            self.law(ordinal >= spec.max, f"the disk of gpu-{ordinal} went while it sleeps")
+        else:
+            self.law(len(self.claims) > (spec.replicas or 0), f"the disk of gpu-{ordinal} went, with {len(self.claims)} disks, {pods} pods")
+        self.claims.discard(ordinal)
 
     def _finish(self, _: int) -> None:
         self.law(not self.pods, "the finalizer went before the pods")
@@ -435,6 +452,7 @@ def settle(world: World) -> None:
         world.law(here == awake | set(range(spec.min or 0)), f"pods {here}, awake {awake}, at least {spec.min}")
     else:
         world.law(len(here) == spec.replicas, f"{len(here)} pods, wanted {spec.replicas}")
+        world.law(world.claims == here, f"disks of {world.claims}, pods {here}")
     ours = {ordinal for ordinal in here if world.nodes[ordinal].reason.startswith(OWN_REASON)}
     world.law(not ours, f"our drains stay on {ours}: {world.nodes}")
 

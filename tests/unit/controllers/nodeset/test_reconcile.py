@@ -122,7 +122,7 @@ class Process:
         """Waits until the informers hold what the server has."""
 
         followed: list[tuple[Resource[Any], Informer[Any]]] = [
-            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places))
+            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places), (CLAIMS, self.claims))
         ]
 
         def held(informer: Informer[Any]) -> dict[Key, str]:
@@ -196,6 +196,11 @@ class Cluster:
         """Images by pod, of those that are not being deleted."""
         found = {key[1]: self.server.get(PODS, key) for key in self.server.keys(PODS)}
         return {name: pod["spec"]["containers"][0]["image"] for name, pod in found.items() if not pod["metadata"].get("deletionTimestamp")}
+
+    def disks(self) -> set[str]:
+        """Names of the claims that are not on their way out."""
+        found = {key[1]: self.server.get(CLAIMS, key) for key in self.server.keys(CLAIMS)}
+        return {name for name, claim in found.items() if not claim["metadata"].get("deletionTimestamp")}
 
     def status(self) -> dict[str, Any]:
         return self.server.get(NODESETS, KEY).get("status", {})
@@ -337,6 +342,98 @@ async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -
     await cluster.rounds(4)
     assert KEY not in cluster.server.keys(NODESETS)
     assert cluster.ended_with_a_job == []
+
+
+DISK: dict[str, Any] = {"metadata": {"name": "disk"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+
+
+def disks(when_scaled: str, when_deleted: str) -> dict[str, Any]:
+    return {"volumeClaimTemplates": [DISK], "volumeClaimRetention": {"whenScaled": when_scaled, "whenDeleted": when_deleted}}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("when_scaled", "when_deleted", "kept"),
+    [
+        pytest.param("Delete", "Retain", {"disk-gpu-0", "disk-gpu-1"}, id="retained"),
+        pytest.param("Delete", "Delete", set[str](), id="both-delete"),
+        pytest.param("Retain", "Delete", set[str](), id="deleted"),
+    ],
+)
+async def test_disks_of_a_set_that_is_deleted_go_or_stay_as_when_deleted_says(
+    cluster: Cluster, when_scaled: str, when_deleted: str, kept: set[str]
+) -> None:
+    cluster.declare(replicas=2, ordinals=2, **disks(when_scaled, when_deleted))
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(4)
+    assert set(cluster.pods()) == {"gpu-1"}
+    assert cluster.disks() == {"disk-gpu-0", "disk-gpu-1"}, "none goes before the last pod has"
+    cluster.slurm.end_job("gpu-1")
+    await cluster.rounds(4)
+    assert KEY not in cluster.server.keys(NODESETS)
+    assert cluster.disks() == kept
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("when_scaled", "kept"),
+    [pytest.param("Delete", {"disk-gpu-1"}, id="delete"), pytest.param("Retain", {"disk-gpu-0", "disk-gpu-1"}, id="retain")],
+)
+async def test_disks_of_a_node_that_is_scaled_in_go_once_its_pod_has_gone(cluster: Cluster, when_scaled: str, kept: set[str]) -> None:
+    cluster.declare(replicas=2, ordinals=2, **disks(when_scaled, "Retain"))
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.declare(replicas=1, ordinals=2, **disks(when_scaled, "Retain"))
+    await cluster.rounds(6)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1"}, kept)
+    owned = [key for key in cluster.server.keys(CLAIMS) if "ownerReferences" in cluster.server.get(CLAIMS, key)["metadata"]]
+    assert not owned, "the garbage collector would take them with the set"
+
+
+@pytest.mark.anyio
+async def test_node_that_lost_its_pod_keeps_its_disk_and_comes_back_to_it_although_a_lower_ordinal_is_free(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, ordinals=2, **disks("Delete", "Retain"))
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.declare(replicas=1, ordinals=2, **disks("Delete", "Retain"))
+    await cluster.rounds(6)
+    cluster.slurm.end_job("gpu-1")
+    cluster.server.remove(PODS, ("slurm", "gpu-1"))
+    await cluster.rounds(3)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1"}, {"disk-gpu-1"})
+
+
+@pytest.mark.anyio
+async def test_elastic_node_that_sleeps_keeps_its_disk_until_max_shrinks_below_it(cluster: Cluster) -> None:
+    cluster.declare(min=0, max=4, **disks("Delete", "Retain"))
+    await cluster.rounds(2)
+    for name in ("gpu-1", "gpu-3"):
+        cluster.slurm.words[name] = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
+    await cluster.rounds(2)
+    for name in ("gpu-1", "gpu-3"):
+        cluster.slurm.words[name] = {"IDLE", "CLOUD", "POWERING_DOWN"}
+    await cluster.rounds(4)
+    assert (cluster.pods(), cluster.disks()) == ({}, {"disk-gpu-1", "disk-gpu-3"})
+    cluster.declare(min=0, max=2, **disks("Delete", "Retain"))
+    await cluster.rounds(3)
+    assert cluster.disks() == {"disk-gpu-1"}
+
+
+@pytest.mark.anyio
+async def test_disks_of_a_template_that_is_gone_and_claims_of_others_are_left_alone(cluster: Cluster) -> None:
+    labels = {"slipway.dev/cluster": "dev", "slipway.dev/nodeset": "gpu"}
+    cluster.declare(replicas=1, ordinals=2, **disks("Delete", "Delete"))
+    await cluster.rounds(4)
+    for name in ("by-hand", "disk-gpu-x", "disk-cpu-7"):
+        cluster.server.put(CLAIMS, {"metadata": {"namespace": "slurm", "name": name, "labels": labels}, "spec": {}})
+    cluster.declare(replicas=1, volumeClaimTemplates=[], volumeClaimRetention={"whenScaled": "Delete", "whenDeleted": "Delete"})
+    await cluster.rounds(6)
+    assert cluster.disks() == {"disk-gpu-0", "by-hand", "disk-gpu-x", "disk-cpu-7"}
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(4)
+    assert cluster.disks() == {"by-hand", "disk-gpu-x", "disk-cpu-7"}
 
 
 class Killer:
