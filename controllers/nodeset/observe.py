@@ -6,9 +6,10 @@ from datetime import datetime
 
 from controllers.nodeset.pods import claim_ordinal, node_name, ordinal_of
 from controllers.nodeset.structs import ANNOTATION_COST, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
-from controllers.nodeset.workers import Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot
+from controllers.slurm.structs import Job
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -51,8 +52,14 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
         node = snapshot.nodes.get(node_name(name, ordinal))
         if node is not None:
             end = snapshot.last_job_end(node.name)
-            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value or 0, end)
+            jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
+            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value or 0, end, jobs)
     return nodes
+
+
+def node_job(job: Job) -> NodeJob:
+    """One job as a plan sees it."""
+    return NodeJob(job.job_id, job.batch_flag, job.requeue, "COMPLETING" in job.job_state)
 
 
 def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> WorkerPod:

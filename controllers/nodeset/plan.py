@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
 from controllers.nodeset.wanted import scale_in_order, wanted
-from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, Observed, Worker
+from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, NodeJob, Observed, Worker
 from controllers.slurm.states import is_powered_down
 
 GHOST_S = 60.0
@@ -31,8 +31,11 @@ class Plan:
     resume: tuple[int, ...] = ()
     """Nodes that failed to come up, are powered down now, and may be tried again."""
     requeue: tuple[int, ...] = ()
-    """Nodes whose jobs have had their time: requeue them."""
+    """Jobs, by number, that have had their time."""
     cancel: tuple[int, ...] = ()
+    """Nodes whose jobs have had their time."""
+    unmovable: dict[int, tuple[NodeJob, ...]] = field(default_factory=dict[int, tuple[NodeJob, ...]])
+    """By node, jobs that have had their time and that Slurm does not requeue: they run on, as no job is lost."""
     retire: tuple[int, ...] = ()
     """Ordinals that were scaled in and whose claims go, where the set says so."""
     mark_busy: tuple[int, ...] = ()
@@ -72,8 +75,9 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         reason: _ordinals(one for one in condemned if condemned[one] == reason and _wants_drain(one))
         for reason in sorted(set(condemned.values()))
     }
-    late = [one for one in condemned if _is_late(nodeset, one, observed.now)]
+    late = {one.ordinal: _staying(one) for one in condemned if _is_late(nodeset, one, observed.now)}
     action = nodeset.spec.drain.action
+    unmovable = {ordinal: tuple(job for job in jobs if not job.can_requeue) for ordinal, jobs in late.items()}
     return Plan(
         wanted=target,
         create=missing,
@@ -81,8 +85,9 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
         undrain=_ordinals(one for one in observed.workers() if one not in condemned and _may_be_lifted(nodeset, one, target)),
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
-        requeue=_ordinals(late) if action == "Requeue" else (),
-        cancel=_ordinals(late) if action == "Cancel" else (),
+        requeue=_requeued(late.values()) if action == "Requeue" else (),
+        cancel=tuple(ordinal for ordinal, jobs in late.items() if jobs) if action == "Cancel" else (),
+        unmovable={ordinal: jobs for ordinal, jobs in sorted(unmovable.items()) if jobs} if action == "Requeue" else {},
         retire=plan_retirement(nodeset, observed, target),
         mark_busy=_ordinals(one for one in observed.workers() if one.pod is not None and not one.pod.marked_busy and not _is_free(one)),
         mark_free=_ordinals(one for one in observed.workers() if one.pod is not None and one.pod.marked_busy and _is_free(one)),
@@ -215,6 +220,15 @@ def _is_late(nodeset: NodeSet, worker: Worker, now: float) -> bool:
         and deadline is not None
         and now - worker.node.reason_at >= deadline
     )
+
+
+def _staying(worker: Worker) -> list[NodeJob]:
+    """Jobs that nobody has asked to leave yet: one that is ending is not asked again."""
+    return [] if worker.node is None else [job for job in worker.node.jobs if not job.is_ending]
+
+
+def _requeued(late: Iterable[list[NodeJob]]) -> tuple[int, ...]:
+    return tuple(sorted({job.number for jobs in late for job in jobs if job.can_requeue}))
 
 
 def _failed_to_resume(nodeset: NodeSet, observed: Observed) -> list[Worker]:

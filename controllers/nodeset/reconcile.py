@@ -220,11 +220,8 @@ class Reconciler:
             log.info("trying again", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.resume))
             await this.attempt("resume", slurm.update_nodes(self._names(this, decided.resume), "RESUME"))
         if decided.requeue:
-            names = set(self._names(this, decided.requeue))
-            snapshot = self._world.poller.snapshot
-            jobs = {job.job_id for name in names for job in (snapshot.jobs_by_node.get(name, []) if snapshot else [])}
-            log.warning("requeueing jobs past the drain deadline", nodeset=this.nodeset.metadata.name, jobs=sorted(jobs))
-            await this.attempt("requeue", slurm.requeue_jobs(sorted(jobs)))
+            log.warning("requeueing jobs past the drain deadline", nodeset=this.nodeset.metadata.name, jobs=decided.requeue)
+            await this.attempt("requeue", slurm.requeue_jobs(decided.requeue))
         if decided.cancel:
             log.warning(
                 "cancelling jobs past the drain deadline", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.cancel)
@@ -232,8 +229,6 @@ class Reconciler:
             await this.attempt("cancel", slurm.cancel_jobs(self._names(this, decided.cancel)))
 
     async def _create(self, this: _Round, decided: Plan) -> None:
-        if not decided.create:
-            return
         world, nodeset = self._world, this.nodeset
         claims = [claim for ordinal in decided.create for claim in build.build_claims(nodeset, ordinal)]
         if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)):

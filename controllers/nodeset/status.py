@@ -40,6 +40,7 @@ def status(
         _registered(nodeset, pods, observed),
         _updated(nodeset, plan, pods),
         _undisturbed(name, workers),
+        _drains_end(name, plan, silence),
         _errors(errors),
     ]
     phase, why = _summary(nodeset, plan, conditions, workers, len(ready))
@@ -158,6 +159,25 @@ def _undisturbed(name: str, workers: Iterable[Worker]) -> Condition:
     )
 
 
+def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
+    if silence is not None:
+        return Condition("DrainsEnd", "Unknown", "SlurmSilent")
+    if not plan.unmovable:
+        return Condition("DrainsEnd", "True", "NoneHeldUp")
+    jobs = {job.number: job for each in plan.unmovable.values() for job in each}
+    refusing = sorted(number for number, job in jobs.items() if job.is_batch)
+    interactive = sorted(number for number, job in jobs.items() if not job.is_batch)
+    parts = [f"{range_text(name, plan.unmovable)} waited past the drain deadline for jobs that Slurm does not requeue; these run on"]
+    if interactive:
+        parts.append(f"{_listed(interactive)} of srun or salloc: end with scancel {interactive[0]}")
+    if refusing:
+        parts.append(
+            f"{_listed(refusing)} submitted with --no-requeue: end with scancel {refusing[0]}, "
+            f"or have it requeued with scontrol update jobid={refusing[0]} requeue=1"
+        )
+    return Condition("DrainsEnd", "False", "NotRequeued", "; ".join(parts) + ".")
+
+
 def _errors(errors: Sequence[str]) -> Condition:
     if not errors:
         return Condition("Reconciled", "True", "NoErrors")
@@ -173,11 +193,16 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     name = nodeset.metadata.name
     if by_type["SlurmAnswers"].status != "True":
         return "SlurmSilent", by_type["SlurmAnswers"].message
+    held_up = by_type["DrainsEnd"].message if by_type["DrainsEnd"].status == "False" else ""
     if nodeset.metadata.deletion_timestamp is not None:
+        if held_up:
+            return "Deleting", held_up
         return "Deleting", f"{range_text(name, busy)} still busy; each goes when its jobs have ended." if busy else "Pods are stopping."
     for kind in ("Reconciled", "NodesRegister", "PodsStart"):
         if by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
+    if held_up:
+        return "Draining", held_up
     if busy:
         return "Draining", f"{range_text(name, busy)} leaving; each goes when its jobs have ended."
     if plan.updating:
@@ -202,3 +227,10 @@ def _dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _listed(jobs: Sequence[int]) -> str:
+    """`job 7`, or `jobs 7, 9 and 12 more`."""
+    shown = ", ".join(str(one) for one in jobs[:10])
+    more = f" and {len(jobs) - 10} more" if len(jobs) > 10 else ""
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {shown}{more}"

@@ -36,6 +36,24 @@ class WorkerPod:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeJob:
+    """A job on a node."""
+
+    number: int
+    is_batch: bool = True
+    """False for one of srun or salloc."""
+    allows_requeue: bool = True
+    """False for one that was submitted with --no-requeue."""
+    is_ending: bool = False
+    """Cancelled, requeued or done, and on its way off the node."""
+
+    @property
+    def can_requeue(self) -> bool:
+        """True when Slurm would put it back into the queue; it refuses all others. Source: measured on 26.05."""
+        return self.is_batch and self.allows_requeue
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerNode:
     """A worker's Slurm node."""
 
@@ -45,6 +63,8 @@ class WorkerNode:
     """When the reason was set, in seconds since 1970."""
     last_job_end: float | None = None
     """When the last of its jobs ends at the latest, in seconds since 1970; None without a job or without a limit."""
+    jobs: tuple[NodeJob, ...] = ()
+    """While it is drained, the jobs on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,14 @@ from typing import TypeVar
 
 import pytest
 
+from controllers.nodeset.observe import node_job
+from controllers.nodeset.workers import NodeJob
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.states import is_drained, node_state
 from controllers.slurm.tokens import TokenSource
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.slurm.image_cluster import ALICE
 from tests.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-rest-pods")
@@ -131,6 +134,42 @@ def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: Elas
     wait_for("cancelled", lambda: cluster.job(other) == "CANCELLED")
     assert cluster.job(job) == "PENDING", "a job that waits for no node in particular is not the node's"
     cluster.slurm("scancel", job)
+
+
+def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(cluster: ElasticCluster) -> None:
+    """What `NodeJob.can_requeue` stands on: of several jobs some are refused, and the others requeued."""
+    refusing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--no-requeue")
+    cluster.slurm("salloc", "--no-shell", "--partition=main", "--nodelist=fix-0", user=ALICE)
+    [interactive] = set(cluster.slurm("squeue", "--noheader", "--nodelist=fix-0", "--format=%A").split()) - {refusing}
+
+    async def jobs(client: SlurmClient) -> dict[int, NodeJob]:
+        on_node = (await Poller(client, time.monotonic).fresh()).jobs_by_node.get("fix-0", [])
+        return {job.job_id: node_job(job) for job in on_node}
+
+    def requeue_all(*numbers: str) -> set[int]:
+        """The errors of those that were refused."""
+        with pytest.raises(SlurmRefused) as refused:
+            ask(cluster, lambda client: client.requeue_jobs(map(int, numbers)))
+        return {fault.error_number for fault in refused.value.faults}
+
+    try:
+        seen = ask(cluster, jobs)
+        assert seen[int(refusing)] == NodeJob(int(refusing), allows_requeue=False)
+        assert seen[int(interactive)] == NodeJob(int(interactive), is_batch=False)
+        assert requeue_all(refusing, interactive) == {2037, 2039}
+        assert cluster.job(interactive) == "RUNNING"
+        cluster.slurm("scancel", interactive)
+        willing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--requeue")
+        assert requeue_all(refusing, willing) == {2037}
+        wait_for("requeued", lambda: cluster.job(willing, "Restarts") == "1")
+        ask(cluster, lambda client: client.requeue_jobs([int(willing), 999_999]))  # waits already; unknown: no error
+        cluster.slurm("scontrol", "update", f"jobid={refusing}", "requeue=1")
+        assert ask(cluster, jobs)[int(refusing)].can_requeue
+        ask(cluster, lambda client: client.requeue_jobs([int(refusing)]))
+        wait_for("requeued", lambda: cluster.job(refusing, "Restarts") == "1")
+    finally:
+        cluster.slurm("scancel", f"--user={ALICE}")
+        wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
 def test_reservation_is_listed(cluster: ElasticCluster) -> None:

@@ -16,7 +16,7 @@ import typer
 from controllers.nodeset.plan import Plan, plan
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
-from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from controllers.slurm.states import node_state
 
@@ -51,6 +51,8 @@ class Node:
     reason_at: float = 0
     job_ends: float | None = None
     """When its job ends; None without one."""
+    is_interactive: bool = False
+    """Its job is one that Slurm does not requeue."""
 
     @property
     def is_off(self) -> bool:
@@ -104,7 +106,8 @@ class World:
             for ordinal, pod in self.pods.items()
         }
         nodes = {
-            ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends) for ordinal, node in self.nodes.items()
+            ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends, _jobs(ordinal, node))
+            for ordinal, node in self.nodes.items()
         }
         claims = frozenset(self.claims)
         return Observed(pods, None if self.is_silent else nodes, self.now, window_open=self.is_window_open, with_claims=claims)
@@ -178,6 +181,7 @@ class World:
     def _end_jobs(self, action: str) -> Callable[[int], None]:
         def end(ordinal: int) -> None:
             node, drain = self.nodes[ordinal], self.nodeset.spec.drain
+            self.law(action != "Requeue" or not node.is_interactive, f"Slurm refuses to requeue the job on gpu-{ordinal}")
             self.law(drain.action == action, f"{action} although the set says {drain.action}")
             late = drain.deadline_seconds is not None and self.now - node.reason_at >= drain.deadline_seconds
             self.law(
@@ -262,7 +266,9 @@ class World:
     def start_job(self) -> None:
         able = [one for one in self.nodes if self._takes_jobs(one) and self.nodes[one].job_ends is None]
         if able:
-            self.nodes[self.rng.choice(able)].set_job(self.now + self.rng.choice([5, 500, 50_000]))
+            node = self.nodes[self.rng.choice(able)]
+            node.set_job(self.now + self.rng.choice([5, 500, 50_000]))
+            node.is_interactive = self.rng.random() < 0.3
 
     def end_jobs(self) -> None:
         for node in self.nodes.values():
@@ -416,6 +422,11 @@ class World:
     def note(self, what: str) -> None:
         self.history.append(what)
         del self.history[:-60]
+
+
+def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:
+    """A job has the number of its node."""
+    return () if node.job_ends is None else (NodeJob(ordinal, is_batch=not node.is_interactive),)
 
 
 def settle(world: World) -> None:

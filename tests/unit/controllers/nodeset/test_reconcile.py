@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.controller import nodeset_of
-from controllers.nodeset.reconcile import SWEEP_S, Reconciler, World
+from controllers.nodeset.reconcile import SWEEP_S, Next, Reconciler, World
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
@@ -17,7 +17,7 @@ from controllers.runtime.expectations import Expectations
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, Resource
 from controllers.runtime.writer import Writer
-from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmUnreachable
+from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
 from tests.fakes.clock import eventually
@@ -36,6 +36,7 @@ class MemorySlurm(SlurmClient):
         self.jobs_on: dict[str, int] = {}
         self.is_silent = False
         self.requeued: list[int] = []
+        self.not_batch: set[int] = set()
         self.updates: list[tuple[str, tuple[str, ...]]] = []
 
     async def nodes(self, since: float | None = None) -> Nodes | None:
@@ -46,7 +47,8 @@ class MemorySlurm(SlurmClient):
     async def jobs(self, since: float | None = None) -> Jobs | None:
         self._answer()
         return Jobs(
-            jobs=tuple(Job(number, ("RUNNING",), name) for name, number in self.jobs_on.items()), last_update=Number(True, False, 1)
+            jobs=tuple(Job(number, ("RUNNING",), name, batch_flag=number not in self.not_batch) for name, number in self.jobs_on.items()),
+            last_update=Number(True, False, 1),
         )
 
     async def reservations(self) -> Reservations:
@@ -69,6 +71,8 @@ class MemorySlurm(SlurmClient):
     async def requeue_jobs(self, ids: Iterable[int]) -> None:
         self._answer()
         self.requeued.extend(ids)
+        if refused := self.not_batch & set(self.requeued):
+            raise SlurmRefused(f"Requeue JobId={min(refused)} failed (2039 Only batch jobs are accepted or processed)")
         for name in [name for name, number in self.jobs_on.items() if number in self.requeued]:
             self.end_job(name)
 
@@ -136,13 +140,13 @@ class Process:
 
         await eventually(same)
 
-    async def round(self) -> None:
+    async def round(self) -> Next:
         await self.caught_up()
         try:
             await self.poller.fresh()
         except SlurmUnreachable:
             self.poller.snapshot = None
-        await self.reconciler.reconcile(KEY)
+        return await self.reconciler.reconcile(KEY)
 
     async def end(self) -> None:
         for task in self.tasks:
@@ -326,6 +330,28 @@ async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
     # The fake gives no time to a reason, so it is as old as 1970: the deadline is over as soon as the node is drained.
     await cluster.rounds(6)
     assert len(cluster.slurm.requeued) == 1
+    assert len(cluster.pods()) == 1
+
+
+@pytest.mark.anyio
+async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(cluster: Cluster) -> None:
+    spec: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
+    cluster.declare(replicas=2, **spec)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.slurm.not_batch = {7, 8}
+    cluster.declare(replicas=1, **spec)
+    await cluster.rounds(4)
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
+    assert (said["status"], "of srun or salloc" in said["message"]) == ("False", True)
+    before = len(cluster.server.writes())
+    following = [await cluster.process.round() for _ in range(3)]
+    assert [one.seconds for one in following] == [SWEEP_S] * 3, "nothing to ask Slurm for, so no hurry"
+    assert (cluster.slurm.requeued, len(cluster.server.writes()), len(cluster.pods())) == ([], before, 2)
+    cluster.slurm.end_job("gpu-0")
+    cluster.slurm.end_job("gpu-1")
+    await cluster.rounds(6)
     assert len(cluster.pods()) == 1
 
 
