@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from controllers.nodeset.pods import claim_ordinal, node_name, ordinal_of
+from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision
 from controllers.nodeset.structs import ANNOTATION_COST, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
 from controllers.nodeset.workers import NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import PartialObject, Pod
@@ -38,10 +38,28 @@ def observe(
         if ordinal is not None:
             found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
     nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
-    with_claims = (claim_ordinal(name, one.metadata.name) for one in claims if one.metadata.deletion_timestamp is None)
-    return Observed(
-        found, nodes, now, on_their_way, window_open, held_back, frozenset(ordinal for ordinal in with_claims if ordinal is not None)
-    )
+    return Observed(found, nodes, now, on_their_way, window_open, held_back, **_claims(nodeset, found, claims))
+
+
+def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:
+    """What is known of the volume claims; one whose name the controller does not give is not looked at."""
+    name, present = nodeset.metadata.name, revision(nodeset.spec)
+    found: dict[str, tuple[int, bool]] = {}
+    """By name: the ordinal, and whether it is on its way out."""
+    for one in claims:
+        ordinal = claim_ordinal(name, one.metadata.name)
+        if ordinal is not None:
+            found[one.metadata.name] = ordinal, one.metadata.deletion_timestamp is not None
+
+    def names(ordinal: int) -> set[str]:
+        return {claim_name(one.metadata.name, node_name(name, ordinal)) for one in nodeset.spec.volume_claim_templates}
+
+    waiting = {ordinal for ordinal, pod in pods.items() if pod.machine is None and not pod.terminating and pod.revision == present}
+    return {
+        "with_claims": frozenset(ordinal for ordinal, is_going in found.values() if not is_going),
+        "claims_going": frozenset(ordinal for claim, (ordinal, is_going) in found.items() if is_going and claim in names(ordinal)),
+        "claims_missing": frozenset(ordinal for ordinal in waiting if not names(ordinal) <= found.keys()),
+    }
 
 
 def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:

@@ -23,6 +23,10 @@ class Plan:
 
     wanted: frozenset[int] = frozenset()
     create: tuple[int, ...] = ()
+    claim: tuple[int, ...] = ()
+    """Pods that wait for a volume claim that somebody has deleted: it is made again."""
+    disk_going: tuple[int, ...] = ()
+    """Missing pods that are not made yet, as their old volume claim is still being deleted."""
     delete: tuple[int, ...] = ()
     """Pods that may go: a reading says that no job can be on them."""
     drain: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
@@ -60,8 +64,11 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     missing = plan_creation(nodeset, observed, target)
     deleting = nodeset.metadata.deletion_timestamp is not None
     done = deleting and not observed.pods and not observed.on_their_way
+    claim = () if deleting else tuple(sorted(observed.claims_missing & target))
+    disk_going = tuple(sorted((observed.claims_going & target) - observed.pods.keys()))
     if observed.nodes is None:
-        return Plan(wanted=target, create=missing, unavailable=len(unavailable(observed, target)), done=done)
+        away = len(unavailable(observed, target))
+        return Plan(wanted=target, create=missing, claim=claim, disk_going=disk_going, unavailable=away, done=done)
     surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
     outdated = [] if deleting else _outdated(nodeset, observed, target)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
@@ -81,6 +88,8 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     return Plan(
         wanted=target,
         create=missing,
+        claim=claim,
+        disk_going=disk_going,
         delete=_ordinals(_may_be_deleted(observed, condemned))[: nodeset.spec.max_pods_in_flight],
         drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
         undrain=_ordinals(one for one in observed.workers() if one not in condemned and _may_be_lifted(nodeset, one, target)),
@@ -101,7 +110,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
 def plan_creation(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> tuple[int, ...]:
     """Ordinals to make pods for, those that a job waits for first, no more on their way at once than the set allows."""
     on_their_way = len(observed.on_their_way) + sum(not pod.ready and not pod.terminating for pod in observed.pods.values())
-    missing = target - observed.pods.keys() - observed.on_their_way - observed.held_back
+    missing = target - observed.pods.keys() - observed.on_their_way - observed.held_back - observed.claims_going
     order = sorted(missing, key=lambda ordinal: (not observed.worker(ordinal).is_waking, ordinal))
     return tuple(order[: max(0, nodeset.spec.max_pods_in_flight - on_their_way)])
 

@@ -230,8 +230,8 @@ class Reconciler:
 
     async def _create(self, this: _Round, decided: Plan) -> None:
         world, nodeset = self._world, this.nodeset
-        claims = [claim for ordinal in decided.create for claim in build.build_claims(nodeset, ordinal)]
-        if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)):
+        claims = [claim for ordinal in (*decided.claim, *decided.create) for claim in build.build_claims(nodeset, ordinal)]
+        if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)) or not decided.create:
             return
         places = self._places(this)
         manifests = [build.build_pod(nodeset, ordinal, places.get(ordinal)) for ordinal in decided.create]

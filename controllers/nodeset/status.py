@@ -36,7 +36,7 @@ def status(
     conditions = [
         _slurm_answers(silence),
         _ready(nodeset, plan, len(ready), silence),
-        _scheduled(name, pods),
+        _scheduled(name, plan, pods),
         _registered(nodeset, pods, observed),
         _updated(nodeset, plan, pods),
         _undisturbed(name, workers),
@@ -88,8 +88,10 @@ def _ready(nodeset: NodeSet, plan: Plan, ready: int, silence: Silence | None) ->
     return Condition("Ready", "False", "TooFewRegistered", f"{ready} of {wanted} wanted nodes are registered; {least} make the set ready.")
 
 
-def _scheduled(name: str, pods: Iterable[Worker]) -> Condition:
+def _scheduled(name: str, plan: Plan, pods: Iterable[Worker]) -> Condition:
     by_reason: dict[str, list[int]] = {}
+    if plan.disk_going:
+        by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disk_going)
     for one in pods:
         if one.pod is not None and one.pod.blocked and not one.pod.ready:
             by_reason.setdefault(one.pod.blocked, []).append(one.ordinal)

@@ -142,6 +142,10 @@ class Observed:
     """Ordinals that failed lately and are not tried yet."""
     with_claims: frozenset[int] = frozenset()
     """Ordinals that have a volume claim, of the present templates or of earlier ones."""
+    claims_going: frozenset[int] = frozenset()
+    """Ordinals with a claim of the present templates that is still being deleted. Its name is not free, and a pod could not use it."""
+    claims_missing: frozenset[int] = frozenset()
+    """Ordinals whose pods wait for a machine, and whose claims are not there: no scheduler takes such a pod."""
 
     def worker(self, ordinal: int) -> Worker:
         """One ordinal's pod and node."""

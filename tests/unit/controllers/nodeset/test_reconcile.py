@@ -462,6 +462,38 @@ async def test_disks_of_a_template_that_is_gone_and_claims_of_others_are_left_al
     assert cluster.disks() == {"by-hand", "disk-gpu-x", "disk-cpu-7"}
 
 
+@pytest.mark.anyio
+async def test_claim_that_is_still_going_holds_its_pod_back_and_the_status_says_so(cluster: Cluster) -> None:
+    claim = ("slurm", "disk-gpu-1")
+    cluster.declare(replicas=2, **disks("Retain", "Retain"))
+    await cluster.rounds(4)
+    cluster.server.patch(CLAIMS, claim, {"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}})
+    cluster.server.objects.delete(cluster.server.objects.kind("v1", "persistentvolumeclaims"), claim)
+    await cluster.rounds(2)
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}, "a pod that is there goes on"
+    cluster.server.remove(PODS, ("slurm", "gpu-1"))
+    await cluster.rounds(3)
+    assert set(cluster.pods()) == {"gpu-0"}
+    assert "gpu-1" in (said := cluster.status()["why"])
+    assert "disk is still being deleted" in said
+    before = len(cluster.server.writes())
+    await cluster.rounds(2)
+    assert len(cluster.server.writes()) == before
+    cluster.server.patch(CLAIMS, claim, {"metadata": {"finalizers": None}})
+    await cluster.rounds(3)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0", "gpu-1"}, {"disk-gpu-0", "disk-gpu-1"})
+    assert cluster.status()["phase"] == "Ready"
+
+
+@pytest.mark.anyio
+async def test_pod_whose_claim_went_before_a_machine_was_found_gets_another(cluster: Cluster) -> None:
+    cluster.declare(replicas=1, **disks("Retain", "Retain"))
+    await cluster.process.round()
+    cluster.server.remove(CLAIMS, ("slurm", "disk-gpu-0"))
+    await cluster.process.round()
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0"}, {"disk-gpu-0"})
+
+
 class Killer:
     """Lets so many writes to the API server through, then the process gets no further."""
 
