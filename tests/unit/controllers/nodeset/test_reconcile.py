@@ -1,14 +1,15 @@
 """Whole rounds against an API server and a Slurm in memory: killed after any write, with Slurm silent, the laws hold."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from controllers.nodeset.controller import nodeset_of
-from controllers.nodeset.reconcile import SWEEP_S, Next, Reconciler, World
+from controllers.nodeset.reconcile import STALE_S, SWEEP_S, Next, Reconciler, World
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
@@ -20,7 +21,7 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
-from tests.fakes.clock import eventually
+from tests.fakes.clock import eventually, settle
 from tests.fakes.kubernetes import Failure, FakeKubernetes, Request
 
 KEY: Key = ("slurm", "gpu")
@@ -35,6 +36,10 @@ class MemorySlurm(SlurmClient):
         self.reasons: dict[str, str] = {}
         self.jobs_on: dict[str, int] = {}
         self.is_silent = False
+        self.on_write: Callable[[], Failure | None] | None = None
+        """Asked before each write; a failure breaks the connection before or after it."""
+        self.after_reading: Callable[[], Awaitable[object]] | None = None
+        """Awaited when an answer has been put together, and before it is given."""
         self.requeued: list[int] = []
         self.not_batch: set[int] = set()
         self.updates: list[tuple[str, tuple[str, ...]]] = []
@@ -42,6 +47,8 @@ class MemorySlurm(SlurmClient):
     async def nodes(self, since: float | None = None) -> Nodes | None:
         self._answer()
         found = tuple(Node(name, words=tuple(sorted(words)), reason=self.reasons.get(name, "")) for name, words in self.words.items())
+        if self.after_reading is not None:
+            await self.after_reading()
         return Nodes(nodes=found, last_update=Number(True, False, 1))
 
     async def jobs(self, since: float | None = None) -> Jobs | None:
@@ -57,9 +64,12 @@ class MemorySlurm(SlurmClient):
 
     async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
         self._answer()
-        changed = tuple(names)
-        self.updates.append((state, changed))
-        for name in changed:
+        with self._write():
+            self._update(tuple(names), state, reason)
+
+    def _update(self, names: tuple[str, ...], state: NodeUpdate, reason: str | None) -> None:
+        self.updates.append((state, names))
+        for name in names:
             if state == "DRAIN":
                 self.words[name].add("DRAIN")
                 self.reasons[name] = reason or ""
@@ -70,11 +80,21 @@ class MemorySlurm(SlurmClient):
 
     async def requeue_jobs(self, ids: Iterable[int]) -> None:
         self._answer()
-        self.requeued.extend(ids)
-        if refused := self.not_batch & set(self.requeued):
-            raise SlurmRefused(f"Requeue JobId={min(refused)} failed (2039 Only batch jobs are accepted or processed)")
-        for name in [name for name, number in self.jobs_on.items() if number in self.requeued]:
-            self.end_job(name)
+        with self._write():
+            self.requeued.extend(ids)
+            if refused := self.not_batch & set(self.requeued):
+                raise SlurmRefused(f"Requeue JobId={min(refused)} failed (2039 Only batch jobs are accepted or processed)")
+            for name in [name for name, number in self.jobs_on.items() if number in self.requeued]:
+                self.end_job(name)
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[None]:
+        failure = self.on_write() if self.on_write is not None else None
+        if failure is not None and failure.what == "cut":
+            raise SlurmUnreachable("cut before it was done")
+        yield
+        if failure is not None:
+            raise SlurmUnreachable("cut after it was done")
 
     def _answer(self) -> None:
         if self.is_silent:
@@ -272,6 +292,85 @@ async def test_silent_slurm_freezes_everything_but_pods_that_are_missing(cluster
     await cluster.rounds(12)
     assert len(cluster.pods()) == 1
     assert set(cluster.pods().values()) == {"b"}
+
+
+@pytest.mark.anyio
+async def test_pod_stays_when_a_job_came_after_the_last_poll(cluster: Cluster) -> None:
+    """What hurts is only done from a reading that was asked for after the round began."""
+    node = await _drained(cluster)
+    cluster.slurm.words[node] = {"IDLE", "CLOUD"}
+    cluster.slurm.start_job(node, 9)
+    await cluster.process.reconciler.reconcile(KEY)
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}
+
+
+@pytest.mark.anyio
+async def test_reading_that_was_under_way_when_the_round_began_is_not_enough(cluster: Cluster) -> None:
+    node = await _drained(cluster)
+    answered, given = asyncio.Event(), asyncio.Event()
+
+    async def dawdle() -> None:
+        answered.set()
+        await given.wait()
+
+    cluster.slurm.after_reading = dawdle
+    under_way = asyncio.create_task(cluster.process.poller.fresh())
+    await answered.wait()
+    cluster.slurm.after_reading = None
+    cluster.slurm.words[node] = {"IDLE", "CLOUD"}
+    cluster.slurm.start_job(node, 9)
+    following = asyncio.create_task(cluster.process.reconciler.reconcile(KEY))
+    await settle()
+    given.set()
+    await asyncio.gather(under_way, following)
+    assert "DRAIN" in (await under_way).nodes[node].state.flags, "what it read would have let the pod go"
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}
+
+
+async def _drained(cluster: Cluster) -> str:
+    """A set of two that is to have one. Gives the node that may go, as the informers and the last poll have it."""
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    cluster.declare(replicas=1)
+    await cluster.rounds(1)
+    [node] = [name for name, words in cluster.slurm.words.items() if "DRAIN" in words]
+    await cluster.process.caught_up()
+    await cluster.process.poller.fresh()
+    return node
+
+
+@pytest.mark.anyio
+async def test_reading_that_is_too_old_is_no_reading(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    process = cluster.process
+    await process.poller.fresh()
+    cluster.slurm.is_silent = True
+    process.later_s += STALE_S - 5
+    await process.reconciler.reconcile(KEY)
+    await process.caught_up()
+    assert cluster.status()["phase"] == "Ready"
+    process.later_s += 6
+    await process.reconciler.reconcile(KEY)
+    assert cluster.status()["phase"] == "SlurmSilent"
+    assert not cluster.server.get(BUDGETS, KEY)["spec"]["selector"].get("matchExpressions"), "every pod is protected"
+
+
+@pytest.mark.anyio
+async def test_with_on_delete_a_pod_gets_the_new_template_when_somebody_deletes_it(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, updateStrategy={"type": "OnDelete"})
+    await cluster.rounds(4)
+    cluster.declare(image="b", replicas=2, updateStrategy={"type": "OnDelete"})
+    await cluster.rounds(6)
+    assert cluster.pods() == {"gpu-0": "a", "gpu-1": "a"}
+    assert cluster.slurm.updates == [], "nothing is drained"
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "Updated")
+    assert "kubectl delete pod gpu-0" in said["message"]
+    for name in ("gpu-1", "gpu-0"):
+        cluster.server.objects.delete(cluster.server.objects.kind("v1", "pods"), ("slurm", name))
+        await cluster.rounds(4)
+        assert cluster.pods() == {"gpu-0": "b" if name == "gpu-0" else "a", "gpu-1": "b"}
+    assert cluster.status()["phase"] == "Ready"
 
 
 @pytest.mark.anyio
@@ -495,22 +594,49 @@ async def test_pod_whose_claim_went_before_a_machine_was_found_gets_another(clus
 
 
 class Killer:
-    """Lets so many writes to the API server through, then the process gets no further."""
+    """Lets so many writes to the API server and to Slurm through, then the process gets no further."""
 
     def __init__(self, allowed: int) -> None:
         self.allowed, self.writes = allowed, 0
 
-    def __call__(self, request: Request) -> Failure | None:
-        if not request.is_write:
-            return None
+    def of_kubernetes(self, request: Request) -> Failure | None:
+        return self._fate() if request.is_write else None
+
+    def of_slurm(self) -> Failure | None:
+        return self._fate()
+
+    @property
+    def has_struck(self) -> bool:
+        return self.writes >= self.allowed
+
+    def _fate(self) -> Failure | None:
         self.writes += 1
         if self.writes == self.allowed:
             return Failure("cut_after")  # it happened, and nobody has heard
         return Failure("cut") if self.writes > self.allowed else None
 
 
+async def killed_at(cluster: Cluster, allowed: int, rounds: int, busy_for: int = 0) -> Killer:
+    """Some rounds, in which the process ends at that write and is followed by another; the job on gpu-1 ends after `busy_for` of them."""
+    killer = Killer(allowed)
+    cluster.server.on_request, cluster.slurm.on_write = killer.of_kubernetes, killer.of_slurm
+    for number in range(rounds):
+        if busy_for and number == busy_for:
+            cluster.slurm.end_job("gpu-1")
+        try:
+            await cluster.rounds(1)
+        except ApiError:
+            assert killer.has_struck
+    cluster.server.on_request = cluster.slurm.on_write = None
+    await cluster.replace_process()
+    return killer
+
+
+KILL_POINTS = 20
+
+
 @pytest.mark.anyio
-@pytest.mark.parametrize("allowed", range(14))
+@pytest.mark.parametrize("allowed", range(KILL_POINTS))
 async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
     cluster.declare(replicas=3)
     await cluster.rounds(5)
@@ -519,14 +645,9 @@ async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_
     cluster.slurm.reasons["gpu-2"] = "fan is loud"
     await cluster.rounds(1)
     cluster.declare(image="b", replicas=4)
-    cluster.server.on_request = Killer(allowed)
-    for _ in range(6):
-        try:
-            await cluster.rounds(1)
-        except ApiError:
-            break
-    cluster.server.on_request = None
-    await cluster.replace_process()
+    killer = await killed_at(cluster, allowed, rounds=10)
+    assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
+    assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
     await cluster.rounds(10)
     assert cluster.pods() == {"gpu-0": "b", "gpu-1": "a", "gpu-2": "a", "gpu-3": "b"}
     assert (cluster.slurm.words["gpu-2"], cluster.slurm.reasons["gpu-2"]) == ({"IDLE", "CLOUD", "DRAIN"}, "fan is loud")
@@ -535,4 +656,42 @@ async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_
     await cluster.rounds(16)
     assert cluster.pods() == dict.fromkeys(["gpu-0", "gpu-1", "gpu-2", "gpu-3"], "b")
     assert all("DRAIN" not in words for words in cluster.slurm.words.values())
+    assert cluster.ended_with_a_job == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(KILL_POINTS))
+async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+    # The fake gives no time to a reason: the deadline is over as soon as a node is drained.
+    spec: dict[str, Any] = {"ordinals": 3, "drain": {"action": "Requeue", "deadlineSeconds": 60}, **disks("Delete", "Retain")}
+    cluster.declare(replicas=3, **spec)
+    await cluster.rounds(5)
+    cluster.slurm.start_job("gpu-0", 6)
+    cluster.slurm.start_job("gpu-1", 7)
+    await cluster.rounds(1)
+    cluster.declare(replicas=1, **spec)
+    killer = await killed_at(cluster, allowed, rounds=10)
+    assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
+    assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
+    await cluster.rounds(10)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0"}, {"disk-gpu-0"})
+    assert "DRAIN" not in cluster.slurm.words["gpu-0"]
+    assert cluster.slurm.requeued == [7]
+    assert cluster.ended_with_a_job == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(KILL_POINTS))
+async def test_process_killed_after_any_write_of_a_deletion_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+    cluster.declare(replicas=2, **disks("Retain", "Delete"))
+    await cluster.rounds(5)
+    cluster.slurm.start_job("gpu-1", 7)
+    await cluster.rounds(1)
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    killer = await killed_at(cluster, allowed, rounds=10, busy_for=5)
+    assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
+    assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
+    await cluster.rounds(10)
+    assert KEY not in cluster.server.keys(NODESETS)
+    assert (cluster.pods(), cluster.disks()) == ({}, set())
     assert cluster.ended_with_a_job == []
