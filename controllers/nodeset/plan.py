@@ -15,6 +15,8 @@ from controllers.slurm.states import is_powered_down
 
 GHOST_S = 60.0
 """A pod that has been there for so long, in seconds, should have registered."""
+GHOST_PAUSE_S = 30.0
+"""Seconds between one lot of ghosts and the next."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class Plan:
     mark_free: tuple[int, ...] = ()
     updating: tuple[int, ...] = ()
     """Workers made from an older template that a roll has still to reach."""
+    ghosts: tuple[int, ...] = ()
+    """Of the pods that go, those that run although Slurm has their nodes off."""
+    ghosts_left: tuple[int, ...] = ()
+    """More of these, which go later."""
     left_alone: tuple[int, ...] = ()
     """Of these, those that somebody else has drained."""
     unavailable: int = 0
@@ -72,11 +78,12 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
     outdated = [] if deleting else _outdated(nodeset, observed, target)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
-    condemned = {
-        **dict.fromkeys(surplus, DELETE if deleting else SCALE_IN),
-        **dict.fromkeys(_ghosts(nodeset, observed, target), UPDATE),
-        **dict.fromkeys(rolled, UPDATE),
-    }
+    ghosts = () if deleting else _ghosts(nodeset, observed)
+    going = ghosts[: ghosts_at_once(observed)] if observed.ghosts_due else ()
+    later = frozenset(ghosts[len(going) :])
+    outworn = [observed.worker(ordinal) for ordinal in (*going, *_latecomers(nodeset, observed))]
+    reasons = {**dict.fromkeys(surplus, DELETE if deleting else SCALE_IN), **dict.fromkeys([*outworn, *rolled], UPDATE)}
+    condemned = {one: reason for one, reason in reasons.items() if one.ordinal not in later}
     failed = _failed_to_resume(nodeset, observed)
     drained = {
         reason: _ordinals(one for one in condemned if condemned[one] == reason and _wants_drain(one))
@@ -99,8 +106,10 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         unmovable={ordinal: jobs for ordinal, jobs in sorted(unmovable.items()) if jobs} if action == "Requeue" else {},
         retire=plan_retirement(nodeset, observed, target),
         mark_busy=_ordinals(one for one in observed.workers() if one.pod is not None and not one.pod.marked_busy and not _is_free(one)),
-        mark_free=_ordinals(one for one in observed.workers() if one.pod is not None and one.pod.marked_busy and _is_free(one)),
+        mark_free=_ordinals(_to_free(observed, frozenset(ghosts))),
         updating=_ordinals(outdated),
+        ghosts=going,
+        ghosts_left=tuple(sorted(later)),
         left_alone=_ordinals(one for one in outdated if one.has_foreign_drain),
         unavailable=len(unavailable(observed, target)),
         done=done,
@@ -164,18 +173,42 @@ def _outdated(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> l
     ]
 
 
-def _ghosts(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> list[Worker]:
-    """Ready pods of an elastic set whose nodes Slurm has off, such as after it lost its state: only a new slurmd registers from there."""
+def ghosts_at_once(observed: Observed) -> int:
+    """Ghosts that go in one lot: one in twenty pods, at least one. There is a lot every GHOST_PAUSE_S.
+
+    A few are the leftovers of an hour without a controller, and soon gone. Many at once mean that slurmctld has lost its state: jobs may
+    still run there that it knows nothing of. So a whole set takes ten minutes, in which a person who reads the set's status can stop the
+    controller and give slurmctld its state back.
+    """
+    return max(1, len(observed.pods) // 20)
+
+
+def _ghosts(nodeset: NodeSet, observed: Observed) -> tuple[int, ...]:
+    """Ready pods of an elastic set whose nodes Slurm has off, such as after it lost its state; those that had no job then come first.
+
+    They have to go: only a new slurmd registers from there.
+    """
+    found = [one for one in _left_behind(nodeset, observed) if not one.has_failed_to_resume]
+    return _ordinals(sorted(found, key=lambda one: (one.pod is not None and one.pod.marked_busy, one.ordinal)))
+
+
+def _latecomers(nodeset: NodeSet, observed: Observed) -> tuple[int, ...]:
+    """Ready pods that came up after Slurm had given their nodes up: it says so, and so they go as they are found."""
+    return _ordinals(one for one in _left_behind(nodeset, observed) if one.has_failed_to_resume)
+
+
+def _left_behind(nodeset: NodeSet, observed: Observed) -> list[Worker]:
     if not nodeset.spec.is_elastic:
         return []
     settled = observed.now - GHOST_S
-    return [one for one in observed.workers() if one.ordinal in target and _is_ghost(one, settled)]
+    return [one for one in observed.workers() if _is_ghost(one, settled)]
 
 
 def _is_ghost(worker: Worker, settled: float) -> bool:
     pod, node = worker.pod, worker.node
+    there = pod is not None and pod.ready and not pod.terminating and not pod.finished and pod.created_at < settled
     # While it powers down Slurm notes a registration for later.
-    return pod is not None and pod.ready and pod.created_at < settled and node is not None and is_powered_down(node.state)
+    return there and node is not None and is_powered_down(node.state)
 
 
 def _is_unavailable(worker: Worker) -> bool:
@@ -214,6 +247,12 @@ def _may_be_lifted(nodeset: NodeSet, worker: Worker, target: frozenset[int]) -> 
         most = min(nodeset.spec.max or 0, nodeset.spec.bound)
         return worker.is_off and worker.ordinal < most and nodeset.metadata.deletion_timestamp is None
     return worker.ordinal in target and pod.ready and not pod.terminating
+
+
+def _to_free(observed: Observed, ghosts: frozenset[int]) -> Iterable[Worker]:
+    """Who may be evicted from now on. A ghost may have had a job before Slurm lost its state: its mark stays what it was."""
+    marked = (one for one in observed.workers() if one.pod is not None and one.pod.marked_busy)
+    return (one for one in marked if _is_free(one) and one.ordinal not in ghosts)
 
 
 def _is_free(worker: Worker) -> bool:

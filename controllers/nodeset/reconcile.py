@@ -15,7 +15,7 @@ from controllers.nodeset import metrics
 from controllers.nodeset import pods as build
 from controllers.nodeset.events import build_events
 from controllers.nodeset.observe import observe
-from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, plan
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.status import Silence, status
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS, NodeSet
@@ -106,6 +106,8 @@ class Reconciler:
         self._world = world
         self._budgets: dict[Key, tuple[str, bool, float]] = {}
         """The disruption budget of each set as it was last applied: uid of the set, whether all pods count as busy, and when."""
+        self._ghosts: dict[Key, float] = {}
+        """When ghosts of each set were last removed, on the clock. In memory only: a new leader begins with a lot of them."""
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
 
@@ -116,6 +118,7 @@ class Reconciler:
         if nodeset is None:
             world.expectations.forget(key)
             self._budgets.pop(key, None)
+            self._ghosts.pop(key, None)
             return Next(SWEEP_S)
         this = _Round(key, nodeset)
         if FINALIZER not in nodeset.metadata.finalizers:
@@ -136,7 +139,8 @@ class Reconciler:
         self._count(key, observed, decided)
         if decided.needs_fresh_reading or decided.create or this.errors:
             return Next(SOON_S, bool(this.errors))
-        return Next(min(SWEEP_S, world.retries.next_s(key, world.clock.now())))
+        again_s = self._ghost_pause_s(key) if decided.ghosts_left else SWEEP_S
+        return Next(min(SWEEP_S, again_s, world.retries.next_s(key, world.clock.now())))
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or does no longer."""
@@ -175,10 +179,15 @@ class Reconciler:
             window_open=self._window_is_open(this.nodeset, snapshot),
             deleting=world.expectations.deleting(this.key),
             claims=world.claims.by_index("nodeset", this.key),
+            ghosts_due=self._ghost_pause_s(this.key) <= 0,
         )
         world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
         world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))
         return observed
+
+    def _ghost_pause_s(self, key: Key) -> float:
+        """Seconds until more ghosts of a set may go."""
+        return self._ghosts.get(key, float("-inf")) + GHOST_PAUSE_S - self._world.clock.now()
 
     def _window_is_open(self, nodeset: NodeSet, snapshot: Snapshot | None) -> bool:
         name, now = nodeset.spec.update_strategy.reservation, self._world.clock.wall()
@@ -253,6 +262,10 @@ class Reconciler:
         if not decided.delete:
             return
         world = self._world
+        if decided.ghosts:
+            self._ghosts[this.key] = world.clock.now()
+            text, left = self._text(this, decided.ghosts), len(decided.ghosts_left)
+            log.warning("pods run although Slurm has their nodes off", nodeset=this.nodeset.metadata.name, removed_now=text, left=left)
         deletions: list[Deletion] = []
         for ordinal in decided.delete:
             key = self._pod_key(this, ordinal)

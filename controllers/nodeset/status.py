@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from controllers.nodeset.plan import Plan, budget_of
+from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, budget_of, ghosts_at_once
 from controllers.nodeset.pods import node_name, range_text, revision, selector
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Observed, Worker
@@ -37,7 +37,7 @@ def status(
         _slurm_answers(silence),
         _ready(nodeset, plan, len(ready), silence),
         _scheduled(name, plan, pods),
-        _registered(nodeset, pods, observed),
+        _registered(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undisturbed(name, workers),
         _drains_end(name, plan, silence),
@@ -105,7 +105,7 @@ def _scheduled(name: str, plan: Plan, pods: Iterable[Worker]) -> Condition:
     )
 
 
-def _registered(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:
+def _registered(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
     name, limit = nodeset.metadata.name, nodeset.spec.resume_timeout_seconds
     if observed.nodes is None:
         return Condition("NodesRegister", "Unknown", "SlurmSilent")
@@ -116,6 +116,13 @@ def _registered(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) ->
             "The log of slurmctld's container `reconfigure` says what it waits for."
         )
         return Condition("NodesRegister", "False", "UnknownToSlurm", message)
+    if plan.ghosts_left:
+        message = (
+            f"{range_text(name, plan.ghosts_left)} run although Slurm has them off, as when slurmctld has lost its state; "
+            f"{ghosts_at_once(observed)} of them are removed every {GHOST_PAUSE_S:.0f} s, with whatever runs there. "
+            f"To keep them: kubectl scale deployment {nodeset.spec.cluster}-nodeset-controller --replicas=0"
+        )
+        return Condition("NodesRegister", "False", "OffInSlurm", message)
     late = [
         one.ordinal
         for one in pods

@@ -140,6 +140,8 @@ class Observed:
     """The maintenance reservation is active."""
     held_back: frozenset[int] = field(default_factory=frozenset[int])
     """Ordinals that failed lately and are not tried yet."""
+    ghosts_due: bool = True
+    """The last ghosts were removed long enough ago for more to go: see `plan.ghosts_at_once`."""
     with_claims: frozenset[int] = frozenset()
     """Ordinals that have a volume claim, of the present templates or of earlier ones."""
     claims_going: frozenset[int] = frozenset()

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any
 
 from controllers.nodeset.controller import nodeset_of
@@ -85,7 +85,7 @@ class MemorySlurm(SlurmClient):
                 self.end_job(name)
 
     @contextlib.contextmanager
-    def _write(self) -> Iterator[None]:
+    def _write(self) -> Generator[None]:
         failure = self.on_write() if self.on_write is not None else None
         if failure is not None and failure.what == "cut":
             raise SlurmUnreachable("cut before it was done")
@@ -120,7 +120,7 @@ class Process:
     def __init__(self, server: FakeKubernetes, slurm: MemorySlurm) -> None:
         self.later_s = 0.0
         """How much later it is than on the machine's clock."""
-        clock = Clock(now=lambda: time.monotonic() + self.later_s)
+        clock = Clock(now=lambda: time.monotonic() + self.later_s, wall=lambda: time.time() + self.later_s)
         self.api = connect(server.config())
         self.server = server
         by_set = {"nodeset": nodeset_of}

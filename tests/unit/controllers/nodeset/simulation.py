@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S, Plan, plan
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, NodeJob, Observed, WorkerNode, WorkerPod
@@ -90,6 +90,8 @@ class World:
     is_calm: bool = False
     """Nothing happens by itself any more."""
     history: list[str] = field(default_factory=list[str])
+    ghosts_gone: list[float] = field(default_factory=list[float])
+    """When pods went whose nodes Slurm had off, since the controller began."""
     uids: int = 0
     steps: int = 0
 
@@ -110,7 +112,9 @@ class World:
             for ordinal, node in self.nodes.items()
         }
         claims = frozenset(self.claims)
-        return Observed(pods, None if self.is_silent else nodes, self.now, window_open=self.is_window_open, with_claims=claims)
+        due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
+        seen = None if self.is_silent else nodes
+        return Observed(pods, seen, self.now, window_open=self.is_window_open, ghosts_due=due, with_claims=claims)
 
     # What it does, one write after the other.
 
@@ -124,6 +128,7 @@ class World:
         for done, (what, ordinal, write) in enumerate(self._writes(first)):
             if done == kill_after:
                 self.note("controller killed")
+                self.ghosts_gone.clear()  # the next one knows nothing of them
                 return
             self.steps += 1
             self.note(f"controller: {what} {ordinal}")
@@ -204,6 +209,13 @@ class World:
         node, pod = self.nodes[ordinal], self.pods[ordinal]
         may = node.is_off or ("DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"})
         self.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
+        is_given_up = node.reason == RESUME_FAILED or self.nodeset.metadata.deletion_timestamp is not None
+        if pod.ready and not pod.finished and pod.created_at < self.now - GHOST_S and "POWERED_DOWN" in node.words and not is_given_up:
+            self.law(
+                not self.nodeset.spec.is_elastic or all(self.now - at >= GHOST_PAUSE_S for at in self.ghosts_gone),
+                f"gpu-{ordinal} went, soon after another whose node was off already",
+            )
+            self.ghosts_gone.append(self.now)
         self._stop(ordinal)
 
     def _retire(self, ordinal: int) -> None:
@@ -244,6 +256,7 @@ class World:
                 self.change_drain,
                 self.fall_silent,
                 self.open_window,
+                self.lose_state,
                 self.delete_set,
             ),
         )
@@ -359,6 +372,11 @@ class World:
             self.nodeset = msgspec.structs.replace(
                 self.nodeset, metadata=msgspec.structs.replace(self.nodeset.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
             )
+
+    def lose_state(self) -> None:
+        """slurmctld begins with nothing. Nodes of a fixed set are heard of at once."""
+        if self.nodeset.spec.is_elastic and self.rng.random() < 0.3:
+            self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in self.nodes}
 
     def open_window(self) -> None:
         self.is_window_open = not self.is_window_open

@@ -173,6 +173,70 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
     assert (said.phase, said.why) == ("Draining", told.message)
 
 
+GHOST = (pod(), node("IDLE CLOUD POWERED_DOWN"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen", "gone", "left"),
+    [
+        pytest.param({"min": 0, "max": 9}, look(GHOST, IDLE), (0,), (), id="one"),
+        pytest.param({"min": 1, "max": 9}, look(GHOST, IDLE), (0,), (), id="one-below-min"),
+        pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9), (0,), tuple(range(1, 9)), id="all-of-nine"),
+        pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 60), (0, 1, 2), tuple(range(3, 60)), id="one-in-twenty"),
+        pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9, ghosts_due=False), (), tuple(range(9)), id="not-yet-more"),
+        pytest.param({"min": 0, "max": 9}, look((pod(marked_busy=True), GHOST[1]), GHOST), (1,), (0,), id="had-no-job-goes-first"),
+        pytest.param(
+            {"min": 0, "max": 9},
+            look(*[(pod(), node("IDLE CLOUD POWERING_DOWN"))] * 9, ghosts_due=False),
+            tuple(range(9)),
+            (),
+            id="asleep-is-none",
+        ),
+        pytest.param(
+            {"min": 0, "max": 9},
+            look(*[(pod(), node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached"))] * 9, ghosts_due=False),
+            tuple(range(9)),
+            (),
+            id="too-late-is-none",
+        ),
+        pytest.param(
+            {"min": 0, "max": 9}, look(*[(pod(ready=False), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="never-ready-is-none"
+        ),
+        pytest.param(
+            {"min": 0, "max": 9}, look(*[(pod(created_at=NOW - 30), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="just-made-is-none"
+        ),
+        pytest.param(
+            {"min": 2, "max": 9, "update_strategy": UpdateStrategy(max_unavailable="100%")},
+            look(*[(OLD, GHOST[1])] * 9),
+            (0,),
+            tuple(range(1, 9)),
+            id="roll-takes-no-more",
+        ),
+    ],
+)
+def test_pods_that_run_although_slurm_has_them_off_go_a_few_at_a_time(
+    spec: dict[str, Any], seen: Observed, gone: tuple[int, ...], left: tuple[int, ...]
+) -> None:
+    made = plan(nodeset(**spec), seen)
+    assert (made.delete, made.ghosts_left) == (gone, left)
+    assert made.mark_free == (), "one that may have lost its job to a lost state may not be evicted"
+
+
+def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
+    one = nodeset(min=0, max=9)
+    going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
+    assert plan(going, look(*[GHOST] * 9)).delete == tuple(range(9))
+
+
+def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
+    one = nodeset(min=0, max=9)
+    said = status(one, look(*[GHOST] * 9), plan(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
+    assert said.phase == "Degraded"
+    assert "gpu-[1-8] run although Slurm has them off" in said.why
+    assert "1 of them are removed every 30 s" in said.why
+    assert "kubectl scale deployment dev-nodeset-controller --replicas=0" in said.why
+
+
 @pytest.mark.parametrize(
     ("said", "size", "budget"),
     [(1, 100, 1), (7, 3, 7), ("10%", 100, 10), ("10%", 5, 1), ("100%", 4, 4), ("33%", 10, 3)],

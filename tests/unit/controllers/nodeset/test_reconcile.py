@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.reconcile import STALE_S, SWEEP_S
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
@@ -140,6 +141,26 @@ async def test_with_on_delete_a_pod_gets_the_new_template_when_somebody_deletes_
         await cluster.rounds(4)
         assert cluster.pods() == {"gpu-0": "b" if name == "gpu-0" else "a", "gpu-1": "b"}
     assert cluster.status()["phase"] == "Ready"
+
+
+@pytest.mark.anyio
+async def test_pods_of_an_elastic_set_go_slowly_when_slurm_has_lost_its_state(cluster: Cluster) -> None:
+    cluster.declare(min=0, max=4)
+    for name in cluster.slurm.words:
+        cluster.slurm.words[name] = {"IDLE", "CLOUD"}
+    await cluster.rounds(4)
+    assert len(cluster.pods()) == 4
+    cluster.slurm.start_job("gpu-0", 7)
+    await cluster.rounds(1)
+    cluster.process.later_s += GHOST_S + 1
+    cluster.slurm.jobs_on.clear()
+    for name in cluster.slurm.words:
+        cluster.slurm.words[name] = {"IDLE", "CLOUD", "POWERED_DOWN"}
+    for left in (3, 2, 1, 0):
+        await cluster.rounds(4)
+        assert len(cluster.pods()) == left
+        assert left == 0 or "gpu-0" in cluster.pods(), "the one that had a job goes last"
+        cluster.process.later_s += GHOST_PAUSE_S
 
 
 @pytest.mark.anyio
