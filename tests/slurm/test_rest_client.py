@@ -21,12 +21,14 @@ from controllers.slurm.snapshot import Poller
 from controllers.slurm.states import is_drained, node_state
 from controllers.slurm.tokens import TokenSource
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE
+from tests.slurm.image_cluster import ALICE, SLURMRESTD
 from tests.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-rest-pods")
 PREFIX = "swrt-"
 NODES = {"fix-0", "fix-1", "el-0", "el-1", "el-2", "el-3"}
+OLDER = "t-older"
+"""Pod of a slurmrestd that serves an older data parser only."""
 T = TypeVar("T")
 
 
@@ -36,7 +38,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     machine = Machine(FOLDER, image_root, PREFIX)
     machine.close()
     FOLDER.mkdir(mode=0o755)
-    names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], "fix-0": []}
+    names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], OLDER: [], "fix-0": []}
     made = ElasticCluster(machine, stack=elastic_stack(), names={**NAMES, **names})
     try:
         made.prepare()
@@ -59,6 +61,7 @@ def ask(
     key: Path | None = None,
     life_s: float = 1800,
     deadline_s: float = 10,
+    pod: str = "t-slurmrestd",
 ) -> T:
     """What the client gives, from inside the pods' network: a thread enters it, and its event loop makes its sockets there."""
     tokens = TokenSource(key or cluster.machine.folder / "volume-jwt" / "jwt_hs256.key", time.time, life_s=life_s)
@@ -66,7 +69,7 @@ def ask(
     errors: list[BaseException] = []
 
     async def session() -> T:
-        async with SlurmClient(f"http://{cluster.machine.addresses['t-slurmrestd']}:6820", tokens, deadline_s) as client:
+        async with SlurmClient(f"http://{cluster.machine.addresses[pod]}:6820", tokens, deadline_s) as client:
             return await work(client)
 
     def inside() -> None:
@@ -283,3 +286,59 @@ def test_killed_slurmrestd_is_unreachable_and_heals(cluster: ElasticCluster) -> 
             return False
 
     wait_for("answers again", answers, deadline_s=30)
+
+
+@pytest.fixture
+def older(cluster: ElasticCluster) -> ElasticCluster:
+    """The cluster with one more slurmrestd: as the image starts it, but with data parser v0.0.44 in place of v0.0.45."""
+    mounts = {"/etc/slurm": cluster.path("slurm"), "/var/lib/extrausers": cluster.path("users")}
+    script = 'exec bash -c "$(sed s/v0.0.45/v0.0.44/ /opt/slipway/scripts/slurmrestd.sh)"'
+    container = cluster.machine.start(
+        OLDER,
+        "slurmrestd",
+        ["bash", "-c", script],
+        {**mounts, "/tmp": (cluster.empty("older-tmp"), False)},
+        user=SLURMRESTD,
+        read_only=True,
+    )
+    cluster.containers[f"{OLDER}/slurmrestd"] = container
+
+    def answers() -> bool:
+        try:
+            return ask(cluster, lambda client: client.ping(), pod=OLDER)
+        except SlurmUnreachable:
+            return False
+
+    wait_for("an answer", answers)
+    return cluster
+
+
+def test_server_with_the_older_data_parser_alone_does_all_but_requeue(older: ElasticCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = older.running("--partition=main", "--nodelist=fix-0", "--requeue")
+
+    async def work(client: SlurmClient) -> NodeJob:
+        await client.update_nodes(["fix-0", "fix-1"], "DRAIN", "slipway: an older server")
+        snapshot = await Poller(client, time.monotonic, wants_reservations=lambda: True).fresh()
+        assert set(snapshot.nodes) == NODES
+        assert all(node.state.is_known for node in snapshot.nodes.values())
+        assert snapshot.nodes["fix-1"].reason == "slipway: an older server"
+        assert time.time() - (snapshot.nodes["fix-1"].reason_changed_at.value or 0) < 60
+        assert is_drained(snapshot.nodes["fix-1"].state)
+        assert not is_drained(snapshot.nodes["fix-0"].state), "it has a job"
+        await client.update_nodes(["fix-0", "fix-1"], "UNDRAIN")
+        with pytest.raises(SlurmRefused, match=r"serves v0\.0\.44, which cannot requeue jobs"):
+            await client.requeue_jobs([int(job)])
+        await client.cancel_jobs(["fix-0"])
+        [seen] = snapshot.jobs_by_node["fix-0"]
+        return node_job(seen)
+
+    try:
+        assert ask(older, work, pod=OLDER) == NodeJob(int(job))
+        wait_for("cancelled", lambda: older.job(job) == "CANCELLED")
+        with pytest.raises(SlurmRefused):
+            ask(older, lambda client: client.update_nodes(["nobody-7"], "DRAIN", "slipway: a test"), pod=OLDER)
+    finally:
+        older.slurm("scancel", job)
+    monkeypatch.setattr("controllers.slurm.client.VERSIONS", ("v0.0.45",))
+    with pytest.raises(SlurmUnreachable, match=r"serves none of v0\.0\.45"):
+        ask(older, lambda client: client.ping(), pod=OLDER)
