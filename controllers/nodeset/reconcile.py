@@ -204,7 +204,7 @@ class Reconciler:
         # Applied again at each sweep: whoever has deleted or changed it leaves the jobs unprotected no longer than that.
         applied_uid, was_unknown, applied_at = self._budgets.get(this.key, ("", False, 0.0))
         is_applied = (applied_uid, was_unknown) == (uid, unknown) and now - applied_at < SWEEP_S
-        if not is_applied and this.nodeset.metadata.deletion_timestamp is None:
+        if not is_applied and not decided.done:
             try:
                 await self._world.writer.apply(BUDGETS, build.build_disruption_budget(this.nodeset, unknown))
                 self._budgets[this.key] = (uid, unknown, now)

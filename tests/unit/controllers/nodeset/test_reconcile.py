@@ -196,6 +196,19 @@ async def test_empty_set_can_be_deleted_while_slurm_is_silent(cluster: Cluster) 
 
 
 @pytest.mark.anyio
+async def test_every_pod_of_a_set_that_is_being_deleted_is_protected_too_while_slurm_is_silent(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(2)
+    cluster.slurm.is_silent = True
+    await cluster.rounds(2)
+    assert "gpu-1" in cluster.pods()
+    assert not cluster.server.get(BUDGETS, KEY)["spec"]["selector"].get("matchExpressions")
+
+
+@pytest.mark.anyio
 async def test_busy_label_follows_jobs(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
