@@ -12,7 +12,18 @@ import pulumi_kubernetes as kubernetes
 
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, content_name, declare
-from components.pods import PodDefaults, config_volume, container, empty_volume, mount, pod_template, scripts_volume
+from components.pods import (
+    MUNGE_SOCKET,
+    PodDefaults,
+    config_volume,
+    container,
+    empty_volume,
+    mount,
+    munge_volumes,
+    munged,
+    pod_template,
+    scripts_volume,
+)
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
 
 _FILL_S = 4 * 3600
@@ -178,13 +189,13 @@ def build_switch(args: SharedRootArgs) -> Manifest:
 
 
 def build_cleaner(args: SharedRootArgs) -> Manifest:
-    """The CronJob that removes versions which nothing needs, once a day."""
+    """The CronJob that removes versions which nothing needs, once a day. It asks slurmctld which jobs run."""
     pods = args["pods"]
     cleaner = container(
         pods,
         "clean",
         "root-clean.sh",
-        [build_mount(args["volume"])],
+        [build_mount(args["volume"]), *MUNGE_SOCKET],
         {
             "SLIPWAY_ROOT_VERSIONS": " ".join(version["name"] for version in args["versions"]),
             "SLIPWAY_ROOT_KEEP_DAYS": str(args["keep_days"]),
@@ -193,8 +204,9 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
     )
     pod: Manifest = {
         "restartPolicy": "Never",
+        "initContainers": [munged(pods)],
         "containers": [cleaner],
-        "volumes": [scripts_volume(pods), build_volume(pods["cluster"], args["volume"])],
+        "volumes": [scripts_volume(pods), *munge_volumes(pods), build_volume(pods["cluster"], args["volume"])],
     }
     about = labels(pods["cluster"], "root-clean")
     job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-clean", pod)}

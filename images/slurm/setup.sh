@@ -120,6 +120,7 @@ done >/usr/share/slipway/versions
 apt-get clean
 # What mmdebstrap was told about this build's machine (proxy, date checks) is no business of the image.
 rm -f /etc/apt/apt.conf.d/99mmdebstrap
-rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/sbin/policy-rc.d
+rm -rf /var/lib/apt/lists/* /var/cache/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/sbin/policy-rc.d
+find /var/log -type f -delete # the folders stay: programs expect those that their packages brought
 find /usr/share/doc -mindepth 1 -not -name copyright -not -type d -delete
 find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -41,9 +41,9 @@ def restored(stack: DevStack) -> Iterator[DevStack]:
     yield stack
     stack.standalone("up", "--force-conflicts")
     stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
-    stack.wait_until_idle()
+    stack.wait_until_settled()
 
 
 def _quiet(stack: DevStack) -> None:
     stack.slurm("scancel --state=PENDING --user=alice; scancel --user=alice; scancel --user=carol")
-    stack.wait_until_idle()
+    stack.wait_until_settled()

@@ -118,6 +118,17 @@ class DevStack:
         """Waits until every Slurm node is plainly IDLE: registered, undrained, without jobs. Elastic ones may be off instead."""
         eventually("all nodes idle", lambda: all(_is_quiet(name, state) for name, state in self.nodes().items()), deadline_s)
 
+    def wait_until_settled(self, deadline_s: float = 180) -> None:
+        """Waits until no node set is in a change any more, its roll included, and all nodes are idle: `up` waits for no roll."""
+        eventually("all node sets up to date", lambda: all(_is_settled(one) for one in self.get("nodesets")["items"]), deadline_s)
+        self.wait_until_idle(deadline_s)
+
+
+def _is_settled(nodeset: Any) -> bool:
+    status = nodeset.get("status", {})
+    updated = next((one["status"] for one in status.get("conditions", []) if one["type"] == "Updated"), "Unknown")
+    return status.get("observedGeneration") == nodeset["metadata"]["generation"] and updated == "True"
+
 
 def _is_quiet(node: str, state: str) -> bool:
     return state == "IDLE+CLOUD" or (node.startswith("burst-") and state in ("IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_DOWN"))

@@ -1,9 +1,6 @@
 """Changes of a running cluster: the preview shows them, `up` applies them, running jobs finish."""
 
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
 
@@ -11,22 +8,12 @@ NEW_SET = json.dumps({"name": "extra", "pool": "workers", "size": 1, "cpus": 1, 
 NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})
 
 
-@pytest.fixture
-def restored(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, put back to its own file afterwards."""
-    yield stack
-    stack.standalone("up")
-    stack.wait_until_idle()
-
-
 def test_second_up_changes_nothing_and_says_so(stack: DevStack) -> None:
-    stack.standalone("up")
     done = stack.standalone("up")
     assert "nothing to change" in done.stdout.lower()
 
 
 def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:
-    stack.standalone("up")
     assert "nothing to change" in stack.standalone("preview").stdout.lower()
 
 
@@ -61,7 +48,7 @@ def test_larger_disk_in_the_stack_file_touches_neither_the_set_nor_its_disk_and_
     assert there() == before
 
 
-def test_node_set_is_added_while_a_job_runs_and_pruned_again(restored: DevStack) -> None:
+def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(restored: DevStack) -> None:
     job = restored.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
     room = ("--config", "cluster.nodePools[0].hardware.coresPerSocket=4")
@@ -71,6 +58,9 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_again(restored: DevStack)
     eventually("the new node idle", lambda: restored.nodes().get("extra-0") == "IDLE+CLOUD", 180)
     restored.wait_for_job(restored.submit("#!/bin/bash\ntrue\n", "--partition=extra"))
     restored.wait_for_job(job)
+    last = restored.submit("#!/bin/bash\nsleep 20\n", "--partition=extra")
+    restored.wait_for_job(last, "RUNNING")
     restored.standalone("up")
+    restored.wait_for_job(last)
     eventually("the set pruned", lambda: "extra-0" not in restored.nodes(), 120)
     eventually("its pod gone", lambda: not restored.kubectl("get", "pod", "extra-0", "--ignore-not-found"), 120)

@@ -30,9 +30,8 @@ def whole(stack: DevStack) -> Iterator[DevStack]:
     subprocess.run(["kill", "-KILL", str(pid_of("kubelet-worker-1"))], check=True)
     (STATE / "applied").unlink(missing_ok=True)
     stack.run(sys.executable, "-m", "local", "up", timeout_s=300)
-    for pod in pods_on(stack, "worker-0"):
-        stack.kubectl("delete", "pod", pod, "--wait=false")
-    stack.wait_until_idle()
+    stack.kubectl("delete", "pod", *pods_on(stack, "worker-0"), timeout_s=180)
+    stack.wait_until_settled()
 
 
 def pods_on(stack: DevStack, machine: str) -> list[str]:

@@ -16,10 +16,11 @@ CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
 
 @pytest.fixture
 def scaled_back(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, with `cpu` at its two nodes afterwards, undrained, and slurmrestd and the database there."""
+    """The stack, with `cpu` at its two nodes afterwards, undrained, and the control plane and the database there."""
     yield stack
-    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=1")
+    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "statefulset/dev-slurmctld", "--replicas=1")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
+    eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
     stack.slurm("scontrol update nodename=cpu-[0-1] state=undrain", check=False)
     stack.wait_until_idle()
 
@@ -177,6 +178,24 @@ def test_five_minutes_without_slurmrestd_and_the_database_freeze_deletions_prote
     stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=1")
     eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
     eventually("the job of that time in accounting", lambda: stack.ssh(f"sacct -nXP -j {job} -o State").split() == ["COMPLETED"], 120)
+
+
+def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
+    stack = scaled_back
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    job = stack.submit("#!/bin/bash\nsleep 60\n", "--nodelist=cpu-0")
+    stack.wait_for_job(job, "RUNNING")
+    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=0")
+    eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
+    eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "cpu-1"), 30)
+    until = time.monotonic() + 35  # longer than a sweep of the controller
+    eventually("a sweep", lambda: time.monotonic() > until, 60, every_s=2)
+    assert {pod: uid(stack, pod) for pod in before} == before
+    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=1")
+    eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
+    stack.wait_for_job(job)
+    eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
 
 
 def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restored: DevStack) -> None:

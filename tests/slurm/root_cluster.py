@@ -5,15 +5,18 @@ The versions are hard links of the image's own files, so making one takes a seco
 
 import copy
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.slurm.image_cluster import SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
 WORKERS = ("gpu-0", "gpu-1")
-NAMES = {"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "gpu-0": [], "gpu-1": []}
+NAMES = {"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "gpu-0": [], "gpu-1": [], "t-root-clean": []}
 CONF = """\
 # Of the tests.
 shared=/shared
@@ -24,6 +27,23 @@ file=/etc/hosts
 mount?=/not/in/this/pod
 tmp=/var/spool/slipway/tmp
 """
+OUTWARD = [
+    pytest.param("ls -d /shared/versions /shared/*/v2 && echo out", id="the volume of the versions"),
+    pytest.param("ls /opt/slipway/scripts && echo out", id="the pod's files"),
+    pytest.param("nsenter --target 1 --mount ls /opt/slipway/scripts && echo out", id="enter the pod's namespace"),
+    pytest.param(
+        "for p in /proc/[0-9]*; do for way in root cwd; do ls $p/$way/opt/slipway/scripts && echo out; done; done",
+        id="look through every process",
+    ),
+    pytest.param("unshare --user --map-root-user chroot /proc/1/root ls && echo out", id="another root, in a user namespace"),
+    pytest.param(
+        "unshare --user --map-root-user --mount sh -c 'for m in /run/slipway/ssh /run/slipway /run /home /proc /; do umount -l $m; done; "
+        "ls -d /opt/slipway/scripts /run/slipway/ssh/*key && echo out'",
+        id="what is below the mounts, in a user namespace",
+    ),
+    pytest.param("cat /run/slipway/ssh/ssh_host_ed25519_key && echo out", id="the host key"),
+]
+"""What a plain user can try to get out of a version, from a session or a job; who succeeds says `out`."""
 PINS, TMP = "/run/slipway/ns", "/var/spool/slipway/tmp"
 
 
@@ -44,6 +64,31 @@ class RootCluster(ImageCluster):
         link.unlink(missing_ok=True)
         link.symlink_to(f"versions/{version}")
         link.replace(self.shared / "current")
+
+    def roll_out(self, version: str) -> str:
+        """Makes a version the current one by the Job's own script, in the login pod, which has the volume; gives what it said."""
+        script = "/opt/slipway/scripts/root-switch.sh"
+        return self.containers["t-login/login"].run("bash", script, env={"SLIPWAY_ROOT_VERSION": version})
+
+    def clean(self, declared: str, looks: int = 1, slurmctld: str = "t-slurmctld") -> str:
+        """Runs the cleaner's Job, for which every other version has been undeclared for long enough; gives what it said."""
+        mounts = {"/shared": (self.shared, False), "/run/munge": (self.empty("t-root-clean-munge"), True)}
+        env = {
+            "SLIPWAY_SLURMCTLD": slurmctld,
+            "SLIPWAY_ROOT_VERSIONS": declared,
+            "SLIPWAY_ROOT_KEEP_DAYS": "0",
+            "SLIPWAY_ROOT_LOOKS": str(looks),
+        }
+        command = ["/opt/slipway/scripts/root-clean.sh"]
+        cleaner = self.machine.start("t-root-clean", "clean", command, mounts, env, capabilities=("DAC_OVERRIDE", "FOWNER"))
+        try:
+            code = cleaner.process.wait(120)
+            said = cleaner.log
+        finally:
+            cleaner.stop("KILL")
+        if code:
+            raise PodError(f"root-clean.sh gave {code}: {said}")
+        return said
 
     def current(self) -> str:
         """The current version."""
@@ -82,9 +127,10 @@ class RootCluster(ImageCluster):
         """The login node's address."""
         return self.machine.addresses["t-login"]
 
-    def ssh(self, script: str, *options: str, user: str = "alice", check: bool = True, timeout_s: float = 60) -> str:
+    def ssh(self, script: str, *options: str, user: str = "alice", check: bool = True, timeout_s: float = 60, pod: str = "t-login") -> str:
         """Runs a script in a login session; with `check` off, errors are part of what it gives."""
-        return self.outside("ssh", *self.ssh_options(user), *options, self.login_target, script, check=check, timeout_s=timeout_s)
+        target = self.machine.addresses[pod]
+        return self.outside("ssh", *self.ssh_options(user), *options, target, script, check=check, timeout_s=timeout_s)
 
     def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 60) -> str:
         """Runs a command on the pods' network, but in no pod."""
@@ -135,17 +181,28 @@ def make_versions(shared: Path, image: Path, *versions: str) -> None:
 
 @contextmanager
 def running(
-    folder: Path, prefix: str, image: Path, conf: str | None = CONF, versions: tuple[str, ...] = ("v1", "v2"), sudoers: str = ""
+    folder: Path,
+    prefix: str,
+    image: Path,
+    conf: str | None = CONF,
+    versions: tuple[str, ...] = ("v1", "v2"),
+    sudoers: str = "",
+    more_logins: tuple[str, ...] = (),
+    ssh_to_nodes: bool = False,
+    stack: Mapping[str, Any] = STACK,
 ) -> Generator[RootCluster]:
     """The cluster, ready, with the first version as the current one; and away again. `sudoers` says who is an admin."""
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
-    for key in ("id", "host"):
+    for key in ("id", "host", "node-host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
-    stack = copy.deepcopy(STACK) | {"accounting": {"enabled": False}}
-    cluster = RootCluster(machine, stack=stack, names=NAMES)
-    cluster.user_mounts = {"/shared": (cluster.shared, False), "/etc/slipway/root": cluster.path("root")}
+    names = {**NAMES, **{pod: [] for pod in more_logins}}
+    cluster = RootCluster(machine, stack=copy.deepcopy({**stack, "accounting": {"enabled": False}}), names=names)
+    cluster.ssh_to_nodes = ssh_to_nodes
+    # Pods may write their hosts, as those of Kubernetes may.
+    hosts = {"/etc/hosts": (folder / "hosts", False)}
+    cluster.user_mounts = {"/shared": (cluster.shared, False), "/etc/slipway/root": cluster.path("root"), **hosts}
     cluster.sudoers, cluster.has_admins = sudoers, bool(sudoers)
     cluster.login_capabilities = (*LOGIN_CAPABILITIES, "SYS_ADMIN", *(ADMIN_CAPABILITIES if sudoers else ()))
     try:
@@ -153,15 +210,20 @@ def running(
         cluster.switch(versions[0])
         cluster.settings(conf)
         cluster.prepare()
-        for pod in NAMES:
+        cluster.volume("keys", {"alice": (folder / "id.pub").read_text()})
+        cluster.volume("node-host-keys", {"ssh_host_ed25519_key": (folder / "node-host").read_text()}, 0o400)
+        for pod in names:
             cluster.munged(pod)
         cluster.slurmctld()
         cluster.reconfigure()
         for worker in WORKERS:
             cluster.slurmd(worker)
         cluster.login((folder / "id.pub").read_text(), (folder / "host").read_text())
+        for pod in more_logins:
+            cluster.login_pod(pod)
         wait_for("idle workers", cluster.ready, deadline_s=90)
-        wait_for("login", lambda: "main" in cluster.ssh("sinfo"), deadline_s=30)
+        for pod in ("t-login", *more_logins):
+            wait_for("login", lambda pod=pod: "main" in cluster.ssh("sinfo", pod=pod), deadline_s=30)
         yield cluster
     finally:
         machine.keep_logs()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.slurm.image_pods import wait_for
 from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import RootCluster, running
+from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 VICTIM = """#!/bin/bash
 # secret of the script
@@ -22,7 +22,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
     """Alice's job runs on gpu-0, with a secret in its environment, its script, its /tmp and its /dev/shm."""
     image = tmp_path_factory.mktemp("isolation-image")
     unpack(image)
-    with running(Path("/var/tmp/slipway-isolation-pods"), "swis-", image, versions=("v1",)) as cluster:
+    with running(Path("/var/tmp/slipway-isolation-pods"), "swis-", image, ssh_to_nodes=True) as cluster:
         cluster.ssh("chmod 700 .; echo secret > private")
         job = cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --export=ALL,TOKEN=secret <<'END'\n{VICTIM}END")
         wait_for("Alice's job", lambda: cluster.state(job) == "RUNNING")
@@ -42,17 +42,42 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
         pytest.param("nsenter -t $(pgrep -u alice -f 'sleep 600' | head -1) -m cat /tmp/mine", "not permitted|denied", id="its namespace"),
         pytest.param("cat /home/alice/private", "Permission denied", id="home"),
         pytest.param("ls /var/spool/slurmd/job*", "No such file|Permission denied", id="spool with the script"),
+        pytest.param("cat /run/slipway/ssh/ssh_host_ed25519_key", "No such file|Permission denied", id="host key"),
         pytest.param("kill -9 1; kill -9 $(pgrep -o sshd slurmd)", "Operation not permitted", id="kill a daemon"),
         pytest.param("kill -9 -1; sleep 0.5", "", id="kill all"),
     ],
 )  # fmt: skip
 def test_another_user_is_refused(cluster: RootCluster, attempt: str, refused: str, place: str) -> None:
-    script = f"exec 2>&1; {attempt}"
-    said = cluster.ssh(script if place == "login" else f"srun --nodelist=gpu-0 bash -c {quote(script)}", user="bob", check=False)
+    said = in_place(cluster, place, f"exec 2>&1; {attempt}")
     assert any(word in said for word in refused.split("|")), said
     assert "secret" not in said
+    assert "PRIVATE KEY" not in said
     assert "sleep 600" in cluster.inside("gpu-0", "ps -u alice -o args")
     assert "sleep 600" in cluster.containers["t-login/login"].run("ps", "-u", "alice", "-o", "args")
+
+
+def in_place(cluster: RootCluster, place: str, script: str) -> str:
+    """What a script of bob says in a session, or in a job on the node of alice's."""
+    return cluster.ssh(script if place == "login" else f"srun --nodelist=gpu-0 bash -c {quote(script)}", user="bob", check=False)
+
+
+@pytest.mark.parametrize("place", ["login", "job"])
+@pytest.mark.parametrize("attempt", OUTWARD)
+def test_no_way_leads_out_of_the_version(cluster: RootCluster, attempt: str, place: str) -> None:
+    assert "out" not in in_place(cluster, place, f"{attempt}; true").split()
+
+
+def test_what_the_attempts_are_for_is_there_where_nothing_is_in_the_way(cluster: RootCluster) -> None:
+    """In the pods themselves, and in sessions and jobs outside a version: so the refusals above are refusals."""
+    for container in (cluster.containers["t-login/login"], cluster.worker("gpu-0")):
+        assert "PRIVATE KEY" in container.run("cat", "/run/slipway/ssh/ssh_host_ed25519_key")
+        assert container.run("ls", "/shared/versions").split() == ["v1", "v2"]
+    cluster.settings(None)
+    try:
+        for place in ("login", "job"):
+            assert "out" in in_place(cluster, place, "ls /opt/slipway/scripts && echo out").split()
+    finally:
+        cluster.settings(CONF)
 
 
 def test_tmp_of_another_job_on_the_node_is_not_there(cluster: RootCluster) -> None:
@@ -61,6 +86,17 @@ def test_tmp_of_another_job_on_the_node_is_not_there(cluster: RootCluster) -> No
     )
     assert "secret" not in said
     assert said.count("No such file") == 2
+
+
+def test_sessions_of_a_login_node_share_its_tmp_as_the_guide_says(cluster: RootCluster) -> None:
+    for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+        cluster.ssh(f"echo readable > {folder}/left")
+        said = cluster.ssh(
+            f"cat {folder}/left; rm -f {folder}/left; mv {folder}/left {folder}/mine; echo more >> {folder}/left", user="bob", check=False
+        )
+        assert "readable" in said
+        assert said.count("not permitted") == 2
+        assert cluster.ssh(f"cat {folder}/left; rm {folder}/left") == "readable"
 
 
 def test_job_that_eats_memory_ends_alone(cluster: RootCluster) -> None:

@@ -1,5 +1,7 @@
 """An admin's sudo in a login session: what is installed there is there for all. And what an admin cannot do by accident."""
 
+import hashlib
+import re
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,27 +12,29 @@ import pytest
 
 from tests.slurm.image_cluster import ALICE
 from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import CONF, RootCluster, running
+from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 SETTINGS = CONF + "file?=/etc/slipway/root/sudoers:/etc/sudoers.d/slipway\n"
+LOGINS = ("t-login", "t-login-2")
+GUIDE = Path(__file__).parents[2] / "docs" / "storage.md"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
-    """Alice is an admin, bob is not."""
+    """Two login pods. Alice is an admin, bob is not."""
     image = tmp_path_factory.mktemp("admin-image")
     unpack(image)
     sudoers = "alice ALL=(ALL:ALL) NOPASSWD: ALL\n"
-    with running(Path("/var/tmp/slipway-admin-pods"), "swad-", image, SETTINGS, ("v1",), sudoers) as cluster:
+    with running(Path("/var/tmp/slipway-admin-pods"), "swad-", image, SETTINGS, ("v1",), sudoers, LOGINS[1:]) as cluster:
         # As root-fill.sh makes it.
         (cluster.shared / "versions/v1/etc/apt/apt.conf.d/90slipway-lock").write_text('DPkg::Lock::Timeout "600";\n')
         yield cluster
 
 
-def package(cluster: RootCluster, name: str, postinst: str = "true") -> str:
-    """Makes a Debian package with a program of its name in the admin's home; gives its path there."""
+def package(cluster: RootCluster, name: str, postinst: str = "true", folder: str = "") -> str:
+    """Makes a Debian package with a program of its name, and a folder, in the admin's home; gives its path there."""
     cluster.ssh(f"""set -e
-        rm -rf {name}; mkdir -p {name}/DEBIAN {name}/usr/bin
+        rm -rf {name}; mkdir -p {name}/DEBIAN {name}/usr/bin {name}/{folder}
         printf 'Package: {name}\\nVersion: 1\\nArchitecture: all\\nMaintainer: t\\nDescription: t\\n' > {name}/DEBIAN/control
         printf '#!/bin/sh\\nset -e\\n{postinst}\\n' > {name}/DEBIAN/postinst
         printf '#!/bin/sh\\necho {name} on $(hostname)\\n' > {name}/usr/bin/{name}
@@ -39,28 +43,73 @@ def package(cluster: RootCluster, name: str, postinst: str = "true") -> str:
     return f"./{name}.deb"
 
 
+def logs_of_version(cluster: RootCluster) -> list[str]:
+    """Files in the version's own /var/log."""
+    return [file.name for file in (cluster.shared / "versions/v1/var/log").rglob("*") if not file.is_dir()]
+
+
 def test_package_that_an_admin_installs_is_there_for_jobs_on_all_nodes_at_once(cluster: RootCluster) -> None:
     cluster.ssh(f"sudo apt-get install -y {package(cluster, 'hello-all')}", timeout_s=120)
     assert sorted(cluster.ssh("srun --nodes=2 hello-all", user="bob").splitlines()) == ["hello-all on gpu-0", "hello-all on gpu-1"]
 
 
-def test_two_installs_at_once_wait_for_each_other_and_both_are_whole(cluster: RootCluster) -> None:
-    mark = "date +%%s.%%N >> /var/tmp/turns; sleep 2; date +%%s.%%N >> /var/tmp/turns"
+def test_two_installs_at_once_on_two_login_pods_wait_for_each_other_and_both_are_whole(cluster: RootCluster) -> None:
+    mark = "date +%%s.%%N >> /home/alice/turns; sleep 2; date +%%s.%%N >> /home/alice/turns"
     names = ["turn-one", "turn-two"]
     files = [package(cluster, name, mark) for name in names]
 
-    def install(file: str) -> str:
-        return cluster.ssh(f"sudo apt-get install -y {file}", timeout_s=120)
+    def install(file: str, pod: str) -> str:
+        return cluster.ssh(f"hostname; sudo apt-get install -y {file}", pod=pod, timeout_s=120)
 
     with ThreadPoolExecutor() as pool:
-        assert all("Setting up" in said for said in pool.map(install, files))
-    turns = [float(line) for line in cluster.ssh("cat /var/tmp/turns").split()]
+        said = [*pool.map(install, files, LOGINS)]
+    assert [one.split()[0] for one in said] == [*LOGINS]
+    assert all("Setting up" in one for one in said)
+    turns = [float(line) for line in cluster.ssh("cat turns").split()]
     assert turns == sorted(turns)
     assert len(turns) == 4
-    assert cluster.ssh("dpkg --audit; dpkg-query --show --showformat='${Status}\\n' turn-one turn-two").splitlines() == [
-        "install ok installed",
-        "install ok installed",
-    ]
+    for pod in LOGINS:
+        assert cluster.ssh("dpkg --audit; dpkg-query --show --showformat='${Status}\\n' turn-one turn-two", pod=pod).splitlines() == [
+            "install ok installed",
+            "install ok installed",
+        ]
+    for pod, own, other in ((LOGINS[0], *names), (LOGINS[1], *names[::-1])):
+        logged = cluster.ssh("cat /var/log/apt/history.log /var/log/dpkg.log", pod=pod)
+        assert own in logged
+        assert other not in logged
+    assert logs_of_version(cluster) == []
+
+
+def test_folder_that_a_package_brings_to_var_log_is_there_for_all_from_the_next_session_on(cluster: RootCluster) -> None:
+    own = "chown www-data:adm /var/log/daemon; chmod 2755 /var/log/daemon; echo started > /var/log/daemon/log"
+    cluster.ssh(f"sudo apt-get install -y {package(cluster, 'daemon', own, 'var/log/daemon')}", timeout_s=120)
+    look = "stat -c '%a %U %G' /var/log/daemon; ls -A /var/log/daemon"
+    assert cluster.ssh(look).split() == ["2755", "www-data", "adm", "log"]
+    assert cluster.ssh(look, pod=LOGINS[1]).split() == ["2755", "www-data", "adm"]
+    assert cluster.ssh(f"srun --nodes=2 bash -c {quote(look)}").split() == ["2755", "www-data", "adm"] * 2
+    assert logs_of_version(cluster) == []
+
+
+def test_install_as_the_guide_has_it_works_in_a_fresh_version(cluster: RootCluster) -> None:
+    """With a small archive of our own in place of Debian's."""
+    version = cluster.shared / "versions/v1"
+    deb = cluster.machine.folder / "volume-home/alice" / package(cluster, "jq")
+    archive = version / "opt/archive"
+    archive.mkdir()
+    content = deb.read_bytes()
+    (archive / "jq.deb").write_bytes(content)
+    control = subprocess.run(["dpkg-deb", "--field", deb], capture_output=True, text=True, check=True).stdout
+    about = f"Filename: ./jq.deb\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n"
+    (archive / "Packages").write_text(control + about)
+    for sources in [version / "etc/apt/sources.list", *(version / "etc/apt/sources.list.d").iterdir()]:
+        sources.unlink(missing_ok=True)
+    (version / "etc/apt/sources.list.d/t.list").write_text("deb [trusted=yes] file:/opt/archive ./\n")
+    guide = re.findall(r"^    (sudo apt .*)$", GUIDE.read_text(), re.MULTILINE)
+    assert guide[-1].split() == ["sudo", "apt", "install", "jq"]
+    assert "Unable to locate package jq" in cluster.ssh(guide[-1], check=False)
+    for line in guide:
+        cluster.ssh(line, timeout_s=120)
+    assert sorted(cluster.ssh("srun --nodes=2 jq", user="bob").splitlines()) == ["jq on gpu-0", "jq on gpu-1"]
 
 
 def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
@@ -98,6 +147,11 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
 )
 def test_root_of_a_session_is_not_root_of_the_pod(cluster: RootCluster, attempt: str) -> None:
     assert "out" not in cluster.ssh(f"sudo bash -c {quote(attempt)}", check=False).split()
+
+
+@pytest.mark.parametrize("attempt", OUTWARD)
+def test_who_is_no_admin_gets_no_further_where_there_are_admins(cluster: RootCluster, attempt: str) -> None:
+    assert "out" not in cluster.ssh(f"{attempt}; true", user="bob", check=False).split()
 
 
 def test_root_of_a_session_may_write_where_packages_do(cluster: RootCluster) -> None:

@@ -3,19 +3,24 @@ the image are real; what makes versions, and what fills /run/nvidia in a pod, is
 """
 
 import itertools
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
 import pytest
 
-from tests.slurm.image_cluster import ALICE, SLURM
+from tests.slurm.image_cluster import ALICE, SLURM, STACK
 from tests.slurm.image_pods import PodError, wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
 
 _marks = itertools.count()
+
+MANY = {"name": "many", "nodeSets": ["gpu"], "settings": {"OverSubscribe": "FORCE:32"}}
+"""A partition whose jobs share CPUs: many run at once on two small workers."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +28,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
     """Two versions, v1 current."""
     image = tmp_path_factory.mktemp("root-image")
     unpack(image)
-    with running(Path("/var/tmp/slipway-root-pods"), "swsr-", image) as cluster:
+    stack = {**STACK, "partitions": [*STACK["partitions"], MANY]}
+    with running(Path("/var/tmp/slipway-root-pods"), "swsr-", image, stack=stack) as cluster:
         yield cluster
 
 
@@ -195,6 +201,57 @@ def test_shm_is_shared_by_the_steps_of_a_job_and_by_no_other(cluster: RootCluste
     assert cluster.ssh("srun --nodelist=gpu-0 ls -A /dev/shm") == ""
 
 
+def test_var_log_of_jobs_and_sessions_has_the_folders_of_the_version_and_none_of_its_files(cluster: RootCluster) -> None:
+    logs = cluster.shared / "versions/v1/var/log"
+    (logs / "daemon").mkdir(0o700, exist_ok=True)
+    os.chown(logs / "daemon", 33, 4)
+    (logs / "daemon").chmod(0o750)
+    (logs / "old.log").write_text("of another node")
+    look = "find . -mindepth 1 -maxdepth 1 -type d -printf '%M %U:%G %f\\n'"
+    wanted = sorted(subprocess.run(["bash", "-c", look], cwd=logs, capture_output=True, text=True, check=True).stdout.splitlines())
+    assert "drwxr-x--- 33:4 daemon" in wanted
+    probe = f"cd /var/log; {look}; find . -type f 2>/dev/null; true"
+    try:
+        for said in (cluster.ssh(probe), cluster.ssh(f"srun bash -c {quote(probe)}")):
+            assert sorted(said.splitlines()) == wanted
+        assert "Permission denied" in cluster.ssh("srun touch /var/log/mine", check=False)
+    finally:
+        (logs / "old.log").unlink()
+        (logs / "daemon").rmdir()
+
+
+def test_what_a_job_logs_is_seen_by_its_steps_on_that_node_and_by_nobody_else(cluster: RootCluster) -> None:
+    place = cluster.shared / "versions/v1/var/log/open"
+    place.mkdir(exist_ok=True)
+    place.chmod(0o1777)
+    go = cluster.machine.folder / "volume-home/alice" / f"go{next(_marks)}"
+    write = "srun bash -c 'echo $SLURMD_NODENAME > /var/log/open/$SLURMD_NODENAME'; srun ls -A /var/log/open"
+    script = f"{write}; echo written; until [[ -e {go.name} ]]; do sleep 0.1; done"
+    try:
+        job = cluster.ssh(f"sbatch --parsable --nodes=2 --ntasks-per-node=1 --output=out.%j <<'SCRIPT'\n#!/bin/bash\n{script}\nSCRIPT")
+        wait_for("its files", lambda: "written" in cluster.out(job))
+        assert sorted(cluster.out(job).split()) == ["gpu-0", "gpu-1", "written"]
+        cluster.ssh("echo of a session > /var/log/open/session")
+        assert cluster.ssh("srun --nodes=2 ls -A /var/log/open", user="bob") == ""
+        assert cluster.ssh("cat /var/log/open/*", user="bob") == "of a session"
+        assert [*place.iterdir()] == []
+        finish(cluster, job, go)
+        assert cluster.ssh("srun --nodes=2 ls -A /var/log/open; rm /var/log/open/session") == ""
+    finally:
+        place.rmdir()
+
+
+def test_version_whose_var_log_is_a_link_keeps_the_link(cluster: RootCluster) -> None:
+    logs = cluster.shared / "versions/v2/var/log"
+    kept = logs.rename(logs.with_name("logs"))
+    logs.symlink_to("logs")
+    try:
+        assert cluster.ssh("srun --root-version=v2 readlink /var/log") == "logs"
+    finally:
+        logs.unlink()
+        kept.rename(logs)
+
+
 def test_number_of_an_ended_job_stands_for_no_version_any_more(cluster: RootCluster) -> None:
     job = cluster.batch("true", "--nodes=2")
     assert cluster.state(job) == "COMPLETED"
@@ -213,13 +270,14 @@ def test_jobs_of_a_user_who_is_to_stay_outside_look_at_the_node_itself(cluster: 
         cluster.settings(CONF)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        pytest.param("mount -t tmpfs -o nr_inodes=1,mode=755 none /shared/jobs; ! ln -s x /shared/jobs/1 2>/dev/null", id="full"),
-        pytest.param("mount -o remount,bind,ro /shared; ! ln -s x /shared/jobs/1 2>/dev/null", id="read-only"),
-    ],
-)
+DAMAGES = [
+    pytest.param("mount -t tmpfs -o nr_inodes=1,mode=755 none /shared/jobs; ! ln -s x /shared/jobs/1 2>/dev/null", id="full"),
+    pytest.param("mount -o remount,bind,ro /shared; ! ln -s x /shared/jobs/1 2>/dev/null", id="read-only"),
+]
+MEND = "umount /shared/jobs 2>/dev/null || mount -o remount,bind,rw /shared"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_volume_that_takes_no_writes_keeps_no_job_from_running_in_its_version(cluster: RootCluster, damage: str) -> None:
     running, go = held(cluster, "--nodes=2", "--ntasks-per-node=1", then="srun cat /etc/version")
     try:
@@ -230,8 +288,58 @@ def test_volume_that_takes_no_writes_keeps_no_job_from_running_in_its_version(cl
         assert cluster.ssh("srun --root-version=v2 cat /etc/version") == "v2"
     finally:
         for node in WORKERS:
-            cluster.inside(node, "umount /shared/jobs 2>/dev/null || mount -o remount,bind,rw /shared")
+            cluster.inside(node, MEND)
     assert cluster.ready() or wait_for("idle workers", cluster.ready) is None
+
+
+@pytest.fixture
+def version_to_go(cluster: RootCluster) -> Iterator[Path]:
+    """A third version, for the cleaner to remove."""
+    version = cluster.shared / "versions/v3"
+    subprocess.run(["cp", "-al", version.with_name("v2"), version], check=True)
+    (version / "etc/version").unlink()
+    (version / "etc/version").write_text("v3\n")
+    for folder in ("sources", "filling"):
+        (cluster.shared / folder).mkdir(exist_ok=True)
+    yield version
+    subprocess.run(["rm", "-rf", version], check=True)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_version_of_a_running_job_stays_although_the_volume_took_no_note_of_it(
+    cluster: RootCluster, version_to_go: Path, damage: str
+) -> None:
+    cluster.inside("gpu-0", damage)
+    try:
+        job, go = held(cluster, "--nodelist=gpu-0", "--root-version=v3", then="srun cat /etc/version")
+    finally:
+        cluster.inside("gpu-0", MEND)
+    assert not (cluster.shared / "jobs" / job).is_symlink()
+    assert f"version v3 stays: nothing says which version these running jobs have: {job}" in cluster.clean("v1 v2")
+    assert finish(cluster, job, go).split() == ["v3", "begun", "v3"]
+    wait_for("idle workers", cluster.ready)
+    assert "version v3 is removed" in cluster.clean("v1 v2", looks=10)
+    assert not version_to_go.exists()
+
+
+def test_version_is_removed_while_others_are_used_and_not_while_slurmctld_is_silent(cluster: RootCluster, version_to_go: Path) -> None:
+    jobs = [
+        held(cluster, *options)
+        for options in (("--root-version=v3", "--nodelist=gpu-0"), ("--nodelist=gpu-1",), ("--nodes=2", "--ntasks=2"))
+    ]
+    lost = cluster.shared / "jobs/4000000"  # of a job that slurmctld knows nothing of
+    lost.symlink_to("v3")
+    assert "version v3 is used by 1 jobs; it stays" in cluster.clean("v1 v2")
+    assert not lost.is_symlink()
+    first, go = jobs.pop(0)
+    finish(cluster, first, go)
+    wait_for("the link to go", lambda: not (cluster.shared / "jobs" / first).is_symlink())
+    assert "version v3 stays: slurmctld does not say which jobs run" in cluster.clean("v1 v2", slurmctld="t-nobody")
+    assert version_to_go.exists()
+    assert "version v3 is removed" in cluster.clean("v1 v2", looks=10)
+    assert not version_to_go.exists()
+    for job in jobs:
+        finish(cluster, *job)
 
 
 def test_root_without_a_shell_fails_with_words_and_leaves_the_nodes_idle(cluster: RootCluster) -> None:
@@ -534,24 +642,30 @@ def test_leftovers_of_a_job_without_an_epilog_go_with_the_next_job(cluster: Root
     wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0")
 
 
-def test_fifty_jobs_at_once_over_a_switch_all_end_well_in_one_version_each(cluster: RootCluster) -> None:
-    cluster.ssh("rm -f many.*")
-    script = "cat /etc/version; srun cat /etc/version; echo $SLIPWAY_ROOT_VERSION"
-    array = cluster.ssh(f"sbatch --parsable --array=0-49 --mem=100 --output=many.%a --wrap='{script}'")
+def test_fifty_running_jobs_keep_their_version_over_a_switch_and_new_ones_see_the_new_one(
+    cluster: RootCluster, version_to_go: Path
+) -> None:
     home = cluster.machine.folder / "volume-home/alice"
+    go = home / f"go{next(_marks)}"
+    step = "srun bash -c 'cat /etc/version; echo $SLIPWAY_ROOT_VERSION'"
+    script = f"cat /etc/version; echo begun; until [[ -e {go.name} ]]; do sleep 1; done; {step}"
+    options = "--partition=many --mem=70 --array=0-49 --output=many.%a"
+    array = cluster.ssh(f"rm -f many.*; sbatch --parsable {options} <<'SCRIPT'\n#!/bin/bash\n{script}\nSCRIPT")
 
-    def done() -> list[str]:
-        return [text for file in home.glob("many.*") if len((text := file.read_text()).split()) == 3]
+    def states() -> list[str]:
+        return cluster.slurm("squeue", "--noheader", "--states", "all", "--array", "--job", array, "--format", "%T").split()
 
-    for count, version in ((5, "v2"), (15, "v1"), (30, "v2")):
-        wait_for(f"{count} jobs", lambda count=count: len(done()) >= count, deadline_s=60)
-        cluster.switch(version)
-    wait_for(
-        "all jobs",
-        lambda: cluster.slurm("squeue", "--noheader", "--states", "all", "--job", array, "--format", "%T").split() == ["COMPLETED"] * 50,
-        deadline_s=90,
-    )
-    assert {len(set(text.split())) for text in done()} == {1}
-    assert {text.split()[0] for text in done()} == {"v1", "v2"}
-    assert len(done()) == 50
-    wait_for("empty nodes", lambda: all(left(cluster, node) == "0" for node in WORKERS))
+    def said() -> list[str]:
+        return [file.read_text() for file in home.glob("many.*")]
+
+    wait_for("fifty running jobs", lambda: states() == ["RUNNING"] * 50 and said() == ["v1\nbegun\n"] * 50, deadline_s=180)
+    assert "version v2 is current, after v1" in cluster.roll_out("v2")
+    assert cluster.ssh("cat /etc/version; srun --partition=many --nodes=2 --mem=70 cat /etc/version").split() == ["v2"] * 3
+    assert "version v1 is used by 50 jobs; it stays" in cluster.clean("v2 v3")
+    assert "version v3 is removed" in cluster.clean("v1 v2", looks=10)  # so each of the fifty is known
+    assert not version_to_go.exists()
+    assert states() == ["RUNNING"] * 50
+    go.touch()
+    wait_for("their end", lambda: states() == ["COMPLETED"] * 50, deadline_s=180)
+    assert said() == ["v1\nbegun\nv1\nv1\n"] * 50
+    wait_for("empty nodes", lambda: all(left(cluster, node) == "0" for node in WORKERS), deadline_s=60)

@@ -186,6 +186,7 @@ if [[ -n ${SLIPWAY_ROOT_TAR:-} ]]; then copy_tar; else copy_image; fi
 
 install -d -m 0755 "$partial"/{proc,sys,dev,run,home}
 install -d -m 1777 "$partial/tmp" "$partial/var/tmp"
+[[ -L $partial/var/log ]] || mkdir -p "$partial/var/log"
 # These come from the pod, and no link may be in their way.
 for file in hosts resolv.conf; do
   if [[ -L $partial/etc/$file ]]; then rm "$partial/etc/$file"; fi

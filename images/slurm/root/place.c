@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "log.h"
 #include "reason.h"
 #include "version.h"
 
@@ -204,12 +205,12 @@ static int put_job(int root, int run) {
     return put(root, run, "/run", "/run", false);
 }
 
-static int fill(int root, const struct root_conf *conf, const char *job_tmp, int run) {
+static int fill(int root, const struct root_conf *conf, const char *version, const char *job_tmp, int run) {
     static const char *const always[] = {"/proc", "/sys"};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
     if ((job_tmp ? put_job(root, run) : put_session(root)) < 0) return -1;
-    if (put_tmp(root, job_tmp) < 0 || put_configured(root, conf) < 0) return -1;
+    if (put_tmp(root, job_tmp) < 0 || root_log_place(root, version, job_tmp != NULL) < 0 || put_configured(root, conf) < 0) return -1;
     return job_tmp ? put_spool(root, conf->spool) : 0;
 }
 
@@ -228,7 +229,7 @@ int root_place(const struct root_conf *conf, const char *version, const char *jo
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) root_fail("making the mounts slaves: %m");
     else if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) root_fail("hiding " ROOT_PINS ": %m");
     else if (job_tmp && (run = root_clone("/run", true)) < 0) root_fail("/run: %m"); /* before the stage is mounted below it */
-    else if ((root = stage(conf, version, job_tmp != NULL)) >= 0 && fill(root, conf, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
+    else if ((root = stage(conf, version, job_tmp != NULL)) >= 0 && fill(root, conf, version, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
     else if (root < 0 && run >= 0) close(run);
     if (root >= 0) close(root);
     umask(mask);

@@ -79,9 +79,16 @@ def test_jobs_have_no_privileges_and_no_token() -> None:
 
 def test_cleaner_knows_every_declared_version_and_never_runs_twice_at_once() -> None:
     made = build_cleaner(ARGS)
-    variables = {one["name"]: one["value"] for one in made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
     assert variables["SLIPWAY_ROOT_VERSIONS"] == "1 2"
     assert variables["SLIPWAY_ROOT_KEEP_DAYS"] == "7"
+    # It asks slurmctld which jobs run.
+    assert variables["SLIPWAY_SLURMCTLD"] == "dev-slurmctld"
+    assert [one["name"] for one in pod["initContainers"]] == ["munged"]
+    assert {one["name"] for each in (pod["initContainers"] + pod["containers"]) for one in each["volumeMounts"]} <= {
+        volume["name"] for volume in pod["volumes"]
+    }
     assert made["spec"]["concurrencyPolicy"] == "Forbid"
 
 
