@@ -88,6 +88,7 @@ class Controller:
         }
         self.nodesets.on_change(self._nodeset_changed)
         self.pods.on_change(self._pod_changed)
+        self.claims.on_change(self._claim_changed)
         self.machines.on_change(lambda old, new: None if old and new else self._add_all())
 
     async def run(self, stop: asyncio.Event | None = None) -> int:
@@ -115,6 +116,12 @@ class Controller:
         for item in (new, old):
             for key in nodeset_of(item) if item is not None else ():
                 self.expectations.seen(key, old, new)
+                self.queue.add_after(key, GATHER_S)
+
+    def _claim_changed(self, old: PartialObject | None, new: PartialObject | None) -> None:
+        """A claim that is gone may have held a pod up."""
+        if old is not None and new is None:
+            for key in nodeset_of(old):
                 self.queue.add_after(key, GATHER_S)
 
     def _slurm_changed(self, names: frozenset[str]) -> None:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from controllers.nodeset.pods import node_name, ordinal_of
+from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision
 from controllers.nodeset.structs import ANNOTATION_COST, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
-from controllers.nodeset.workers import Observed, WorkerNode, WorkerPod
-from controllers.runtime.structs import Pod
+from controllers.nodeset.workers import NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.runtime.structs import PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot
+from controllers.slurm.structs import Job
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -24,6 +25,8 @@ def observe(
     held_back: frozenset[int] = frozenset(),
     window_open: bool = False,
     deleting: frozenset[str] = frozenset(),
+    claims: Iterable[PartialObject] = (),
+    ghosts_due: bool = True,
 ) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970.
 
@@ -36,7 +39,28 @@ def observe(
         if ordinal is not None:
             found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
     nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
-    return Observed(found, nodes, now, on_their_way, window_open, held_back)
+    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, **_claims(nodeset, found, claims))
+
+
+def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:
+    """What is known of the volume claims; one whose name the controller does not give is not looked at."""
+    name, present = nodeset.metadata.name, revision(nodeset.spec)
+    found: dict[str, tuple[int, bool]] = {}
+    """By name: the ordinal, and whether it is on its way out."""
+    for one in claims:
+        ordinal = claim_ordinal(name, one.metadata.name)
+        if ordinal is not None:
+            found[one.metadata.name] = ordinal, one.metadata.deletion_timestamp is not None
+
+    def names(ordinal: int) -> set[str]:
+        return {claim_name(one.metadata.name, node_name(name, ordinal)) for one in nodeset.spec.volume_claim_templates}
+
+    waiting = {ordinal for ordinal, pod in pods.items() if pod.machine is None and not pod.terminating and pod.revision == present}
+    return {
+        "with_claims": frozenset(ordinal for ordinal, is_going in found.values() if not is_going),
+        "claims_going": frozenset(ordinal for claim, (ordinal, is_going) in found.items() if is_going and claim in names(ordinal)),
+        "claims_missing": frozenset(ordinal for ordinal in waiting if not names(ordinal) <= found.keys()),
+    }
 
 
 def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:
@@ -47,8 +71,14 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
         node = snapshot.nodes.get(node_name(name, ordinal))
         if node is not None:
             end = snapshot.last_job_end(node.name)
-            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value or 0, end)
+            jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
+            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value or 0, end, jobs)
     return nodes
+
+
+def node_job(job: Job) -> NodeJob:
+    """One job as a plan sees it."""
+    return NodeJob(job.job_id, job.batch_flag, job.requeue, "COMPLETING" in job.job_state)
 
 
 def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> WorkerPod:

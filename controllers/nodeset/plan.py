@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
 from controllers.nodeset.wanted import scale_in_order, wanted
-from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, Observed, Worker
+from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, NodeJob, Observed, Worker
 from controllers.slurm.states import is_powered_down
 
 GHOST_S = 60.0
 """A pod that has been there for so long, in seconds, should have registered."""
+GHOST_PAUSE_S = 30.0
+"""Seconds between one lot of ghosts and the next."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,10 @@ class Plan:
 
     wanted: frozenset[int] = frozenset()
     create: tuple[int, ...] = ()
+    claim: tuple[int, ...] = ()
+    """Pods that wait for a volume claim that somebody has deleted: it is made again."""
+    disk_going: tuple[int, ...] = ()
+    """Missing pods that are not made yet, as their old volume claim is still being deleted."""
     delete: tuple[int, ...] = ()
     """Pods that may go: a reading says that no job can be on them."""
     drain: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
@@ -31,12 +37,21 @@ class Plan:
     resume: tuple[int, ...] = ()
     """Nodes that failed to come up, are powered down now, and may be tried again."""
     requeue: tuple[int, ...] = ()
-    """Nodes whose jobs have had their time: requeue them."""
+    """Jobs, by number, that have had their time."""
     cancel: tuple[int, ...] = ()
+    """Nodes whose jobs have had their time."""
+    unmovable: dict[int, tuple[NodeJob, ...]] = field(default_factory=dict[int, tuple[NodeJob, ...]])
+    """By node, jobs that have had their time and that Slurm does not requeue: they run on, as no job is lost."""
+    retire: tuple[int, ...] = ()
+    """Ordinals that were scaled in and whose claims go, where the set says so."""
     mark_busy: tuple[int, ...] = ()
     mark_free: tuple[int, ...] = ()
     updating: tuple[int, ...] = ()
     """Workers made from an older template that a roll has still to reach."""
+    ghosts: tuple[int, ...] = ()
+    """Of the pods that go, those that run although Slurm has their nodes off."""
+    ghosts_left: tuple[int, ...] = ()
+    """More of these, which go later."""
     left_alone: tuple[int, ...] = ()
     """Of these, those that somebody else has drained."""
     unavailable: int = 0
@@ -55,35 +70,46 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     missing = plan_creation(nodeset, observed, target)
     deleting = nodeset.metadata.deletion_timestamp is not None
     done = deleting and not observed.pods and not observed.on_their_way
+    claim = () if deleting else tuple(sorted(observed.claims_missing & target))
+    disk_going = tuple(sorted((observed.claims_going & target) - observed.pods.keys()))
     if observed.nodes is None:
-        return Plan(wanted=target, create=missing, unavailable=len(unavailable(observed, target)), done=done)
+        away = len(unavailable(observed, target))
+        return Plan(wanted=target, create=missing, claim=claim, disk_going=disk_going, unavailable=away, done=done)
     surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
     outdated = [] if deleting else _outdated(nodeset, observed, target)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
-    condemned = {
-        **dict.fromkeys(surplus, DELETE if deleting else SCALE_IN),
-        **dict.fromkeys(_ghosts(nodeset, observed, target), UPDATE),
-        **dict.fromkeys(rolled, UPDATE),
-    }
+    ghosts = () if deleting else _ghosts(nodeset, observed)
+    going = ghosts[: ghosts_at_once(observed)] if observed.ghosts_due else ()
+    later = frozenset(ghosts[len(going) :])
+    outworn = [observed.worker(ordinal) for ordinal in (*going, *_latecomers(nodeset, observed))]
+    reasons = {**dict.fromkeys(surplus, DELETE if deleting else SCALE_IN), **dict.fromkeys([*outworn, *rolled], UPDATE)}
+    condemned = {one: reason for one, reason in reasons.items() if one.ordinal not in later}
     failed = _failed_to_resume(nodeset, observed)
     drained = {
         reason: _ordinals(one for one in condemned if condemned[one] == reason and _wants_drain(one))
         for reason in sorted(set(condemned.values()))
     }
-    late = [one for one in condemned if _is_late(nodeset, one, observed.now)]
+    late = {one.ordinal: _staying(one) for one in condemned if _is_late(nodeset, one, observed.now)}
     action = nodeset.spec.drain.action
+    unmovable = {ordinal: tuple(job for job in jobs if not job.can_requeue) for ordinal, jobs in late.items()}
     return Plan(
         wanted=target,
         create=missing,
+        claim=claim,
+        disk_going=disk_going,
         delete=_ordinals(_may_be_deleted(observed, condemned))[: nodeset.spec.max_pods_in_flight],
         drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
         undrain=_ordinals(one for one in observed.workers() if one not in condemned and _may_be_lifted(nodeset, one, target)),
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
-        requeue=_ordinals(late) if action == "Requeue" else (),
-        cancel=_ordinals(late) if action == "Cancel" else (),
+        requeue=_requeued(late.values()) if action == "Requeue" else (),
+        cancel=tuple(ordinal for ordinal, jobs in late.items() if jobs) if action == "Cancel" else (),
+        unmovable={ordinal: jobs for ordinal, jobs in sorted(unmovable.items()) if jobs} if action == "Requeue" else {},
+        retire=plan_retirement(nodeset, observed, target),
         mark_busy=_ordinals(one for one in observed.workers() if one.pod is not None and not one.pod.marked_busy and not _is_free(one)),
-        mark_free=_ordinals(one for one in observed.workers() if one.pod is not None and one.pod.marked_busy and _is_free(one)),
+        mark_free=_ordinals(_to_free(observed, frozenset(ghosts))),
         updating=_ordinals(outdated),
+        ghosts=going,
+        ghosts_left=tuple(sorted(later)),
         left_alone=_ordinals(one for one in outdated if one.has_foreign_drain),
         unavailable=len(unavailable(observed, target)),
         done=done,
@@ -93,9 +119,20 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
 def plan_creation(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> tuple[int, ...]:
     """Ordinals to make pods for, those that a job waits for first, no more on their way at once than the set allows."""
     on_their_way = len(observed.on_their_way) + sum(not pod.ready and not pod.terminating for pod in observed.pods.values())
-    missing = target - observed.pods.keys() - observed.on_their_way - observed.held_back
+    missing = target - observed.pods.keys() - observed.on_their_way - observed.held_back - observed.claims_going
     order = sorted(missing, key=lambda ordinal: (not observed.worker(ordinal).is_waking, ordinal))
     return tuple(order[: max(0, nodeset.spec.max_pods_in_flight - on_their_way)])
+
+
+def plan_retirement(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> tuple[int, ...]:
+    """Ordinals that the set has shrunk past, and whose pods are gone. A node that only sleeps is not one: Slurm may wake it at any time.
+
+    While the whole set is being deleted nothing is scaled in: `whenDeleted` alone says what becomes of the claims then.
+    """
+    if nodeset.spec.volume_claim_retention.when_scaled != "Delete" or nodeset.metadata.deletion_timestamp is not None:
+        return ()
+    kept = target | observed.pods.keys() | observed.on_their_way | set(range(nodeset.spec.max or 0))
+    return tuple(sorted(observed.with_claims - kept))
 
 
 def unavailable(observed: Observed, target: frozenset[int]) -> frozenset[int]:
@@ -136,18 +173,42 @@ def _outdated(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> l
     ]
 
 
-def _ghosts(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> list[Worker]:
-    """Ready pods of an elastic set whose nodes Slurm has off, such as after it lost its state: only a new slurmd registers from there."""
+def ghosts_at_once(observed: Observed) -> int:
+    """Ghosts that go in one lot: one in twenty pods, at least one. There is a lot every GHOST_PAUSE_S.
+
+    A few are the leftovers of an hour without a controller, and soon gone. Many at once mean that slurmctld has lost its state: jobs may
+    still run there that it knows nothing of. So a whole set takes ten minutes, in which a person who reads the set's status can stop the
+    controller and give slurmctld its state back.
+    """
+    return max(1, len(observed.pods) // 20)
+
+
+def _ghosts(nodeset: NodeSet, observed: Observed) -> tuple[int, ...]:
+    """Ready pods of an elastic set whose nodes Slurm has off, such as after it lost its state; those that had no job then come first.
+
+    They have to go: only a new slurmd registers from there.
+    """
+    found = [one for one in _left_behind(nodeset, observed) if not one.has_failed_to_resume]
+    return _ordinals(sorted(found, key=lambda one: (one.pod is not None and one.pod.marked_busy, one.ordinal)))
+
+
+def _latecomers(nodeset: NodeSet, observed: Observed) -> tuple[int, ...]:
+    """Ready pods that came up after Slurm had given their nodes up: it says so, and so they go as they are found."""
+    return _ordinals(one for one in _left_behind(nodeset, observed) if one.has_failed_to_resume)
+
+
+def _left_behind(nodeset: NodeSet, observed: Observed) -> list[Worker]:
     if not nodeset.spec.is_elastic:
         return []
     settled = observed.now - GHOST_S
-    return [one for one in observed.workers() if one.ordinal in target and _is_ghost(one, settled)]
+    return [one for one in observed.workers() if _is_ghost(one, settled)]
 
 
 def _is_ghost(worker: Worker, settled: float) -> bool:
     pod, node = worker.pod, worker.node
+    there = pod is not None and pod.ready and not pod.terminating and not pod.finished and pod.created_at < settled
     # While it powers down Slurm notes a registration for later.
-    return pod is not None and pod.ready and pod.created_at < settled and node is not None and is_powered_down(node.state)
+    return there and node is not None and is_powered_down(node.state)
 
 
 def _is_unavailable(worker: Worker) -> bool:
@@ -188,6 +249,12 @@ def _may_be_lifted(nodeset: NodeSet, worker: Worker, target: frozenset[int]) -> 
     return worker.ordinal in target and pod.ready and not pod.terminating
 
 
+def _to_free(observed: Observed, ghosts: frozenset[int]) -> Iterable[Worker]:
+    """Who may be evicted from now on. A ghost may have had a job before Slurm lost its state: its mark stays what it was."""
+    marked = (one for one in observed.workers() if one.pod is not None and one.pod.marked_busy)
+    return (one for one in marked if _is_free(one) and one.ordinal not in ghosts)
+
+
 def _is_free(worker: Worker) -> bool:
     return worker.node is not None and worker.is_idle
 
@@ -201,6 +268,15 @@ def _is_late(nodeset: NodeSet, worker: Worker, now: float) -> bool:
         and deadline is not None
         and now - worker.node.reason_at >= deadline
     )
+
+
+def _staying(worker: Worker) -> list[NodeJob]:
+    """Jobs that nobody has asked to leave yet: one that is ending is not asked again."""
+    return [] if worker.node is None else [job for job in worker.node.jobs if not job.is_ending]
+
+
+def _requeued(late: Iterable[list[NodeJob]]) -> tuple[int, ...]:
+    return tuple(sorted({job.number for jobs in late for job in jobs if job.can_requeue}))
 
 
 def _failed_to_resume(nodeset: NodeSet, observed: Observed) -> list[Worker]:

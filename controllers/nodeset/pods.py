@@ -19,6 +19,12 @@ from controllers.slurm.hostlist import fold
 
 Manifest = dict[str, Any]
 
+MORE_THAN_ALL = 2**31 - 1
+"""Pods that a disruption budget wants to be there: never met, so none is ever to spare. With `maxUnavailable`, even 0, Kubernetes compares
+the pods with the set's `replicas` instead: a set that was scaled in has busy ones to spare, and an elastic one has no such number at all.
+Source: getExpectedPodCount in pkg/controller/disruption, and tests/apiserver/test_evictions.py.
+"""
+
 
 def revision(spec: NodeSetSpec) -> str:
     """Ten hexadecimal digits of what a pod is made from: the same template and claims give the same, any change another."""
@@ -80,6 +86,12 @@ def claim_name(template: str, worker: str) -> str:
     return f"{template}-{worker}"
 
 
+def claim_ordinal(nodeset: str, claim: str) -> int | None:
+    """The ordinal that a claim belongs to, of whichever template; None for a name that `claim_name` does not give for this set."""
+    head, _, tail = claim.rpartition("-")
+    return ordinal_of(nodeset, f"{nodeset}-{tail}") if head.endswith(f"-{nodeset}") else None
+
+
 def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
     """The claims of one ordinal. They outlive the set unless it says Delete, and so have no owner."""
     name = node_name(nodeset.metadata.name, ordinal)
@@ -105,7 +117,7 @@ def build_disruption_budget(nodeset: NodeSet, all_count_as_busy: bool) -> Manife
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {**_about(nodeset, nodeset.metadata.name), "labels": selector(nodeset)},
-        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": selector(nodeset), "matchExpressions": unless_free}},
+        "spec": {"minAvailable": MORE_THAN_ALL, "selector": {"matchLabels": selector(nodeset), "matchExpressions": unless_free}},
     }
 
 

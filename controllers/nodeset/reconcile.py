@@ -15,7 +15,7 @@ from controllers.nodeset import metrics
 from controllers.nodeset import pods as build
 from controllers.nodeset.events import build_events
 from controllers.nodeset.observe import observe
-from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, plan
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.status import Silence, status
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS, NodeSet
@@ -106,6 +106,8 @@ class Reconciler:
         self._world = world
         self._budgets: dict[Key, tuple[str, bool, float]] = {}
         """The disruption budget of each set as it was last applied: uid of the set, whether all pods count as busy, and when."""
+        self._ghosts: dict[Key, float] = {}
+        """When ghosts of each set were last removed, on the clock. In memory only: a new leader begins with a lot of them."""
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
 
@@ -116,6 +118,7 @@ class Reconciler:
         if nodeset is None:
             world.expectations.forget(key)
             self._budgets.pop(key, None)
+            self._ghosts.pop(key, None)
             return Next(SWEEP_S)
         this = _Round(key, nodeset)
         if FINALIZER not in nodeset.metadata.finalizers:
@@ -129,14 +132,15 @@ class Reconciler:
         await self._delete(this, observed, decided)
         await self._mark(this, decided.mark_free, "false")
         await self._record_places(this, observed)
-        await self._retire_claims(this, observed, decided)
+        await self._drop_claims(this, frozenset(decided.retire))
         await self._tell(this, observed, decided)
         if decided.done:
-            await self._finish(this)
+            await self._finish(this, observed)
         self._count(key, observed, decided)
         if decided.needs_fresh_reading or decided.create or this.errors:
             return Next(SOON_S, bool(this.errors))
-        return Next(min(SWEEP_S, world.retries.next_s(key, world.clock.now())))
+        again_s = self._ghost_pause_s(key) if decided.ghosts_left else SWEEP_S
+        return Next(min(SWEEP_S, again_s, world.retries.next_s(key, world.clock.now())))
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or does no longer."""
@@ -174,10 +178,16 @@ class Reconciler:
             held_back=world.retries.held(this.key, world.clock.now()),
             window_open=self._window_is_open(this.nodeset, snapshot),
             deleting=world.expectations.deleting(this.key),
+            claims=world.claims.by_index("nodeset", this.key),
+            ghosts_due=self._ghost_pause_s(this.key) <= 0,
         )
         world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
         world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))
         return observed
+
+    def _ghost_pause_s(self, key: Key) -> float:
+        """Seconds until more ghosts of a set may go."""
+        return self._ghosts.get(key, float("-inf")) + GHOST_PAUSE_S - self._world.clock.now()
 
     def _window_is_open(self, nodeset: NodeSet, snapshot: Snapshot | None) -> bool:
         name, now = nodeset.spec.update_strategy.reservation, self._world.clock.wall()
@@ -194,7 +204,7 @@ class Reconciler:
         # Applied again at each sweep: whoever has deleted or changed it leaves the jobs unprotected no longer than that.
         applied_uid, was_unknown, applied_at = self._budgets.get(this.key, ("", False, 0.0))
         is_applied = (applied_uid, was_unknown) == (uid, unknown) and now - applied_at < SWEEP_S
-        if not is_applied and this.nodeset.metadata.deletion_timestamp is None:
+        if not is_applied and not decided.done:
             try:
                 await self._world.writer.apply(BUDGETS, build.build_disruption_budget(this.nodeset, unknown))
                 self._budgets[this.key] = (uid, unknown, now)
@@ -219,11 +229,8 @@ class Reconciler:
             log.info("trying again", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.resume))
             await this.attempt("resume", slurm.update_nodes(self._names(this, decided.resume), "RESUME"))
         if decided.requeue:
-            names = set(self._names(this, decided.requeue))
-            snapshot = self._world.poller.snapshot
-            jobs = {job.job_id for name in names for job in (snapshot.jobs_by_node.get(name, []) if snapshot else [])}
-            log.warning("requeueing jobs past the drain deadline", nodeset=this.nodeset.metadata.name, jobs=sorted(jobs))
-            await this.attempt("requeue", slurm.requeue_jobs(sorted(jobs)))
+            log.warning("requeueing jobs past the drain deadline", nodeset=this.nodeset.metadata.name, jobs=decided.requeue)
+            await this.attempt("requeue", slurm.requeue_jobs(decided.requeue))
         if decided.cancel:
             log.warning(
                 "cancelling jobs past the drain deadline", nodeset=this.nodeset.metadata.name, nodes=self._text(this, decided.cancel)
@@ -231,11 +238,9 @@ class Reconciler:
             await this.attempt("cancel", slurm.cancel_jobs(self._names(this, decided.cancel)))
 
     async def _create(self, this: _Round, decided: Plan) -> None:
-        if not decided.create:
-            return
         world, nodeset = self._world, this.nodeset
-        claims = [claim for ordinal in decided.create for claim in build.build_claims(nodeset, ordinal)]
-        if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)):
+        claims = [claim for ordinal in (*decided.claim, *decided.create) for claim in build.build_claims(nodeset, ordinal)]
+        if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)) or not decided.create:
             return
         places = self._places(this)
         manifests = [build.build_pod(nodeset, ordinal, places.get(ordinal)) for ordinal in decided.create]
@@ -257,6 +262,10 @@ class Reconciler:
         if not decided.delete:
             return
         world = self._world
+        if decided.ghosts:
+            self._ghosts[this.key] = world.clock.now()
+            text, left = self._text(this, decided.ghosts), len(decided.ghosts_left)
+            log.warning("pods run although Slurm has their nodes off", nodeset=this.nodeset.metadata.name, removed_now=text, left=left)
         deletions: list[Deletion] = []
         for ordinal in decided.delete:
             key = self._pod_key(this, ordinal)
@@ -306,28 +315,21 @@ class Reconciler:
             this.fail_any("event", await world.writer.create_many(EVENTS, build_events(this.nodeset, said, world.identity)))
             await world.writer.patch_status(NODESETS, this.key, msgspec.to_builtins(said))
 
-    async def _finish(self, this: _Round) -> None:
+    async def _finish(self, this: _Round, observed: Observed) -> None:
         """The set has no pod any more: claims go where they should, then the finalizer."""
         nodeset, world = this.nodeset, self._world
         if nodeset.spec.volume_claim_retention.when_deleted == "Delete":
-            await self._drop_claims(this, world.claims.by_index("nodeset", this.key))
+            await self._drop_claims(this, observed.with_claims)
             if this.errors:
                 return
         left = [one for one in nodeset.metadata.finalizers if one != FINALIZER]
         await _unless_gone(world.writer.patch(NODESETS, this.key, {"metadata": {"finalizers": left or None}}))
         log.info("set is gone", nodeset=nodeset.metadata.name)
 
-    async def _retire_claims(self, this: _Round, observed: Observed, decided: Plan) -> None:
-        """The claims of ordinals that were scaled in, where the set says so and their pods are gone."""
-        if this.nodeset.spec.volume_claim_retention.when_scaled != "Delete" or observed.nodes is None:
-            return
-        kept = decided.wanted | observed.pods.keys() | observed.on_their_way
-        names = {claim["metadata"]["name"] for ordinal in kept for claim in build.build_claims(this.nodeset, ordinal)}
-        surplus = [claim for claim in self._world.claims.by_index("nodeset", this.key) if claim.metadata.name not in names]
-        await self._drop_claims(this, surplus)
-
-    async def _drop_claims(self, this: _Round, claims: Iterable[PartialObject]) -> None:
-        deletions = [Deletion(one.metadata.key, one.metadata.uid) for one in claims if one.metadata.deletion_timestamp is None]
+    async def _drop_claims(self, this: _Round, ordinals: frozenset[int]) -> None:
+        claims = self._world.claims.by_index("nodeset", this.key) if ordinals else []
+        going = [one.metadata for one in claims if build.claim_ordinal(this.key[1], one.metadata.name) in ordinals]
+        deletions = [Deletion(meta.key, meta.uid) for meta in going if meta.deletion_timestamp is None]
         this.fail_any("deletion of a claim", await self._world.writer.delete_many(CLAIMS, deletions))
 
     def _count(self, key: Key, observed: Observed, decided: Plan) -> None:

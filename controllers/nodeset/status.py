@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from controllers.nodeset.plan import Plan, budget_of
+from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, budget_of, ghosts_at_once
 from controllers.nodeset.pods import node_name, range_text, revision, selector
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Observed, Worker
@@ -36,10 +36,11 @@ def status(
     conditions = [
         _slurm_answers(silence),
         _ready(nodeset, plan, len(ready), silence),
-        _scheduled(name, pods),
-        _registered(nodeset, pods, observed),
+        _scheduled(name, plan, pods),
+        _registered(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undisturbed(name, workers),
+        _drains_end(name, plan, silence),
         _errors(errors),
     ]
     phase, why = _summary(nodeset, plan, conditions, workers, len(ready))
@@ -87,8 +88,10 @@ def _ready(nodeset: NodeSet, plan: Plan, ready: int, silence: Silence | None) ->
     return Condition("Ready", "False", "TooFewRegistered", f"{ready} of {wanted} wanted nodes are registered; {least} make the set ready.")
 
 
-def _scheduled(name: str, pods: Iterable[Worker]) -> Condition:
+def _scheduled(name: str, plan: Plan, pods: Iterable[Worker]) -> Condition:
     by_reason: dict[str, list[int]] = {}
+    if plan.disk_going:
+        by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disk_going)
     for one in pods:
         if one.pod is not None and one.pod.blocked and not one.pod.ready:
             by_reason.setdefault(one.pod.blocked, []).append(one.ordinal)
@@ -102,7 +105,7 @@ def _scheduled(name: str, pods: Iterable[Worker]) -> Condition:
     )
 
 
-def _registered(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:
+def _registered(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
     name, limit = nodeset.metadata.name, nodeset.spec.resume_timeout_seconds
     if observed.nodes is None:
         return Condition("NodesRegister", "Unknown", "SlurmSilent")
@@ -113,6 +116,13 @@ def _registered(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) ->
             "The log of slurmctld's container `reconfigure` says what it waits for."
         )
         return Condition("NodesRegister", "False", "UnknownToSlurm", message)
+    if plan.ghosts_left:
+        message = (
+            f"{range_text(name, plan.ghosts_left)} run although Slurm has them off, as when slurmctld has lost its state; "
+            f"{ghosts_at_once(observed)} of them are removed every {GHOST_PAUSE_S:.0f} s, with whatever runs there. "
+            f"To keep them: kubectl scale deployment {nodeset.spec.cluster}-nodeset-controller --replicas=0"
+        )
+        return Condition("NodesRegister", "False", "OffInSlurm", message)
     late = [
         one.ordinal
         for one in pods
@@ -158,6 +168,25 @@ def _undisturbed(name: str, workers: Iterable[Worker]) -> Condition:
     )
 
 
+def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
+    if silence is not None:
+        return Condition("DrainsEnd", "Unknown", "SlurmSilent")
+    if not plan.unmovable:
+        return Condition("DrainsEnd", "True", "NoneHeldUp")
+    jobs = {job.number: job for each in plan.unmovable.values() for job in each}
+    refusing = sorted(number for number, job in jobs.items() if job.is_batch)
+    interactive = sorted(number for number, job in jobs.items() if not job.is_batch)
+    parts = [f"{range_text(name, plan.unmovable)} waited past the drain deadline for jobs that Slurm does not requeue; these run on"]
+    if interactive:
+        parts.append(f"{_listed(interactive)} of srun or salloc: end with scancel {interactive[0]}")
+    if refusing:
+        parts.append(
+            f"{_listed(refusing)} submitted with --no-requeue: end with scancel {refusing[0]}, "
+            f"or have it requeued with scontrol update jobid={refusing[0]} requeue=1"
+        )
+    return Condition("DrainsEnd", "False", "NotRequeued", "; ".join(parts) + ".")
+
+
 def _errors(errors: Sequence[str]) -> Condition:
     if not errors:
         return Condition("Reconciled", "True", "NoErrors")
@@ -173,11 +202,16 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     name = nodeset.metadata.name
     if by_type["SlurmAnswers"].status != "True":
         return "SlurmSilent", by_type["SlurmAnswers"].message
+    held_up = by_type["DrainsEnd"].message if by_type["DrainsEnd"].status == "False" else ""
     if nodeset.metadata.deletion_timestamp is not None:
+        if held_up:
+            return "Deleting", held_up
         return "Deleting", f"{range_text(name, busy)} still busy; each goes when its jobs have ended." if busy else "Pods are stopping."
     for kind in ("Reconciled", "NodesRegister", "PodsStart"):
         if by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
+    if held_up:
+        return "Draining", held_up
     if busy:
         return "Draining", f"{range_text(name, busy)} leaving; each goes when its jobs have ended."
     if plan.updating:
@@ -202,3 +236,10 @@ def _dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _listed(jobs: Sequence[int]) -> str:
+    """`job 7`, or `jobs 7, 9 and 12 more`."""
+    shown = ", ".join(str(one) for one in jobs[:10])
+    more = f" and {len(jobs) - 10} more" if len(jobs) > 10 else ""
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {shown}{more}"

@@ -31,12 +31,13 @@ def _is_awake(worker: Worker) -> bool:
 
 
 def _fixed(observed: Observed, replicas: int, bound: int) -> frozenset[int]:
-    """What is there, less the surplus in scale-in order; then the lowest free ordinals."""
+    """What is there, less the surplus in scale-in order; then the lowest free ordinals, those that have their disk still before others."""
     there = [observed.worker(ordinal) for ordinal in {*observed.pods, *observed.on_their_way} if ordinal < bound]
     surplus = max(0, len(there) - replicas)
     kept = {worker.ordinal for worker in scale_in_order(there)[surplus:]}
-    free = (ordinal for ordinal in range(bound) if ordinal not in kept and ordinal not in observed.pods)
-    for ordinal in free:
+    free = [ordinal for ordinal in range(bound) if ordinal not in kept and ordinal not in observed.pods]
+    # A node that lost its pod comes back as itself. Were another made in its place, it would count as scaled in, and lose its disk too.
+    for ordinal in sorted(free, key=lambda one: one not in observed.with_claims):
         if len(kept) >= replicas:
             break
         kept.add(ordinal)

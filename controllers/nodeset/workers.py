@@ -36,6 +36,24 @@ class WorkerPod:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeJob:
+    """A job on a node."""
+
+    number: int
+    is_batch: bool = True
+    """False for one of srun or salloc."""
+    allows_requeue: bool = True
+    """False for one that was submitted with --no-requeue."""
+    is_ending: bool = False
+    """Cancelled, requeued or done, and on its way off the node."""
+
+    @property
+    def can_requeue(self) -> bool:
+        """True when Slurm would put it back into the queue; it refuses all others. Source: measured on 26.05."""
+        return self.is_batch and self.allows_requeue
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerNode:
     """A worker's Slurm node."""
 
@@ -45,6 +63,8 @@ class WorkerNode:
     """When the reason was set, in seconds since 1970."""
     last_job_end: float | None = None
     """When the last of its jobs ends at the latest, in seconds since 1970; None without a job or without a limit."""
+    jobs: tuple[NodeJob, ...] = ()
+    """While it is drained, the jobs on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +140,14 @@ class Observed:
     """The maintenance reservation is active."""
     held_back: frozenset[int] = field(default_factory=frozenset[int])
     """Ordinals that failed lately and are not tried yet."""
+    ghosts_due: bool = True
+    """The last ghosts were removed long enough ago for more to go: see `plan.ghosts_at_once`."""
+    with_claims: frozenset[int] = frozenset()
+    """Ordinals that have a volume claim, of the present templates or of earlier ones."""
+    claims_going: frozenset[int] = frozenset()
+    """Ordinals with a claim of the present templates that is still being deleted. Its name is not free, and a pod could not use it."""
+    claims_missing: frozenset[int] = frozenset()
+    """Ordinals whose pods wait for a machine, and whose claims are not there: no scheduler takes such a pod."""
 
     def worker(self, ordinal: int) -> Worker:
         """One ordinal's pod and node."""

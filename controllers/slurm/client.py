@@ -18,8 +18,10 @@ from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Pings, Reservati
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
 
 VERSIONS = ("v0.0.45", "v0.0.44")
-"""Data parsers that the structs here read, the best first."""
+"""Data parsers that the structs here read, the best first. The older one has no way to requeue a job."""
 DEADLINE_S = 10.0
+_LEFT_ALREADY = frozenset({2017, 2020, 2021, 2024})
+"""Errors of a job that is unknown, completing, done or waiting: it leaves its nodes, or has left them. Source: slurm_errno.h."""
 _Answer = TypeVar("_Answer", bound=Body)
 
 NodeUpdate = Literal["DRAIN", "UNDRAIN", "RESUME", "POWER_UP", "POWER_DOWN", "DOWN", "IDLE"]
@@ -100,8 +102,19 @@ class SlurmClient:
         await self._send("DELETE", "jobs/", {"nodes": [fold(nodes)]})
 
     async def requeue_jobs(self, ids: Iterable[int]) -> None:
-        """Puts running jobs back into the queue. Raises SlurmError."""
-        await self._send("POST", "jobs/requeue", {"jobs": [str(one) for one in ids]})
+        """Puts running jobs back into the queue; one that has ended meanwhile is none of them any more, and no error.
+
+        Raises SlurmRefused for jobs that are no batch jobs (error 2039) or were submitted with --no-requeue (2037), all others being
+        requeued; for all jobs where slurmrestd is too old; and SlurmError. Source: measured on 26.05.
+        """
+        try:
+            await self._send("POST", "jobs/requeue", {"jobs": [str(one) for one in ids]})
+        except SlurmRefused as error:
+            if self._version not in (None, VERSIONS[0]):
+                message = f"slurmrestd serves {self._version}, which cannot requeue jobs ({VERSIONS[0]} can): they run on until they end"
+                raise SlurmRefused(message) from error
+            if not error.faults or not all(one.error_number in _LEFT_ALREADY for one in error.faults):
+                raise
 
     async def _read(self, path: str, kind: type[_Answer], since: float | None) -> _Answer | None:
         params = {} if since is None else {"update_time": str(int(since))}

@@ -47,6 +47,9 @@ class Job(msgspec.Struct, frozen=True):
     """When it ends at the latest, in seconds since 1970."""
     partition: str = ""
     requeue: bool = True
+    """False for a job that was submitted with --no-requeue."""
+    batch_flag: bool = True
+    """False for a job of srun or salloc."""
     user_name: str = ""
 
 

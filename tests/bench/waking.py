@@ -17,7 +17,7 @@ from controllers.runtime.api import connect
 from controllers.runtime.structs import PODS
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.nodeset.test_reconcile import Cluster
+from tests.unit.controllers.nodeset.memory_cluster import Cluster
 
 NODES = 1_000
 WOKEN = 300

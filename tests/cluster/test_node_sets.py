@@ -223,6 +223,36 @@ def test_disruption_budget_follows_jobs_within_a_second(stack: DevStack) -> None
     stack.wait_for_job(job)
 
 
+def test_busy_workers_of_a_set_that_is_scaled_in_cannot_be_evicted(scaled_back: DevStack) -> None:
+    stack = scaled_back
+    jobs = [stack.submit("#!/bin/bash\nsleep 300\n", f"--nodelist=cpu-{ordinal}") for ordinal in (0, 1)]
+    for job in jobs:
+        stack.wait_for_job(job, "RUNNING")
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    eventually("one drained", lambda: any("DRAIN" in state for name, state in stack.nodes().items() if name.startswith("cpu-")), 30)
+    eventually("Kubernetes has counted both", lambda: _healthy(stack, "cpu") == 2, 30)
+    assert ["disruption budget" in evict(stack, pod) for pod in ("cpu-0", "cpu-1")] == [True, True]
+    stack.slurm(f"scancel {jobs[0]} {jobs[1]}")
+
+
+def test_busy_worker_of_an_elastic_set_cannot_be_evicted(stack: DevStack) -> None:
+    # Slurm wakes no node that is still on its way down.
+    eventually("asleep", lambda: all("POWERED_DOWN" in state for node, state in stack.nodes().items() if node.startswith("burst-")), 200)
+    job = stack.submit("#!/bin/bash\nsleep 300\n", "--partition=burst")
+    stack.wait_for_job(job, "RUNNING")
+    pod = stack.slurm(f"squeue -h -j {job} -o %N").strip()
+    eventually("Kubernetes has counted it", lambda: _healthy(stack, "burst") == 1, 30)
+    assert "disruption budget" in evict(stack, pod)
+    told = {one["type"]: one["reason"] for one in stack.get("poddisruptionbudget", "burst")["status"]["conditions"]}
+    assert told["DisruptionAllowed"] == "InsufficientPods", "Kubernetes cannot work the budget out"
+    stack.slurm(f"scancel {job}")
+
+
+def _healthy(stack: DevStack, nodeset: str) -> int:
+    """Workers under the set's budget, as Kubernetes' disruption controller has counted them."""
+    return stack.get("poddisruptionbudget", nodeset).get("status", {}).get("currentHealthy", 0)
+
+
 @pytest.fixture
 def taken_back(stack: DevStack) -> Iterator[DevStack]:
     """The stack, whose objects the test may change by hand: `up` takes them back."""

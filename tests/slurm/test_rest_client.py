@@ -14,16 +14,21 @@ from typing import TypeVar
 
 import pytest
 
+from controllers.nodeset.observe import node_job
+from controllers.nodeset.workers import NodeJob
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.states import is_drained, node_state
 from controllers.slurm.tokens import TokenSource
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.slurm.image_cluster import ALICE, SLURMRESTD
 from tests.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-rest-pods")
 PREFIX = "swrt-"
 NODES = {"fix-0", "fix-1", "el-0", "el-1", "el-2", "el-3"}
+OLDER = "t-older"
+"""Pod of a slurmrestd that serves an older data parser only."""
 T = TypeVar("T")
 
 
@@ -33,7 +38,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     machine = Machine(FOLDER, image_root, PREFIX)
     machine.close()
     FOLDER.mkdir(mode=0o755)
-    names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], "fix-0": []}
+    names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], OLDER: [], "fix-0": []}
     made = ElasticCluster(machine, stack=elastic_stack(), names={**NAMES, **names})
     try:
         made.prepare()
@@ -56,6 +61,7 @@ def ask(
     key: Path | None = None,
     life_s: float = 1800,
     deadline_s: float = 10,
+    pod: str = "t-slurmrestd",
 ) -> T:
     """What the client gives, from inside the pods' network: a thread enters it, and its event loop makes its sockets there."""
     tokens = TokenSource(key or cluster.machine.folder / "volume-jwt" / "jwt_hs256.key", time.time, life_s=life_s)
@@ -63,7 +69,7 @@ def ask(
     errors: list[BaseException] = []
 
     async def session() -> T:
-        async with SlurmClient(f"http://{cluster.machine.addresses['t-slurmrestd']}:6820", tokens, deadline_s) as client:
+        async with SlurmClient(f"http://{cluster.machine.addresses[pod]}:6820", tokens, deadline_s) as client:
             return await work(client)
 
     def inside() -> None:
@@ -131,6 +137,42 @@ def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: Elas
     wait_for("cancelled", lambda: cluster.job(other) == "CANCELLED")
     assert cluster.job(job) == "PENDING", "a job that waits for no node in particular is not the node's"
     cluster.slurm("scancel", job)
+
+
+def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(cluster: ElasticCluster) -> None:
+    """What `NodeJob.can_requeue` stands on: of several jobs some are refused, and the others requeued."""
+    refusing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--no-requeue")
+    cluster.slurm("salloc", "--no-shell", "--partition=main", "--nodelist=fix-0", user=ALICE)
+    [interactive] = set(cluster.slurm("squeue", "--noheader", "--nodelist=fix-0", "--format=%A").split()) - {refusing}
+
+    async def jobs(client: SlurmClient) -> dict[int, NodeJob]:
+        on_node = (await Poller(client, time.monotonic).fresh()).jobs_by_node.get("fix-0", [])
+        return {job.job_id: node_job(job) for job in on_node}
+
+    def requeue_all(*numbers: str) -> set[int]:
+        """The errors of those that were refused."""
+        with pytest.raises(SlurmRefused) as refused:
+            ask(cluster, lambda client: client.requeue_jobs(map(int, numbers)))
+        return {fault.error_number for fault in refused.value.faults}
+
+    try:
+        seen = ask(cluster, jobs)
+        assert seen[int(refusing)] == NodeJob(int(refusing), allows_requeue=False)
+        assert seen[int(interactive)] == NodeJob(int(interactive), is_batch=False)
+        assert requeue_all(refusing, interactive) == {2037, 2039}
+        assert cluster.job(interactive) == "RUNNING"
+        cluster.slurm("scancel", interactive)
+        willing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--requeue")
+        assert requeue_all(refusing, willing) == {2037}
+        wait_for("requeued", lambda: cluster.job(willing, "Restarts") == "1")
+        ask(cluster, lambda client: client.requeue_jobs([int(willing), 999_999]))  # waits already; unknown: no error
+        cluster.slurm("scontrol", "update", f"jobid={refusing}", "requeue=1")
+        assert ask(cluster, jobs)[int(refusing)].can_requeue
+        ask(cluster, lambda client: client.requeue_jobs([int(refusing)]))
+        wait_for("requeued", lambda: cluster.job(refusing, "Restarts") == "1")
+    finally:
+        cluster.slurm("scancel", f"--user={ALICE}")
+        wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
 def test_reservation_is_listed(cluster: ElasticCluster) -> None:
@@ -244,3 +286,59 @@ def test_killed_slurmrestd_is_unreachable_and_heals(cluster: ElasticCluster) -> 
             return False
 
     wait_for("answers again", answers, deadline_s=30)
+
+
+@pytest.fixture
+def older(cluster: ElasticCluster) -> ElasticCluster:
+    """The cluster with one more slurmrestd: as the image starts it, but with data parser v0.0.44 in place of v0.0.45."""
+    mounts = {"/etc/slurm": cluster.path("slurm"), "/var/lib/extrausers": cluster.path("users")}
+    script = 'exec bash -c "$(sed s/v0.0.45/v0.0.44/ /opt/slipway/scripts/slurmrestd.sh)"'
+    container = cluster.machine.start(
+        OLDER,
+        "slurmrestd",
+        ["bash", "-c", script],
+        {**mounts, "/tmp": (cluster.empty("older-tmp"), False)},
+        user=SLURMRESTD,
+        read_only=True,
+    )
+    cluster.containers[f"{OLDER}/slurmrestd"] = container
+
+    def answers() -> bool:
+        try:
+            return ask(cluster, lambda client: client.ping(), pod=OLDER)
+        except SlurmUnreachable:
+            return False
+
+    wait_for("an answer", answers)
+    return cluster
+
+
+def test_server_with_the_older_data_parser_alone_does_all_but_requeue(older: ElasticCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = older.running("--partition=main", "--nodelist=fix-0", "--requeue")
+
+    async def work(client: SlurmClient) -> NodeJob:
+        await client.update_nodes(["fix-0", "fix-1"], "DRAIN", "slipway: an older server")
+        snapshot = await Poller(client, time.monotonic, wants_reservations=lambda: True).fresh()
+        assert set(snapshot.nodes) == NODES
+        assert all(node.state.is_known for node in snapshot.nodes.values())
+        assert snapshot.nodes["fix-1"].reason == "slipway: an older server"
+        assert time.time() - (snapshot.nodes["fix-1"].reason_changed_at.value or 0) < 60
+        assert is_drained(snapshot.nodes["fix-1"].state)
+        assert not is_drained(snapshot.nodes["fix-0"].state), "it has a job"
+        await client.update_nodes(["fix-0", "fix-1"], "UNDRAIN")
+        with pytest.raises(SlurmRefused, match=r"serves v0\.0\.44, which cannot requeue jobs"):
+            await client.requeue_jobs([int(job)])
+        await client.cancel_jobs(["fix-0"])
+        [seen] = snapshot.jobs_by_node["fix-0"]
+        return node_job(seen)
+
+    try:
+        assert ask(older, work, pod=OLDER) == NodeJob(int(job))
+        wait_for("cancelled", lambda: older.job(job) == "CANCELLED")
+        with pytest.raises(SlurmRefused):
+            ask(older, lambda client: client.update_nodes(["nobody-7"], "DRAIN", "slipway: a test"), pod=OLDER)
+    finally:
+        older.slurm("scancel", job)
+    monkeypatch.setattr("controllers.slurm.client.VERSIONS", ("v0.0.45",))
+    with pytest.raises(SlurmUnreachable, match=r"serves none of v0\.0\.45"):
+        ask(older, lambda client: client.ping(), pod=OLDER)

@@ -11,7 +11,7 @@ from controllers.nodeset.structs import NODESETS
 from controllers.runtime.lease import Election
 from controllers.runtime.structs import KUBE_NODES, PODS
 from tests.fakes.kubernetes import FakeKubernetes, Request
-from tests.unit.controllers.nodeset.test_reconcile import KEY, Cluster
+from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 
 @pytest.fixture

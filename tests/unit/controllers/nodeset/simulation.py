@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S, Plan, plan
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
-from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
+from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from controllers.slurm.states import node_state
 
@@ -51,6 +51,8 @@ class Node:
     reason_at: float = 0
     job_ends: float | None = None
     """When its job ends; None without one."""
+    is_interactive: bool = False
+    """Its job is one that Slurm does not requeue."""
 
     @property
     def is_off(self) -> bool:
@@ -64,7 +66,9 @@ class Node:
 def make_set(elastic: bool, image: str = "a") -> NodeSet:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
-    spec = NodeSetSpec("dev", template, ordinals=ORDINALS, max_pods_in_flight=3)
+    spec = NodeSetSpec(
+        "dev", template, ordinals=ORDINALS, max_pods_in_flight=3, volume_claim_retention=ClaimRetention(when_scaled="Delete")
+    )
     spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
     return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
@@ -78,12 +82,16 @@ class World:
     now: float = 1_000_000.0
     pods: dict[int, Pod] = field(default_factory=dict[int, Pod])
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
+    claims: set[int] = field(default_factory=set[int])
+    """Ordinals that have a disk."""
     is_silent: bool = False
     is_window_open: bool = False
     is_finished: bool = False
     is_calm: bool = False
     """Nothing happens by itself any more."""
     history: list[str] = field(default_factory=list[str])
+    ghosts_gone: list[float] = field(default_factory=list[float])
+    """When pods went whose nodes Slurm had off, since the controller began."""
     uids: int = 0
     steps: int = 0
 
@@ -100,9 +108,13 @@ class World:
             for ordinal, pod in self.pods.items()
         }
         nodes = {
-            ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends) for ordinal, node in self.nodes.items()
+            ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends, _jobs(ordinal, node))
+            for ordinal, node in self.nodes.items()
         }
-        return Observed(pods, None if self.is_silent else nodes, self.now, window_open=self.is_window_open)
+        claims = frozenset(self.claims)
+        due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
+        seen = None if self.is_silent else nodes
+        return Observed(pods, seen, self.now, window_open=self.is_window_open, ghosts_due=due, with_claims=claims)
 
     # What it does, one write after the other.
 
@@ -116,6 +128,7 @@ class World:
         for done, (what, ordinal, write) in enumerate(self._writes(first)):
             if done == kill_after:
                 self.note("controller killed")
+                self.ghosts_gone.clear()  # the next one knows nothing of them
                 return
             self.steps += 1
             self.note(f"controller: {what} {ordinal}")
@@ -131,6 +144,7 @@ class World:
         writes += [("create", one, self._create) for one in made.create]
         writes += [("delete", one, self._delete) for one in made.delete]
         writes += [("mark free", one, self._mark(False)) for one in made.mark_free]
+        writes += [("retire", one, self._retire) for one in made.retire]
         writes += [("finish", -1, self._finish)] if made.done else []
         return writes
 
@@ -172,6 +186,7 @@ class World:
     def _end_jobs(self, action: str) -> Callable[[int], None]:
         def end(ordinal: int) -> None:
             node, drain = self.nodes[ordinal], self.nodeset.spec.drain
+            self.law(action != "Requeue" or not node.is_interactive, f"Slurm refuses to requeue the job on gpu-{ordinal}")
             self.law(drain.action == action, f"{action} although the set says {drain.action}")
             late = drain.deadline_seconds is not None and self.now - node.reason_at >= drain.deadline_seconds
             self.law(
@@ -186,6 +201,7 @@ class World:
         on_their_way = sum(not pod.ready and not pod.terminating for pod in self.pods.values())
         self.law(on_their_way < self.nodeset.spec.max_pods_in_flight, f"{on_their_way + 1} pods on their way")
         self.uids += 1
+        self.claims.add(ordinal)
         self.pods[ordinal] = Pod(self.uids, revision(self.nodeset.spec), self.now)
 
     def _delete(self, ordinal: int) -> None:
@@ -193,7 +209,24 @@ class World:
         node, pod = self.nodes[ordinal], self.pods[ordinal]
         may = node.is_off or ("DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"})
         self.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
+        is_given_up = node.reason == RESUME_FAILED or self.nodeset.metadata.deletion_timestamp is not None
+        if pod.ready and not pod.finished and pod.created_at < self.now - GHOST_S and "POWERED_DOWN" in node.words and not is_given_up:
+            self.law(
+                not self.nodeset.spec.is_elastic or all(self.now - at >= GHOST_PAUSE_S for at in self.ghosts_gone),
+                f"gpu-{ordinal} went, soon after another whose node was off already",
+            )
+            self.ghosts_gone.append(self.now)
         self._stop(ordinal)
+
+    def _retire(self, ordinal: int) -> None:
+        spec, pods = self.nodeset.spec, len(self.pods)
+        self.law(self.nodeset.metadata.deletion_timestamp is None, f"the disk of gpu-{ordinal} went, although the set says Retain")
+        self.law(ordinal not in self.pods, f"the disk of gpu-{ordinal} went while its pod is there")
+        if spec.max is not None:
+            self.law(ordinal >= spec.max, f"the disk of gpu-{ordinal} went while it sleeps")
+        else:
+            self.law(len(self.claims) > (spec.replicas or 0), f"the disk of gpu-{ordinal} went, with {len(self.claims)} disks, {pods} pods")
+        self.claims.discard(ordinal)
 
     def _finish(self, _: int) -> None:
         self.law(not self.pods, "the finalizer went before the pods")
@@ -223,6 +256,7 @@ class World:
                 self.change_drain,
                 self.fall_silent,
                 self.open_window,
+                self.lose_state,
                 self.delete_set,
             ),
         )
@@ -245,7 +279,9 @@ class World:
     def start_job(self) -> None:
         able = [one for one in self.nodes if self._takes_jobs(one) and self.nodes[one].job_ends is None]
         if able:
-            self.nodes[self.rng.choice(able)].set_job(self.now + self.rng.choice([5, 500, 50_000]))
+            node = self.nodes[self.rng.choice(able)]
+            node.set_job(self.now + self.rng.choice([5, 500, 50_000]))
+            node.is_interactive = self.rng.random() < 0.3
 
     def end_jobs(self) -> None:
         for node in self.nodes.values():
@@ -337,6 +373,11 @@ class World:
                 self.nodeset, metadata=msgspec.structs.replace(self.nodeset.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
             )
 
+    def lose_state(self) -> None:
+        """slurmctld begins with nothing. Nodes of a fixed set are heard of at once."""
+        if self.nodeset.spec.is_elastic and self.rng.random() < 0.3:
+            self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in self.nodes}
+
     def open_window(self) -> None:
         self.is_window_open = not self.is_window_open
 
@@ -401,6 +442,11 @@ class World:
         del self.history[:-60]
 
 
+def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:
+    """A job has the number of its node."""
+    return () if node.job_ends is None else (NodeJob(ordinal, is_batch=not node.is_interactive),)
+
+
 def settle(world: World) -> None:
     """Faults stop, people lift their drains and wait, jobs end: within so many rounds the set must be what it should be."""
     world.is_silent, world.is_window_open, world.is_calm = False, True, True
@@ -435,6 +481,7 @@ def settle(world: World) -> None:
         world.law(here == awake | set(range(spec.min or 0)), f"pods {here}, awake {awake}, at least {spec.min}")
     else:
         world.law(len(here) == spec.replicas, f"{len(here)} pods, wanted {spec.replicas}")
+        world.law(world.claims == here, f"disks of {world.claims}, pods {here}")
     ours = {ordinal for ordinal in here if world.nodes[ordinal].reason.startswith(OWN_REASON)}
     world.law(not ours, f"our drains stay on {ours}: {world.nodes}")
 

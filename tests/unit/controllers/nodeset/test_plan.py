@@ -1,6 +1,6 @@
 """One look, one plan: tables for what people read in docs/node-sets.md."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
 from controllers.nodeset.status import Silence, least_ready, status
 from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.wanted import scale_in_order
-from controllers.nodeset.workers import SCALE_IN, UPDATE, Observed, Worker, WorkerNode, WorkerPod
+from controllers.nodeset.workers import SCALE_IN, UPDATE, NodeJob, Observed, Worker, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from controllers.slurm.states import node_state
 
@@ -121,14 +121,120 @@ def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) ->
     [
         pytest.param(Drain("Wait"), 0.0, (), (), id="wait"),
         pytest.param(Drain("Requeue", 60), NOW - 59, (), (), id="before-the-deadline"),
-        pytest.param(Drain("Requeue", 60), NOW - 60, (0,), (), id="requeue"),
+        pytest.param(Drain("Requeue", 60), NOW - 60, (7,), (), id="requeue"),
         pytest.param(Drain("Cancel", 60), NOW - 61, (), (0,), id="cancel"),
     ],
 )
 def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[int, ...], cancel: tuple[int, ...]) -> None:
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since)))
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since, jobs=(NodeJob(7),))))
     made = plan(nodeset(replicas=0, drain=drain), seen)
     assert (made.requeue, made.cancel) == (requeue, cancel)
+
+
+ENDING = NodeJob(7, is_ending=True)
+SALLOC, NO_REQUEUE = NodeJob(8, is_batch=False), NodeJob(9, allows_requeue=False)
+
+
+@pytest.mark.parametrize(
+    ("action", "jobs", "requeue", "cancel", "unmovable"),
+    [
+        pytest.param("Requeue", (NodeJob(7), NodeJob(6)), (6, 7), (), {}, id="requeue-all"),
+        pytest.param("Requeue", (NodeJob(7), SALLOC, NO_REQUEUE), (7,), (), {0: (SALLOC, NO_REQUEUE)}, id="requeue-what-slurm-requeues"),
+        pytest.param("Requeue", (SALLOC,), (), (), {0: (SALLOC,)}, id="leave-the-rest-to-run"),
+        pytest.param("Requeue", (ENDING,), (), (), {}, id="requeue-asked-once"),
+        pytest.param("Cancel", (SALLOC, NO_REQUEUE), (), (0,), {}, id="cancel-any"),
+        pytest.param("Cancel", (ENDING,), (), (), {}, id="cancel-asked-once"),
+        pytest.param("Wait", (SALLOC,), (), (), {}, id="wait"),
+    ],
+)
+def test_what_is_asked_of_jobs_past_the_deadline(
+    action: Literal["Wait", "Requeue", "Cancel"],
+    jobs: tuple[NodeJob, ...],
+    requeue: tuple[int, ...],
+    cancel: tuple[int, ...],
+    unmovable: dict[int, tuple[NodeJob, ...]],
+) -> None:
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=jobs)))
+    made = plan(nodeset(replicas=0, drain=Drain(action, None if action == "Wait" else 60)), seen)
+    assert (made.requeue, made.cancel, made.unmovable) == (requeue, cancel, unmovable)
+    assert made.needs_fresh_reading == bool(requeue or cancel), "a job that nothing is asked of is no reason to look again at once"
+
+
+def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> None:
+    one = nodeset(replicas=0, drain=Drain("Requeue", 60))
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(SALLOC, NO_REQUEUE))))
+    said = status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z")
+    told = next(condition for condition in said.conditions if condition.type == "DrainsEnd")
+    assert (told.status, told.reason) == ("False", "NotRequeued")
+    assert "gpu-0 waited past the drain deadline" in told.message
+    assert "job 8 of srun or salloc: end with scancel 8" in told.message
+    assert "job 9 submitted with --no-requeue" in told.message
+    assert "scontrol update jobid=9 requeue=1" in told.message
+    assert (said.phase, said.why) == ("Draining", told.message)
+
+
+GHOST = (pod(), node("IDLE CLOUD POWERED_DOWN"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen", "gone", "left"),
+    [
+        pytest.param({"min": 0, "max": 9}, look(GHOST, IDLE), (0,), (), id="one"),
+        pytest.param({"min": 1, "max": 9}, look(GHOST, IDLE), (0,), (), id="one-below-min"),
+        pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9), (0,), tuple(range(1, 9)), id="all-of-nine"),
+        pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 60), (0, 1, 2), tuple(range(3, 60)), id="one-in-twenty"),
+        pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9, ghosts_due=False), (), tuple(range(9)), id="not-yet-more"),
+        pytest.param({"min": 0, "max": 9}, look((pod(marked_busy=True), GHOST[1]), GHOST), (1,), (0,), id="had-no-job-goes-first"),
+        pytest.param(
+            {"min": 0, "max": 9},
+            look(*[(pod(), node("IDLE CLOUD POWERING_DOWN"))] * 9, ghosts_due=False),
+            tuple(range(9)),
+            (),
+            id="asleep-is-none",
+        ),
+        pytest.param(
+            {"min": 0, "max": 9},
+            look(*[(pod(), node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached"))] * 9, ghosts_due=False),
+            tuple(range(9)),
+            (),
+            id="too-late-is-none",
+        ),
+        pytest.param(
+            {"min": 0, "max": 9}, look(*[(pod(ready=False), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="never-ready-is-none"
+        ),
+        pytest.param(
+            {"min": 0, "max": 9}, look(*[(pod(created_at=NOW - 30), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="just-made-is-none"
+        ),
+        pytest.param(
+            {"min": 2, "max": 9, "update_strategy": UpdateStrategy(max_unavailable="100%")},
+            look(*[(OLD, GHOST[1])] * 9),
+            (0,),
+            tuple(range(1, 9)),
+            id="roll-takes-no-more",
+        ),
+    ],
+)
+def test_pods_that_run_although_slurm_has_them_off_go_a_few_at_a_time(
+    spec: dict[str, Any], seen: Observed, gone: tuple[int, ...], left: tuple[int, ...]
+) -> None:
+    made = plan(nodeset(**spec), seen)
+    assert (made.delete, made.ghosts_left) == (gone, left)
+    assert made.mark_free == (), "one that may have lost its job to a lost state may not be evicted"
+
+
+def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
+    one = nodeset(min=0, max=9)
+    going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
+    assert plan(going, look(*[GHOST] * 9)).delete == tuple(range(9))
+
+
+def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
+    one = nodeset(min=0, max=9)
+    said = status(one, look(*[GHOST] * 9), plan(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
+    assert said.phase == "Degraded"
+    assert "gpu-[1-8] run although Slurm has them off" in said.why
+    assert "1 of them are removed every 30 s" in said.why
+    assert "kubectl scale deployment dev-nodeset-controller --replicas=0" in said.why
 
 
 @pytest.mark.parametrize(

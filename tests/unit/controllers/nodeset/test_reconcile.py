@@ -1,217 +1,16 @@
-"""Whole rounds against an API server and a Slurm in memory: killed after any write, with Slurm silent, the laws hold."""
+"""Whole rounds against an API server and a Slurm in memory; volume claims are in test_disks, processes that end in test_killed."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
-from controllers.nodeset.controller import nodeset_of
-from controllers.nodeset.reconcile import SWEEP_S, Reconciler, World
+from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S
+from controllers.nodeset.reconcile import STALE_S, SWEEP_S
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
-from controllers.runtime.api import connect
-from controllers.runtime.clock import Clock
-from controllers.runtime.errors import ApiError
-from controllers.runtime.expectations import Expectations
-from controllers.runtime.informer import Informer
-from controllers.runtime.structs import BUDGETS, CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, Resource
-from controllers.runtime.writer import Writer
-from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmUnreachable
-from controllers.slurm.snapshot import Poller
-from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
-from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import Failure, FakeKubernetes, Request
-
-KEY: Key = ("slurm", "gpu")
-READY = [{"type": "Ready", "status": "True"}]
-
-
-class MemorySlurm(SlurmClient):
-    """Nodes by name, as their words and a reason; a job occupies a node until it ends."""
-
-    def __init__(self) -> None:
-        self.words: dict[str, set[str]] = {}
-        self.reasons: dict[str, str] = {}
-        self.jobs_on: dict[str, int] = {}
-        self.is_silent = False
-        self.requeued: list[int] = []
-        self.updates: list[tuple[str, tuple[str, ...]]] = []
-
-    async def nodes(self, since: float | None = None) -> Nodes | None:
-        self._answer()
-        found = tuple(Node(name, words=tuple(sorted(words)), reason=self.reasons.get(name, "")) for name, words in self.words.items())
-        return Nodes(nodes=found, last_update=Number(True, False, 1))
-
-    async def jobs(self, since: float | None = None) -> Jobs | None:
-        self._answer()
-        return Jobs(
-            jobs=tuple(Job(number, ("RUNNING",), name) for name, number in self.jobs_on.items()), last_update=Number(True, False, 1)
-        )
-
-    async def reservations(self) -> Reservations:
-        self._answer()
-        return Reservations()
-
-    async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
-        self._answer()
-        changed = tuple(names)
-        self.updates.append((state, changed))
-        for name in changed:
-            if state == "DRAIN":
-                self.words[name].add("DRAIN")
-                self.reasons[name] = reason or ""
-            else:
-                self.words[name] -= {"DRAIN", "DOWN"}
-                self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
-                self.reasons[name] = ""
-
-    async def requeue_jobs(self, ids: Iterable[int]) -> None:
-        self._answer()
-        self.requeued.extend(ids)
-        for name in [name for name, number in self.jobs_on.items() if number in self.requeued]:
-            self.end_job(name)
-
-    def _answer(self) -> None:
-        if self.is_silent:
-            raise SlurmUnreachable("no answer within 10 s")
-
-    def start_job(self, name: str, number: int) -> None:
-        self.jobs_on[name] = number
-        self.words[name] = (self.words[name] - {"IDLE"}) | {"ALLOCATED"}
-
-    def end_job(self, name: str) -> None:
-        del self.jobs_on[name]
-        self.words[name] = (self.words[name] - {"ALLOCATED"}) | {"IDLE"}
-
-    def register(self, name: str) -> None:
-        """What a worker's start does: its own drains lifted, then slurmd registers."""
-        if self.reasons.get(name, "").startswith("slipway: nodeset "):
-            self.words[name].discard("DRAIN")
-            self.reasons[name] = ""
-        self.words[name] -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING", "DOWN"}
-        self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
-
-
-class Process:
-    """One controller process: its informers, what it remembers, and its reconciler."""
-
-    def __init__(self, server: FakeKubernetes, slurm: MemorySlurm) -> None:
-        self.later_s = 0.0
-        """How much later it is than on the machine's clock."""
-        clock = Clock(now=lambda: time.monotonic() + self.later_s)
-        self.api = connect(server.config())
-        self.server = server
-        by_set = {"nodeset": nodeset_of}
-        self.nodesets = Informer(self.api, NODESETS, namespace="slurm")
-        self.pods = Informer(self.api, PODS, namespace="slurm", indexes=by_set)
-        self.machines = Informer(self.api, KUBE_NODES)
-        self.places = Informer(self.api, CONFIG_MAPS, namespace="slurm")
-        self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=by_set)
-        self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims)
-        self.expectations: Expectations[Key] = Expectations()
-        self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
-        self.poller = Poller(slurm, clock.now)
-        writer = Writer(self.api, rate_per_s=10_000, burst=10_000)
-        self.reconciler = Reconciler(
-            World(self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, writer, self.expectations, clock)
-        )
-        self.tasks = [asyncio.create_task(informer.run()) for informer in self.informers]
-
-    async def caught_up(self) -> None:
-        """Waits until the informers hold what the server has."""
-
-        followed: list[tuple[Resource[Any], Informer[Any]]] = [
-            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places))
-        ]
-
-        def held(informer: Informer[Any]) -> dict[Key, str]:
-            return {item.metadata.key: item.metadata.resource_version for item in informer.store.values()}
-
-        def stored(kind: Resource[Any]) -> dict[Key, str]:
-            return {key: self.server.get(kind, key)["metadata"]["resourceVersion"] for key in self.server.keys(kind)}
-
-        def same() -> bool:
-            return all(held(informer) == stored(kind) for kind, informer in followed)
-
-        await eventually(same)
-
-    async def round(self) -> None:
-        await self.caught_up()
-        try:
-            await self.poller.fresh()
-        except SlurmUnreachable:
-            self.poller.snapshot = None
-        await self.reconciler.reconcile(KEY)
-
-    async def end(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-        await self.api.close()
-
-
-class Cluster:
-    """The set `gpu`, the kubelets, and a controller process that can be killed."""
-
-    def __init__(self, server: FakeKubernetes) -> None:
-        self.server = server
-        self.slurm = MemorySlurm()
-        self.process = Process(server, self.slurm)
-        self.ended_with_a_job: list[str] = []
-
-    def declare(self, image: str = "a", nodes: int = 4, **spec: Any) -> None:
-        template = {"metadata": {"labels": {"app": "slurm"}}, "spec": {"containers": [{"name": "slurmd", "image": image}]}}
-        labels = {"slipway.dev/cluster": "dev"}
-        whole = {"cluster": "dev", "template": template, **spec}
-        before = self.server.get(NODESETS, KEY) if KEY in self.server.keys(NODESETS) else {"metadata": {"generation": 0}}
-        meta = {"namespace": "slurm", "name": "gpu", "labels": labels, "finalizers": before["metadata"].get("finalizers", [])}
-        self.server.put(NODESETS, {"metadata": {**meta, "generation": before["metadata"].get("generation", 0) + 1}, "spec": whole})
-        for ordinal in range(nodes):
-            self.slurm.words.setdefault(f"gpu-{ordinal}", {"IDLE", "CLOUD", "POWERED_DOWN"})
-
-    def kubelets(self) -> None:
-        """Starts what is new, ends what is being deleted. A stop waits for jobs; none may have been left to it by the controller."""
-        for key in sorted(self.server.keys(PODS)):
-            pod = self.server.get(PODS, key)
-            if pod["metadata"].get("deletionTimestamp"):
-                if key[1] in self.slurm.jobs_on:
-                    self.ended_with_a_job.append(key[1])
-                self.server.remove(PODS, key)
-            elif not pod.get("status", {}).get("conditions"):
-                self.server.patch(PODS, key, {"spec": {"nodeName": "machine"}})
-                self.server.patch(PODS, key, {"status": {"phase": "Running", "conditions": READY}}, "status")
-                self.slurm.register(key[1])
-
-    async def rounds(self, number: int) -> None:
-        for _ in range(number):
-            await self.process.round()
-            self.kubelets()
-
-    async def replace_process(self) -> None:
-        await self.process.end()
-        self.process = Process(self.server, self.slurm)
-
-    def pods(self) -> dict[str, str]:
-        """Images by pod, of those that are not being deleted."""
-        found = {key[1]: self.server.get(PODS, key) for key in self.server.keys(PODS)}
-        return {name: pod["spec"]["containers"][0]["image"] for name, pod in found.items() if not pod["metadata"].get("deletionTimestamp")}
-
-    def status(self) -> dict[str, Any]:
-        return self.server.get(NODESETS, KEY).get("status", {})
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    async with FakeKubernetes() as server:
-        made = Cluster(server)
-        yield made
-        await made.process.end()
+from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
+from tests.fakes.clock import settle
+from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 
 @pytest.mark.anyio
@@ -222,7 +21,7 @@ async def test_fixed_set_comes_up_and_says_ready(cluster: Cluster) -> None:
     said = cluster.status()
     assert (said["phase"], said["ready"], said["wanted"]) == ("Ready", 3, 3)
     assert FINALIZER in cluster.server.get(NODESETS, KEY)["metadata"]["finalizers"]
-    assert cluster.server.get(BUDGETS, KEY)["spec"]["maxUnavailable"] == 0
+    assert cluster.server.get(BUDGETS, KEY)["spec"].keys() == {"minAvailable", "selector"}, "no rule that asks for the set's scale"
 
 
 @pytest.mark.anyio
@@ -266,6 +65,105 @@ async def test_silent_slurm_freezes_everything_but_pods_that_are_missing(cluster
 
 
 @pytest.mark.anyio
+async def test_pod_stays_when_a_job_came_after_the_last_poll(cluster: Cluster) -> None:
+    """What hurts is only done from a reading that was asked for after the round began."""
+    node = await _drained(cluster)
+    cluster.slurm.words[node] = {"IDLE", "CLOUD"}
+    cluster.slurm.start_job(node, 9)
+    await cluster.process.reconciler.reconcile(KEY)
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}
+
+
+@pytest.mark.anyio
+async def test_reading_that_was_under_way_when_the_round_began_is_not_enough(cluster: Cluster) -> None:
+    node = await _drained(cluster)
+    answered, given = asyncio.Event(), asyncio.Event()
+
+    async def dawdle() -> None:
+        answered.set()
+        await given.wait()
+
+    cluster.slurm.after_reading = dawdle
+    under_way = asyncio.create_task(cluster.process.poller.fresh())
+    await answered.wait()
+    cluster.slurm.after_reading = None
+    cluster.slurm.words[node] = {"IDLE", "CLOUD"}
+    cluster.slurm.start_job(node, 9)
+    following = asyncio.create_task(cluster.process.reconciler.reconcile(KEY))
+    await settle()
+    given.set()
+    await asyncio.gather(under_way, following)
+    assert "DRAIN" in (await under_way).nodes[node].state.flags, "what it read would have let the pod go"
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}
+
+
+async def _drained(cluster: Cluster) -> str:
+    """A set of two that is to have one. Gives the node that may go, as the informers and the last poll have it."""
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    cluster.declare(replicas=1)
+    await cluster.rounds(1)
+    [node] = [name for name, words in cluster.slurm.words.items() if "DRAIN" in words]
+    await cluster.process.caught_up()
+    await cluster.process.poller.fresh()
+    return node
+
+
+@pytest.mark.anyio
+async def test_reading_that_is_too_old_is_no_reading(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    process = cluster.process
+    await process.poller.fresh()
+    cluster.slurm.is_silent = True
+    process.later_s += STALE_S - 5
+    await process.reconciler.reconcile(KEY)
+    await process.caught_up()
+    assert cluster.status()["phase"] == "Ready"
+    process.later_s += 6
+    await process.reconciler.reconcile(KEY)
+    assert cluster.status()["phase"] == "SlurmSilent"
+    assert not cluster.server.get(BUDGETS, KEY)["spec"]["selector"].get("matchExpressions"), "every pod is protected"
+
+
+@pytest.mark.anyio
+async def test_with_on_delete_a_pod_gets_the_new_template_when_somebody_deletes_it(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, updateStrategy={"type": "OnDelete"})
+    await cluster.rounds(4)
+    cluster.declare(image="b", replicas=2, updateStrategy={"type": "OnDelete"})
+    await cluster.rounds(6)
+    assert cluster.pods() == {"gpu-0": "a", "gpu-1": "a"}
+    assert cluster.slurm.updates == [], "nothing is drained"
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "Updated")
+    assert "kubectl delete pod gpu-0" in said["message"]
+    for name in ("gpu-1", "gpu-0"):
+        cluster.server.objects.delete(cluster.server.objects.kind("v1", "pods"), ("slurm", name))
+        await cluster.rounds(4)
+        assert cluster.pods() == {"gpu-0": "b" if name == "gpu-0" else "a", "gpu-1": "b"}
+    assert cluster.status()["phase"] == "Ready"
+
+
+@pytest.mark.anyio
+async def test_pods_of_an_elastic_set_go_slowly_when_slurm_has_lost_its_state(cluster: Cluster) -> None:
+    cluster.declare(min=0, max=4)
+    for name in cluster.slurm.words:
+        cluster.slurm.words[name] = {"IDLE", "CLOUD"}
+    await cluster.rounds(4)
+    assert len(cluster.pods()) == 4
+    cluster.slurm.start_job("gpu-0", 7)
+    await cluster.rounds(1)
+    cluster.process.later_s += GHOST_S + 1
+    cluster.slurm.jobs_on.clear()
+    for name in cluster.slurm.words:
+        cluster.slurm.words[name] = {"IDLE", "CLOUD", "POWERED_DOWN"}
+    for left in (3, 2, 1, 0):
+        await cluster.rounds(4)
+        assert len(cluster.pods()) == left
+        assert left == 0 or "gpu-0" in cluster.pods(), "the one that had a job goes last"
+        cluster.process.later_s += GHOST_PAUSE_S
+
+
+@pytest.mark.anyio
 async def test_disruption_budget_that_somebody_deleted_is_back_at_the_next_sweep(cluster: Cluster) -> None:
     cluster.declare(replicas=1)
     await cluster.rounds(4)
@@ -298,6 +196,19 @@ async def test_empty_set_can_be_deleted_while_slurm_is_silent(cluster: Cluster) 
 
 
 @pytest.mark.anyio
+async def test_every_pod_of_a_set_that_is_being_deleted_is_protected_too_while_slurm_is_silent(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(2)
+    cluster.slurm.is_silent = True
+    await cluster.rounds(2)
+    assert "gpu-1" in cluster.pods()
+    assert not cluster.server.get(BUDGETS, KEY)["spec"]["selector"].get("matchExpressions")
+
+
+@pytest.mark.anyio
 async def test_busy_label_follows_jobs(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
@@ -325,6 +236,28 @@ async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
+async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(cluster: Cluster) -> None:
+    spec: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
+    cluster.declare(replicas=2, **spec)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.slurm.not_batch = {7, 8}
+    cluster.declare(replicas=1, **spec)
+    await cluster.rounds(4)
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
+    assert (said["status"], "of srun or salloc" in said["message"]) == ("False", True)
+    before = len(cluster.server.writes())
+    following = [await cluster.process.round() for _ in range(3)]
+    assert [one.seconds for one in following] == [SWEEP_S] * 3, "nothing to ask Slurm for, so no hurry"
+    assert (cluster.slurm.requeued, len(cluster.server.writes()), len(cluster.pods())) == ([], before, 2)
+    cluster.slurm.end_job("gpu-0")
+    cluster.slurm.end_job("gpu-1")
+    await cluster.rounds(6)
+    assert len(cluster.pods()) == 1
+
+
+@pytest.mark.anyio
 async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
@@ -336,48 +269,4 @@ async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -
     cluster.slurm.end_job("gpu-1")
     await cluster.rounds(4)
     assert KEY not in cluster.server.keys(NODESETS)
-    assert cluster.ended_with_a_job == []
-
-
-class Killer:
-    """Lets so many writes to the API server through, then the process gets no further."""
-
-    def __init__(self, allowed: int) -> None:
-        self.allowed, self.writes = allowed, 0
-
-    def __call__(self, request: Request) -> Failure | None:
-        if not request.is_write:
-            return None
-        self.writes += 1
-        if self.writes == self.allowed:
-            return Failure("cut_after")  # it happened, and nobody has heard
-        return Failure("cut") if self.writes > self.allowed else None
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("allowed", range(14))
-async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
-    cluster.declare(replicas=3)
-    await cluster.rounds(5)
-    cluster.slurm.start_job("gpu-1", 7)
-    cluster.slurm.words["gpu-2"].add("DRAIN")
-    cluster.slurm.reasons["gpu-2"] = "fan is loud"
-    await cluster.rounds(1)
-    cluster.declare(image="b", replicas=4)
-    cluster.server.on_request = Killer(allowed)
-    for _ in range(6):
-        try:
-            await cluster.rounds(1)
-        except ApiError:
-            break
-    cluster.server.on_request = None
-    await cluster.replace_process()
-    await cluster.rounds(10)
-    assert cluster.pods() == {"gpu-0": "b", "gpu-1": "a", "gpu-2": "a", "gpu-3": "b"}
-    assert (cluster.slurm.words["gpu-2"], cluster.slurm.reasons["gpu-2"]) == ({"IDLE", "CLOUD", "DRAIN"}, "fan is loud")
-    cluster.slurm.end_job("gpu-1")
-    await cluster.slurm.update_nodes(["gpu-2"], "UNDRAIN")
-    await cluster.rounds(16)
-    assert cluster.pods() == dict.fromkeys(["gpu-0", "gpu-1", "gpu-2", "gpu-3"], "b")
-    assert all("DRAIN" not in words for words in cluster.slurm.words.values())
     assert cluster.ended_with_a_job == []

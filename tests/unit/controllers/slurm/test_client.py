@@ -165,6 +165,34 @@ async def test_refused_change_says_what_slurm_said(client: SlurmClient, rest: Fa
         await client.update_nodes(["x"], "DRAIN", "r")
 
 
+def refusing(*numbers: int) -> tuple[int, Any]:
+    """What slurmrestd says of jobs that it does not requeue."""
+    return 422, {"errors": [{"description": f"Requeue JobId={at} failed", "error_number": number} for at, number in enumerate(numbers)]}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", [2017, 2020, 2021, 2024], ids=["unknown", "completing", "done", "waiting"])
+async def test_job_that_has_left_needs_no_requeue(client: SlurmClient, rest: FakeRest, number: int) -> None:
+    rest.answers["jobs/requeue"] = refusing(number)
+    await client.requeue_jobs([7])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("numbers", [(2037,), (2039,), (2017, 2039), ()], ids=["no-requeue", "no-batch-job", "one-of-two", "no-reason"])
+async def test_job_that_slurm_does_not_requeue_is_an_error(client: SlurmClient, rest: FakeRest, numbers: tuple[int, ...]) -> None:
+    rest.answers["jobs/requeue"] = refusing(*numbers)
+    with pytest.raises(SlurmRefused):
+        await client.requeue_jobs([7, 8])
+
+
+@pytest.mark.anyio
+async def test_server_that_cannot_requeue_is_said(client: SlurmClient, rest: FakeRest) -> None:
+    rest.versions = ("v0.0.44",)
+    rest.answers["jobs/requeue"] = (404, b"Unable to find requested URL")
+    with pytest.raises(SlurmRefused, match=r"serves v0\.0\.44, which cannot requeue jobs"):
+        await client.requeue_jobs([7])
+
+
 @pytest.mark.anyio
 async def test_poller_keeps_the_last_reading_through_an_outage(client: SlurmClient, rest: FakeRest) -> None:
     changed: list[frozenset[str]] = []

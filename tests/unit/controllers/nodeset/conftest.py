@@ -1,0 +1,21 @@
+"""A cluster in memory for each test."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.unit.controllers.nodeset.memory_cluster import Cluster
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with FakeKubernetes() as server:
+        made = Cluster(server)
+        yield made
+        await made.process.end()

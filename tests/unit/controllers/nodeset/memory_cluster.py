@@ -1,0 +1,234 @@
+"""A node set in memory: an API server on loopback, a Slurm of words and reasons, kubelets, and a controller process that can be ended."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from typing import Any
+
+from controllers.nodeset.controller import nodeset_of
+from controllers.nodeset.reconcile import Next, Reconciler, World
+from controllers.nodeset.structs import NODESETS
+from controllers.runtime.api import connect
+from controllers.runtime.clock import Clock
+from controllers.runtime.expectations import Expectations
+from controllers.runtime.informer import Informer
+from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, Resource
+from controllers.runtime.writer import Writer
+from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
+from controllers.slurm.snapshot import Poller
+from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
+from tests.fakes.clock import eventually
+from tests.fakes.kubernetes import Failure, FakeKubernetes
+
+KEY: Key = ("slurm", "gpu")
+READY = [{"type": "Ready", "status": "True"}]
+
+
+class MemorySlurm(SlurmClient):
+    """Nodes by name, as their words and a reason; a job occupies a node until it ends."""
+
+    def __init__(self) -> None:
+        self.words: dict[str, set[str]] = {}
+        self.reasons: dict[str, str] = {}
+        self.jobs_on: dict[str, int] = {}
+        self.is_silent = False
+        self.on_write: Callable[[], Failure | None] | None = None
+        """Asked before each write; a failure breaks the connection before or after it."""
+        self.after_reading: Callable[[], Awaitable[object]] | None = None
+        """Awaited when an answer has been put together, and before it is given."""
+        self.requeued: list[int] = []
+        self.not_batch: set[int] = set()
+        self.updates: list[tuple[str, tuple[str, ...]]] = []
+
+    async def nodes(self, since: float | None = None) -> Nodes | None:
+        self._answer()
+        found = tuple(Node(name, words=tuple(sorted(words)), reason=self.reasons.get(name, "")) for name, words in self.words.items())
+        if self.after_reading is not None:
+            await self.after_reading()
+        return Nodes(nodes=found, last_update=Number(True, False, 1))
+
+    async def jobs(self, since: float | None = None) -> Jobs | None:
+        self._answer()
+        return Jobs(
+            jobs=tuple(Job(number, ("RUNNING",), name, batch_flag=number not in self.not_batch) for name, number in self.jobs_on.items()),
+            last_update=Number(True, False, 1),
+        )
+
+    async def reservations(self) -> Reservations:
+        self._answer()
+        return Reservations()
+
+    async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
+        self._answer()
+        with self._write():
+            self._update(tuple(names), state, reason)
+
+    def _update(self, names: tuple[str, ...], state: NodeUpdate, reason: str | None) -> None:
+        self.updates.append((state, names))
+        for name in names:
+            if state == "DRAIN":
+                self.words[name].add("DRAIN")
+                self.reasons[name] = reason or ""
+            else:
+                self.words[name] -= {"DRAIN", "DOWN"}
+                self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
+                self.reasons[name] = ""
+
+    async def requeue_jobs(self, ids: Iterable[int]) -> None:
+        self._answer()
+        with self._write():
+            self.requeued.extend(ids)
+            if refused := self.not_batch & set(self.requeued):
+                raise SlurmRefused(f"Requeue JobId={min(refused)} failed (2039 Only batch jobs are accepted or processed)")
+            for name in [name for name, number in self.jobs_on.items() if number in self.requeued]:
+                self.end_job(name)
+
+    @contextlib.contextmanager
+    def _write(self) -> Generator[None]:
+        failure = self.on_write() if self.on_write is not None else None
+        if failure is not None and failure.what == "cut":
+            raise SlurmUnreachable("cut before it was done")
+        yield
+        if failure is not None:
+            raise SlurmUnreachable("cut after it was done")
+
+    def _answer(self) -> None:
+        if self.is_silent:
+            raise SlurmUnreachable("no answer within 10 s")
+
+    def start_job(self, name: str, number: int) -> None:
+        self.jobs_on[name] = number
+        self.words[name] = (self.words[name] - {"IDLE"}) | {"ALLOCATED"}
+
+    def end_job(self, name: str) -> None:
+        del self.jobs_on[name]
+        self.words[name] = (self.words[name] - {"ALLOCATED"}) | {"IDLE"}
+
+    def register(self, name: str) -> None:
+        """What a worker's start does: its own drains lifted, then slurmd registers."""
+        if self.reasons.get(name, "").startswith("slipway: nodeset "):
+            self.words[name].discard("DRAIN")
+            self.reasons[name] = ""
+        self.words[name] -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING", "DOWN"}
+        self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
+
+
+class Process:
+    """One controller process: its informers, what it remembers, and its reconciler."""
+
+    def __init__(self, server: FakeKubernetes, slurm: MemorySlurm) -> None:
+        self.later_s = 0.0
+        """How much later it is than on the machine's clock."""
+        clock = Clock(now=lambda: time.monotonic() + self.later_s, wall=lambda: time.time() + self.later_s)
+        self.api = connect(server.config())
+        self.server = server
+        by_set = {"nodeset": nodeset_of}
+        self.nodesets = Informer(self.api, NODESETS, namespace="slurm")
+        self.pods = Informer(self.api, PODS, namespace="slurm", indexes=by_set)
+        self.machines = Informer(self.api, KUBE_NODES)
+        self.places = Informer(self.api, CONFIG_MAPS, namespace="slurm")
+        self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=by_set)
+        self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims)
+        self.expectations: Expectations[Key] = Expectations()
+        self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
+        self.poller = Poller(slurm, clock.now)
+        writer = Writer(self.api, rate_per_s=10_000, burst=10_000)
+        self.reconciler = Reconciler(
+            World(self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, writer, self.expectations, clock)
+        )
+        self.tasks = [asyncio.create_task(informer.run()) for informer in self.informers]
+
+    async def caught_up(self) -> None:
+        """Waits until the informers hold what the server has."""
+
+        followed: list[tuple[Resource[Any], Informer[Any]]] = [
+            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places), (CLAIMS, self.claims))
+        ]
+
+        def held(informer: Informer[Any]) -> dict[Key, str]:
+            return {item.metadata.key: item.metadata.resource_version for item in informer.store.values()}
+
+        def stored(kind: Resource[Any]) -> dict[Key, str]:
+            return {key: self.server.get(kind, key)["metadata"]["resourceVersion"] for key in self.server.keys(kind)}
+
+        def same() -> bool:
+            return all(held(informer) == stored(kind) for kind, informer in followed)
+
+        await eventually(same)
+
+    async def round(self) -> Next:
+        await self.caught_up()
+        try:
+            await self.poller.fresh()
+        except SlurmUnreachable:
+            self.poller.snapshot = None
+        return await self.reconciler.reconcile(KEY)
+
+    async def end(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.api.close()
+
+
+class Cluster:
+    """The set `gpu`, the kubelets, and a controller process that can be killed."""
+
+    def __init__(self, server: FakeKubernetes) -> None:
+        self.server = server
+        self.slurm = MemorySlurm()
+        self.process = Process(server, self.slurm)
+        self.ended_with_a_job: list[str] = []
+
+    def declare(self, image: str = "a", nodes: int = 4, **spec: Any) -> None:
+        template = {"metadata": {"labels": {"app": "slurm"}}, "spec": {"containers": [{"name": "slurmd", "image": image}]}}
+        labels = {"slipway.dev/cluster": "dev"}
+        whole = {"cluster": "dev", "template": template, **spec}
+        before = self.server.get(NODESETS, KEY) if KEY in self.server.keys(NODESETS) else {"metadata": {"generation": 0}}
+        meta = {"namespace": "slurm", "name": "gpu", "labels": labels, "finalizers": before["metadata"].get("finalizers", [])}
+        self.server.put(NODESETS, {"metadata": {**meta, "generation": before["metadata"].get("generation", 0) + 1}, "spec": whole})
+        for ordinal in range(nodes):
+            self.slurm.words.setdefault(f"gpu-{ordinal}", {"IDLE", "CLOUD", "POWERED_DOWN"})
+
+    def kubelets(self) -> None:
+        """Starts what is new, ends what is being deleted. A stop waits for jobs; none may have been left to it by the controller."""
+        for key in sorted(self.server.keys(PODS)):
+            pod = self.server.get(PODS, key)
+            if pod["metadata"].get("deletionTimestamp"):
+                if key[1] in self.slurm.jobs_on:
+                    self.ended_with_a_job.append(key[1])
+                self.server.remove(PODS, key)
+            elif not pod.get("status", {}).get("conditions"):
+                self.server.patch(PODS, key, {"spec": {"nodeName": "machine"}})
+                self.server.patch(PODS, key, {"status": {"phase": "Running", "conditions": READY}}, "status")
+                self.slurm.register(key[1])
+
+    async def rounds(self, number: int) -> None:
+        for _ in range(number):
+            await self.process.round()
+            self.kubelets()
+
+    async def replace_process(self) -> None:
+        await self.process.end()
+        self.process = Process(self.server, self.slurm)
+
+    def pods(self) -> dict[str, str]:
+        """Images by pod, of those that are not being deleted."""
+        found = {key[1]: self.server.get(PODS, key) for key in self.server.keys(PODS)}
+        return {name: pod["spec"]["containers"][0]["image"] for name, pod in found.items() if not pod["metadata"].get("deletionTimestamp")}
+
+    def disks(self) -> set[str]:
+        """Names of the claims that are not on their way out."""
+        found = {key[1]: self.server.get(CLAIMS, key) for key in self.server.keys(CLAIMS)}
+        return {name for name, claim in found.items() if not claim["metadata"].get("deletionTimestamp")}
+
+    def status(self) -> dict[str, Any]:
+        return self.server.get(NODESETS, KEY).get("status", {})
+
+
+DISK: dict[str, Any] = {"metadata": {"name": "disk"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+
+
+def disks(when_scaled: str, when_deleted: str) -> dict[str, Any]:
+    return {"volumeClaimTemplates": [DISK], "volumeClaimRetention": {"whenScaled": when_scaled, "whenDeleted": when_deleted}}

@@ -1,0 +1,124 @@
+"""Volume claims: which stay, which go, and pods that wait for them."""
+
+import pytest
+
+from controllers.nodeset.structs import NODESETS
+from controllers.runtime.structs import CLAIMS, PODS
+from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster, disks
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("when_scaled", "when_deleted", "kept"),
+    [
+        pytest.param("Delete", "Retain", {"disk-gpu-0", "disk-gpu-1"}, id="retained"),
+        pytest.param("Delete", "Delete", set[str](), id="both-delete"),
+        pytest.param("Retain", "Delete", set[str](), id="deleted"),
+    ],
+)
+async def test_disks_of_a_set_that_is_deleted_go_or_stay_as_when_deleted_says(
+    cluster: Cluster, when_scaled: str, when_deleted: str, kept: set[str]
+) -> None:
+    cluster.declare(replicas=2, ordinals=2, **disks(when_scaled, when_deleted))
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(4)
+    assert set(cluster.pods()) == {"gpu-1"}
+    assert cluster.disks() == {"disk-gpu-0", "disk-gpu-1"}, "none goes before the last pod has"
+    cluster.slurm.end_job("gpu-1")
+    await cluster.rounds(4)
+    assert KEY not in cluster.server.keys(NODESETS)
+    assert cluster.disks() == kept
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("when_scaled", "kept"),
+    [pytest.param("Delete", {"disk-gpu-1"}, id="delete"), pytest.param("Retain", {"disk-gpu-0", "disk-gpu-1"}, id="retain")],
+)
+async def test_disks_of_a_node_that_is_scaled_in_go_once_its_pod_has_gone(cluster: Cluster, when_scaled: str, kept: set[str]) -> None:
+    cluster.declare(replicas=2, ordinals=2, **disks(when_scaled, "Retain"))
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.declare(replicas=1, ordinals=2, **disks(when_scaled, "Retain"))
+    await cluster.rounds(6)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1"}, kept)
+    owned = [key for key in cluster.server.keys(CLAIMS) if "ownerReferences" in cluster.server.get(CLAIMS, key)["metadata"]]
+    assert not owned, "the garbage collector would take them with the set"
+
+
+@pytest.mark.anyio
+async def test_node_that_lost_its_pod_keeps_its_disk_and_comes_back_to_it_although_a_lower_ordinal_is_free(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, ordinals=2, **disks("Delete", "Retain"))
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-1", 9)
+    cluster.declare(replicas=1, ordinals=2, **disks("Delete", "Retain"))
+    await cluster.rounds(6)
+    cluster.slurm.end_job("gpu-1")
+    cluster.server.remove(PODS, ("slurm", "gpu-1"))
+    await cluster.rounds(3)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1"}, {"disk-gpu-1"})
+
+
+@pytest.mark.anyio
+async def test_elastic_node_that_sleeps_keeps_its_disk_until_max_shrinks_below_it(cluster: Cluster) -> None:
+    cluster.declare(min=0, max=4, **disks("Delete", "Retain"))
+    await cluster.rounds(2)
+    for name in ("gpu-1", "gpu-3"):
+        cluster.slurm.words[name] = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
+    await cluster.rounds(2)
+    for name in ("gpu-1", "gpu-3"):
+        cluster.slurm.words[name] = {"IDLE", "CLOUD", "POWERING_DOWN"}
+    await cluster.rounds(4)
+    assert (cluster.pods(), cluster.disks()) == ({}, {"disk-gpu-1", "disk-gpu-3"})
+    cluster.declare(min=0, max=2, **disks("Delete", "Retain"))
+    await cluster.rounds(3)
+    assert cluster.disks() == {"disk-gpu-1"}
+
+
+@pytest.mark.anyio
+async def test_disks_of_a_template_that_is_gone_and_claims_of_others_are_left_alone(cluster: Cluster) -> None:
+    labels = {"slipway.dev/cluster": "dev", "slipway.dev/nodeset": "gpu"}
+    cluster.declare(replicas=1, ordinals=2, **disks("Delete", "Delete"))
+    await cluster.rounds(4)
+    for name in ("by-hand", "disk-gpu-x", "disk-cpu-7"):
+        cluster.server.put(CLAIMS, {"metadata": {"namespace": "slurm", "name": name, "labels": labels}, "spec": {}})
+    cluster.declare(replicas=1, volumeClaimTemplates=[], volumeClaimRetention={"whenScaled": "Delete", "whenDeleted": "Delete"})
+    await cluster.rounds(6)
+    assert cluster.disks() == {"disk-gpu-0", "by-hand", "disk-gpu-x", "disk-cpu-7"}
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(4)
+    assert cluster.disks() == {"by-hand", "disk-gpu-x", "disk-cpu-7"}
+
+
+@pytest.mark.anyio
+async def test_claim_that_is_still_going_holds_its_pod_back_and_the_status_says_so(cluster: Cluster) -> None:
+    claim = ("slurm", "disk-gpu-1")
+    cluster.declare(replicas=2, **disks("Retain", "Retain"))
+    await cluster.rounds(4)
+    cluster.server.patch(CLAIMS, claim, {"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}})
+    cluster.server.objects.delete(cluster.server.objects.kind("v1", "persistentvolumeclaims"), claim)
+    await cluster.rounds(2)
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}, "a pod that is there goes on"
+    cluster.server.remove(PODS, ("slurm", "gpu-1"))
+    await cluster.rounds(3)
+    assert set(cluster.pods()) == {"gpu-0"}
+    assert "gpu-1" in (said := cluster.status()["why"])
+    assert "disk is still being deleted" in said
+    before = len(cluster.server.writes())
+    await cluster.rounds(2)
+    assert len(cluster.server.writes()) == before
+    cluster.server.patch(CLAIMS, claim, {"metadata": {"finalizers": None}})
+    await cluster.rounds(3)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0", "gpu-1"}, {"disk-gpu-0", "disk-gpu-1"})
+    assert cluster.status()["phase"] == "Ready"
+
+
+@pytest.mark.anyio
+async def test_pod_whose_claim_went_before_a_machine_was_found_gets_another(cluster: Cluster) -> None:
+    cluster.declare(replicas=1, **disks("Retain", "Retain"))
+    await cluster.process.round()
+    cluster.server.remove(CLAIMS, ("slurm", "disk-gpu-0"))
+    await cluster.process.round()
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0"}, {"disk-gpu-0"})

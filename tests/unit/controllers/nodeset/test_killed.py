@@ -1,0 +1,114 @@
+"""A controller process that ends at any write, to the API server or to Slurm: the next one finishes what it began, and the laws hold."""
+
+from typing import Any
+
+import pytest
+
+from controllers.nodeset.structs import NODESETS
+from controllers.runtime.errors import ApiError
+from tests.fakes.kubernetes import Failure, Request
+from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster, disks
+
+
+class Killer:
+    """Lets so many writes to the API server and to Slurm through, then the process gets no further."""
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed, self.writes = allowed, 0
+
+    def of_kubernetes(self, request: Request) -> Failure | None:
+        return self._fate() if request.is_write else None
+
+    def of_slurm(self) -> Failure | None:
+        return self._fate()
+
+    @property
+    def has_struck(self) -> bool:
+        return self.writes >= self.allowed
+
+    def _fate(self) -> Failure | None:
+        self.writes += 1
+        if self.writes == self.allowed:
+            return Failure("cut_after")  # it happened, and nobody has heard
+        return Failure("cut") if self.writes > self.allowed else None
+
+
+async def killed_at(cluster: Cluster, allowed: int, rounds: int, busy_for: int = 0) -> Killer:
+    """Some rounds, in which the process ends at that write and is followed by another; the job on gpu-1 ends after `busy_for` of them."""
+    killer = Killer(allowed)
+    cluster.server.on_request, cluster.slurm.on_write = killer.of_kubernetes, killer.of_slurm
+    for number in range(rounds):
+        if busy_for and number == busy_for:
+            cluster.slurm.end_job("gpu-1")
+        try:
+            await cluster.rounds(1)
+        except ApiError:
+            assert killer.has_struck
+    cluster.server.on_request = cluster.slurm.on_write = None
+    await cluster.replace_process()
+    return killer
+
+
+KILL_POINTS = 20
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(KILL_POINTS))
+async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+    cluster.declare(replicas=3)
+    await cluster.rounds(5)
+    cluster.slurm.start_job("gpu-1", 7)
+    cluster.slurm.words["gpu-2"].add("DRAIN")
+    cluster.slurm.reasons["gpu-2"] = "fan is loud"
+    await cluster.rounds(1)
+    cluster.declare(image="b", replicas=4)
+    killer = await killed_at(cluster, allowed, rounds=10)
+    assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
+    assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
+    await cluster.rounds(10)
+    assert cluster.pods() == {"gpu-0": "b", "gpu-1": "a", "gpu-2": "a", "gpu-3": "b"}
+    assert (cluster.slurm.words["gpu-2"], cluster.slurm.reasons["gpu-2"]) == ({"IDLE", "CLOUD", "DRAIN"}, "fan is loud")
+    cluster.slurm.end_job("gpu-1")
+    await cluster.slurm.update_nodes(["gpu-2"], "UNDRAIN")
+    await cluster.rounds(16)
+    assert cluster.pods() == dict.fromkeys(["gpu-0", "gpu-1", "gpu-2", "gpu-3"], "b")
+    assert all("DRAIN" not in words for words in cluster.slurm.words.values())
+    assert cluster.ended_with_a_job == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(KILL_POINTS))
+async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+    # The fake gives no time to a reason: the deadline is over as soon as a node is drained.
+    spec: dict[str, Any] = {"ordinals": 3, "drain": {"action": "Requeue", "deadlineSeconds": 60}, **disks("Delete", "Retain")}
+    cluster.declare(replicas=3, **spec)
+    await cluster.rounds(5)
+    cluster.slurm.start_job("gpu-0", 6)
+    cluster.slurm.start_job("gpu-1", 7)
+    await cluster.rounds(1)
+    cluster.declare(replicas=1, **spec)
+    killer = await killed_at(cluster, allowed, rounds=10)
+    assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
+    assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
+    await cluster.rounds(10)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0"}, {"disk-gpu-0"})
+    assert "DRAIN" not in cluster.slurm.words["gpu-0"]
+    assert cluster.slurm.requeued == [7]
+    assert cluster.ended_with_a_job == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(KILL_POINTS))
+async def test_process_killed_after_any_write_of_a_deletion_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+    cluster.declare(replicas=2, **disks("Retain", "Delete"))
+    await cluster.rounds(5)
+    cluster.slurm.start_job("gpu-1", 7)
+    await cluster.rounds(1)
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    killer = await killed_at(cluster, allowed, rounds=10, busy_for=5)
+    assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
+    assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
+    await cluster.rounds(10)
+    assert KEY not in cluster.server.keys(NODESETS)
+    assert (cluster.pods(), cluster.disks()) == ({}, set())
+    assert cluster.ended_with_a_job == []
