@@ -26,6 +26,7 @@ FOLDER = Path("/var/tmp/slipway-ldap-pods")
 PREFIX = "swld-"
 HOST = "ldap.example.test"
 ADA = 20001
+SILENCE_S = 300
 
 
 @pytest.fixture(autouse=True)
@@ -195,13 +196,18 @@ def test_outage_keeps_users_and_the_program_and_ends_by_itself(site: Site) -> No
     site.directory.delete(f"uid=bob,{PEOPLE}")
 
 
-def test_frozen_server_is_an_outage(site: Site) -> None:
+def test_server_silent_for_five_minutes_changes_nothing_for_known_users_and_ends_by_itself(site: Site) -> None:
+    before = (site.folder / "passwd").read_text()
     assert site.directory.process is not None
     site.directory.process.send_signal(signal.SIGSTOP)
+    end = time.monotonic() + SILENCE_S
     try:
         wait_for("the sign", lambda: not site.is_ready(), deadline_s=60)
         site.wait_said("The last good files stay")
-        assert site.ssh("ada") == "ada"
+        wait_for("the end, or a refused login", lambda: time.monotonic() > end or site.ssh("ada") != "ada", 2 * SILENCE_S, pause_s=5)
+        assert time.monotonic() > end
+        assert (site.folder / "passwd").read_text() == before
+        assert site.program.process.poll() is None
     finally:
         site.directory.process.send_signal(signal.SIGCONT)
     wait_for("the sign", site.is_ready, deadline_s=60)
