@@ -267,6 +267,8 @@ def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says
         assert cluster.session("ulimit -u; ulimit -v", pod="t-login-2").split() == ["70", "2048000"]
         # A job has the limits of its node, not those of the login node that it came from.
         assert cluster.session("srun bash -c 'ulimit -u; ulimit -v'", pod="t-login-2").split()[1] == "unlimited"
+        lower = "ulimit -u 60; /opt/slipway/scripts/login-limits.sh pam; cat /etc/security/limits.d/slipway.conf"
+        assert "* - nproc 60" in login.run("bash", "-c", lower)  # more than the pod may have would refuse every session
         login.stop()
     finally:
         cluster.login_capabilities, cluster.user_mounts = capabilities, mounts

@@ -63,12 +63,18 @@ if [[ ${1:-} != pam ]]; then
   say "no cgroups of users' own here (${said:-the mount shows more than this container}); pam_limits limits tasks of each user, and the address space of each process"
 fi
 
+at_most() { # FLAG-OF-ULIMIT VALUE: no more than the pod itself may have, else pam_limits would refuse every session
+  local hard
+  hard=$(ulimit -H "$1")
+  if [[ $hard == unlimited ]] || (($2 <= hard)); then echo "$2"; else echo "$hard"; fi
+}
+
 # For pam_limits, and again when the limits change. Slurm must not carry these limits on to jobs: slurm.conf, PropagateResourceLimitsExcept.
 {
   while IFS='=' read -r key value; do
     case $key in
-    tasks) echo "* - nproc $value" ;;
-    memoryMiB) echo "* - as $((value * 1024))" ;;
+    tasks) echo "* - nproc $(at_most -u "$value")" ;;
+    memoryMiB) echo "* - as $(at_most -v $((value * 1024)))" ;;
     cpus) ;; # a share of CPUs is nothing that pam_limits knows
     esac
   done </etc/slipway/login/limits
