@@ -54,3 +54,28 @@ def test_switch_and_rollback_and_a_version_without_a_shell_is_refused(image_root
     printed, said = play(image_root, tmp_path, scene)
     assert printed.splitlines() == ["versions/one", "versions/two", "versions/one", "3", "versions/one"]
     assert "REFUSED: no shell runs in version two" in said
+
+
+def test_version_that_a_killed_cleaner_had_put_aside_is_back_with_what_was_installed_in_it(image_root: Path, tmp_path: Path) -> None:
+    scene = """
+        fill one img:1; touch "$shared/versions/one/installed"; echo 1 >"$shared/sources/one.unused"
+        mv "$shared/versions/one" "$shared/filling/.aside-one"
+        fill one img:1; ls "$shared"/versions/one/installed "$shared"/filling "$shared"/sources
+    """
+    printed, said = play(image_root, tmp_path, scene)
+    place = tmp_path / "volume"
+    assert printed.split() == [f"{place}/versions/one/installed", f"{place}/filling:", f"{place}/sources:", "one", "one.manifest"]
+    assert said.count("version one is filled") == 1
+
+
+def test_fill_says_that_it_waits_for_the_cleaner_and_begins_anew_when_the_version_is_gone(image_root: Path, tmp_path: Path) -> None:
+    scene = """
+        install -d -m 700 "$shared/filling"; exec {held}>"$shared/filling/one.lock"; flock $held
+        fill one img:1 2>"$WORK/said" {held}>&- & filler=$!
+        until grep -q "waiting for /shared/filling/one.lock" "$WORK/said"; do [[ -d /proc/$filler ]]; done
+        ls "$shared/versions"; rm "$shared/filling/one.lock"; exec {held}>&-
+        wait $filler; cat "$WORK/said"; ls "$shared/versions"; ls -A "$shared/filling"
+    """
+    printed, _ = play(image_root, tmp_path, scene)
+    assert "version one is filled" in printed
+    assert printed.splitlines()[-1] == "one"

@@ -14,6 +14,7 @@ version=$SLIPWAY_ROOT_VERSION
 carry_from=${SLIPWAY_ROOT_CARRY_FROM:-}
 partial=$shared/filling/$version
 record=$shared/sources/$version
+lock=$shared/filling/$version.lock
 if [[ -n ${SLIPWAY_ROOT_TAR:-} ]]; then
   stands_for="tar $SLIPWAY_ROOT_SHA256"
 else
@@ -173,8 +174,19 @@ full_or_failed() {
 
 install -d -m 0755 "$shared/jobs" "$shared/sources"
 install -d -m 0700 "$shared/versions" "$shared/filling"
-exec 9>"$shared/filling/$version.lock"
-flock 9
+# Its last owner may have removed it while it was waited for; another could make and have one of the name then.
+until [[ /dev/fd/9 -ef $lock ]]; do
+  exec 9<>"$lock"
+  flock --nonblock 9 && continue
+  say "waiting for $lock: another fill of version $version has it, or root-clean.sh, which looks whether the version can go"
+  flock 9
+done
+
+# root-clean.sh had put it out of reach, and was killed before it knew. It is declared again: the days that it stays begin anew when it is not.
+if [[ -d $shared/filling/.aside-$version && ! -e $shared/versions/$version ]]; then
+  mv -T "$shared/filling/.aside-$version" "$shared/versions/$version"
+fi
+rm -f "$record.unused"
 
 if [[ -d $shared/versions/$version ]]; then
   filled_from=$(cat "$record" 2>/dev/null || true)
@@ -184,7 +196,7 @@ if [[ -d $shared/versions/$version ]]; then
   [[ -z $carry_from || $carried == "$carry_from" ]] ||
     refuse "version $version is there already, without what was changed in $carry_from: that is carried when a version is filled. Choose another name, or leave carryFrom out"
   forget_tar
-  rm -f "$shared/filling/$version.lock"
+  rm -f "$lock"
   say "version $version is there already"
   exit 0
 fi
@@ -210,8 +222,8 @@ sync --file-system "$partial"
 printf '%s\n' "$stands_for" >"$record.new"
 mv "$record.new" "$record"
 mv "$record.manifest.new" "$record.manifest"
-if [[ -n $carry_from ]]; then mv "$record.carried.new" "$record.carried"; fi
+if [[ -n $carry_from ]]; then mv "$record.carried.new" "$record.carried"; else rm -f "$record.carried"; fi
 mv -T "$partial" "$shared/versions/$version"
 forget_tar
-rm -f "$shared/filling/$version.lock"
+rm -f "$lock"
 say "version $version is filled: $(du -sm --one-file-system "$shared/versions/$version" | cut -f1) MiB in $((SECONDS - began)) s"
