@@ -252,6 +252,22 @@ def test_version_whose_var_log_is_a_link_keeps_the_link(cluster: RootCluster) ->
         kept.rename(logs)
 
 
+def test_volume_on_the_disk_of_the_image_can_be_written_and_a_folder_of_the_image_not(cluster: RootCluster) -> None:
+    """As where the runtime keeps images, and the kubelet a hostPath, on one disk of the machine: the device says nothing."""
+    make = "mkdir -p /opt/data /srv/data; chmod 1777 /opt/data /srv/data; mount --bind /opt/data /srv/data; stat -c %d / /srv/data | uniq"
+    pods = [cluster.containers["t-login/login"], cluster.worker("gpu-0")]
+    write = "touch /srv/data/mine && echo wrote; touch /opt/data/mine 2>/dev/null || echo refused; ls /opt/data"
+    try:
+        assert [len(pod.run("bash", "-c", make).split()) for pod in pods] == [1, 1]
+        cluster.settings(f"{CONF}mount=/srv/data\nmount=/opt/data\n")
+        assert cluster.ssh(write).split() == ["wrote", "refused", "mine"]
+        assert cluster.ssh(f"srun --nodelist=gpu-0 bash -c {quote(write)}").split() == ["wrote", "refused", "mine"]
+    finally:
+        cluster.settings(CONF)
+        for pod in pods:
+            pod.run("bash", "-c", "umount /srv/data; rm -rf /srv/data /opt/data", check=False)
+
+
 def test_number_of_an_ended_job_stands_for_no_version_any_more(cluster: RootCluster) -> None:
     job = cluster.batch("true", "--nodes=2")
     assert cluster.state(job) == "COMPLETED"

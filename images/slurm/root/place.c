@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -127,28 +128,33 @@ static int put_spool(int root, const char *spool) {
     return put(root, tree, settings, settings, false);
 }
 
-/* Volumes are as the pod has them. Single files, and folders of the pod's own image, can be written by nobody from inside: root of the pod runs
-   programs from there. */
-static int restrict_configured(int tree, bool is_file, const struct stat *found, dev_t image) {
-    bool is_own = is_file || found->st_dev == image;
-    return root_restrict(tree, MOUNT_ATTR_NODEV | (is_own ? MOUNT_ATTR_RDONLY : 0));
+/* The mount that a path of the pod lies on, and whether that is a folder; -1 with errno only. */
+static int mount_of(const char *path, uint64_t *number, bool *is_folder) {
+    struct statx found;
+    if (statx(AT_FDCWD, path, 0, STATX_TYPE | STATX_MNT_ID, &found) < 0) return -1;
+    *number = found.stx_mnt_id;
+    *is_folder = S_ISDIR(found.stx_mode);
+    return 0;
 }
 
+/* Volumes are as the pod has them. Single files, and folders of the pod's own image, can be written by nobody from inside: root of the pod runs
+   programs from there. Of the image is what lies on the mount of `/`; the device does not tell, as some runtimes have images on the disk of the
+   machine, where a volume may be, too. */
 static int put_configured(int root, const struct root_conf *conf) {
-    struct stat image;
-    if (stat("/", &image) < 0) return root_fail("/ of the pod: %m");
+    uint64_t image, number;
+    bool is_folder;
+    if (mount_of("/", &image, &is_folder) < 0) return root_fail("/ of the pod: %m");
     for (size_t i = 0; i < conf->count; i++) {
         const struct root_bind *bind = &conf->binds[i];
+        int seen = mount_of(bind->source, &number, &is_folder); /* a copy of it is a mount of its own */
+        if (seen < 0 && errno == ENOENT && bind->is_optional) continue;
+        if (seen < 0) return root_fail("%s of the pod: %m", bind->source);
+        if (is_folder == bind->is_file)
+            return root_fail("%s of the pod is %s folder, line %d of the settings says otherwise", bind->source, bind->is_file ? "a" : "no", bind->line);
         int tree = root_clone(bind->source, !bind->is_file);
-        if (tree < 0 && errno == ENOENT && bind->is_optional) continue;
-        struct stat found;
-        if (tree >= 0 && (fstat(tree, &found) < 0 || restrict_configured(tree, bind->is_file, &found, image.st_dev) < 0)) {
+        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_NODEV | (bind->is_file || number == image ? MOUNT_ATTR_RDONLY : 0)) < 0) {
             close(tree);
             return root_fail("%s of the pod: %m", bind->source);
-        }
-        if (tree >= 0 && S_ISDIR(found.st_mode) == bind->is_file) {
-            close(tree);
-            return root_fail("%s of the pod is %s folder, line %d of the settings says otherwise", bind->source, bind->is_file ? "a" : "no", bind->line);
         }
         if (put(root, tree, bind->source, bind->target, bind->is_file) < 0) return -1;
     }
