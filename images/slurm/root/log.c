@@ -103,6 +103,10 @@ static int place(int target, const char *version, bool is_job) {
 int root_log_place(int root, const char *version, bool is_job) {
     if (is_link(root)) return 0;
     int target = root_target(root, "/var/log", false);
+    if (target < 0 && (errno == EROFS || errno == ENOSPC || errno == EDQUOT)) {
+        root_reason_clear();
+        return 0;
+    }
     if (target < 0) return -1;
     int result = place(target, version, is_job);
     close(target);

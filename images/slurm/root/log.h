@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-/* Mounts it below `root`, the version, opened. Where /var/log of the version is a link, it is left alone. */
+/* Mounts it below `root`, the version, opened. Where /var/log of the version is a link, it is left alone; where there is none,
+   and the volume takes none as it is full or read-only, jobs and sessions do without. */
 int root_log_place(int root, const char *version, bool is_job);
 
 #endif
