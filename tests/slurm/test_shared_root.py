@@ -252,6 +252,11 @@ def test_version_whose_var_log_is_a_link_keeps_the_link(cluster: RootCluster) ->
         kept.rename(logs)
 
 
+def test_session_has_a_run_lock_of_its_own_that_its_user_can_write(cluster: RootCluster) -> None:
+    assert cluster.ssh("stat -c '%a %U' /run/lock; touch /run/lock/mine; ls /run/lock").split() == ["1777", "root", "mine"]
+    assert cluster.ssh("ls -A /run/lock; touch /run/mine 2>/dev/null || echo refused") == "refused"
+
+
 def test_volume_on_the_disk_of_the_image_can_be_written_and_a_folder_of_the_image_not(cluster: RootCluster) -> None:
     """As where the runtime keeps images, and the kubelet a hostPath, on one disk of the machine: the device says nothing."""
     make = "mkdir -p /opt/data /srv/data; chmod 1777 /opt/data /srv/data; mount --bind /opt/data /srv/data; stat -c %d / /srv/data | uniq"
@@ -306,6 +311,23 @@ def test_volume_that_takes_no_writes_keeps_no_job_from_running_in_its_version(cl
         for node in WORKERS:
             cluster.inside(node, MEND)
     assert cluster.ready() or wait_for("idle workers", cluster.ready) is None
+
+
+def test_version_without_var_log_on_a_read_only_volume_runs_without_one(cluster: RootCluster) -> None:
+    logs = cluster.shared / "versions/v2/var/log"
+    kept = logs.rename(logs.with_name("logs"))
+    pods = [cluster.containers["t-login/login"], cluster.worker("gpu-0")]
+    probe = "cat /etc/version; ls -d /var/log 2>/dev/null || echo none"
+    try:
+        for pod in pods:
+            pod.run("mount", "-o", "remount,bind,ro", "/shared")
+        cluster.switch("v2")
+        assert cluster.ssh(probe).split() == ["v2", "none"]
+        assert cluster.ssh(f"srun --nodelist=gpu-0 bash -c {quote(probe)}").split() == ["v2", "none"]
+    finally:
+        for pod in pods:
+            pod.run("mount", "-o", "remount,bind,rw", "/shared")
+        kept.rename(logs)
 
 
 @pytest.fixture

@@ -179,6 +179,16 @@ static int stage(const struct root_conf *conf, const char *version, bool is_job)
     return tree;
 }
 
+/* With /run/lock, where Debian's programs lock devices and the like, open to all as there: /var/lock leads to it. */
+static int session_run(void) {
+    int tree = root_tmpfs("0755");
+    if (tree < 0 || (mkdirat(tree, "lock", 0700) == 0 && fchmodat(tree, "lock", 01777, 0) == 0)) return tree;
+    int failure = errno;
+    close(tree);
+    errno = failure;
+    return -1;
+}
+
 /* A session has a /run of its own, with what it needs of the pod's: munge's socket, Slurm's configuration, and what this pod's scripts tell.
    None of it can be written, nor can the names in /dev, since root of the pod reads and runs what is there. Not even visible are the host key
    and the users' control groups. */
@@ -191,7 +201,7 @@ static int put_session(int root) {
         close(dev);
         return root_fail("/dev of the pod: %m");
     }
-    if (put(root, dev, "/dev", "/dev", false) < 0 || put(root, root_tmpfs("0755"), "a tmpfs", "/run", false) < 0) return -1;
+    if (put(root, dev, "/dev", "/dev", false) < 0 || put(root, session_run(), "a tmpfs", "/run", false) < 0) return -1;
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         int tree = root_clone(shown[i], false);
         if (tree < 0 && errno == ENOENT) continue;
