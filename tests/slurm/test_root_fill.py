@@ -30,6 +30,19 @@ def test_fill_that_was_killed_goes_on_where_it_ended(image_root: Path, tmp_path:
     assert "version one is filled" in said
 
 
+def test_what_was_begun_of_another_image_is_no_start(image_root: Path, tmp_path: Path) -> None:
+    """The file is of the other image: of the same size and time, so rsync would not look at it again."""
+    scene = """
+        kill_when '[[ -e $shared/filling/one/usr/bin/bash ]]' fill one img:1
+        other=$shared/filling/one/etc/debian_version; mkdir -p "${other%/*}"
+        tr '[:alnum:]' x <"$IMAGE/etc/debian_version" >"$other"; touch -r "$IMAGE/etc/debian_version" "$other"
+        fill one img:2; cmp "$IMAGE/etc/debian_version" "$shared/versions/one/etc/debian_version" && echo same
+    """
+    printed, said = play(image_root, tmp_path, scene)
+    assert printed.splitlines() == ["killed", "same"]
+    assert "what was begun of version one, from img:1, is removed" in said
+
+
 def test_name_of_a_version_is_for_one_image(image_root: Path, tmp_path: Path) -> None:
     printed, said = play(image_root, tmp_path, "fill one img:1; code=0; fill one img:2 || code=$?; echo $code")
     assert printed == "3"

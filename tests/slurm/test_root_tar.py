@@ -202,6 +202,22 @@ def test_unpacking_that_was_killed_is_done_again_without_a_second_download(
     assert len(server.ranges) == 1
 
 
+def test_nothing_of_a_tar_that_nobody_had_checked_gets_into_a_version_from_an_image(image_root: Path, tmp_path: Path) -> None:
+    """Its fill was killed; its file has the size and the time of the image's, so rsync would not look at it again."""
+    scene = """
+        mkdir -p "$WORK/tar/etc" "$WORK/tar/var"; file=etc/debian_version
+        tr '[:alnum:]' x <"$IMAGE/$file" >"$WORK/tar/$file"; touch -r "$IMAGE/$file" "$WORK/tar/$file"
+        for n in {1..3000}; do head -c 20000 /dev/zero >"$WORK/tar/var/$n"; done
+        tar -C "$WORK/tar" -cf "$shared/root.tar" ./etc ./var; rm -r "$WORK/tar"
+        kill_when '[[ -e $shared/filling/t/var/1 ]]' fill_tar t file:///shared/root.tar 0000
+        cmp -s "$IMAGE/$file" "$shared/filling/t/$file" || echo another
+        fill t img:1; cmp "$IMAGE/$file" "$shared/versions/t/$file" && echo same
+    """
+    printed, said = play(image_root, tmp_path, scene)
+    assert printed.splitlines() == ["killed", "another", "same"]
+    assert "what was begun of version t, from tar 0000, is removed" in said
+
+
 def test_wrong_digest_is_told_with_both_and_leaves_nothing(image_root: Path, tmp_path: Path, serve: Callable[..., Server]) -> None:
     content, wanted = small_root(), sha256(b"another")
     scene = 'code_of fill_tar t "$URL" "$SUM"; ls -A "$shared/versions" "$shared/sources"; ls -A "$shared/filling"'

@@ -201,6 +201,14 @@ if [[ -d $shared/versions/$version ]]; then
   exit 0
 fi
 
+# What a fill had begun of something else, perhaps of a tar whose digest nobody had seen yet, is no start: rsync goes by size and time. Its lock says.
+begun=$(<"$lock")
+if [[ $begun != "$stands_for" ]]; then
+  [[ ! -d $partial ]] || say "what was begun of version $version, from ${begun:-something unknown}, is removed"
+  rm -rf "$partial"
+  printf '%s\n' "$stands_for" >"$lock" || full_or_failed "writing $lock"
+fi
+
 began=$SECONDS
 if [[ -n ${SLIPWAY_ROOT_TAR:-} ]]; then copy_tar; else copy_image; fi
 
