@@ -2,7 +2,7 @@
 # Removes versions of the shared root that nothing needs: not declared (SLIPWAY_ROOT_VERSIONS, in spaces) for SLIPWAY_ROOT_KEEP_DAYS, not current, and
 # of no job that begins or runs. Unknown is needed: each job that slurmctld knows to be on nodes has to have its link in `jobs`, since on a volume that
 # was full or read-only for a while a job begins without one. That is waited for while every version is in reach. Then a version is put out of reach,
-# so that no further job begins in it, and it is looked once more. Meanwhile its lock is held: a fill of it waits, or has it back where this was killed.
+# so that no further job begins in it, and they are looked at once more. Its lock is held then: a fill waits, or has it back where this was killed.
 set -euo pipefail
 say() { printf 'root-clean.sh: %s\n' "$*" >&2; }
 shared=/shared
