@@ -114,7 +114,7 @@ wait $nodes; wait $gpus
 echo "two nodes, one shared home:"; sort two-nodes.out
 echo "two GPUs of four:"; cat two-gpus.out
 if [ -n "${{said:-}}" ]; then echo "a package that was installed here, in a job:"; srun --quiet slipway-hello
-else echo "no package was installed, as sudo refuses $(id -un) (login.users[].admin makes admins): ${{refused##*sudo: }}"; fi
+else echo "no package was installed, as sudo refuses $(id -un) (login.users[].admin makes admins): ${{refused#sudo: }}"; fi
 jobs=$(cut -d';' -f1 two-nodes.id two-gpus.id | paste -sd,)
 until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = 2 ]; do sleep 0.3; done
 sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,nodelist%10,alloctres%40

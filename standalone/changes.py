@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, cast
 
 from standalone.plan import MASK, Difference, Op, differences, masked
@@ -19,6 +20,7 @@ NODESET = "slipway.dev/nodeset"
 NODE_SETS = Sort("slipway.dev", "NodeSet")
 _CLAIMS = "volumeClaimTemplates"
 _GROW = "A claim that is there is grown itself: kubectl edit pvc."
+_UNITS = {"": 1, **{unit: 1000**at for at, unit in enumerate("kMGTPE", 1)}, **{f"{unit}i": 1024**at for at, unit in enumerate("KMGTPE", 1)}}
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
@@ -174,9 +176,16 @@ def left_as_they_are(found: Iterable[ObjectChange]) -> list[str]:
             hint = f" {_GROW}" if path[-1] == _CLAIMS else ""
             for each in differences(value_at(one.live, path), masked(value_at(one.document.resource.inputs, path)), path):
                 where = ".".join(each.path).replace(".[", "[")
-                if each.new is not None:
+                if each.new is not None and not _is_same_quantity(each.old, each.new):
                     said.append(f"{one.key}: {where} stays {each.old}; {each.new} is for a new one only.{hint}")
     return said
+
+
+def _is_same_quantity(one: Any, other: Any) -> bool:
+    """True for `1Ti` and `1024Gi`: the API server writes quantities its own way."""
+    sizes = [re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]i|[kMGTPE]?)", str(value)) for value in (one, other)]
+    first, second = (Decimal(size[1]) * _UNITS[size[2]] if size else None for size in sizes)
+    return first is not None and first == second
 
 
 def _effect_on_nodes(one: ObjectChange) -> str:

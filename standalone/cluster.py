@@ -129,7 +129,9 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
 
 def beside_live(home: Home, declared: Sequence[Document]) -> list[Document]:
     """The documents with the cluster's own values where they ignore changes."""
-    live = _live(home, [one for one in declared if one.ignored])
+    ignoring = [one for one in declared if one.ignored]
+    missing = kinds.unserved(home.kubectl, {one.key.sort for one in ignoring})
+    live = _live(home, [one for one in ignoring if one.key.sort not in missing])
     return [one.beside(live[one.key]) if one.key in live else one for one in declared]
 
 

@@ -14,7 +14,7 @@ from standalone import cluster, kinds, readiness, removal
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError
-from standalone.render import CRD, Key, key_of, namespace_of
+from standalone.render import CRD, Document, Key, key_of, namespace_of
 from standalone.show import Line, News, Screen
 from standalone.stack import Outlook, Stack, outlook
 
@@ -77,11 +77,17 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
         for one in definitions:
             screen.tick(f"{one.key} {_VERBS[by_key.pop(one.key).op]}, and its kind is served", before)
     with screen.waiting("applying") as line:
-        for said in cluster.apply(home, [one.document for one in found if one.document], force_conflicts):
+        for said in cluster.apply(home, _to_apply(stack, found), force_conflicts):
             if one := _named(said, by_key):
                 screen.tick(f"{one.key} {_VERBS[one.op]}", before)
                 before = time.monotonic()
             line.update(f"applying: {said}")
+
+
+def _to_apply(stack: Stack, found: Sequence[ObjectChange]) -> list[Document]:
+    """Each object as it was tried; one that is made again, as it is declared."""
+    declared = {one.key: one for one in stack.documents}
+    return [declared[one.key] if one.op == "replace" else one.document for one in found if one.document]
 
 
 def _named(said: str, by_key: Mapping[Key, ObjectChange]) -> ObjectChange | None:

@@ -255,6 +255,10 @@ def _is_ours(one: Resource) -> bool:
 def _document(one: Resource, known: Mapping[str, Resource]) -> Document:
     if path := unknown_path(one.inputs):
         raise StandaloneError(f"{one.type} {one.name}: {path} is known only after another resource was made; run `pulumi up`.")
+    if path := next((str(path) for path in one.options.get("ignoreChanges", ()) if set(str(path)) & set('["*')), None):
+        raise StandaloneError(
+            f"{one.type} {one.name}: ignoreChanges {path}: only names of fields with dots are understood; run `pulumi up`."
+        )
     manifest: dict[str, Any] = {key: value for key, value in one.inputs.items() if key != "status"}
     about = dict(manifest.get("metadata", {}))
     annotations = cast(dict[str, str], revealed(about.pop("annotations", {})))

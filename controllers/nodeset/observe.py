@@ -27,6 +27,7 @@ def observe(
     deleting: frozenset[str] = frozenset(),
     claims: Iterable[PartialObject] = (),
     ghosts_due: bool = True,
+    ghost_lot: int = 0,
 ) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970.
 
@@ -39,7 +40,7 @@ def observe(
         if ordinal is not None:
             found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
     nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
-    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, **_claims(nodeset, found, claims))
+    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, ghost_lot, **_claims(nodeset, found, claims))
 
 
 def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:

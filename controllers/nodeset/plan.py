@@ -52,6 +52,8 @@ class Plan:
     """Of the pods that go, those that run although Slurm has their nodes off."""
     ghosts_left: tuple[int, ...] = ()
     """More of these, which go later."""
+    ghost_lot: int = 0
+    """How many of them go at once; 0 where there are none."""
     left_alone: tuple[int, ...] = ()
     """Of these, those that somebody else has drained."""
     unavailable: int = 0
@@ -78,10 +80,11 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in target]
     outdated = [] if deleting else _outdated(nodeset, observed, target)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, target, outdated)
-    ghosts = () if deleting else _ghosts(nodeset, observed)
-    going = ghosts[: ghosts_at_once(observed)] if observed.ghosts_due else ()
+    ghosts, leftovers = ((), ()) if deleting else _ghosts(nodeset, observed)
+    lot = min(observed.ghost_lot or lot_of(len(ghosts)), nodeset.spec.max_pods_in_flight)
+    going = ghosts[:lot] if observed.ghosts_due else ()
     later = frozenset(ghosts[len(going) :])
-    outworn = [observed.worker(ordinal) for ordinal in (*going, *_latecomers(nodeset, observed))]
+    outworn = [observed.worker(ordinal) for ordinal in (*going, *leftovers)]
     reasons = {**dict.fromkeys(surplus, DELETE if deleting else SCALE_IN), **dict.fromkeys([*outworn, *rolled], UPDATE)}
     condemned = {one: reason for one, reason in reasons.items() if one.ordinal not in later}
     failed = _failed_to_resume(nodeset, observed)
@@ -110,6 +113,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         updating=_ordinals(outdated),
         ghosts=going,
         ghosts_left=tuple(sorted(later)),
+        ghost_lot=lot if ghosts else 0,
         left_alone=_ordinals(one for one in outdated if one.has_foreign_drain),
         unavailable=len(unavailable(observed, target)),
         done=done,
@@ -125,12 +129,14 @@ def plan_creation(nodeset: NodeSet, observed: Observed, target: frozenset[int]) 
 
 
 def plan_retirement(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> tuple[int, ...]:
-    """Ordinals that the set has shrunk past, and whose pods are gone. A node that only sleeps is not one: Slurm may wake it at any time.
+    """Ordinals that the set has shrunk past, once it has shrunk. A node that only sleeps is not one: Slurm may wake it at any time.
 
     While the whole set is being deleted nothing is scaled in: `whenDeleted` alone says what becomes of the claims then.
     """
     if nodeset.spec.volume_claim_retention.when_scaled != "Delete" or nodeset.metadata.deletion_timestamp is not None:
         return ()
+    if not nodeset.spec.is_elastic and len(observed.pods) > (nodeset.spec.replicas or 0):
+        return ()  # it still shrinks: who loses a pod now, for whatever reason, counts as one that goes, and may be wanted again
     kept = target | observed.pods.keys() | observed.on_their_way | set(range(nodeset.spec.max or 0))
     return tuple(sorted(observed.with_claims - kept))
 
@@ -173,42 +179,37 @@ def _outdated(nodeset: NodeSet, observed: Observed, target: frozenset[int]) -> l
     ]
 
 
-def ghosts_at_once(observed: Observed) -> int:
-    """Ghosts that go in one lot: one in twenty pods, at least one. There is a lot every GHOST_PAUSE_S.
+def lot_of(ghosts: int) -> int:
+    """Ghosts that go at once, for as many as are found at first: one in twenty. There is a lot every GHOST_PAUSE_S.
 
-    A few are the leftovers of an hour without a controller, and soon gone. Many at once mean that slurmctld has lost its state: jobs may
-    still run there that it knows nothing of. So a whole set takes ten minutes, in which a person who reads the set's status can stop the
-    controller and give slurmctld its state back.
+    Many at once mean that slurmctld has lost its state: jobs may still run there that it knows nothing of. So all of them take ten minutes,
+    in which a person who reads the set's status can stop slurmctld and give it its state back; while it is silent no pod goes.
     """
-    return max(1, len(observed.pods) // 20)
+    return -(-ghosts // 20)
 
 
-def _ghosts(nodeset: NodeSet, observed: Observed) -> tuple[int, ...]:
-    """Ready pods of an elastic set whose nodes Slurm has off, such as after it lost its state; those that had no job then come first.
+def _ghosts(nodeset: NodeSet, observed: Observed) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Pods of an elastic set whose nodes Slurm has off. They have to go: only a new slurmd registers from there.
 
-    They have to go: only a new slurmd registers from there.
+    First those that were busy when last heard of, as after slurmctld lost its state: a few at a time. Then those that may go as they are
+    found: idle since, such as the leftovers of a time without a controller, and those that came up after Slurm had given them up.
     """
-    found = [one for one in _left_behind(nodeset, observed) if not one.has_failed_to_resume]
-    return _ordinals(sorted(found, key=lambda one: (one.pod is not None and one.pod.marked_busy, one.ordinal)))
-
-
-def _latecomers(nodeset: NodeSet, observed: Observed) -> tuple[int, ...]:
-    """Ready pods that came up after Slurm had given their nodes up: it says so, and so they go as they are found."""
-    return _ordinals(one for one in _left_behind(nodeset, observed) if one.has_failed_to_resume)
-
-
-def _left_behind(nodeset: NodeSet, observed: Observed) -> list[Worker]:
     if not nodeset.spec.is_elastic:
-        return []
+        return (), ()
     settled = observed.now - GHOST_S
-    return [one for one in observed.workers() if _is_ghost(one, settled)]
+    found = [one for one in observed.workers() if _is_ghost(one, settled)]
+    paced = {one.ordinal for one in found if one.pod is not None and one.pod.marked_busy and not one.has_failed_to_resume}
+    return tuple(sorted(paced)), _ordinals(one for one in found if one.ordinal not in paced)
 
 
 def _is_ghost(worker: Worker, settled: float) -> bool:
     pod, node = worker.pod, worker.node
-    there = pod is not None and pod.ready and not pod.terminating and not pod.finished and pod.created_at < settled
+    if pod is None or pod.terminating or pod.finished or pod.created_at >= settled:
+        return False
+    # One that is not ready at this moment may have jobs all the same, as when its machine cannot be reached.
+    may_have_run = pod.ready or (pod.marked_busy and pod.machine is not None)
     # While it powers down Slurm notes a registration for later.
-    return there and node is not None and is_powered_down(node.state)
+    return may_have_run and node is not None and is_powered_down(node.state)
 
 
 def _is_unavailable(worker: Worker) -> bool:

@@ -106,8 +106,8 @@ class Reconciler:
         self._world = world
         self._budgets: dict[Key, tuple[str, bool, float]] = {}
         """The disruption budget of each set as it was last applied: uid of the set, whether all pods count as busy, and when."""
-        self._ghosts: dict[Key, float] = {}
-        """When ghosts of each set were last removed, on the clock. In memory only: a new leader begins with a lot of them."""
+        self._ghosts: dict[Key, tuple[float, int]] = {}
+        """Of each set with ghosts: when some were last removed, on the clock, and how many go at once. A new leader has none."""
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
 
@@ -129,6 +129,8 @@ class Reconciler:
         await self._protect(this, observed, decided)
         await self._change_slurm(this, decided)
         await self._create(this, decided)
+        if not decided.ghost_lot and observed.nodes is not None:
+            self._ghosts.pop(key, None)
         await self._delete(this, observed, decided)
         await self._mark(this, decided.mark_free, "false")
         await self._record_places(this, observed)
@@ -180,6 +182,7 @@ class Reconciler:
             deleting=world.expectations.deleting(this.key),
             claims=world.claims.by_index("nodeset", this.key),
             ghosts_due=self._ghost_pause_s(this.key) <= 0,
+            ghost_lot=self._ghosts.get(this.key, (0.0, 0))[1],
         )
         world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
         world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))
@@ -187,7 +190,7 @@ class Reconciler:
 
     def _ghost_pause_s(self, key: Key) -> float:
         """Seconds until more ghosts of a set may go."""
-        return self._ghosts.get(key, float("-inf")) + GHOST_PAUSE_S - self._world.clock.now()
+        return self._ghosts.get(key, (float("-inf"), 0))[0] + GHOST_PAUSE_S - self._world.clock.now()
 
     def _window_is_open(self, nodeset: NodeSet, snapshot: Snapshot | None) -> bool:
         name, now = nodeset.spec.update_strategy.reservation, self._world.clock.wall()
@@ -262,9 +265,9 @@ class Reconciler:
         if not decided.delete:
             return
         world = self._world
-        if decided.ghosts:
-            self._ghosts[this.key] = world.clock.now()
-            text, left = self._text(this, decided.ghosts), len(decided.ghosts_left)
+        if ghosts := [ordinal for ordinal in decided.ghosts if ordinal in decided.delete]:
+            self._ghosts[this.key] = world.clock.now(), decided.ghost_lot
+            text, left = self._text(this, ghosts), len(decided.ghosts_left)
             log.warning("pods run although Slurm has their nodes off", nodeset=this.nodeset.metadata.name, removed_now=text, left=left)
         deletions: list[Deletion] = []
         for ordinal in decided.delete:

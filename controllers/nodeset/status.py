@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, budget_of, ghosts_at_once
+from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, budget_of
 from controllers.nodeset.pods import node_name, range_text, revision, selector
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Observed, Worker
 from controllers.slurm.states import category
+
+_LONGEST = 1024
+"""Characters of a condition's message."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,10 @@ def _registered(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: 
         return Condition("NodesRegister", "False", "UnknownToSlurm", message)
     if plan.ghosts_left:
         message = (
-            f"{range_text(name, plan.ghosts_left)} run although Slurm has them off, as when slurmctld has lost its state; "
-            f"{ghosts_at_once(observed)} of them are removed every {GHOST_PAUSE_S:.0f} s, with whatever runs there. "
-            f"To keep them: kubectl scale deployment {nodeset.spec.cluster}-nodeset-controller --replicas=0"
+            f"Slurm has nodes off whose pods run, as when slurmctld has lost its state: {plan.ghost_lot} of them are removed every "
+            f"{GHOST_PAUSE_S:.0f} s, with whatever runs there. To keep them, stop slurmctld, and give it its state back: "
+            f"kubectl -n {nodeset.metadata.namespace} scale statefulset {nodeset.spec.cluster}-slurmctld --replicas=0. "
+            f"They are {range_text(name, plan.ghosts_left)}."
         )
         return Condition("NodesRegister", "False", "OffInSlurm", message)
     late = [
@@ -176,7 +180,7 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
     jobs = {job.number: job for each in plan.unmovable.values() for job in each}
     refusing = sorted(number for number, job in jobs.items() if job.is_batch)
     interactive = sorted(number for number, job in jobs.items() if not job.is_batch)
-    parts = [f"{range_text(name, plan.unmovable)} waited past the drain deadline for jobs that Slurm does not requeue; these run on"]
+    parts = ["Nodes waited past the drain deadline for jobs that Slurm does not requeue; these run on"]
     if interactive:
         parts.append(f"{_listed(interactive)} of srun or salloc: end with scancel {interactive[0]}")
     if refusing:
@@ -184,6 +188,7 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
             f"{_listed(refusing)} submitted with --no-requeue: end with scancel {refusing[0]}, "
             f"or have it requeued with scontrol update jobid={refusing[0]} requeue=1"
         )
+    parts.append(f"the nodes are {range_text(name, plan.unmovable)}")
     return Condition("DrainsEnd", "False", "NotRequeued", "; ".join(parts) + ".")
 
 
@@ -228,10 +233,15 @@ def _dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
         condition.type,
         condition.status,
         condition.reason,
-        condition.message[:1024],
+        _cut(condition.message),
         observed_generation=nodeset.metadata.generation or 0,
         last_transition_time=since or now_text,
     )
+
+
+def _cut(message: str) -> str:
+    """What a person can take in, with what to do in front: lists of a thousand nodes come last in a message."""
+    return message if len(message) <= _LONGEST else message[: _LONGEST - 4].rpartition(",")[0] + " ..."
 
 
 def _count(number: int, what: str) -> str:

@@ -141,7 +141,9 @@ class Observed:
     held_back: frozenset[int] = field(default_factory=frozenset[int])
     """Ordinals that failed lately and are not tried yet."""
     ghosts_due: bool = True
-    """The last ghosts were removed long enough ago for more to go: see `plan.ghosts_at_once`."""
+    """The last ghosts were removed long enough ago for more to go: see `plan.lot_of`."""
+    ghost_lot: int = 0
+    """How many of them go at once, as it was decided when they were found; 0 where there were none."""
     with_claims: frozenset[int] = frozenset()
     """Ordinals that have a volume claim, of the present templates or of earlier ones."""
     claims_going: frozenset[int] = frozenset()

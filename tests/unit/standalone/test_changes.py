@@ -114,6 +114,7 @@ def with_disk(size: str) -> dict[str, Any]:
             id="larger",
         ),
         pytest.param("1Gi", [], id="same"),
+        pytest.param("1024Mi", [], id="same-in-other-words"),
     ],
 )
 def test_a_field_whose_changes_are_ignored_is_applied_as_the_cluster_has_it_and_said(declared: str, said: list[str]) -> None:

@@ -55,6 +55,11 @@ def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_dest
     assert found == {"config": 0, "slurmctld": 1, "gpu": 2, "cpu": 2}
 
 
+def test_an_ignored_path_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(StandaloneError, match=r"ConfigMap one: ignoreChanges data\[\"a\"\]: only names of fields"):
+        rendered(resource("one", options={"ignoreChanges": ['data["a"]']}))
+
+
 def test_the_providers_annotations_are_taken_off_and_kept_beside() -> None:
     about = {"annotations": {"pulumi.com/skipAwait": "true", "pulumi.com/waitFor": "condition=Ready", "mine": "x"}}
     found = rendered(resource("one", metadata=about))[0]

@@ -210,10 +210,11 @@ class World:
         may = node.is_off or ("DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"})
         self.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
         is_given_up = node.reason == RESUME_FAILED or self.nodeset.metadata.deletion_timestamp is not None
-        if pod.ready and not pod.finished and pod.created_at < self.now - GHOST_S and "POWERED_DOWN" in node.words and not is_given_up:
+        is_old = pod.ready and not pod.finished and pod.created_at < self.now - GHOST_S
+        if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:
             self.law(
                 not self.nodeset.spec.is_elastic or all(self.now - at >= GHOST_PAUSE_S for at in self.ghosts_gone),
-                f"gpu-{ordinal} went, soon after another whose node was off already",
+                f"gpu-{ordinal} went, busy when last heard of, soon after another whose node was off already",
             )
             self.ghosts_gone.append(self.now)
         self._stop(ordinal)

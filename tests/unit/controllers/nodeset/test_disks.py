@@ -62,6 +62,19 @@ async def test_node_that_lost_its_pod_keeps_its_disk_and_comes_back_to_it_althou
 
 
 @pytest.mark.anyio
+async def test_no_disk_goes_before_the_set_has_shrunk(cluster: Cluster) -> None:
+    cluster.declare(replicas=3, ordinals=3, **disks("Delete", "Retain"))
+    await cluster.rounds(4)
+    for number, name in enumerate(("gpu-0", "gpu-1", "gpu-2")):
+        cluster.slurm.start_job(name, number + 1)
+    cluster.declare(replicas=1, ordinals=3, **disks("Delete", "Retain"))
+    await cluster.rounds(4)
+    cluster.server.remove(PODS, ("slurm", "gpu-0"))
+    await cluster.rounds(4)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1", "gpu-2"}, {"disk-gpu-0", "disk-gpu-1", "disk-gpu-2"})
+
+
+@pytest.mark.anyio
 async def test_elastic_node_that_sleeps_keeps_its_disk_until_max_shrinks_below_it(cluster: Cluster) -> None:
     cluster.declare(min=0, max=4, **disks("Delete", "Retain"))
     await cluster.rounds(2)

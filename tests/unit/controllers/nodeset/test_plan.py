@@ -166,14 +166,14 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
     said = status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z")
     told = next(condition for condition in said.conditions if condition.type == "DrainsEnd")
     assert (told.status, told.reason) == ("False", "NotRequeued")
-    assert "gpu-0 waited past the drain deadline" in told.message
+    assert told.message.endswith("the nodes are gpu-0.")
     assert "job 8 of srun or salloc: end with scancel 8" in told.message
     assert "job 9 submitted with --no-requeue" in told.message
     assert "scontrol update jobid=9 requeue=1" in told.message
     assert (said.phase, said.why) == ("Draining", told.message)
 
 
-GHOST = (pod(), node("IDLE CLOUD POWERED_DOWN"))
+GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,20 @@ GHOST = (pod(), node("IDLE CLOUD POWERED_DOWN"))
         pytest.param({"min": 1, "max": 9}, look(GHOST, IDLE), (0,), (), id="one-below-min"),
         pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9), (0,), tuple(range(1, 9)), id="all-of-nine"),
         pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 60), (0, 1, 2), tuple(range(3, 60)), id="one-in-twenty"),
+        pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 9, ghost_lot=3), (0, 1, 2), tuple(range(3, 9)), id="as-many-as-at-first"),
+        pytest.param(
+            {"min": 0, "max": 60, "max_pods_in_flight": 2}, look(*[GHOST] * 60), (0, 1), tuple(range(2, 60)), id="no-more-than-in-flight"
+        ),
         pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9, ghosts_due=False), (), tuple(range(9)), id="not-yet-more"),
-        pytest.param({"min": 0, "max": 9}, look((pod(marked_busy=True), GHOST[1]), GHOST), (1,), (0,), id="had-no-job-goes-first"),
+        pytest.param({"min": 0, "max": 9}, look(*[(pod(), GHOST[1])] * 3, GHOST, ghosts_due=False), (0, 1, 2), (3,), id="idle-before"),
+        pytest.param({"min": 2, "max": 9}, look(*[(pod(), GHOST[1])] * 3), (0, 1, 2), (), id="idle-before-below-min"),
+        pytest.param(
+            {"min": 0, "max": 9},
+            look(*[(pod(marked_busy=True, ready=False, machine="lost"), GHOST[1])] * 2),
+            (0,),
+            (1,),
+            id="not-ready-now-may-have-jobs",
+        ),
         pytest.param(
             {"min": 0, "max": 9},
             look(*[(pod(), node("IDLE CLOUD POWERING_DOWN"))] * 9, ghosts_due=False),
@@ -207,7 +219,7 @@ GHOST = (pod(), node("IDLE CLOUD POWERED_DOWN"))
         ),
         pytest.param(
             {"min": 2, "max": 9, "update_strategy": UpdateStrategy(max_unavailable="100%")},
-            look(*[(OLD, GHOST[1])] * 9),
+            look(*[(pod(revision="old", marked_busy=True), GHOST[1])] * 9),
             (0,),
             tuple(range(1, 9)),
             id="roll-takes-no-more",
@@ -222,6 +234,14 @@ def test_pods_that_run_although_slurm_has_them_off_go_a_few_at_a_time(
     assert made.mark_free == (), "one that may have lost its job to a lost state may not be evicted"
 
 
+def test_message_of_a_thousand_nodes_still_says_what_to_do() -> None:
+    one, seen = nodeset(min=0, max=1000), look(*[GHOST if ordinal % 2 else IDLE for ordinal in range(1000)])
+    told = next(each for each in status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z").conditions if each.reason == "OffInSlurm")
+    assert "scale statefulset dev-slurmctld --replicas=0" in told.message
+    assert told.message.endswith(" ...")
+    assert len(told.message) <= 1024
+
+
 def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
     one = nodeset(min=0, max=9)
     going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
@@ -232,9 +252,9 @@ def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
     one = nodeset(min=0, max=9)
     said = status(one, look(*[GHOST] * 9), plan(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
     assert said.phase == "Degraded"
-    assert "gpu-[1-8] run although Slurm has them off" in said.why
     assert "1 of them are removed every 30 s" in said.why
-    assert "kubectl scale deployment dev-nodeset-controller --replicas=0" in said.why
+    assert "kubectl -n slurm scale statefulset dev-slurmctld --replicas=0" in said.why
+    assert "gpu-[1-8]" in said.why
 
 
 @pytest.mark.parametrize(
