@@ -127,7 +127,8 @@ class DevStack:
 def _is_settled(nodeset: Any) -> bool:
     status = nodeset.get("status", {})
     updated = next((one["status"] for one in status.get("conditions", []) if one["type"] == "Updated"), "Unknown")
-    return status.get("observedGeneration") == nodeset["metadata"]["generation"] and updated == "True"
+    is_whole = status.get("ready", 0) >= nodeset["spec"].get("replicas", 0)  # Slurm calls a node idle whose pod is only being made
+    return is_whole and status.get("observedGeneration") == nodeset["metadata"]["generation"] and updated == "True"
 
 
 def _is_quiet(node: str, state: str) -> bool:

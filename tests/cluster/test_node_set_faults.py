@@ -19,7 +19,7 @@ def thawed(stack: DevStack) -> Iterator[DevStack]:
     yield stack
     subprocess.run(["kill", "-CONT", server], check=True)
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
-    stack.wait_until_idle()
+    stack.wait_until_settled()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def scaled_back(stack: DevStack) -> Iterator[DevStack]:
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
     stack.slurm("scontrol update nodename=cpu-[0-1] state=undrain", check=False)
-    stack.wait_until_idle()
+    stack.wait_until_settled()
 
 
 def status(stack: DevStack, nodeset: str) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def taken_back(stack: DevStack) -> Iterator[DevStack]:
     """The stack, whose objects the test may change by hand: `up` takes them back."""
     yield stack
     stack.standalone("up", "--force-conflicts")
-    stack.wait_until_idle()
+    stack.wait_until_settled()
 
 
 def test_status_says_what_a_person_can_do_about_pods_that_do_not_fit(taken_back: DevStack) -> None:
