@@ -6,6 +6,7 @@ carried out when the reading it was made from was asked for after the present ro
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
@@ -40,6 +41,8 @@ class Plan:
     """Jobs, by number, that have had their time."""
     cancel: tuple[int, ...] = ()
     """Nodes whose jobs have had their time."""
+    late_in_s: float = inf
+    """Seconds until the next node is past the drain deadline."""
     unmovable: dict[int, tuple[NodeJob, ...]] = field(default_factory=dict[int, tuple[NodeJob, ...]])
     """By node, jobs that have had their time and that Slurm does not requeue: they run on, as no job is lost."""
     retire: tuple[int, ...] = ()
@@ -92,7 +95,8 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         reason: _ordinals(one for one in condemned if condemned[one] == reason and _wants_drain(one))
         for reason in sorted(set(condemned.values()))
     }
-    late = {one.ordinal: _staying(one) for one in condemned if _is_late(nodeset, one, observed.now)}
+    left = {one: _time_left_s(nodeset, one, observed.now) for one in condemned}
+    late = {one.ordinal: _staying(one) for one in condemned if left[one] <= 0}
     action = nodeset.spec.drain.action
     unmovable = {ordinal: tuple(job for job in jobs if not job.can_requeue) for ordinal, jobs in late.items()}
     return Plan(
@@ -106,6 +110,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
         requeue=_requeued(late.values()) if action == "Requeue" else (),
         cancel=tuple(ordinal for ordinal, jobs in late.items() if jobs) if action == "Cancel" else (),
+        late_in_s=min((seconds for seconds in left.values() if seconds > 0), default=inf),
         unmovable={ordinal: jobs for ordinal, jobs in sorted(unmovable.items()) if jobs} if action == "Requeue" else {},
         retire=plan_retirement(nodeset, observed, target),
         mark_busy=_ordinals(one for one in observed.workers() if one.pod is not None and not one.pod.marked_busy and not _is_free(one)),
@@ -260,15 +265,12 @@ def _is_free(worker: Worker) -> bool:
     return worker.node is not None and worker.is_idle
 
 
-def _is_late(nodeset: NodeSet, worker: Worker, now: float) -> bool:
-    deadline = nodeset.spec.drain.deadline_seconds
-    return (
-        worker.has_our_drain
-        and worker.node is not None
-        and not worker.may_go
-        and deadline is not None
-        and now - worker.node.reason_at >= deadline
-    )
+def _time_left_s(nodeset: NodeSet, worker: Worker, now: float) -> float:
+    """Seconds that the jobs of a drained worker still have; infinite without a deadline, or without jobs."""
+    deadline, node = nodeset.spec.drain.deadline_seconds, worker.node
+    if deadline is None or node is None or not worker.has_our_drain or worker.may_go:
+        return inf
+    return node.reason_at + deadline - now
 
 
 def _staying(worker: Worker) -> list[NodeJob]:

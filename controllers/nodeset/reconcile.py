@@ -142,7 +142,7 @@ class Reconciler:
         if decided.needs_fresh_reading or decided.create or this.errors:
             return Next(SOON_S, bool(this.errors))
         again_s = self._ghost_pause_s(key) if decided.ghosts_left else SWEEP_S
-        return Next(min(SWEEP_S, again_s, world.retries.next_s(key, world.clock.now())))
+        return Next(min(SWEEP_S, again_s, decided.late_in_s, world.retries.next_s(key, world.clock.now())))
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or does no longer."""

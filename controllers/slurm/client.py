@@ -1,8 +1,9 @@
 """slurmrestd's calls that controllers make, each with a deadline. An answer is what Slurm said, or an error: never a guess.
 
-Source of what answers look like: measured on slurmrestd 26.05.5. A refused token is HTTP 511; 304: nothing changed since `update_time`;
-a single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes a hostlist.
-One unknown name in it is an error, although the others are changed.
+Source of what answers look like: measured on slurmrestd 26.05.5. A refused token is HTTP 511. Where nothing has changed since
+`update_time`, /nodes/ gives 304, and /jobs/ gives 200 with an empty list whose own time is 0: no news, which is not the same as no jobs.
+A single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes a hostlist. One unknown name
+in it is an error, although the others are changed.
 """
 
 import asyncio
@@ -74,8 +75,13 @@ class SlurmClient:
         return answer
 
     async def jobs(self, since: float | None = None) -> Jobs | None:
-        """All jobs; None when nothing has changed since `since`. Raises SlurmError."""
-        return await self._read("jobs/", Jobs, since)
+        """All jobs; None when nothing has changed since `since`. Raises SlurmError, for a list that does not say of when it is too."""
+        answer = await self._read("jobs/", Jobs, since)
+        if answer is None or answer.last_update.value:
+            return answer
+        if since is None or answer.jobs:
+            raise SlurmUnreachable("slurmrestd gave a list of jobs without its time")
+        return None
 
     async def reservations(self) -> Reservations:
         """All reservations. Raises SlurmError."""

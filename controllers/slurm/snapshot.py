@@ -1,4 +1,4 @@
-"""One shared picture of Slurm's nodes and jobs, kept fresh by polling: an unchanged cluster costs two answers without a body.
+"""One shared picture of Slurm's nodes and jobs, kept fresh by polling: an unchanged cluster costs an answer without a body.
 
 `last_update` is the second of the answer, and slurmctld compares with the second before `update_time`: a change late in it is not lost.
 Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks.
@@ -11,7 +11,7 @@ from functools import cached_property
 
 from controllers.slurm.client import SlurmClient, SlurmError
 from controllers.slurm.hostlist import HostlistError, expand
-from controllers.slurm.structs import Job, Node, Reservation
+from controllers.slurm.structs import Job, Jobs, Node, Reservation
 
 _ACTIVE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 
@@ -22,7 +22,7 @@ class Snapshot:
 
     nodes: Mapping[str, Node]
     jobs: tuple[Job, ...]
-    """Jobs that have nodes."""
+    """Jobs that have nodes. Empty unless somebody wants them: see the poller. That no job is on a node only its state can say."""
     reservations: tuple[Reservation, ...]
     """Empty unless somebody wants them: see the poller."""
     asked_at: float
@@ -52,8 +52,10 @@ class Poller:
     """Monotonic seconds."""
     on_change: Callable[[frozenset[str]], None] = lambda _: None
     """Told the names of nodes that changed, appeared or went, and of those whose jobs did."""
+    wants_jobs: Callable[[], bool] = lambda: True
+    """Asked at each reading: a list of ten thousand jobs is 90 MB, which slurmrestd makes anew after every change of one."""
     wants_reservations: Callable[[], bool] = lambda: False
-    """Asked at each poll: reservations cost a call of their own."""
+    """Asked at each reading: reservations cost a call of their own."""
     period_s: float = 0.5
     longest_pause_s: float = 4.0
     snapshot: Snapshot | None = None
@@ -101,11 +103,17 @@ class Poller:
         async with self._lock:
             await self._read()
 
+    async def _jobs(self) -> Jobs | None:
+        if self.wants_jobs():
+            return await self.client.jobs(self._jobs_update)
+        self._jobs_update = None
+        return None
+
     async def _read(self) -> Snapshot:
         asked_at = self.clock()
         before = self.snapshot
         try:
-            nodes, jobs = await asyncio.gather(self.client.nodes(self._nodes_update), self.client.jobs(self._jobs_update))
+            nodes, jobs = await asyncio.gather(self.client.nodes(self._nodes_update), self._jobs())
             reservations = (await self.client.reservations()).reservations if self.wants_reservations() else ()
         except SlurmError as error:
             self.error = str(error)
@@ -113,7 +121,7 @@ class Poller:
         self.error = ""
         changed: set[str] = set()
         known_nodes: Mapping[str, Node] = {} if before is None else before.nodes
-        known_jobs: tuple[Job, ...] = () if before is None else before.jobs
+        known_jobs: tuple[Job, ...] = () if before is None or self._jobs_update is None else before.jobs
         if nodes is not None:
             self._nodes_update = nodes.last_update.value
             after = {node.name: node for node in nodes.nodes}

@@ -231,6 +231,29 @@ def test_unchanged_nodes_are_not_sent_again_and_a_change_is_never_missed(cluster
     assert ask(cluster, follow) == [f"slipway: change {number}" for number in range(20)]
 
 
+def jobs_of_many_readings(cluster: ElasticCluster, pod: str = "t-slurmrestd") -> list[list[int]]:
+    """The jobs in each of ten snapshots, with time enough for nothing to change between the last."""
+
+    async def follow(client: SlurmClient) -> list[list[int]]:
+        poller = Poller(client, time.monotonic)
+        seen: list[list[int]] = []
+        for _ in range(10):
+            seen.append([job.job_id for job in (await poller.fresh()).jobs])
+            await asyncio.sleep(0.3)
+        return seen
+
+    return ask(cluster, follow, pod=pod)
+
+
+def test_running_job_is_in_every_reading_also_when_nothing_has_changed(cluster: ElasticCluster) -> None:
+    assert jobs_of_many_readings(cluster) == [[]] * 10
+    job = cluster.running("--partition=main", "--nodelist=fix-0")
+    try:
+        assert jobs_of_many_readings(cluster) == [[int(job)]] * 10
+    finally:
+        cluster.slurm("scancel", job)
+
+
 def test_expired_token_is_renewed_before_anybody_notices(cluster: ElasticCluster) -> None:
     async def work(client: SlurmClient) -> bool:
         await client.nodes()
@@ -315,6 +338,7 @@ def older(cluster: ElasticCluster) -> ElasticCluster:
 
 def test_server_with_the_older_data_parser_alone_does_all_but_requeue(older: ElasticCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     job = older.running("--partition=main", "--nodelist=fix-0", "--requeue")
+    assert jobs_of_many_readings(older, pod=OLDER) == [[int(job)]] * 10
 
     async def work(client: SlurmClient) -> NodeJob:
         await client.update_nodes(["fix-0", "fix-1"], "DRAIN", "slipway: an older server")

@@ -31,6 +31,8 @@ class MemorySlurm(SlurmClient):
     def __init__(self) -> None:
         self.words: dict[str, set[str]] = {}
         self.reasons: dict[str, str] = {}
+        self.reasons_at: dict[str, float] = {}
+        """When they were set, where a test says so; else in 1970."""
         self.jobs_on: dict[str, int] = {}
         self.is_silent = False
         self.on_write: Callable[[], Failure | None] | None = None
@@ -43,7 +45,15 @@ class MemorySlurm(SlurmClient):
 
     async def nodes(self, since: float | None = None) -> Nodes | None:
         self._answer()
-        found = tuple(Node(name, words=tuple(sorted(words)), reason=self.reasons.get(name, "")) for name, words in self.words.items())
+        found = tuple(
+            Node(
+                name,
+                words=tuple(sorted(words)),
+                reason=self.reasons.get(name, ""),
+                reason_changed_at=Number(True, False, self.reasons_at.get(name, 0)),
+            )
+            for name, words in self.words.items()
+        )
         if self.after_reading is not None:
             await self.after_reading()
         return Nodes(nodes=found, last_update=Number(True, False, 1))

@@ -1,5 +1,6 @@
 """One look, one plan: tables for what people read in docs/node-sets.md."""
 
+from math import inf
 from typing import Any, Literal
 
 import msgspec
@@ -117,18 +118,18 @@ def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("drain", "since", "requeue", "cancel"),
+    ("drain", "since", "requeue", "cancel", "late_in_s"),
     [
-        pytest.param(Drain("Wait"), 0.0, (), (), id="wait"),
-        pytest.param(Drain("Requeue", 60), NOW - 59, (), (), id="before-the-deadline"),
-        pytest.param(Drain("Requeue", 60), NOW - 60, (7,), (), id="requeue"),
-        pytest.param(Drain("Cancel", 60), NOW - 61, (), (0,), id="cancel"),
+        pytest.param(Drain("Wait"), 0.0, (), (), inf, id="wait"),
+        pytest.param(Drain("Requeue", 60), NOW - 59, (), (), 1, id="before-the-deadline"),
+        pytest.param(Drain("Requeue", 60), NOW - 60, (7,), (), inf, id="requeue"),
+        pytest.param(Drain("Cancel", 60), NOW - 61, (), (0,), inf, id="cancel"),
     ],
 )
-def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[int, ...], cancel: tuple[int, ...]) -> None:
+def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[int, ...], cancel: tuple[int, ...], late_in_s: float) -> None:
     seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since, jobs=(NodeJob(7),))))
     made = plan(nodeset(replicas=0, drain=drain), seen)
-    assert (made.requeue, made.cancel) == (requeue, cancel)
+    assert (made.requeue, made.cancel, made.late_in_s) == (requeue, cancel, late_in_s)
 
 
 ENDING = NodeJob(7, is_ending=True)

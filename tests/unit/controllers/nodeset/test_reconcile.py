@@ -1,6 +1,7 @@
 """Whole rounds against an API server and a Slurm in memory; volume claims are in test_disks, processes that end in test_killed."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -229,10 +230,23 @@ async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
     cluster.slurm.start_job("gpu-0", 7)
     cluster.slurm.start_job("gpu-1", 8)
     cluster.declare(replicas=1, drain={"action": "Requeue", "deadlineSeconds": 3600})
-    # The fake gives no time to a reason, so it is as old as 1970: the deadline is over as soon as the node is drained.
+    # The reason is as old as 1970 here: the deadline is over as soon as the node is drained.
     await cluster.rounds(6)
     assert len(cluster.slurm.requeued) == 1
     assert len(cluster.pods()) == 1
+
+
+@pytest.mark.anyio
+async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
+    spec: dict[str, Any] = {"ordinals": 1, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
+    cluster.declare(replicas=1, **spec)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.reasons_at["gpu-0"] = time.time() - 3590
+    cluster.declare(replicas=0, **spec)
+    await cluster.rounds(4)
+    assert cluster.slurm.requeued == []
+    assert 0 < (await cluster.process.round()).seconds <= 10
 
 
 @pytest.mark.anyio

@@ -17,6 +17,8 @@ from controllers.slurm.tokens import TokenSource
 NODE = {"name": "gpu-0", "state": ["IDLE", "CLOUD"], "reason": "", "partitions": ["main"]}
 NODES = {"nodes": [NODE], "last_update": {"set": True, "infinite": False, "number": 100}, "errors": []}
 JOBS: dict[str, Any] = {"jobs": [], "last_update": {"set": True, "infinite": False, "number": 100}, "errors": []}
+NO_NEWS_OF_JOBS: dict[str, Any] = {"jobs": [], "last_update": {"set": True, "infinite": False, "number": 0}, "errors": []}
+JOB = {"job_id": 7, "job_state": ["RUNNING"], "nodes": "gpu-[0-1]", "end_time": {"set": True, "infinite": False, "number": 500}}
 FAULT = {"errors": [{"description": "Failure to update node x", "error_number": 2018, "error": "Invalid node name specified"}]}
 
 
@@ -108,6 +110,19 @@ async def test_unchanged_is_none_and_asks_with_the_time(client: SlurmClient, res
     rest.answers["nodes/"] = (304, b"")
     assert await client.nodes(100) is None
     assert rest.asked[-1][1].endswith("nodes/?update_time=100")
+    rest.answers["jobs/"] = (200, NO_NEWS_OF_JOBS)
+    assert await client.jobs(100) is None
+    assert rest.asked[-1][1].endswith("jobs/?update_time=100")
+
+
+@pytest.mark.anyio
+async def test_list_of_jobs_that_does_not_say_of_when_it_is_is_no_list(client: SlurmClient, rest: FakeRest) -> None:
+    rest.answers["jobs/"] = (200, NO_NEWS_OF_JOBS)
+    with pytest.raises(SlurmUnreachable, match="without its time"):
+        await client.jobs()
+    rest.answers["jobs/"] = (200, {**NO_NEWS_OF_JOBS, "jobs": [JOB]})
+    with pytest.raises(SlurmUnreachable, match="without its time"):
+        await client.jobs(100)
 
 
 @pytest.mark.anyio
@@ -222,13 +237,30 @@ async def test_nodes_whose_jobs_change_are_told(client: SlurmClient, rest: FakeR
     changed: list[frozenset[str]] = []
     poller = Poller(client, time.monotonic, changed.append)
     await poller.fresh()
-    job = {"job_id": 7, "job_state": ["RUNNING"], "nodes": "gpu-[0-1]", "end_time": {"set": True, "infinite": False, "number": 500}}
-    rest.answers["jobs/"] = (200, {**JOBS, "jobs": [job, {"job_id": 8, "job_state": ["PENDING"], "nodes": ""}]})
+    rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB, {"job_id": 8, "job_state": ["PENDING"], "nodes": ""}]})
     rest.answers["nodes/"] = (304, b"")
     snapshot = await poller.fresh()
     assert changed[-1] == frozenset({"gpu-0", "gpu-1"})
     assert snapshot.last_job_end("gpu-1") == 500
     assert snapshot.last_job_end("gpu-9") is None
+    rest.answers["jobs/"] = (200, NO_NEWS_OF_JOBS)
+    assert (await poller.fresh()).jobs == snapshot.jobs
+
+
+@pytest.mark.anyio
+async def test_jobs_are_asked_for_while_somebody_wants_them_and_then_all_of_them(client: SlurmClient, rest: FakeRest) -> None:
+    wanted = False
+    poller = Poller(client, time.monotonic, wants_jobs=lambda: wanted)
+    rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
+    assert (await poller.fresh()).jobs == ()
+    assert not [target for _, target, _ in rest.asked if "jobs/" in target]
+    wanted = True
+    assert [job.job_id for job in (await poller.fresh()).jobs] == [7]
+    wanted = False
+    assert (await poller.fresh()).jobs == ()
+    wanted = True
+    assert [job.job_id for job in (await poller.fresh()).jobs] == [7]
+    assert [target.partition("/jobs/")[2] for _, target, _ in rest.asked if "/jobs/" in target] == ["", ""]
 
 
 @pytest.mark.anyio
