@@ -123,13 +123,13 @@ async def whole(slurm: Slurm, number: int) -> Figures:
         told_at = time.time()
         used = {f"{name}_cpu_s": cpu_s(pid) - before[name] for name, pid in pids.items()}
         times, registered = machines.times, slurm.registered()
-        spread = min(number, STEP_NODES)
-        hosts = slurm.call("setpriv", f"--reuid={USER}", "--clear-groups", "srun", f"-N{spread}", "--chdir=/tmp", "hostname").split()
-        assert len(hosts) == spread, f"srun reached {len(hosts)} nodes of {spread}"
         controller = _pids()["controller"]
         rest = cpu_s(controller), time.time()
         await asyncio.sleep(REST_S if number >= STEP_NODES else 0.1)
         idle_share = (cpu_s(controller) - rest[0]) / (time.time() - rest[1])
+        spread = min(number, STEP_NODES)
+        hosts = slurm.call("setpriv", f"--reuid={USER}", "--clear-groups", "srun", f"-N{spread}", "--chdir=/tmp", "hostname").split()
+        assert len(hosts) == spread, f"srun reached {len(hosts)} nodes of {spread}"
         down = time.time()
         scale(server, 0)
         await until_async(lambda: not slurm.workers, "no pod left", 0.5)
