@@ -20,7 +20,7 @@ from tests.slurm.root_cluster import CONF, RootCluster, running
 from tests.slurm.root_jobs import SCRIPTS, play
 
 RUNS = 500
-FILLS = 5
+FILLS = 8
 TURNS = 5
 
 _FILLS = """
@@ -34,9 +34,11 @@ taken() { # name command...
   sync -f "$disk"; local begin; begin=$(now); "${@:2}"; echo "$1 $(( $(now) - begin ))"
   rm -rf "$disk"/x "$disk"/versions "$disk"/sources "$disk"/filling
 }
-for ((n = 0; n < COUNT; n++)); do
-  taken plain unpack; taken image fill one img:1; taken tar fill_tar one file:///shared/root.tar "$sum"
-done
+plain() { taken plain unpack; }
+image() { taken image fill one img:1; }
+tarball() { taken tar fill_tar one file:///shared/root.tar "$sum"; }
+# What comes before a fill costs it up to a tenth, so the order is another one each time.
+for ((n = 0; n < COUNT; n++)); do for way in $(shuf -e plain image tarball); do $way; done; done
 """
 
 _LOOP = """
@@ -60,7 +62,7 @@ def measure_steps(runs: int = RUNS) -> tuple[float, float]:
 
 
 def measure_fills(runs: int = FILLS) -> dict[str, list[float]]:
-    """Seconds of each of some fills: `plain` by `tar x`, `image` and `tar` by the fill script, in turns, of the Slurm image's own files."""
+    """Seconds of each of some fills: `plain` by `tar x`, `image` and `tar` by the fill script, of the Slurm image's own files."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         image, work, disk = (Path(folder) / name for name in ("image", "work", "disk"))
         for each in (image, work, disk):

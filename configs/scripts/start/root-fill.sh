@@ -38,7 +38,8 @@ copy_image() {
   else
     say "filling version $version from $SLIPWAY_ROOT_IMAGE"
     mkdir -p "$partial"
-    copy=(cp --archive --one-file-system --no-target-directory "$from/" "$partial")
+    # The image is on another file system, which no file can be shared with: cp need not try for each.
+    copy=(cp --archive --reflink=never --one-file-system --no-target-directory "$from/" "$partial")
   fi
   # Same files, kinds, sizes, owners and modes: the copy is whole. The image is read for that, and for the manifest, while it is copied; the copy
   # while it goes to the disk.
