@@ -28,6 +28,7 @@ def observe(
     claims: Iterable[PartialObject] = (),
     ghosts_due: bool = True,
     ghost_lot: int = 0,
+    can_requeue: bool = True,
 ) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970.
 
@@ -40,7 +41,8 @@ def observe(
         if ordinal is not None:
             found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
     nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
-    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, ghost_lot, **_claims(nodeset, found, claims))
+    claimed = _claims(nodeset, found, claims)
+    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, ghost_lot, can_requeue, **claimed)
 
 
 def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:

@@ -44,7 +44,7 @@ class Plan:
     late_in_s: float = inf
     """Seconds until the next node is past the drain deadline."""
     unmovable: dict[int, tuple[NodeJob, ...]] = field(default_factory=dict[int, tuple[NodeJob, ...]])
-    """By node, jobs that have had their time and that Slurm does not requeue: they run on, as no job is lost."""
+    """By node, jobs that have had their time and that cannot be requeued: they run on, as no job is lost."""
     retire: tuple[int, ...] = ()
     """Ordinals that were scaled in and whose claims go, where the set says so."""
     mark_busy: tuple[int, ...] = ()
@@ -98,7 +98,8 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
     left = {one: _time_left_s(nodeset, one, observed.now) for one in condemned}
     late = {one.ordinal: _staying(one) for one in condemned if left[one] <= 0}
     action = nodeset.spec.drain.action
-    unmovable = {ordinal: tuple(job for job in jobs if not job.can_requeue) for ordinal, jobs in late.items()}
+    requeued = _requeued(late.values()) if action == "Requeue" and observed.can_requeue else ()
+    unmovable = {ordinal: tuple(job for job in jobs if job.number not in requeued) for ordinal, jobs in late.items()}
     return Plan(
         wanted=target,
         create=missing,
@@ -108,7 +109,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
         undrain=_ordinals(one for one in observed.workers() if one not in condemned and _may_be_lifted(nodeset, one, target)),
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
-        requeue=_requeued(late.values()) if action == "Requeue" else (),
+        requeue=requeued,
         cancel=tuple(ordinal for ordinal, jobs in late.items() if jobs) if action == "Cancel" else (),
         late_in_s=min((seconds for seconds in left.values() if seconds > 0), default=inf),
         unmovable={ordinal: jobs for ordinal, jobs in sorted(unmovable.items()) if jobs} if action == "Requeue" else {},

@@ -183,6 +183,7 @@ class Reconciler:
             claims=world.claims.by_index("nodeset", this.key),
             ghosts_due=self._ghost_pause_s(this.key) <= 0,
             ghost_lot=self._ghosts.get(this.key, (0.0, 0))[1],
+            can_requeue=world.slurm.can_requeue,
         )
         world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
         world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))

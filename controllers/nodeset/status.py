@@ -178,9 +178,10 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
     if not plan.unmovable:
         return Condition("DrainsEnd", "True", "NoneHeldUp")
     jobs = {job.number: job for each in plan.unmovable.values() for job in each}
-    refusing = sorted(number for number, job in jobs.items() if job.is_batch)
+    refusing = sorted(number for number, job in jobs.items() if job.is_batch and not job.can_requeue)
+    unheard = sorted(number for number, job in jobs.items() if job.can_requeue)
     interactive = sorted(number for number, job in jobs.items() if not job.is_batch)
-    parts = ["Nodes waited past the drain deadline for jobs that Slurm does not requeue; these run on"]
+    parts = ["Nodes waited past the drain deadline for jobs that could not be requeued; these run on"]
     if interactive:
         parts.append(f"{_listed(interactive)} of srun or salloc: end with scancel {interactive[0]}")
     if refusing:
@@ -188,6 +189,8 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
             f"{_listed(refusing)} submitted with --no-requeue: end with scancel {refusing[0]}, "
             f"or have it requeued with scontrol update jobid={refusing[0]} requeue=1"
         )
+    if unheard:
+        parts.append(f"{_listed(unheard)} as slurmrestd is too old to be asked for it: requeue with scontrol requeue {unheard[0]}")
     parts.append(f"the nodes are {range_text(name, plan.unmovable)}")
     return Condition("DrainsEnd", "False", "NotRequeued", "; ".join(parts) + ".")
 

@@ -144,6 +144,8 @@ class Observed:
     """The last ghosts were removed long enough ago for more to go: see `plan.lot_of`."""
     ghost_lot: int = 0
     """How many of them go at once, as it was decided when they were found; 0 where there were none."""
+    can_requeue: bool = True
+    """False where slurmrestd is too old to be asked to requeue a job."""
     with_claims: frozenset[int] = frozenset()
     """Ordinals that have a volume claim, of the present templates or of earlier ones."""
     claims_going: frozenset[int] = frozenset()

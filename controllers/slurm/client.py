@@ -64,6 +64,11 @@ class SlurmClient:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._http.aclose()
 
+    @property
+    def can_requeue(self) -> bool:
+        """False for a server whose data parser has no way to requeue a job."""
+        return self._version in (None, VERSIONS[0])
+
     async def nodes(self, since: float | None = None) -> Nodes | None:
         """All nodes; None when nothing has changed since `since`, the `last_update` of an earlier answer.
 
@@ -116,7 +121,7 @@ class SlurmClient:
         try:
             await self._send("POST", "jobs/requeue", {"jobs": [str(one) for one in ids]})
         except SlurmRefused as error:
-            if self._version not in (None, VERSIONS[0]):
+            if not self.can_requeue:
                 message = f"slurmrestd serves {self._version}, which cannot requeue jobs ({VERSIONS[0]} can): they run on until they end"
                 raise SlurmRefused(message) from error
             if not error.faults or not all(one.error_number in _LEFT_ALREADY for one in error.faults):

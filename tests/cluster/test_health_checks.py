@@ -168,6 +168,6 @@ def test_check_does_not_wait_behind_the_queue(stack: DevStack) -> None:
     running = stack.submit("#!/bin/bash\nsleep 15\n", "--nodelist=cpu-0 --exclusive")
     stack.wait_for_job(running, "RUNNING")
     waiting = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0,cpu-1 --nodes=2 --exclusive")
-    eventually("the second job waits", lambda: stack.job_state(waiting) == "PENDING", 10)
+    eventually("the second job waits", lambda: stack.job_state(waiting) == "PENDING", 60)
     assert check(stack, "disk")["cpu-1"]["result"] == "passed"
     stack.wait_for_job(waiting)

@@ -108,7 +108,7 @@ def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_befor
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     update = 'update={"type": "Maintenance", "reservation": "patching", "maxUnavailable": 2}'
     stack.standalone("up", "--config", f"cluster.nodeSets[0].{update}", "--config", "cluster.nodeSets[0].drainGraceS=63")
-    eventually("the change is seen", lambda: condition(stack, "cpu", "Updated")["status"] == "False", 30)
+    eventually("the change is seen", lambda: condition(stack, "cpu", "Updated")["status"] == "False", 60)
     # Longer than a sweep of the controller.
     until = time.monotonic() + 35
     eventually("a sweep", lambda: time.monotonic() > until, 60, every_s=2)
@@ -131,7 +131,7 @@ def test_job_that_outlives_the_drain_deadline_is_requeued_when_the_set_says_so(r
     for job in jobs:
         stack.wait_for_job(job, "RUNNING")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
-    drained = eventually("one drained", lambda: [name for name, state in stack.nodes().items() if "DRAIN" in state], 30)
+    drained = eventually("one drained", lambda: [name for name, state in stack.nodes().items() if "DRAIN" in state], 60)
     assert reason(stack, drained[0]) == "slipway: nodeset scale-in"
     eventually("its pod is gone", lambda: status(stack, "cpu").get("replicas") == 1, 60)
     shown = [stack.slurm(f"scontrol show job {job} -o") for job in jobs]

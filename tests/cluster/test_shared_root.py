@@ -91,4 +91,4 @@ def test_file_put_into_the_root_on_one_machine_is_there_for_jobs_on_all(stack: D
     found = stack.ssh("srun -N2 --nodelist=cpu-[0-1] bash -c 'command -v new-tool'").split()
     assert found == ["/usr/local/bin/new-tool"] * 2
     stack.run("rm", f"{SHARED}/versions/{version}/usr/local/bin/new-tool")
-    eventually("gone again", lambda: "no" in stack.ssh("command -v new-tool || echo no"), 10)
+    eventually("gone again", lambda: "no" in stack.ssh("command -v new-tool || echo no"), 60)

@@ -107,7 +107,7 @@ def test_accounts_and_their_limits_are_those_of_the_config(home: Home) -> None:
     assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'") == "ml\n"
     assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'", "carol") == "guests\n"
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=2", "--output=/dev/null")
-    eventually("held by the limit", lambda: "AssocMaxCpuPerJobLimit" in stack.slurm(f"squeue -h -j {job} -o %r"), 30)
+    eventually("held by the limit", lambda: "AssocMaxCpuPerJobLimit" in stack.slurm(f"squeue -h -j {job} -o %r"), 60)
     stack.slurm(f"scancel {job}")
 
 

@@ -352,6 +352,7 @@ def test_server_with_the_older_data_parser_alone_does_all_but_requeue(older: Ela
         await client.update_nodes(["fix-0", "fix-1"], "UNDRAIN")
         with pytest.raises(SlurmRefused, match=r"serves v0\.0\.44, which cannot requeue jobs"):
             await client.requeue_jobs([int(job)])
+        assert not client.can_requeue
         await client.cancel_jobs(["fix-0"])
         [seen] = snapshot.jobs_by_node["fix-0"]
         return node_job(seen)

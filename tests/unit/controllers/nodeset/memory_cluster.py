@@ -28,6 +28,10 @@ READY = [{"type": "Ready", "status": "True"}]
 class MemorySlurm(SlurmClient):
     """Nodes by name, as their words and a reason; a job occupies a node until it ends."""
 
+    @property
+    def can_requeue(self) -> bool:
+        return True
+
     def __init__(self) -> None:
         self.words: dict[str, set[str]] = {}
         self.reasons: dict[str, str] = {}

@@ -174,6 +174,16 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
     assert (said.phase, said.why) == ("Draining", told.message)
 
 
+def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
+    one = nodeset(replicas=0, drain=Drain("Requeue", 60))
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob(7), SALLOC))), can_requeue=False)
+    made = plan(one, seen)
+    assert (made.requeue, made.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob(7), SALLOC)}, False)
+    told = next(each for each in status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
+    assert "job 8 of srun or salloc: end with scancel 8; job 7 as slurmrestd is too old" in told.message
+    assert "scontrol requeue 7" in told.message
+
+
 GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
 
 
