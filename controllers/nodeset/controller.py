@@ -11,7 +11,6 @@ from controllers.nodeset import metrics
 from controllers.nodeset.reconcile import STALE_S, Reconciler, World
 from controllers.nodeset.settings import Settings
 from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, NodeSet
-from controllers.nodeset.workers import OWN_REASON
 from controllers.runtime import program, serve
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
@@ -56,7 +55,7 @@ class Controller:
         self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         self.expectations: Expectations[Key] = Expectations(clock=clock)
-        self.poller = Poller(slurm, clock.now, self._slurm_changed, self._wants_jobs, self._wants_reservations)
+        self.poller = Poller(slurm, clock.now, self._slurm_changed, lambda: self.reconciler.wants_jobs, self._wants_reservations)
         self.writer = Writer(
             api,
             rate_per_s=settings.writes_per_s,
@@ -143,16 +142,6 @@ class Controller:
         for key in list(self.nodesets.store.keys()):
             self._add(key)
 
-    def _wants_jobs(self) -> bool:
-        """Who goes first is asked of the jobs' ends, and a drain that lasts of the jobs themselves."""
-        snapshot = self.poller.snapshot
-        if snapshot is None or any(node.reason.startswith(OWN_REASON) for node in snapshot.nodes.values()):
-            return True
-        return any(self._is_to_shrink(one) for one in self.nodesets.store.values())
-
-    def _is_to_shrink(self, nodeset: NodeSet) -> bool:
-        return not nodeset.spec.is_elastic and len(self.pods.by_index("nodeset", nodeset.metadata.key)) > (nodeset.spec.replicas or 0)
-
     def _wants_reservations(self) -> bool:
         return any(one.spec.update_strategy.reservation for one in self.nodesets.store.values())
 
@@ -173,9 +162,10 @@ class Controller:
             return
         if following.has_failed:
             self.queue.add_backed_off(key)
-            return
-        self.queue.forget(key)
-        self.queue.add_after(key, following.seconds)
+        else:
+            self.queue.forget(key)
+        if nodeset is not None:
+            self.queue.add_after(key, following.seconds)
 
     async def _watch_silence(self) -> None:
         """Looks at every set at once when Slurm falls silent, and when it speaks again."""

@@ -75,13 +75,13 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
         if node is not None:
             end = snapshot.last_job_end(node.name)
             jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
-            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value or 0, end, jobs)
+            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value, end, jobs)
     return nodes
 
 
 def node_job(job: Job) -> NodeJob:
     """One job as a plan sees it."""
-    return NodeJob(job.job_id, job.batch_flag, job.requeue, "COMPLETING" in job.job_state)
+    return NodeJob(job.text, job.batch_flag, job.requeue, "COMPLETING" in job.job_state)
 
 
 def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> WorkerPod:

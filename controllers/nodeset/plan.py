@@ -11,7 +11,7 @@ from math import inf
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
 from controllers.nodeset.wanted import scale_in_order, wanted
-from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, NodeJob, Observed, Worker
+from controllers.nodeset.workers import DELETE, SCALE_IN, UPDATE, NodeJob, Observed, Worker, in_order
 from controllers.slurm.states import is_powered_down
 
 GHOST_S = 60.0
@@ -37,7 +37,7 @@ class Plan:
     undrain: tuple[int, ...] = ()
     resume: tuple[int, ...] = ()
     """Nodes that failed to come up, are powered down now, and may be tried again."""
-    requeue: tuple[int, ...] = ()
+    requeue: tuple[str, ...] = ()
     """Jobs, by number, that have had their time."""
     cancel: tuple[int, ...] = ()
     """Nodes whose jobs have had their time."""
@@ -59,6 +59,8 @@ class Plan:
     """How many of them go at once; 0 where there are none."""
     left_alone: tuple[int, ...] = ()
     """Of these, those that somebody else has drained."""
+    needs_jobs: bool = False
+    """Workers are to go, or on their way out: the jobs on them say who goes first, and who has had its time."""
     unavailable: int = 0
     done: bool = False
     """The set is being deleted and has no pod left: the finalizer may go."""
@@ -121,6 +123,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         ghosts_left=tuple(sorted(later)),
         ghost_lot=lot if ghosts else 0,
         left_alone=_ordinals(one for one in outdated if one.has_foreign_drain),
+        needs_jobs=bool(condemned),
         unavailable=len(unavailable(observed, target)),
         done=done,
     )
@@ -269,7 +272,7 @@ def _is_free(worker: Worker) -> bool:
 def _time_left_s(nodeset: NodeSet, worker: Worker, now: float) -> float:
     """Seconds that the jobs of a drained worker still have; infinite without a deadline, or without jobs."""
     deadline, node = nodeset.spec.drain.deadline_seconds, worker.node
-    if deadline is None or node is None or not worker.has_our_drain or worker.may_go:
+    if deadline is None or node is None or node.reason_at is None or not worker.has_our_drain or worker.may_go:
         return inf
     return node.reason_at + deadline - now
 
@@ -279,8 +282,8 @@ def _staying(worker: Worker) -> list[NodeJob]:
     return [] if worker.node is None else [job for job in worker.node.jobs if not job.is_ending]
 
 
-def _requeued(late: Iterable[list[NodeJob]]) -> tuple[int, ...]:
-    return tuple(sorted({job.number for jobs in late for job in jobs if job.can_requeue}))
+def _requeued(late: Iterable[list[NodeJob]]) -> tuple[str, ...]:
+    return tuple(in_order(job.number for jobs in late for job in jobs if job.can_requeue))
 
 
 def _failed_to_resume(nodeset: NodeSet, observed: Observed) -> list[Worker]:

@@ -7,6 +7,7 @@ Slurm that was asked for after the round began. First comes what protects jobs, 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import structlog
@@ -30,6 +31,8 @@ from controllers.slurm.client import SlurmClient, SlurmError
 from controllers.slurm.snapshot import Poller, Snapshot
 
 SWEEP_S = 30.0
+FRESH_S = 10.0
+"""No pod is deleted on a reading that is older, in seconds."""
 """Every set is looked at again after so many seconds, whatever was heard. Law 7."""
 STALE_S = 15.0
 """A reading of Slurm that is older, in seconds, is no reading."""
@@ -68,6 +71,10 @@ class _Round:
     key: Key
     nodeset: NodeSet
     errors: list[str] = field(default_factory=list[str])
+    has_no_reading: bool = False
+    """Slurm was asked for a fresh one, and gave none."""
+    asked_at: float = float("-inf")
+    """When the reading was asked for that the plan stands on, on the clock."""
 
     async def attempt(self, what: str, write: Awaitable[object]) -> None:
         """One write; an error is noted for the status, and the round goes on with what does not depend on it."""
@@ -110,6 +117,13 @@ class Reconciler:
         """Of each set with ghosts: when some were last removed, on the clock, and how many go at once. A new leader has none."""
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
+        self._wanting_jobs: set[Key] = set()
+        """Sets whose last plan asked for the jobs on their nodes."""
+
+    @property
+    def wants_jobs(self) -> bool:
+        """True while a set wants the list of jobs to be read."""
+        return bool(self._wanting_jobs)
 
     async def reconcile(self, key: Key) -> Next:
         """One round for one set. Raises ApiError when nothing could be told."""
@@ -119,12 +133,14 @@ class Reconciler:
             world.expectations.forget(key)
             self._budgets.pop(key, None)
             self._ghosts.pop(key, None)
+            self._wanting_jobs.discard(key)
+            world.retries.drop(key)
             return Next(SWEEP_S)
         this = _Round(key, nodeset)
         if FINALIZER not in nodeset.metadata.finalizers:
             if nodeset.metadata.deletion_timestamp is not None:
                 return Next(SWEEP_S)
-            await world.writer.patch(NODESETS, key, {"metadata": {"finalizers": [*nodeset.metadata.finalizers, FINALIZER]}})
+            await world.writer.patch(NODESETS, key, _finalizers(nodeset, [*nodeset.metadata.finalizers, FINALIZER]))
         observed, decided = await self._decide(this)
         await self._protect(this, observed, decided)
         await self._change_slurm(this, decided)
@@ -139,10 +155,10 @@ class Reconciler:
         if decided.done:
             await self._finish(this, observed)
         self._count(key, observed, decided)
-        if decided.needs_fresh_reading or decided.create or this.errors:
-            return Next(SOON_S, bool(this.errors))
+        if (decided.needs_fresh_reading or decided.create or this.has_no_reading) and not this.errors:
+            return Next(SOON_S)
         again_s = self._ghost_pause_s(key) if decided.ghosts_left else SWEEP_S
-        return Next(min(SWEEP_S, again_s, decided.late_in_s, world.retries.next_s(key, world.clock.now())))
+        return Next(min(SWEEP_S, again_s, decided.late_in_s, world.retries.next_s(key, world.clock.now())), bool(this.errors))
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or does no longer."""
@@ -157,13 +173,18 @@ class Reconciler:
         snapshot = world.poller.snapshot if world.poller.age_s() <= STALE_S else None
         observed = self._observe(this, snapshot)
         decided = plan(this.nodeset, observed)
+        if decided.needs_jobs:
+            self._wanting_jobs.add(this.key)
+        else:
+            self._wanting_jobs.discard(this.key)
         if not decided.needs_fresh_reading:
             return observed, decided
         try:
             snapshot = await world.poller.fresh()
+            this.asked_at = snapshot.asked_at
         except SlurmError as error:
             log.info("no fresh reading, so nothing is taken away", nodeset=this.nodeset.metadata.name, error=str(error))
-            snapshot = None
+            snapshot, this.has_no_reading = None, True
         observed = self._observe(this, snapshot)
         return observed, plan(this.nodeset, observed)
 
@@ -185,6 +206,8 @@ class Reconciler:
             ghost_lot=self._ghosts.get(this.key, (0.0, 0))[1],
             can_requeue=world.slurm.can_requeue,
         )
+        if snapshot is None:
+            return observed  # nothing is known of who is down, or came up
         world.retries.note(this.key, (one.ordinal for one in observed.workers() if one.has_failed_to_resume), world.clock.now())
         world.retries.forget(this.key, (one.ordinal for one in observed.workers() if one.is_registered))
         return observed
@@ -263,9 +286,9 @@ class Reconciler:
         this.fail_any("pod", results)
 
     async def _delete(self, this: _Round, observed: Observed, decided: Plan) -> None:
-        if not decided.delete:
-            return
         world = self._world
+        if not decided.delete or world.clock.now() - this.asked_at > FRESH_S:
+            return  # after a long wait for other writes a job may have come: the next round asks again
         if ghosts := [ordinal for ordinal in decided.ghosts if ordinal in decided.delete]:
             self._ghosts[this.key] = world.clock.now(), decided.ghost_lot
             text, left = self._text(this, ghosts), len(decided.ghosts_left)
@@ -327,7 +350,12 @@ class Reconciler:
             if this.errors:
                 return
         left = [one for one in nodeset.metadata.finalizers if one != FINALIZER]
-        await _unless_gone(world.writer.patch(NODESETS, this.key, {"metadata": {"finalizers": left or None}}))
+        try:
+            await world.writer.patch(NODESETS, this.key, _finalizers(nodeset, left))
+        except NotFound:
+            pass
+        except Conflict:
+            return  # news of it, such as the status that was just written, is on its way, and brings the next round
         log.info("set is gone", nodeset=nodeset.metadata.name)
 
     async def _drop_claims(self, this: _Round, ordinals: frozenset[int]) -> None:
@@ -351,8 +379,6 @@ class Reconciler:
         return build.range_text(this.nodeset.metadata.name, ordinals)
 
 
-async def _unless_gone(write: Awaitable[object]) -> None:
-    try:
-        await write
-    except NotFound:
-        return
+def _finalizers(nodeset: NodeSet, wanted: list[str]) -> dict[str, Any]:
+    """A patch that is refused where somebody else has changed them meanwhile."""
+    return {"metadata": {"finalizers": wanted or None, "resourceVersion": nodeset.metadata.resource_version}}

@@ -39,6 +39,10 @@ class Retries:
         for ordinal in registered:
             nodes.pop(ordinal, None)
 
+    def drop(self, key: Key) -> None:
+        """The set is gone."""
+        self._nodes.pop(key, None)
+
     def held(self, key: Key, now: float) -> frozenset[int]:
         """These are left alone for now."""
         return frozenset(ordinal for ordinal, node in self._nodes.get(key, {}).items() if now < node.until)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, budget_of
 from controllers.nodeset.pods import node_name, range_text, revision, selector
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Observed, Worker, in_order
 from controllers.slurm.states import category
 
 _LONGEST = 1024
@@ -178,9 +178,9 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
     if not plan.unmovable:
         return Condition("DrainsEnd", "True", "NoneHeldUp")
     jobs = {job.number: job for each in plan.unmovable.values() for job in each}
-    refusing = sorted(number for number, job in jobs.items() if job.is_batch and not job.can_requeue)
-    unheard = sorted(number for number, job in jobs.items() if job.can_requeue)
-    interactive = sorted(number for number, job in jobs.items() if not job.is_batch)
+    refusing = in_order(number for number, job in jobs.items() if job.is_batch and not job.can_requeue)
+    unheard = in_order(number for number, job in jobs.items() if job.can_requeue)
+    interactive = in_order(number for number, job in jobs.items() if not job.is_batch)
     parts = ["Nodes waited past the drain deadline for jobs that could not be requeued; these run on"]
     if interactive:
         parts.append(f"{_listed(interactive)} of srun or salloc: end with scancel {interactive[0]}")
@@ -251,8 +251,8 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _listed(jobs: Sequence[int]) -> str:
+def _listed(jobs: Sequence[str]) -> str:
     """`job 7`, or `jobs 7, 9 and 12 more`."""
-    shown = ", ".join(str(one) for one in jobs[:10])
+    shown = ", ".join(jobs[:10])
     more = f" and {len(jobs) - 10} more" if len(jobs) > 10 else ""
     return f"{'job' if len(jobs) == 1 else 'jobs'} {shown}{more}"

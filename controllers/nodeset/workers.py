@@ -1,6 +1,6 @@
 """What is known of each worker of a set: its pod from Kubernetes, its node from Slurm, side by side. No decision is made here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from controllers.slurm.states import NodeState, is_drained, is_idle, is_off, is_powering_up, is_registered
@@ -39,7 +39,8 @@ class WorkerPod:
 class NodeJob:
     """A job on a node."""
 
-    number: int
+    number: str
+    """As Slurm's commands take it: `7`, or `7_2` for a task of an array; for a part of a heterogeneous job that of its leader."""
     is_batch: bool = True
     """False for one of srun or salloc."""
     allows_requeue: bool = True
@@ -53,18 +54,23 @@ class NodeJob:
         return self.is_batch and self.allows_requeue
 
 
+def in_order(numbers: Iterable[str]) -> list[str]:
+    """Numbers of jobs, each once."""
+    return sorted(set(numbers), key=lambda number: [int(part) for part in number.split("_")])
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerNode:
     """A worker's Slurm node."""
 
     state: NodeState
     reason: str = ""
-    reason_at: float = 0
-    """When the reason was set, in seconds since 1970."""
+    reason_at: float | None = 0
+    """When the reason was set, in seconds since 1970; None where Slurm does not say."""
     last_job_end: float | None = None
     """When the last of its jobs ends at the latest, in seconds since 1970; None without a job or without a limit."""
     jobs: tuple[NodeJob, ...] = ()
-    """While it is drained, the jobs on it."""
+    """While it is drained, the jobs on it, where they were asked for. That there is none only its state says."""
 
 
 @dataclass(frozen=True, slots=True)

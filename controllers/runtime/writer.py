@@ -18,6 +18,8 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item
 
 FIELD_MANAGER = "slipway"
+_LONGEST_HOLD_S = 30.0
+"""A server that asks for a longer rest, in seconds, is asked again all the same: rounds are not held up for longer than a sweep."""
 
 
 class NotLeading(ApiError):
@@ -163,7 +165,7 @@ class Writer:
                 return await send()
             except ApiError as error:
                 if error.retry_after_s:
-                    self._bucket.hold(self._clock.now(), error.retry_after_s)
+                    self._bucket.hold(self._clock.now(), min(error.retry_after_s, _LONGEST_HOLD_S))
                 raise
 
 

@@ -7,6 +7,7 @@ in it is an error, although the others are changed.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -15,12 +16,14 @@ import httpx2
 import msgspec
 
 from controllers.slurm.hostlist import fold
-from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Pings, Reservations
+from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Partitions, Pings, Reservations
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
 
 VERSIONS = ("v0.0.45", "v0.0.44")
 """Data parsers that the structs here read, the best first. The older one has no way to requeue a job."""
 DEADLINE_S = 10.0
+_NEGOTIATED_S = 300.0
+"""Seconds after which the version is asked for again: another slurmrestd may be there by now."""
 _LEFT_ALREADY = frozenset({2017, 2020, 2021, 2024})
 """Errors of a job that is unknown, completing, done or waiting: it leaves its nodes, or has left them. Source: slurm_errno.h."""
 _Answer = TypeVar("_Answer", bound=Body)
@@ -57,6 +60,7 @@ class SlurmClient:
         self._http = httpx2.AsyncClient(base_url=url, timeout=deadline_s, trust_env=False, transport=transport)
         self._tokens, self._deadline_s = tokens, deadline_s
         self._version: str | None = None
+        self._negotiated_at = 0.0
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,6 +92,10 @@ class SlurmClient:
             raise SlurmUnreachable("slurmrestd gave a list of jobs without its time")
         return None
 
+    async def partitions(self) -> Partitions:
+        """All partitions. Raises SlurmError."""
+        return await self._get("partitions/", Partitions)
+
     async def reservations(self) -> Reservations:
         """All reservations. Raises SlurmError."""
         return await self._get("reservations/", Reservations)
@@ -112,14 +120,14 @@ class SlurmClient:
         """Cancels every job that has one of the nodes. Raises SlurmError."""
         await self._send("DELETE", "jobs/", {"nodes": [fold(nodes)]})
 
-    async def requeue_jobs(self, ids: Iterable[int]) -> None:
+    async def requeue_jobs(self, ids: Iterable[str]) -> None:
         """Puts running jobs back into the queue; one that has ended meanwhile is none of them any more, and no error.
 
         Raises SlurmRefused for jobs that are no batch jobs (error 2039) or were submitted with --no-requeue (2037), all others being
         requeued; for all jobs where slurmrestd is too old; and SlurmError. Source: measured on 26.05.
         """
         try:
-            await self._send("POST", "jobs/requeue", {"jobs": [str(one) for one in ids]})
+            await self._send("POST", "jobs/requeue", {"jobs": list(ids)})
         except SlurmRefused as error:
             if not self.can_requeue:
                 message = f"slurmrestd serves {self._version}, which cannot requeue jobs ({VERSIONS[0]} can): they run on until they end"
@@ -142,7 +150,9 @@ class SlurmClient:
         """One call within the deadline. Raises SlurmError for every answer that is neither good nor 304."""
         try:
             async with asyncio.timeout(self._deadline_s):
-                version = self._version or await self._negotiate()
+                version = self._version
+                if version is None or time.monotonic() - self._negotiated_at > _NEGOTIATED_S:
+                    version = await self._negotiate()
                 return await self._call(method, f"/slurm/{version}/{path}", **more)
         except TimeoutError:
             raise SlurmUnreachable(f"no answer within {self._deadline_s:g} s") from None
@@ -155,7 +165,7 @@ class SlurmClient:
             except SlurmRefused as error:
                 refusals.append(str(error))
                 continue
-            self._version = version
+            self._version, self._negotiated_at = version, time.monotonic()
             return version
         raise SlurmUnreachable(f"slurmrestd serves none of {', '.join(VERSIONS)}: {'; '.join(refusals)}")
 

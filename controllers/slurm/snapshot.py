@@ -11,7 +11,7 @@ from functools import cached_property
 
 from controllers.slurm.client import SlurmClient, SlurmError
 from controllers.slurm.hostlist import HostlistError, expand
-from controllers.slurm.structs import Job, Jobs, Node, Reservation
+from controllers.slurm.structs import Job, Node, Reservation
 
 _ACTIVE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 
@@ -45,7 +45,7 @@ class Snapshot:
 
 @dataclass
 class Poller:
-    """Keeps the snapshot. `run` polls for ever; `fresh` gives a reading that was asked for after the call."""
+    """Keeps the snapshot. `run` polls for ever; `fresh` gives a whole reading that was asked for after the call."""
 
     client: SlurmClient
     clock: Callable[[], float]
@@ -58,12 +58,15 @@ class Poller:
     """Asked at each reading: reservations cost a call of their own."""
     period_s: float = 0.5
     longest_pause_s: float = 4.0
+    whole_s: float = 30.0
+    """After so many seconds everything is asked for again, news or not: slurmctld's clock may have been set back."""
     snapshot: Snapshot | None = None
     error: str = "not asked yet"
     """Why the last poll gave nothing; empty after a good one."""
     _began: float = field(init=False)
     _nodes_update: float | None = None
     _jobs_update: float | None = None
+    _whole_at: float = float("-inf")
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -75,7 +78,7 @@ class Poller:
         while True:
             begin = self.clock()
             try:
-                await self._poll()
+                await self.poll()
             except SlurmError:
                 pause = min(self.longest_pause_s, pause * 2)
             else:
@@ -89,6 +92,7 @@ class Poller:
         async with self._lock:
             if self.snapshot is not None and self.snapshot.asked_at > called_at:
                 return self.snapshot
+            self._whole_at = float("-inf")
             return await self._read()
 
     def silent_s(self) -> float:
@@ -99,29 +103,32 @@ class Poller:
         """Seconds since the last good reading was asked for; infinite before the first."""
         return float("inf") if self.snapshot is None else self.clock() - self.snapshot.asked_at
 
-    async def _poll(self) -> None:
+    async def poll(self) -> Snapshot:
+        """One more reading, mostly of what has changed. Raises SlurmError."""
         async with self._lock:
-            await self._read()
-
-    async def _jobs(self) -> Jobs | None:
-        if self.wants_jobs():
-            return await self.client.jobs(self._jobs_update)
-        self._jobs_update = None
-        return None
+            return await self._read()
 
     async def _read(self) -> Snapshot:
         asked_at = self.clock()
         before = self.snapshot
+        is_whole, wants_jobs = asked_at - self._whole_at >= self.whole_s, self.wants_jobs()
+        if is_whole:
+            self._nodes_update = None
+        if is_whole or not wants_jobs:
+            self._jobs_update = None
         try:
-            nodes, jobs = await asyncio.gather(self.client.nodes(self._nodes_update), self._jobs())
+            asked_for = self.client.jobs(self._jobs_update) if wants_jobs else _no_news()
+            nodes, jobs = await asyncio.gather(self.client.nodes(self._nodes_update), asked_for)
             reservations = (await self.client.reservations()).reservations if self.wants_reservations() else ()
         except SlurmError as error:
             self.error = str(error)
             raise
         self.error = ""
+        if is_whole:
+            self._whole_at = asked_at
         changed: set[str] = set()
         known_nodes: Mapping[str, Node] = {} if before is None else before.nodes
-        known_jobs: tuple[Job, ...] = () if before is None or self._jobs_update is None else before.jobs
+        known_jobs: tuple[Job, ...] = before.jobs if before is not None and wants_jobs else ()
         if nodes is not None:
             self._nodes_update = nodes.last_update.value
             after = {node.name: node for node in nodes.nodes}
@@ -137,6 +144,10 @@ class Poller:
         if changed or before is None:
             self.on_change(frozenset(changed))
         return self.snapshot
+
+
+async def _no_news() -> None:
+    return None
 
 
 def _names(hostlist: str) -> Iterable[str]:

@@ -48,6 +48,7 @@ def node_state(words: Iterable[str]) -> NodeState:
 def is_drained(state: NodeState) -> bool:
     """True when no job can be running on the node nor start there: DRAIN, and none of ALLOCATED, MIXED, COMPLETING, UNDRAIN.
 
+    A node whose only job is suspended is MIXED, as memory is always among what jobs take here (measured on 26.05).
     Source: Slurm's node state flags; the truth table is tests/unit/controllers/slurm/test_states.py.
     """
     return state.is_known and "DRAIN" in state.flags and not state.flags & _WITH_JOBS and "UNDRAIN" not in state.flags

@@ -142,7 +142,7 @@ class Site(ImageCluster):
 
     def ssh(self, user: str, command: str = "id -un") -> str:
         """Logs in from outside with the key of the tests."""
-        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=5"]
+        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=60"]
         full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", "ssh", "-p", "2222", "-i", str(self.key)]
         full += [part for option in options for part in ("-o", option)]
         target = f"{user}@{self.machine.addresses['t-login']}"

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
+PATIENCE = 3
+"""Deadlines are for a machine with little else to do; this many times as long is waited on one that has."""
 LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
 ADMIN_CAPABILITIES = ("FSETID", "SETFCAP", "SETPCAP")
 
@@ -53,7 +55,7 @@ class Container:
         """What it wrote so far."""
         return (self.bundle / "log").read_text(errors="replace")
 
-    def run(self, *command: str, user: int = 0, timeout_s: float = 60, check: bool = True, env: Mapping[str, str] | None = None) -> str:
+    def run(self, *command: str, user: int = 0, timeout_s: float = 180, check: bool = True, env: Mapping[str, str] | None = None) -> str:
         """Runs a command inside; gives what it printed. Raises PodError when it fails and `check` is on."""
         variables = [part for key, value in (env or {}).items() for part in ("--env", f"{key}={value}")]
         full = [*self.machine.runc, "exec", "--user", f"{user}:{user}", *variables, self.id, *command]
@@ -66,7 +68,7 @@ class Container:
         """Sends a signal to the container's first process."""
         subprocess.run([*self.machine.runc, "kill", self.id, name], check=True, capture_output=True)
 
-    def stop(self, signal: str = "TERM", timeout_s: float = 20) -> int:
+    def stop(self, signal: str = "TERM", timeout_s: float = 60) -> int:
         """Ends the container and removes what it had; gives its exit code. After the time it is killed."""
         if self.process.poll() is None:
             self.signal(signal)
@@ -74,7 +76,7 @@ class Container:
                 self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 self.signal("KILL")
-                self.process.wait(10)
+                self.process.wait(60)
         subprocess.run([*self.machine.runc, "delete", "--force", self.id], capture_output=True, check=False)
         subprocess.run(["umount", str(self.bundle / "root")], check=True, capture_output=True)
         self.machine.containers.pop(self.id, None)
@@ -213,19 +215,19 @@ class Machine:
 
 
 def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s: float = 0.1) -> T:
-    """Polls until the probe gives something true; raises PodError after the deadline, with what it gave last."""
-    end = time.monotonic() + deadline_s
+    """Polls until the probe gives something true; raises PodError after PATIENCE deadlines, with what it gave last."""
+    end = time.monotonic() + PATIENCE * deadline_s
     while True:
         try:
             found = probe()
-        except PodError as error:
+        except (PodError, subprocess.TimeoutExpired) as error:
             found, last = None, str(error)
         else:
             last = repr(found)
         if found:
             return found
         if time.monotonic() > end:
-            raise PodError(f"no {what} within {deadline_s:.0f} s; last: {last}")
+            raise PodError(f"no {what} within {PATIENCE * deadline_s:.0f} s; last: {last}")
         time.sleep(pause_s)
 
 

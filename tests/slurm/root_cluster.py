@@ -116,7 +116,7 @@ class RootCluster(ImageCluster):
             "UserKnownHostsFile=/dev/null",
             "LogLevel=ERROR",
             "BatchMode=yes",
-            "ConnectTimeout=5",
+            "ConnectTimeout=60",
             "Port=2222",
             f"User={user}",
         ]

@@ -27,7 +27,7 @@ class Cluster(ImageCluster):
 
     def ssh(self, script: str, user: str = "alice", timeout_s: float = 60) -> str:
         """Runs a script as a user over ssh, as someone outside the pods would."""
-        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=5"]
+        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=60"]
         command = ["ssh", "-p", "2222", "-i", str(self.key), *(part for option in options for part in ("-o", option))]
         return self.outside(*command, f"{user}@{self.machine.addresses['t-login']}", "bash", "-s", stdin=script, timeout_s=timeout_s)
 

@@ -17,8 +17,9 @@ import pytest
 from controllers.nodeset.observe import node_job
 from controllers.nodeset.workers import NodeJob
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
+from controllers.slurm.hostlist import expand
 from controllers.slurm.snapshot import Poller
-from controllers.slurm.states import is_drained, node_state
+from controllers.slurm.states import NodeState, is_drained, is_idle, node_state
 from controllers.slurm.tokens import TokenSource
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURMRESTD
@@ -130,7 +131,7 @@ def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: Elas
         return [state for one in (await poller.fresh()).jobs_by_node.get("fix-0", []) for state in one.job_state]
 
     assert "RUNNING" in ask(cluster, jobs_of_the_node)
-    ask(cluster, lambda client: client.requeue_jobs([int(job)]))
+    ask(cluster, lambda client: client.requeue_jobs([job]))
     wait_for("requeued", lambda: cluster.job(job, "Restarts") == "1")
     other = cluster.running("--partition=main", "--nodelist=fix-0")
     ask(cluster, lambda client: client.cancel_jobs(["fix-0"]))
@@ -152,27 +153,98 @@ def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(clu
     def requeue_all(*numbers: str) -> set[int]:
         """The errors of those that were refused."""
         with pytest.raises(SlurmRefused) as refused:
-            ask(cluster, lambda client: client.requeue_jobs(map(int, numbers)))
+            ask(cluster, lambda client: client.requeue_jobs(numbers))
         return {fault.error_number for fault in refused.value.faults}
 
     try:
         seen = ask(cluster, jobs)
-        assert seen[int(refusing)] == NodeJob(int(refusing), allows_requeue=False)
-        assert seen[int(interactive)] == NodeJob(int(interactive), is_batch=False)
+        assert seen[int(refusing)] == NodeJob(refusing, allows_requeue=False)
+        assert seen[int(interactive)] == NodeJob(interactive, is_batch=False)
         assert requeue_all(refusing, interactive) == {2037, 2039}
         assert cluster.job(interactive) == "RUNNING"
         cluster.slurm("scancel", interactive)
         willing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--requeue")
         assert requeue_all(refusing, willing) == {2037}
         wait_for("requeued", lambda: cluster.job(willing, "Restarts") == "1")
-        ask(cluster, lambda client: client.requeue_jobs([int(willing), 999_999]))  # waits already; unknown: no error
+        ask(cluster, lambda client: client.requeue_jobs([willing, "999999"]))  # waits already; unknown: no error
         cluster.slurm("scontrol", "update", f"jobid={refusing}", "requeue=1")
         assert ask(cluster, jobs)[int(refusing)].can_requeue
-        ask(cluster, lambda client: client.requeue_jobs([int(refusing)]))
+        ask(cluster, lambda client: client.requeue_jobs([refusing]))
         wait_for("requeued", lambda: cluster.job(refusing, "Restarts") == "1")
     finally:
         cluster.slurm("scancel", f"--user={ALICE}")
         wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def jobs_on(cluster: ElasticCluster, node: str) -> list[str]:
+    """What a plan knows of the jobs on a node: their numbers."""
+
+    async def ask_once(client: SlurmClient) -> list[str]:
+        return [node_job(job).number for job in (await Poller(client, time.monotonic).fresh()).jobs_by_node.get(node, [])]
+
+    return ask(cluster, ask_once)
+
+
+def test_task_of_an_array_is_requeued_alone(cluster: ElasticCluster) -> None:
+    """The number of one of its tasks is the whole array's as well: requeued by that, all its tasks would be."""
+    # slurmctld starts no array when it is submitted, but by and by; or when it is released.
+    array = cluster.submit("--partition=main", "--nodelist=fix-0", "--array=0-1", "--cpus-per-task=1", "--requeue", "--hold")
+    cluster.slurm("scontrol", "release", array)
+
+    def tasks(key: str) -> list[str]:
+        return [cluster.job(f"{array}_{task}", key) for task in (0, 1)]
+
+    try:
+        wait_for("both tasks", lambda: tasks("JobState") == ["RUNNING", "RUNNING"], deadline_s=150)
+        assert sorted(jobs_on(cluster, "fix-0")) == [f"{array}_0", f"{array}_1"]
+        last = tasks("JobId").index(array)
+        ask(cluster, lambda client: client.requeue_jobs([f"{array}_{last}"]))
+        wait_for("requeued", lambda: tasks("Restarts")[last] == "1", deadline_s=60)
+        assert (tasks("JobState")[1 - last], tasks("Restarts")[1 - last]) == ("RUNNING", "0")
+    finally:
+        cluster.slurm("scancel", array)
+    wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def test_part_of_a_heterogeneous_job_is_requeued_with_all_of_it(cluster: ElasticCluster) -> None:
+    leader = cluster.running("--partition=main", "--nodelist=fix-0", "--requeue", ":", "--partition=main", "--nodelist=fix-1", "--requeue")
+    try:
+        assert [jobs_on(cluster, node) for node in ("fix-0", "fix-1")] == [[leader], [leader]]
+        ask(cluster, lambda client: client.requeue_jobs([leader]))
+        wait_for("requeued", lambda: [cluster.job(f"{leader}+{part}", "Restarts") for part in (0, 1)] == ["1", "1"], deadline_s=60)
+    finally:
+        cluster.slurm("scancel", leader)
+
+
+def test_node_whose_job_is_suspended_is_not_drained(cluster: ElasticCluster) -> None:
+    job = cluster.running("--partition=main", "--nodelist=fix-0")
+
+    async def state(client: SlurmClient) -> NodeState:
+        await client.update_nodes(["fix-0"], "DRAIN", "slipway: a test")
+        return (await Poller(client, time.monotonic).fresh()).nodes["fix-0"].state
+
+    try:
+        cluster.slurm("scontrol", "suspend", job)
+        seen = ask(cluster, state)
+        assert not is_drained(seen)
+        assert not is_idle(seen)
+    finally:
+        cluster.slurm("scancel", job)
+        ask(cluster, lambda client: client.update_nodes(["fix-0"], "UNDRAIN"))
+
+
+def test_partitions_are_listed_with_their_nodes(cluster: ElasticCluster) -> None:
+    found = {one.name: one for one in ask(cluster, lambda client: client.partitions()).partitions}
+    shown = dict(line.split() for line in cluster.slurm("sinfo", "--noheader", "--format=%R %N").splitlines())
+    assert found.keys() == shown.keys()
+    assert all(list(expand(found[name].nodes.configured)) == list(expand(nodes)) for name, nodes in shown.items())
+    assert found["main"].partition.state == ("UP",)
+    cluster.slurm("scontrol", "update", "PartitionName=main", "State=DRAIN")
+    try:
+        [main] = [one for one in ask(cluster, lambda client: client.partitions()).partitions if one.name == "main"]
+        assert main.partition.state == ("DRAIN",)
+    finally:
+        cluster.slurm("scontrol", "update", "PartitionName=main", "State=UP")
 
 
 def test_reservation_is_listed(cluster: ElasticCluster) -> None:
@@ -223,7 +295,7 @@ def test_unchanged_nodes_are_not_sent_again_and_a_change_is_never_missed(cluster
         for number in range(20):
             # At any place within a second, which is as fine as Slurm's own clock goes.
             await client.update_nodes(["fix-1"], "DRAIN", f"slipway: change {number}")
-            seen.append((await poller.fresh()).nodes["fix-1"].reason)
+            seen.append((await poller.poll()).nodes["fix-1"].reason)
             await asyncio.sleep(0.13)
         await client.update_nodes(["fix-1"], "UNDRAIN")
         return seen
@@ -238,7 +310,7 @@ def jobs_of_many_readings(cluster: ElasticCluster, pod: str = "t-slurmrestd") ->
         poller = Poller(client, time.monotonic)
         seen: list[list[int]] = []
         for _ in range(10):
-            seen.append([job.job_id for job in (await poller.fresh()).jobs])
+            seen.append([job.job_id for job in (await poller.poll()).jobs])
             await asyncio.sleep(0.3)
         return seen
 
@@ -351,14 +423,14 @@ def test_server_with_the_older_data_parser_alone_does_all_but_requeue(older: Ela
         assert not is_drained(snapshot.nodes["fix-0"].state), "it has a job"
         await client.update_nodes(["fix-0", "fix-1"], "UNDRAIN")
         with pytest.raises(SlurmRefused, match=r"serves v0\.0\.44, which cannot requeue jobs"):
-            await client.requeue_jobs([int(job)])
+            await client.requeue_jobs([job])
         assert not client.can_requeue
         await client.cancel_jobs(["fix-0"])
         [seen] = snapshot.jobs_by_node["fix-0"]
         return node_job(seen)
 
     try:
-        assert ask(older, work, pod=OLDER) == NodeJob(int(job))
+        assert ask(older, work, pod=OLDER) == NodeJob(job)
         wait_for("cancelled", lambda: older.job(job) == "CANCELLED")
         with pytest.raises(SlurmRefused):
             ask(older, lambda client: client.update_nodes(["nobody-7"], "DRAIN", "slipway: a test"), pod=OLDER)

@@ -38,12 +38,14 @@ class MemorySlurm(SlurmClient):
         self.reasons_at: dict[str, float] = {}
         """When they were set, where a test says so; else in 1970."""
         self.jobs_on: dict[str, int] = {}
+        self.ends_at: dict[str, float] = {}
+        """When the job on a node ends at the latest, where it has a limit."""
         self.is_silent = False
         self.on_write: Callable[[], Failure | None] | None = None
         """Asked before each write; a failure breaks the connection before or after it."""
         self.after_reading: Callable[[], Awaitable[object]] | None = None
         """Awaited when an answer has been put together, and before it is given."""
-        self.requeued: list[int] = []
+        self.requeued: list[str] = []
         self.not_batch: set[int] = set()
         self.updates: list[tuple[str, tuple[str, ...]]] = []
 
@@ -65,9 +67,15 @@ class MemorySlurm(SlurmClient):
     async def jobs(self, since: float | None = None) -> Jobs | None:
         self._answer()
         return Jobs(
-            jobs=tuple(Job(number, ("RUNNING",), name, batch_flag=number not in self.not_batch) for name, number in self.jobs_on.items()),
+            jobs=tuple(
+                Job(number, ("RUNNING",), name, self._end_of(name), batch_flag=number not in self.not_batch)
+                for name, number in self.jobs_on.items()
+            ),
             last_update=Number(True, False, 1),
         )
+
+    def _end_of(self, name: str) -> Number:
+        return Number(name in self.ends_at, False, self.ends_at.get(name, 0))
 
     async def reservations(self) -> Reservations:
         self._answer()
@@ -89,13 +97,13 @@ class MemorySlurm(SlurmClient):
                 self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
                 self.reasons[name] = ""
 
-    async def requeue_jobs(self, ids: Iterable[int]) -> None:
+    async def requeue_jobs(self, ids: Iterable[str]) -> None:
         self._answer()
         with self._write():
             self.requeued.extend(ids)
-            if refused := self.not_batch & set(self.requeued):
+            if refused := {str(one) for one in self.not_batch} & set(self.requeued):
                 raise SlurmRefused(f"Requeue JobId={min(refused)} failed (2039 Only batch jobs are accepted or processed)")
-            for name in [name for name, number in self.jobs_on.items() if number in self.requeued]:
+            for name in [name for name, number in self.jobs_on.items() if str(number) in self.requeued]:
                 self.end_job(name)
 
     @contextlib.contextmanager
@@ -146,7 +154,7 @@ class Process:
         self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims)
         self.expectations: Expectations[Key] = Expectations()
         self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
-        self.poller = Poller(slurm, clock.now)
+        self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs)
         writer = Writer(self.api, rate_per_s=10_000, burst=10_000)
         self.reconciler = Reconciler(
             World(self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, writer, self.expectations, clock)

@@ -139,7 +139,7 @@ class World:
         writes += [(f"drain ({reason})", one, self._drain(reason)) for reason, each in made.drain.items() for one in each]
         writes += [("undrain", one, self._undrain) for one in made.undrain]
         writes += [("resume", one, self._resume) for one in made.resume]
-        writes += [("requeue", one, self._end_jobs("Requeue")) for one in made.requeue]
+        writes += [("requeue", int(one), self._end_jobs("Requeue")) for one in made.requeue]
         writes += [("cancel", one, self._end_jobs("Cancel")) for one in made.cancel]
         writes += [("create", one, self._create) for one in made.create]
         writes += [("delete", one, self._delete) for one in made.delete]
@@ -445,7 +445,7 @@ class World:
 
 def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:
     """A job has the number of its node."""
-    return () if node.job_ends is None else (NodeJob(ordinal, is_batch=not node.is_interactive),)
+    return () if node.job_ends is None else (NodeJob(str(ordinal), is_batch=not node.is_interactive),)
 
 
 def settle(world: World) -> None:

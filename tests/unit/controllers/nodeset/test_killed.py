@@ -93,7 +93,7 @@ async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_t
     await cluster.rounds(10)
     assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0"}, {"disk-gpu-0"})
     assert "DRAIN" not in cluster.slurm.words["gpu-0"]
-    assert cluster.slurm.requeued == [7]
+    assert cluster.slurm.requeued == ["7"]
     assert cluster.ended_with_a_job == []
 
 

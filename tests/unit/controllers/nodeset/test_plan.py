@@ -122,25 +122,25 @@ def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) ->
     [
         pytest.param(Drain("Wait"), 0.0, (), (), inf, id="wait"),
         pytest.param(Drain("Requeue", 60), NOW - 59, (), (), 1, id="before-the-deadline"),
-        pytest.param(Drain("Requeue", 60), NOW - 60, (7,), (), inf, id="requeue"),
+        pytest.param(Drain("Requeue", 60), NOW - 60, ("7",), (), inf, id="requeue"),
         pytest.param(Drain("Cancel", 60), NOW - 61, (), (0,), inf, id="cancel"),
     ],
 )
-def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[int, ...], cancel: tuple[int, ...], late_in_s: float) -> None:
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since, jobs=(NodeJob(7),))))
+def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[str, ...], cancel: tuple[int, ...], late_in_s: float) -> None:
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since, jobs=(NodeJob("7"),))))
     made = plan(nodeset(replicas=0, drain=drain), seen)
     assert (made.requeue, made.cancel, made.late_in_s) == (requeue, cancel, late_in_s)
 
 
-ENDING = NodeJob(7, is_ending=True)
-SALLOC, NO_REQUEUE = NodeJob(8, is_batch=False), NodeJob(9, allows_requeue=False)
+ENDING = NodeJob("7", is_ending=True)
+SALLOC, NO_REQUEUE = NodeJob("8", is_batch=False), NodeJob("9", allows_requeue=False)
 
 
 @pytest.mark.parametrize(
     ("action", "jobs", "requeue", "cancel", "unmovable"),
     [
-        pytest.param("Requeue", (NodeJob(7), NodeJob(6)), (6, 7), (), {}, id="requeue-all"),
-        pytest.param("Requeue", (NodeJob(7), SALLOC, NO_REQUEUE), (7,), (), {0: (SALLOC, NO_REQUEUE)}, id="requeue-what-slurm-requeues"),
+        pytest.param("Requeue", (NodeJob("7"), NodeJob("6"), NodeJob("10_2")), ("6", "7", "10_2"), (), {}, id="requeue-all"),
+        pytest.param("Requeue", (NodeJob("7"), SALLOC, NO_REQUEUE), ("7",), (), {0: (SALLOC, NO_REQUEUE)}, id="what-slurm-requeues"),
         pytest.param("Requeue", (SALLOC,), (), (), {0: (SALLOC,)}, id="leave-the-rest-to-run"),
         pytest.param("Requeue", (ENDING,), (), (), {}, id="requeue-asked-once"),
         pytest.param("Cancel", (SALLOC, NO_REQUEUE), (), (0,), {}, id="cancel-any"),
@@ -151,7 +151,7 @@ SALLOC, NO_REQUEUE = NodeJob(8, is_batch=False), NodeJob(9, allows_requeue=False
 def test_what_is_asked_of_jobs_past_the_deadline(
     action: Literal["Wait", "Requeue", "Cancel"],
     jobs: tuple[NodeJob, ...],
-    requeue: tuple[int, ...],
+    requeue: tuple[str, ...],
     cancel: tuple[int, ...],
     unmovable: dict[int, tuple[NodeJob, ...]],
 ) -> None:
@@ -176,9 +176,9 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
 
 def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob(7), SALLOC))), can_requeue=False)
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), can_requeue=False)
     made = plan(one, seen)
-    assert (made.requeue, made.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob(7), SALLOC)}, False)
+    assert (made.requeue, made.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob("7"), SALLOC)}, False)
     told = next(each for each in status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
     assert "job 8 of srun or salloc: end with scancel 8; job 7 as slurmrestd is too old" in told.message
     assert "scontrol requeue 7" in told.message

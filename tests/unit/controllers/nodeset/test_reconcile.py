@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S
-from controllers.nodeset.reconcile import STALE_S, SWEEP_S
+from controllers.nodeset.reconcile import FRESH_S, SOON_S, STALE_S, SWEEP_S
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
+from controllers.nodeset.workers import RESUME_FAILED
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
 from tests.fakes.clock import settle
+from tests.fakes.kubernetes import Failure
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 
@@ -284,3 +286,92 @@ async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -
     await cluster.rounds(4)
     assert KEY not in cluster.server.keys(NODESETS)
     assert cluster.ended_with_a_job == []
+
+
+@pytest.mark.anyio
+async def test_roll_takes_the_worker_whose_job_ends_first(cluster: Cluster) -> None:
+    cluster.declare(replicas=3)
+    await cluster.rounds(4)
+    for ordinal, ends_s in enumerate((500, 100, 900)):
+        cluster.slurm.start_job(f"gpu-{ordinal}", ordinal)
+        cluster.slurm.ends_at[f"gpu-{ordinal}"] = time.time() + ends_s
+    cluster.declare(image="b", replicas=3, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1})
+    await cluster.rounds(3)
+    assert {name for name, reason in cluster.slurm.reasons.items() if reason} == {"gpu-1"}
+
+
+@pytest.mark.anyio
+async def test_jobs_are_wanted_only_while_workers_are_to_go(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    assert not cluster.process.reconciler.wants_jobs
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.declare(replicas=1)
+    await cluster.rounds(2)
+    assert cluster.process.reconciler.wants_jobs
+    for name in list(cluster.slurm.jobs_on):
+        cluster.slurm.end_job(name)
+    await cluster.rounds(4)
+    assert len(cluster.pods()) == 1
+    assert not cluster.process.reconciler.wants_jobs, "a drained node without a pod is no reason"
+
+
+@pytest.mark.anyio
+async def test_reading_that_failed_is_tried_again_at_once(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    cluster.declare(replicas=1)
+    await cluster.process.caught_up()
+    await cluster.process.poller.fresh()
+    cluster.slurm.is_silent = True
+    assert (await cluster.process.reconciler.reconcile(KEY)).seconds == SOON_S
+    assert len(cluster.pods()) == 2
+
+
+@pytest.mark.anyio
+async def test_reading_that_grew_old_while_others_were_waited_for_deletes_nothing(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    cluster.declare(replicas=1)
+    await cluster.rounds(1)
+
+    async def dawdle() -> None:
+        cluster.process.later_s += FRESH_S + 1
+
+    cluster.slurm.after_reading = dawdle
+    following = await cluster.process.round()
+    assert (len(cluster.pods()), following.seconds) == (2, SOON_S)
+    cluster.slurm.after_reading = None
+    await cluster.rounds(2)
+    assert len(cluster.pods()) == 1
+
+
+@pytest.mark.anyio
+async def test_silence_is_no_new_failure_of_a_node_that_is_down(cluster: Cluster) -> None:
+    cluster.declare(min=0, max=1)
+    await cluster.rounds(1)
+    cluster.slurm.words["gpu-0"] = {"DOWN", "CLOUD", "POWERED_DOWN"}
+    cluster.slurm.reasons["gpu-0"] = RESUME_FAILED
+    first = again = (await cluster.process.round()).seconds
+    for _ in range(5):
+        cluster.slurm.is_silent = True
+        await cluster.process.round()
+        cluster.slurm.is_silent = False
+        again = (await cluster.process.round()).seconds
+    assert again <= first
+
+
+@pytest.mark.anyio
+async def test_deadline_is_kept_by_a_set_whose_pods_are_refused(cluster: Cluster) -> None:
+    spec: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
+    cluster.declare(replicas=1, **spec)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.reasons_at["gpu-0"] = time.time() - 3590
+    cluster.declare("b", replicas=2, **spec, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 2})
+    cluster.server.fail(Failure("status", 403, reason="Forbidden", verb="create", plural="pods", times=float("inf")))
+    await cluster.rounds(2)
+    following = await cluster.process.round()
+    assert following.has_failed
+    assert 0 < following.seconds <= 10

@@ -189,7 +189,7 @@ def refusing(*numbers: int) -> tuple[int, Any]:
 @pytest.mark.parametrize("number", [2017, 2020, 2021, 2024], ids=["unknown", "completing", "done", "waiting"])
 async def test_job_that_has_left_needs_no_requeue(client: SlurmClient, rest: FakeRest, number: int) -> None:
     rest.answers["jobs/requeue"] = refusing(number)
-    await client.requeue_jobs([7])
+    await client.requeue_jobs(["7"])
 
 
 @pytest.mark.anyio
@@ -197,7 +197,7 @@ async def test_job_that_has_left_needs_no_requeue(client: SlurmClient, rest: Fak
 async def test_job_that_slurm_does_not_requeue_is_an_error(client: SlurmClient, rest: FakeRest, numbers: tuple[int, ...]) -> None:
     rest.answers["jobs/requeue"] = refusing(*numbers)
     with pytest.raises(SlurmRefused):
-        await client.requeue_jobs([7, 8])
+        await client.requeue_jobs(["7", "8"])
 
 
 @pytest.mark.anyio
@@ -205,7 +205,7 @@ async def test_server_that_cannot_requeue_is_said(client: SlurmClient, rest: Fak
     rest.versions = ("v0.0.44",)
     rest.answers["jobs/requeue"] = (404, b"Unable to find requested URL")
     with pytest.raises(SlurmRefused, match=r"serves v0\.0\.44, which cannot requeue jobs"):
-        await client.requeue_jobs([7])
+        await client.requeue_jobs(["7"])
 
 
 @pytest.mark.anyio
@@ -217,7 +217,7 @@ async def test_poller_keeps_the_last_reading_through_an_outage(client: SlurmClie
     assert changed == [frozenset({"gpu-0"})]
     now += 1
     rest.answers["nodes/"] = rest.answers["jobs/"] = (304, b"")
-    second = await poller.fresh()
+    second = await poller.poll()
     assert (second.nodes, second.asked_at) == (first.nodes, 1001.0)
     rest.answers["nodes/"] = (500, {"errors": []})
     now += 20
@@ -239,12 +239,14 @@ async def test_nodes_whose_jobs_change_are_told(client: SlurmClient, rest: FakeR
     await poller.fresh()
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB, {"job_id": 8, "job_state": ["PENDING"], "nodes": ""}]})
     rest.answers["nodes/"] = (304, b"")
-    snapshot = await poller.fresh()
+    snapshot = await poller.poll()
     assert changed[-1] == frozenset({"gpu-0", "gpu-1"})
     assert snapshot.last_job_end("gpu-1") == 500
     assert snapshot.last_job_end("gpu-9") is None
     rest.answers["jobs/"] = (200, NO_NEWS_OF_JOBS)
-    assert (await poller.fresh()).jobs == snapshot.jobs
+    told = len(changed)
+    assert (await poller.poll()).jobs == snapshot.jobs
+    assert len(changed) == told
 
 
 @pytest.mark.anyio
@@ -252,15 +254,45 @@ async def test_jobs_are_asked_for_while_somebody_wants_them_and_then_all_of_them
     wanted = False
     poller = Poller(client, time.monotonic, wants_jobs=lambda: wanted)
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
-    assert (await poller.fresh()).jobs == ()
+    assert (await poller.poll()).jobs == ()
     assert not [target for _, target, _ in rest.asked if "jobs/" in target]
     wanted = True
-    assert [job.job_id for job in (await poller.fresh()).jobs] == [7]
+    assert [job.job_id for job in (await poller.poll()).jobs] == [7]
     wanted = False
-    assert (await poller.fresh()).jobs == ()
+    assert (await poller.poll()).jobs == ()
     wanted = True
-    assert [job.job_id for job in (await poller.fresh()).jobs] == [7]
+    assert [job.job_id for job in (await poller.poll()).jobs] == [7]
     assert [target.partition("/jobs/")[2] for _, target, _ in rest.asked if "/jobs/" in target] == ["", ""]
+
+
+@pytest.mark.anyio
+async def test_everything_is_asked_for_before_something_is_done_and_after_a_while(client: SlurmClient, rest: FakeRest) -> None:
+    now = 1000.0
+    changed: list[frozenset[str]] = []
+    poller = Poller(client, lambda: now, changed.append)
+    rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
+
+    def since() -> list[str]:
+        """Of the lists that were asked for since the last call."""
+        asked = sorted(target.rpartition("/")[2] for _, target, _ in rest.asked if target.partition("?")[0].endswith(("nodes/", "jobs/")))
+        rest.asked.clear()
+        return asked
+
+    await poller.poll()
+    assert since() == ["", ""]
+    now += 1
+    await poller.poll()
+    assert since() == ["?update_time=100", "?update_time=100"]
+    now += 1
+    await poller.fresh()
+    assert since() == ["", ""]
+    now += poller.whole_s - 1
+    await poller.poll()
+    assert since() == ["?update_time=100", "?update_time=100"]
+    now += 1
+    await poller.poll()
+    assert since() == ["", ""]
+    assert changed == [frozenset({"gpu-0", "gpu-1"})], "the same once more is no change"
 
 
 @pytest.mark.anyio
