@@ -20,5 +20,5 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 def server(bare: ApiServer) -> ApiServer:
     """A running API server that serves the kind NodeSet."""
     bare.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(build_crd("dev")))
-    bare.run_kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/nodesets.slipway.dev")
+    bare.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", "crd/nodesets.slipway.dev")
     return bare

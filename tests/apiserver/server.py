@@ -69,7 +69,7 @@ class ApiServer:
     def run_kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """kubectl as admin; its output, errors too. Fails with it when kubectl does."""
         command = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig()), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=180, check=False)
         assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
 

@@ -47,7 +47,7 @@ class Workers:
             path = f"{BUDGETS.format(self.namespace)}/gpu"
             answer = client.patch(path, params=asked, headers=kind, content=json.dumps(manifest))
             assert answer.status_code < 300, answer.text
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while not _is_counted(budget := client.get(path).json()):
                 assert time.monotonic() < deadline, budget
                 time.sleep(0.05)
@@ -102,6 +102,9 @@ def test_busy_worker_of_an_elastic_set_stays_and_kubernetes_can_count_it(judged:
     workers.start(0)
     workers.protect(build_disruption_budget(workers.nodeset, False))
     assert not workers.evicted(0)
+    deadline = time.monotonic() + 60
+    while workers.budget()["status"]["currentHealthy"] != 1 and time.monotonic() < deadline:  # the pod's readiness is seen later
+        time.sleep(0.05)
     assert workers.budget()["status"]["currentHealthy"] == 1
     assert workers.budget()["status"]["conditions"][0]["reason"] == "InsufficientPods"
 

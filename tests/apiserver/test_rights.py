@@ -1,6 +1,7 @@
 """What RBAC gives the NodeSet controller, asked of the API server itself: all of the table, and nothing beside it."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -14,10 +15,16 @@ USER = "system:serviceaccount:slurm:dev-nodeset-controller"
 
 @pytest.fixture(scope="module")
 def granted(server: ApiServer) -> ApiServer:
-    """The server with the roles of the example cluster."""
+    """The server with the roles of the example cluster, which it may take a while to see. What is missing then is for the tests to say."""
     server.make_namespace("slurm")
     items = [build_service_account(CONTROLLERS), *build_roles(CONTROLLERS)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    places = {"cluster": "", "namespace": "slurm"}
+    deadline = time.monotonic() + 60
+    while not all(may(server, one["verbs"][0], one["group"], one["resource"], places[one["scope"]]) for one in rights()):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
     return server
 
 

@@ -39,6 +39,7 @@ def stack(deployed: DevStack) -> Iterator[DevStack]:
 def restored(stack: DevStack) -> Iterator[DevStack]:
     """The stack, put back to its own file afterwards: what other fields of kubectl's have changed, and disks of nodes, as well."""
     yield stack
+    stack.slurm("scancel --user=alice", check=False)
     stack.standalone("up", "--force-conflicts")
     stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
     stack.wait_until_settled()

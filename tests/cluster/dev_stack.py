@@ -96,6 +96,15 @@ class DevStack:
         done = self.ssh(f"cat > job.$$ && sbatch --parsable {' '.join(options)} job.$$", stdin=script)
         return int(done.strip().split(";")[0])
 
+    def hold(self, *options: str) -> int:
+        """A job that runs until `let_go`; its id."""
+        self.ssh("rm -f go")
+        return self.submit("#!/bin/bash\nuntil [[ -e go ]]; do sleep 0.5; done\n", *options)
+
+    def let_go(self) -> None:
+        """Lets all held jobs end."""
+        self.ssh("touch go")
+
     def job_state(self, job: int) -> str:
         """The job's state as slurmctld has it, for instance RUNNING or COMPLETED."""
         shown = self.slurm(f"scontrol show job {job} -o")

@@ -23,7 +23,7 @@ def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_ru
     assert any(line.strip().startswith("+") and "MaxTime=02:00:00" in line for line in preview.splitlines())
     job = restored.submit("#!/bin/bash\nsleep 20\n", "--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
-    pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"]}
+    pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"] if pod["status"]["phase"] == "Running"}
     restored.standalone("up", *change)
     eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
     restored.wait_for_job(job)
@@ -49,7 +49,7 @@ def test_larger_disk_in_the_stack_file_touches_neither_the_set_nor_its_disk_and_
 
 
 def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(restored: DevStack) -> None:
-    job = restored.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-0")
+    job = restored.hold("--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
     room = ("--config", "cluster.nodePools[0].hardware.coresPerSocket=4")
     change = (*room, "--config", f"cluster.nodeSets[3]={NEW_SET}", "--config", f"cluster.partitions[3]={NEW_PARTITION}")
@@ -57,6 +57,7 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     restored.standalone("up", *change)
     eventually("the new node idle", lambda: restored.nodes().get("extra-0") == "IDLE+CLOUD", 180)
     restored.wait_for_job(restored.submit("#!/bin/bash\ntrue\n", "--partition=extra"))
+    restored.let_go()
     restored.wait_for_job(job)
     last = restored.submit("#!/bin/bash\nsleep 20\n", "--partition=extra")
     restored.wait_for_job(last, "RUNNING")

@@ -21,9 +21,9 @@ def test_commands_of_a_guide_work_as_they_stand(restored: DevStack, guide: str) 
     assert shown
     for command in shown:
         if command.startswith("kubectl -n slurm logs --follow job/"):
-            restored.kubectl("wait", command.split()[-1], "--for=condition=complete", "--timeout=120s", timeout_s=150)
+            restored.kubectl("wait", command.split()[-1], "--for=condition=complete", "--timeout=300s", timeout_s=330)
         run(restored, command)
         if command.endswith("dev-slurmdbd --replicas=0"):
-            restored.kubectl("wait", "pod/dev-slurmdbd-0", "--for=delete", "--timeout=60s", timeout_s=90)
+            restored.kubectl("wait", "pod/dev-slurmdbd-0", "--for=delete", "--timeout=180s", timeout_s=200)
     if guide == "docs/accounting.md":
         assert restored.get("statefulset", "dev-slurmdbd")["status"]["readyReplicas"] == 1

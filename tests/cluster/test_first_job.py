@@ -66,7 +66,7 @@ def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
     options = ("-p", NODE_PORT, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null")
     for who, extra in (("root", ("-i", str(KEY))), ("alice", ("-o", "PubkeyAuthentication=no"))):
         done = subprocess.run(
-            ["ssh", *options, *extra, f"{who}@{address}", "true"], capture_output=True, text=True, timeout=30, check=False
+            ["ssh", *options, *extra, f"{who}@{address}", "true"], capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 255
         assert "Permission denied" in done.stderr

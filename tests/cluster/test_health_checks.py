@@ -55,7 +55,7 @@ def check(stack: DevStack, kind: str, max_drained: int | None = 100, **limits: A
     stack.kubectl("delete", "job", name, "--ignore-not-found")
     manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **job["metadata"]}, "spec": job["spec"]}
     stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
-    stack.kubectl("wait", "--for=condition=complete", f"job/{name}", "--timeout=120s", timeout_s=130)
+    stack.kubectl("wait", "--for=condition=complete", f"job/{name}", "--timeout=240s", timeout_s=260)
     lines = [json.loads(line) for line in stack.kubectl("logs", f"job/{name}", "--container", "check").splitlines()]
     stack.kubectl("delete", "job", name)
     return {line["node"]: line for line in lines}
@@ -93,7 +93,7 @@ def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_ag
     passed = check(stack, "disk")
     assert {(line["result"], line["action"]) for line in passed.values()} == {("passed", "lifted")}
     assert "slipway-check" not in reservations(stack)
-    stack.wait_until_idle(20)
+    stack.wait_until_idle()
 
 
 def test_check_that_fails_on_every_node_drains_its_share_and_no_more(stack: DevStack) -> None:
@@ -136,12 +136,13 @@ def test_unknown_keeps_the_drain_of_a_failure(stack: DevStack) -> None:
 
 
 def test_busy_node_is_skipped_and_its_job_finishes(stack: DevStack) -> None:
-    job = stack.submit("#!/bin/bash\nsleep 20\n", "--nodelist=cpu-0")
+    job = stack.hold("--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     said = check(stack, "disk", **ALL_FULL)
     assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "busy")
     assert (said["cpu-1"]["result"], said["cpu-1"]["action"]) == ("failed", "drained")
     assert not node(stack, "cpu-0")["reason"]
+    stack.let_go()
     stack.wait_for_job(job)
 
 
@@ -165,9 +166,10 @@ def test_what_a_killed_run_left_is_finished_by_the_next(stack: DevStack) -> None
 
 def test_check_does_not_wait_behind_the_queue(stack: DevStack) -> None:
     """A job that waits for both nodes is ahead in the queue; the idle one of them is checked all the same."""
-    running = stack.submit("#!/bin/bash\nsleep 15\n", "--nodelist=cpu-0 --exclusive")
+    running = stack.hold("--nodelist=cpu-0 --exclusive")
     stack.wait_for_job(running, "RUNNING")
     waiting = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0,cpu-1 --nodes=2 --exclusive")
     eventually("the second job waits", lambda: stack.job_state(waiting) == "PENDING", 60)
     assert check(stack, "disk")["cpu-1"]["result"] == "passed"
+    stack.let_go()
     stack.wait_for_job(waiting)

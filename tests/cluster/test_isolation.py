@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.dev_stack import DevStack
 
-FETCH = "curl --silent --insecure --max-time 5 --output /dev/null --write-out '%{http_code}'"
+FETCH = "curl --silent --insecure --max-time 30 --output /dev/null --write-out '%{http_code}'"
 DATABASE = "mariadb --host=dev-mariadb --disable-ssl-verify-server-cert --skip-password -e 'select 1'"
 
 
@@ -61,7 +61,8 @@ def answers(deployed: DevStack) -> Iterator[dict[tuple[str, str], str]]:
     script = "\n".join([f"JOB={job} NODE={stack.address}", *(f"{{ {one}; }} 2>&1 </dev/null; printf '\\f'" for one in attempts)])
     found: dict[tuple[str, str], str] = {}
     for place in PLACES:
-        said = stack.ssh(script if place == "login" else f"srun --quiet --nodelist=cpu-1 bash -c {shlex.quote(script)}", user="carol")
+        command = script if place == "login" else f"srun --quiet --nodelist=cpu-1 bash -c {shlex.quote(script)}"
+        said = stack.ssh(command, user="carol", timeout_s=400)
         found |= {(place, attempt): answer.strip() for attempt, answer in zip(attempts, said.split("\f"), strict=False)}
     assert stack.job_state(job) == "RUNNING"
     yield found

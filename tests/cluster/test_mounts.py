@@ -48,7 +48,7 @@ def test_mounts_are_in_logins_and_in_jobs_of_the_sets_that_want_them(claimed: De
     stack.standalone(
         "up", "--config", f"cluster.storage.mounts={json.dumps(MOUNTS)}", "--config", f"cluster.nodeSets[1].mounts={json.dumps(['data'])}"
     )
-    stack.wait_until_idle()
+    stack.wait_until_settled()
     stack.ssh("sudo install -d -o alice /data/mine; echo hello > /data/mine/word")
     look = 'cat /data/mine/word; grep -c " /scratch " /proc/self/mountinfo; touch /scratch/x 2>&1 | grep -o Read-only; true'
     for place in ("bash -c", "srun --nodelist=cpu-0 bash -c"):

@@ -21,6 +21,7 @@ def scaled_back(stack: DevStack) -> Iterator[DevStack]:
     stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "statefulset/dev-slurmctld", "--replicas=1")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
+    stack.slurm("scancel --user=alice", check=False)
     stack.slurm("scontrol update nodename=cpu-[0-1] state=undrain", check=False)
     stack.wait_until_settled()
 
@@ -55,11 +56,14 @@ def evict(stack: DevStack, pod: str) -> str:
 def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevStack) -> None:
     # Slurm wakes no node that is still on its way down.
     eventually("asleep", lambda: all("POWERED_DOWN" in state for node, state in stack.nodes().items() if node.startswith("burst-")), 200)
-    begin = time.monotonic()
+    eventually("none counted any more", lambda: status(stack, "burst").get("ready", 0) == 0, 60)
     job = stack.submit("#!/bin/bash\nhostname\n", "--partition=burst", "--output=woken.out")
+    eventually("its node has registered", lambda: status(stack, "burst").get("ready"), 120)
+    begin = time.monotonic()
     stack.wait_for_job(job)
+    took = time.monotonic() - begin
     assert stack.ssh("cat woken.out").startswith("burst-")
-    assert time.monotonic() - begin < 30, "longer than Slurm's own check every 30 s would take"
+    assert took < 25, "longer than Slurm's own check every 30 s would take"
 
 
 def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored: DevStack) -> None:
@@ -72,11 +76,11 @@ def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored:
     def finished() -> bool:
         nonlocal most
         most = max(most, status(restored, "burst").get("ready", 0))
-        return not restored.slurm(f"squeue -h -j {job}", check=False).strip()
+        return not restored.slurm(f"squeue -h -j {job}").strip()
 
     eventually("the array done", finished, 400, every_s=2)
     assert most >= 4, f"never more than {most} nodes at once"
-    tasks = eventually("in accounting", lambda: _tasks(restored, job, 200), 60)
+    tasks = eventually("in accounting", lambda: _tasks(restored, job, 200), 180)
     assert set(tasks) == {"COMPLETED"}
     assert "Restarts=0" in restored.slurm(f"scontrol show job {job}_1 -o; scontrol show job {job} -o | head -1", check=False)
     assert restored.ssh(f"sacct -nXP -j {job} -o Restarts | sort -u").split() == ["0"]
@@ -86,12 +90,12 @@ def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored:
 
 def _tasks(stack: DevStack, job: int, number: int) -> list[str]:
     states = stack.ssh(f"sacct -nXP -j {job} -o State").split()
-    return states if len(states) == number else []
+    return states if len(states) == number and "RUNNING" not in states else []
 
 
 def test_shrink_then_grow_before_the_job_ends_deletes_nothing(scaled_back: DevStack) -> None:
     stack = scaled_back
-    jobs = [stack.submit("#!/bin/bash\nsleep 30\n", f"--nodelist=cpu-{ordinal}") for ordinal in (0, 1)]
+    jobs = [stack.hold(f"--nodelist=cpu-{ordinal}") for ordinal in (0, 1)]
     for job in jobs:
         stack.wait_for_job(job, "RUNNING")
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
@@ -101,13 +105,14 @@ def test_shrink_then_grow_before_the_job_ends_deletes_nothing(scaled_back: DevSt
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     eventually("undrained", lambda: not any("DRAIN" in state for state in stack.nodes().values()), 60)
     assert {pod: uid(stack, pod) for pod in before} == before
+    stack.let_go()
     for job in jobs:
         stack.wait_for_job(job)
 
 
 def test_shrink_under_a_running_job_waits_for_it(scaled_back: DevStack) -> None:
     stack = scaled_back
-    jobs = [stack.submit(f"#!/bin/bash\nsleep {seconds}\n", f"--nodelist=cpu-{at}") for at, seconds in ((0, 12), (1, 45))]
+    jobs = [stack.submit(f"#!/bin/bash\nsleep {seconds}\n", f"--nodelist=cpu-{at}") for at, seconds in ((0, 25), (1, 40))]
     for job in jobs:
         stack.wait_for_job(job, "RUNNING")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
@@ -124,12 +129,13 @@ def test_roll_waits_for_the_job_and_leaves_an_administrators_drain_alone(restore
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1", "gpu-0", "gpu-1")}
     stack.slurm("scontrol update nodename=cpu-0 state=drain reason='fan is loud'")
-    job = stack.submit("#!/bin/bash\nsleep 40\n", "--nodelist=cpu-1")
+    job = stack.hold("--nodelist=cpu-1")
     stack.wait_for_job(job, "RUNNING")
     stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=61")
     eventually("cpu-1 is drained by us", lambda: reason(stack, "cpu-1") == "slipway: nodeset update", 60)
     assert uid(stack, "cpu-1") == before["cpu-1"]
     assert "left alone" in condition(stack, "cpu", "Updated")["message"]
+    stack.let_go()
     stack.wait_for_job(job)
     eventually("cpu-1 made anew", lambda: uid(stack, "cpu-1") != before["cpu-1"], 60)
     eventually("cpu-1 takes jobs", lambda: stack.nodes()["cpu-1"] == "IDLE+CLOUD", 60)
@@ -144,7 +150,7 @@ def test_pod_deleted_by_hand_comes_back_as_the_same_slurm_node(stack: DevStack) 
     before = uid(stack, "cpu-1")
     stack.kubectl("delete", "pod", "cpu-1", "--wait=false")
     eventually("another pod", lambda: uid(stack, "cpu-1") != before, 60)
-    stack.wait_until_idle()
+    stack.wait_until_settled()
     job = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-1", "--output=same.out")
     stack.wait_for_job(job)
     assert stack.ssh("cat same.out") == "cpu-1\n"
@@ -208,19 +214,21 @@ def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restor
     stack.kubectl("delete", "pod", "-l", CONTROLLER, "--force", "--grace-period=0")
     stack.wait_for_job(job)
     eventually("the roll is finished", lambda: uid(stack, "cpu-1") != before["cpu-1"], 120)
-    stack.wait_until_idle()
-    assert condition(stack, "cpu", "Updated")["status"] == "True"
+    stack.wait_until_settled()
 
 
 def test_disruption_budget_follows_jobs_within_a_second(stack: DevStack) -> None:
     eventually("an idle worker may be evicted", lambda: "disruption budget" not in evict(stack, "cpu-0"), 60)
-    job = stack.submit("#!/bin/bash\nsleep 8\n", "--nodelist=cpu-0")
+    begin = time.monotonic()
+    evict(stack, "cpu-0")
+    a_try = time.monotonic() - begin
+    job = stack.submit("#!/bin/bash\nsleep 300\n", "--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     begin = time.monotonic()
     eventually("a busy one may not", lambda: "disruption budget" in evict(stack, "cpu-0"), 60, every_s=0.1)
     # The poll of Slurm takes 0.5 s at most, and each try of ours takes a kubectl.
-    assert time.monotonic() - begin < 2
-    stack.wait_for_job(job)
+    assert time.monotonic() - begin < 2 + 3 * a_try
+    stack.slurm(f"scancel {job}")
 
 
 def test_busy_workers_of_a_set_that_is_scaled_in_cannot_be_evicted(scaled_back: DevStack) -> None:
@@ -257,6 +265,7 @@ def _healthy(stack: DevStack, nodeset: str) -> int:
 def taken_back(stack: DevStack) -> Iterator[DevStack]:
     """The stack, whose objects the test may change by hand: `up` takes them back."""
     yield stack
+    stack.slurm("scancel --user=alice", check=False)
     stack.standalone("up", "--force-conflicts")
     stack.wait_until_settled()
 
@@ -265,10 +274,16 @@ def test_status_says_what_a_person_can_do_about_pods_that_do_not_fit(taken_back:
     stack = taken_back
     stack.kubectl("patch", "nodeset", "burst", "--type=json", "-p", json.dumps(_request_of_a_thousand_cpus(stack)))
     job = stack.submit("#!/bin/bash\ntrue\n", "--partition=burst")
-    message = eventually("said", lambda: condition(stack, "burst", "PodsStart")["message"], 60)
+    message = eventually("said", lambda: _message(stack, "burst", "PodsStart", "1000 free cpu"), 120)
     assert "not running" in message
     assert "no node of pool workers has 1000 free cpu" in message
     stack.slurm(f"scancel {job}")
+
+
+def _message(stack: DevStack, nodeset: str, kind: str, part: str) -> str:
+    """The condition's message once it has this part; before, nothing."""
+    message = condition(stack, nodeset, kind)["message"]
+    return message if part in message else ""
 
 
 def _request_of_a_thousand_cpus(stack: DevStack) -> list[dict[str, Any]]:

@@ -5,6 +5,8 @@ import pytest
 from tests.cluster.dev_stack import DevStack, eventually
 
 LONG_JOB = "#!/bin/bash\nsleep 25\necho finished\n"
+UNTIL_KILLED = "#!/bin/bash\n((${SLURM_RESTART_COUNT:-0})) || sleep 120\nhostname\n"
+"""Long when it starts first, short when it starts again."""
 
 
 def kill_pod(stack: DevStack, pod: str) -> str:
@@ -50,14 +52,14 @@ def test_killed_service_comes_back_alone_and_running_jobs_do_not_notice(stack: D
 def test_killed_worker_comes_back_as_the_same_slurm_node(stack: DevStack) -> None:
     gone = kill_pod(stack, "cpu-1")
     eventually("worker back", lambda: stack.get("pod", "cpu-1")["metadata"]["uid"] != gone, 60)
-    stack.wait_until_idle()
+    stack.wait_until_settled()
     job = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-1 --output=back.out")
     stack.wait_for_job(job)
     assert stack.ssh("cat back.out") == "cpu-1\n"
 
 
 def test_job_on_a_killed_worker_is_requeued_and_finishes(stack: DevStack) -> None:
-    job = stack.submit("#!/bin/bash\nsleep 5\nhostname\n", "--nodelist=cpu-0 --requeue --output=requeued.out")
+    job = stack.submit(UNTIL_KILLED, "--nodelist=cpu-0 --requeue --output=requeued.out")
     stack.wait_for_job(job, "RUNNING")
     kill_pod(stack, "cpu-0")
     stack.wait_for_job(job, deadline_s=400)

@@ -88,7 +88,7 @@ class Site(ImageCluster):
     def prepare_folder(self) -> tuple[int, str]:
         """Runs the init container; gives its exit code and what it said."""
         prepare = self.run_container(self.pod["initContainers"][0])
-        code = prepare.process.wait(20)
+        code = prepare.process.wait(120)
         prepare.stop()
         return code, prepare.log
 
@@ -146,7 +146,7 @@ class Site(ImageCluster):
         full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", "ssh", "-p", "2222", "-i", str(self.key)]
         full += [part for option in options for part in ("-o", option)]
         target = f"{user}@{self.machine.addresses['t-login']}"
-        done = subprocess.run([*full, target, command], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([*full, target, command], capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:
             raise PodError(f"ssh as {user} gave {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout.strip()

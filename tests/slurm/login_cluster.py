@@ -34,7 +34,7 @@ class Session:
             self._lines.put(line.replace("\r", "").rstrip("\n"))
         self._lines.put(None)
 
-    def hear(self, text: str, deadline_s: float = 20) -> str:
+    def hear(self, text: str, deadline_s: float = 60) -> str:
         """Waits for a line with the text and gives it. Raises PodError where it does not come."""
         end = time.monotonic() + deadline_s
         try:
@@ -57,14 +57,14 @@ class Session:
         self.say("there?")
         return bool(self.hear("there?"))
 
-    def end(self, deadline_s: float = 20) -> int:
+    def end(self, deadline_s: float = 60) -> int:
         """Closes its input and waits; gives ssh's exit code."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         return self.process.wait(deadline_s)
 
-    def rest(self, deadline_s: float = 20) -> list[str]:
+    def rest(self, deadline_s: float = 60) -> list[str]:
         """All that it says up to its end, which is awaited."""
         self.end(deadline_s)
         while (line := self._lines.get(timeout=deadline_s)) is not None:

@@ -61,7 +61,7 @@ def read_sets(image_root: Path, work: Path, cluster: str, sets: Mapping[str, Map
         str(work),
         cluster,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
     logs = "\n".join(f"{file.name}: {file.read_text(errors='replace')[-1500:]}" for file in (work / "out").glob("*.log"))
     assert done.returncode == 0, f"{done.stdout}{done.stderr}{logs}"
     return {name: Reading(work / "out" / name) for name in sets}

@@ -53,13 +53,13 @@ backing() { # munge, JWT key, database, slurmdbd under its own host name
     --pid-file /run/munge/munged.pid --log-file /var/lib/munge/log >/out/munged.log 2>&1 &
   mariadb-install-db --no-defaults --user=mysql --datadir=/var/lib/mysql --auth-root-authentication-method=normal --skip-test-db >/out/mariadb.log 2>&1
   mariadbd --no-defaults --user=mysql --datadir=/var/lib/mysql --socket=/run/mysqld/mysqld.sock --bind-address=198.18.255.1 --innodb-snapshot-isolation=OFF >>/out/mariadb.log 2>&1 &
-  await 20 mariadb --no-defaults --socket=/run/mysqld/mysqld.sock -e "SELECT 1"
+  await 120 mariadb --no-defaults --socket=/run/mysqld/mysqld.sock -e "SELECT 1"
   mariadb --no-defaults --socket=/run/mysqld/mysqld.sock -e "CREATE DATABASE slurm_acct_db; GRANT ALL ON slurm_acct_db.* TO slurm@'%' IDENTIFIED BY 'lab'"
   { cat "$any"; echo "StoragePass=lab"; } >/etc/slurm/slurmdbd.conf
   chmod 600 /etc/slurm/slurmdbd.conf
   chown slurm /etc/slurm/slurmdbd.conf
   unshare --uts bash -c "hostname $cluster-slurmdbd-0; exec setpriv --reuid slurm --regid slurm --clear-groups slurmdbd -D" >/out/slurmdbd.log 2>&1 &
-  await 20 grep -q "slurmdbd version .* started" /out/slurmdbd.log
+  await 120 grep -q "slurmdbd version .* started" /out/slurmdbd.log
 }
 
 read_set() { # starts slurmctld on one set and writes down what it says
@@ -69,14 +69,14 @@ read_set() { # starts slurmctld on one set and writes down what it says
   install -d -o slurm /var/spool/slurmctld/state
   setpriv --reuid slurm --regid slurm --clear-groups slurmctld -D >"$out/log" 2>&1 &
   controller=$!
-  up() { ! kill -0 $controller 2>/dev/null || timeout 5 scontrol ping | grep -q "is UP"; }
-  await 30 up || true
+  up() { ! kill -0 $controller 2>/dev/null || timeout 30 scontrol ping | grep -q "is UP"; }
+  await 120 up || true
   if kill -0 $controller 2>/dev/null; then
     scontrol show config >"$out/config" 2>"$out/scontrol"
     scontrol --oneliner show node >"$out/nodes" 2>>"$out/scontrol" || true
     scontrol --oneliner show partition >"$out/partitions" 2>>"$out/scontrol"
     for page in livez readyz metrics; do
-      curl --silent --max-time 5 --write-out '\n%{http_code}' "http://198.18.255.1:6817/$page" >"$out/$page"
+      curl --silent --max-time 30 --write-out '\n%{http_code}' "http://198.18.255.1:6817/$page" >"$out/$page"
     done
     kill -TERM $controller
   fi

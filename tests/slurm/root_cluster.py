@@ -127,12 +127,12 @@ class RootCluster(ImageCluster):
         """The login node's address."""
         return self.machine.addresses["t-login"]
 
-    def ssh(self, script: str, *options: str, user: str = "alice", check: bool = True, timeout_s: float = 60, pod: str = "t-login") -> str:
+    def ssh(self, script: str, *options: str, user: str = "alice", check: bool = True, timeout_s: float = 180, pod: str = "t-login") -> str:
         """Runs a script in a login session; with `check` off, errors are part of what it gives."""
         target = self.machine.addresses[pod]
         return self.outside("ssh", *self.ssh_options(user), *options, target, script, check=check, timeout_s=timeout_s)
 
-    def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 60) -> str:
+    def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 180) -> str:
         """Runs a command on the pods' network, but in no pod."""
         full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", *command]
         done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)

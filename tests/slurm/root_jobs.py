@@ -41,7 +41,7 @@ current() { readlink "$shared/current"; }
 """A pod's two containers: the one that is copied, and the one that copies."""
 
 
-def play(image_root: Path, work: Path, scene: str, size: str = "2g", timeout_s: float = 300, **variables: str) -> tuple[str, str]:
+def play(image_root: Path, work: Path, scene: str, size: str = "2g", timeout_s: float = 900, **variables: str) -> tuple[str, str]:
     """What a scene printed, and what the scripts said. The image's files are on a file system of their own each time."""
     environment = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",

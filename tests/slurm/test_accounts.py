@@ -284,7 +284,7 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "qos": [{"name": "short"}]})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
     enforced(cluster)
-    job = cluster.submit(seconds=25)
+    job = cluster.submit(seconds=90)
     cluster.state(job, "RUNNING")
     waiting = cluster.submit("--begin=now+1hour")
     cluster.declare({"enforce": ENFORCE, "accounts": []})
@@ -472,4 +472,4 @@ def test_two_thousand_users_in_a_hundred_accounts(cluster: Cluster, capsys: pyte
     with capsys.disabled():
         print(f"\n2,000 users in 100 accounts: first fill {filled:.1f} s, unchanged tick {unchanged:.2f} s, all away {emptied:.1f} s")
     assert filled < 120
-    assert unchanged < 5
+    assert unchanged < 20

@@ -188,7 +188,7 @@ def test_wrong_server_is_refused_and_the_log_says_why(cluster: Outside, options:
     assert said in slurmdbd.log
     assert slurmdbd.process.poll() is None
     # What slurmdbd does by itself, as when it connects again later: it goes into a server without TLS. docs/accounting.md has the remedy.
-    alone = slurmdbd.run("timeout", "8", "slurmdbd", "-D", user=SLURM, check=False)
+    alone = slurmdbd.run("timeout", "20", "slurmdbd", "-D", user=SLURM, check=False)
     assert ("slurmdbd version" in alone) is (options == ["--skip-ssl"])
     if options != ["--skip-ssl"]:
         assert said in alone

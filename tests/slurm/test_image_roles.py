@@ -25,13 +25,13 @@ class Cluster(ImageCluster):
 
     key: Path
 
-    def ssh(self, script: str, user: str = "alice", timeout_s: float = 60) -> str:
+    def ssh(self, script: str, user: str = "alice", timeout_s: float = 180) -> str:
         """Runs a script as a user over ssh, as someone outside the pods would."""
         options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=60"]
         command = ["ssh", "-p", "2222", "-i", str(self.key), *(part for option in options for part in ("-o", option))]
         return self.outside(*command, f"{user}@{self.machine.addresses['t-login']}", "bash", "-s", stdin=script, timeout_s=timeout_s)
 
-    def outside(self, *command: str, stdin: str = "", timeout_s: float = 60) -> str:
+    def outside(self, *command: str, stdin: str = "", timeout_s: float = 180) -> str:
         """Runs a command on the pods' network, but in no pod. Raises PodError when it fails."""
         full = ["nsenter", f"--net=/run/netns/{PREFIX}hub", *command]
         done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -122,8 +122,8 @@ def test_nobody_else_logs_in(cluster: Cluster, user: str) -> None:
 def test_batch_job_of_a_plain_user_runs_on_two_nodes_and_is_accounted(cluster: Cluster) -> None:
     job = cluster.submit("--wait", "--nodes=2", "--output=out.%j", "--wrap='srun bash -c \"hostname; id -u\"'")
     assert sorted(cluster.ssh(f"cat out.{job}").split()) == sorted([*WORKERS, str(ALICE), str(ALICE)])
-    rows = wait_for("an accounting record", lambda: cluster.ssh(f"sacct -n -X -P -j {job} -o user,state,alloccpus"))
-    assert rows.strip() == "alice|COMPLETED|2"
+    record = f"sacct -n -X -P -j {job} -o user,state,alloccpus"
+    wait_for("an accounting record", lambda: cluster.ssh(record).strip() == "alice|COMPLETED|2")
 
 
 def test_gpu_job_sees_its_devices_and_no_other(cluster: Cluster) -> None:
@@ -136,7 +136,7 @@ def test_gpu_job_sees_its_devices_and_no_other(cluster: Cluster) -> None:
 def test_mpirun_crosses_two_nodes_without_ssh_between_them(cluster: Cluster) -> None:
     program = (Path(__file__).parent / "mpi_sum.py").read_text()
     cluster.ssh(f"cat > mpi_sum.py <<'PROGRAM'\n{program}\nPROGRAM")
-    job = cluster.submit("--wait", "--time=1", "--nodes=2", "--ntasks-per-node=2", "--output=mpi.%j", "--wrap='mpirun python3 mpi_sum.py'")
+    job = cluster.submit("--wait", "--time=5", "--nodes=2", "--ntasks-per-node=2", "--output=mpi.%j", "--wrap='mpirun python3 mpi_sum.py'")
     assert sorted(cluster.ssh(f"cat mpi.{job}").splitlines()) == [f"rank {rank} of 4 on gpu-{rank // 2}: sum 6" for rank in range(4)]
 
 
@@ -157,7 +157,7 @@ def test_probes_of_slurmctld_answer_over_http(cluster: Cluster) -> None:
 
 
 def test_changed_files_are_taken_over_while_a_job_runs(cluster: Cluster) -> None:
-    job = cluster.start_job("long", 60, "--nodes=2")
+    job = cluster.start_job("long", 300, "--nodes=2")
     cluster.configure(STACK, "PartitionName=extra Nodes=gpu-[0-1]\n")
     wait_for("the new partition", lambda: "extra" in cluster.slurm("sinfo", "--noheader", "--format", "%R"))
     wait_for("the new partition in a login session", lambda: "extra" in cluster.ssh("cat $SLURM_CONF; sinfo"))
@@ -178,7 +178,7 @@ def test_changed_files_are_taken_over_while_a_job_runs(cluster: Cluster) -> None
 def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: Cluster, line: str) -> None:
     sidecar = cluster.containers["t-slurmctld-0/reconfigure"]
     said_before = sidecar.log.count("REFUSED")
-    job = cluster.start_job("long", 60, "--nodes=2")
+    job = cluster.start_job("long", 300, "--nodes=2")
     cluster.configure(STACK, line)
     wait_for("a refusal in the sidecar's log", lambda: sidecar.log.count("REFUSED") == said_before + 1)
     assert "RUNNING" in cluster.ssh(f"squeue --noheader --format %T --job {job}")
@@ -189,7 +189,7 @@ def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: C
 
 
 def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> None:
-    job = cluster.start_job("kill", 15, "--nodes=2")
+    job = cluster.start_job("kill", 45, "--nodes=2")
     # slurmctld writes its state some seconds after a change, so a kill loses what was newer. One more change, and its writing is awaited.
     changed = time.time()
     cluster.slurm("scontrol", "update", f"JobId={job}", "Comment=seen")
@@ -203,7 +203,7 @@ def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> N
 
 
 def test_slurmctld_ends_in_time_on_a_signal(cluster: Cluster) -> None:
-    assert cluster.containers["t-slurmctld-0/slurmctld"].stop(timeout_s=15) == 0
+    assert cluster.containers["t-slurmctld-0/slurmctld"].stop(timeout_s=30) == 0
     cluster.slurmctld()
 
 

@@ -13,7 +13,7 @@ from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 VICTIM = """#!/bin/bash
 # secret of the script
 echo secret > /tmp/mine; echo secret > /dev/shm/mine; chmod 644 /tmp/mine /dev/shm/mine
-sleep 600
+sleep 6000
 """
 
 
@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
         job = cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --export=ALL,TOKEN=secret <<'END'\n{VICTIM}END")
         wait_for("Alice's job", lambda: cluster.state(job) == "RUNNING")
         wait_for("its sleep", lambda: "sleep 600" in cluster.inside("gpu-0", "ps -eo args"))
-        cluster.ssh("sleep 600 >/dev/null 2>&1 &")
+        cluster.ssh("sleep 6000 >/dev/null 2>&1 &")
         yield cluster
 
 

@@ -288,7 +288,7 @@ def test_bad_entries_cost_nobody_else(site: Site) -> None:
         said = site.wait_said("login.users of the config")
         for name in ("root", "slurm", "double", "o:x"):
             assert f'user "uid={name},{PEOPLE}" is left out' in said
-        assert "user bob: a key is cut short" in said
+        site.wait_said("user bob: a key is cut short")
         assert site.is_refused("root")
         assert site.getent("passwd", "slurm").split(":")[2] == "64030"
     finally:
@@ -325,11 +325,12 @@ def test_killed_at_any_moment_it_leaves_whole_files(site: Site) -> None:
         for number in range(16):
             site.start(maxRemovedPercent=100, userFilter=("(uid=*)", "(uid=ada)")[number % 2])
             before = len([*(site.folder / "keys").iterdir()])
-            deadline, end = time.monotonic() + 10, None
+            deadline, end = time.monotonic() + 60, None
             while end is None or time.monotonic() < end:
                 assert time.monotonic() < deadline
                 if end is None and len([*(site.folder / "keys").iterdir()]) != before:
                     end = time.monotonic() + chance.uniform(0, 0.1)
+                time.sleep(0.002)
             site.stop()
             keys = [each.read_text() for each in (site.folder / "keys").iterdir()]
             assert {*keys} == {f"{site.public_key}\n"}

@@ -104,9 +104,10 @@ def test_session_on_a_worker_ends_with_its_job(cluster: LoginCluster) -> None:
     session = cluster.open_session("ssh gpu-0 'echo in; sleep 600'")
     session.hear("in")
     cluster.slurm("scancel", job)
-    assert session.process.wait(timeout=30) != 0
+    assert session.process.wait(timeout=90) != 0
+    wait_for("the job's end", lambda: cluster.state(job) == "CANCELLED")
     assert "in" not in cluster.session("ssh gpu-0 echo in", check=False).split()
-    assert cluster.inside("gpu-0", "pgrep -u alice || true") == ""
+    wait_for("no process of hers", lambda: cluster.inside("gpu-0", "pgrep -u alice || true") == "")
 
 
 def test_worker_is_reached_through_the_login_node_with_the_user_s_own_key(cluster: LoginCluster) -> None:
@@ -204,7 +205,7 @@ def test_login_is_quick_and_says_so_while_slurmctld_is_silent(cluster: LoginClus
         cluster.containers["t-login/login"].run("sh", "-c", "echo 1000 >/run/slipway/login/read")  # as if it had been so for a while
         began = time.monotonic()
         said = terminal(cluster)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         assert "slurmctld has not answered since" in said
         assert "PARTITION" in said
     finally:
@@ -281,7 +282,7 @@ def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says
 
 def offered_keys(cluster: LoginCluster, pod: str) -> list[str]:
     """The host keys that a login node has, whatever kind a client asks for: type and key."""
-    scanned = cluster.outside("ssh-keyscan", "-p", "2222", cluster.machine.addresses[pod])
+    scanned = cluster.outside("ssh-keyscan", "-T", "60", "-p", "2222", cluster.machine.addresses[pod])
     return [line.split(maxsplit=1)[1] for line in scanned.splitlines() if not line.startswith("#")]
 
 
@@ -344,7 +345,7 @@ def test_pod_that_goes_keeps_its_sessions_takes_no_new_ones_and_ends_with_the_la
     screen.end()
     assert login.process.poll() is None
     assert session.end() == 0
-    assert login.process.wait(timeout=10) == 0
+    assert login.process.wait(timeout=60) == 0
     login.stop()
     cluster.start_login("t-login-2")
 
@@ -353,7 +354,7 @@ def test_pod_that_goes_ends_when_its_grace_is_over(cluster: LoginCluster) -> Non
     cluster.containers["t-login-2/login"].stop()
     login = cluster.start_login("t-login-2", {"SLIPWAY_DRAIN_GRACE_S": "3"})
     session = hold(cluster, "t-login-2")
-    assert login.stop(timeout_s=15) == 0
+    assert login.stop(timeout_s=60) == 0
     assert "3 s are over: open sessions end with this pod" in login.log
     assert session.process.wait(timeout=30) != 0
     cluster.start_login("t-login-2")

@@ -201,7 +201,7 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
         files = ["--kubeconfig", str(server.kubeconfig()), "--cert-dir", str(work / "scheduler")]
         with run_process("kube-scheduler", [str(server.programs["kube-scheduler"]), *files, *fast], work):
             server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(build_crd("bench")))
-            server.run_kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/nodesets.slipway.dev")
+            server.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", "crd/nodesets.slipway.dev")
             server.make_namespace("slurm")
             config = KubeConfig.from_file(str(server.kubeconfig())).get()
             api = connect(config)
