@@ -107,7 +107,7 @@ def plan(nodeset: NodeSet, observed: Observed) -> Plan:
         create=missing,
         claim=claim,
         disk_going=disk_going,
-        delete=_ordinals(_may_be_deleted(observed, condemned))[: nodeset.spec.max_pods_in_flight],
+        delete=_ordinals(_may_be_deleted(nodeset, observed, condemned))[: nodeset.spec.max_pods_in_flight],
         drain={reason: ordinals for reason, ordinals in drained.items() if ordinals},
         undrain=_ordinals(one for one in observed.workers() if one not in condemned and _may_be_lifted(nodeset, one, target)),
         resume=_ordinals(one for one in failed if _may_be_tried_again(one, observed)),
@@ -237,14 +237,21 @@ def _wants_drain(worker: Worker) -> bool:
     )
 
 
-def _may_be_deleted(observed: Observed, condemned: dict[Worker, str]) -> Iterable[Worker]:
+def _may_be_deleted(nodeset: NodeSet, observed: Observed, condemned: dict[Worker, str]) -> Iterable[Worker]:
     for one in observed.workers():
         pod = one.pod
         if pod is None or pod.terminating:
             continue
         # No power-down comes first: it would clear our drain (measured on 26.05), and Slurm could wake a node that is to go.
-        if pod.finished or (one in condemned and one.may_go):
+        if pod.finished or (one in condemned and (one.may_go or _is_struck_off(nodeset, one))):
             yield one
+
+
+def _is_struck_off(nodeset: NodeSet, worker: Worker) -> bool:
+    """Slurm answers, and has no such node any more, nor should it: the files without the set, or with fewer of its nodes, may be read at the
+    very moment at which the last job has ended. Slurm has ended all jobs there by then, and the pod's stop hook looks for steps of its own.
+    """
+    return worker.node is None and (nodeset.metadata.deletion_timestamp is not None or worker.ordinal >= nodeset.spec.bound)
 
 
 def _may_be_lifted(nodeset: NodeSet, worker: Worker, target: frozenset[int]) -> bool:

@@ -184,6 +184,24 @@ def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of
     assert "scontrol requeue 7" in told.message
 
 
+@pytest.mark.parametrize(
+    ("ordinals", "is_deleted", "silent", "deleted"),
+    [
+        pytest.param(9, True, False, (0, 1), id="the-set-goes"),
+        pytest.param(1, False, False, (1,), id="beyond-what-slurm-conf-has"),
+        pytest.param(9, False, False, (), id="slurm-should-know-it"),
+        pytest.param(9, True, True, (), id="slurm-is-silent"),
+    ],
+)
+def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: bool, silent: bool, deleted: tuple[int, ...]) -> None:
+    """slurmctld may read the files without it at the moment at which its last job has ended."""
+    one = nodeset(replicas=0, ordinals=ordinals)
+    meta = msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z" if is_deleted else None)
+    made = plan(NodeSet(meta, one.spec), look((pod(), None), (pod(), None), silent=silent))
+    assert made.delete == deleted
+    assert made.needs_fresh_reading == bool(deleted)
+
+
 GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
 
 
