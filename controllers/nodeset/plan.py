@@ -248,8 +248,9 @@ def _may_be_deleted(nodeset: NodeSet, observed: Observed, condemned: dict[Worker
 
 
 def _is_struck_off(nodeset: NodeSet, worker: Worker) -> bool:
-    """Slurm answers, and has no such node any more, nor should it: the files without the set, or with fewer of its nodes, may be read at the
-    very moment at which the last job has ended. Slurm has ended all jobs there by then, and the pod's stop hook looks for steps of its own.
+    """Slurm answers, and has no such node any more, nor should it: it may have read the files without it at the moment of its last job's end.
+
+    Slurm has ended all jobs there by then, and the pod's stop hook looks for steps that run.
     """
     return worker.node is None and (nodeset.metadata.deletion_timestamp is not None or worker.ordinal >= nodeset.spec.bound)
 
