@@ -248,7 +248,7 @@ def _may_be_deleted(nodeset: NodeSet, observed: Observed, condemned: dict[Worker
 
 
 def _is_struck_off(nodeset: NodeSet, worker: Worker) -> bool:
-    """Slurm answers, and has no such node any more, nor should it: it may have read the files without it at the moment of its last job's end.
+    """Slurm answers, and has no such node any more, nor should it: it may have read the files without it as its last job ended.
 
     Slurm has ended all jobs there by then, and the pod's stop hook looks for steps that run.
     """
