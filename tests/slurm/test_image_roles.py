@@ -244,6 +244,7 @@ def test_drain_of_someone_else_survives_a_stop_and_a_start(cluster: Cluster) -> 
 def test_worker_counts_as_busy_while_slurmctld_is_silent(cluster: Cluster) -> None:
     cluster.containers["gpu-1/slurmd"].stop()
     worker = cluster.slurmd("gpu-1", drain_grace_s=8)
+    wait_for("slurmd", lambda: "slurmd started" in worker.log)  # Slurm knows of no pause
     wait_for("both workers", cluster.ready, deadline_s=60)
     controller = cluster.containers["t-slurmctld-0/slurmctld"]
     controller.run("pkill", "--signal", "STOP", "^slurmctld", user=SLURM)
