@@ -13,6 +13,7 @@ from controllers.nodeset.pods import build_disruption_budget, build_pod
 from controllers.nodeset.structs import LABEL_BUSY, NodeSet
 from controllers.runtime.writer import FIELD_MANAGER
 from tests.apiserver.server import ApiServer, run_process
+from tests.slurm.image_pods import wait_for
 
 NAMESPACES = count()
 SETS = "/apis/slipway.dev/v1alpha1/namespaces/{}/nodesets"
@@ -102,10 +103,7 @@ def test_busy_worker_of_an_elastic_set_stays_and_kubernetes_can_count_it(judged:
     workers.start(0)
     workers.protect(build_disruption_budget(workers.nodeset, False))
     assert not workers.evicted(0)
-    deadline = time.monotonic() + 60
-    while workers.budget()["status"]["currentHealthy"] != 1 and time.monotonic() < deadline:  # the pod's readiness is seen later
-        time.sleep(0.05)
-    assert workers.budget()["status"]["currentHealthy"] == 1
+    wait_for("a count with the pod's readiness, which comes by another watch", lambda: workers.budget()["status"]["currentHealthy"] == 1)
     assert workers.budget()["status"]["conditions"][0]["reason"] == "InsufficientPods"
 
 

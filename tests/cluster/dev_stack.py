@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.patience import PATIENCE
+
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
@@ -21,10 +23,6 @@ KEY = STATE / "ssh" / "id_ed25519"
 NAMESPACE = "slurm"
 NODE_PORT = "30022"
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
-
-
-PATIENCE = 3
-"""Deadlines are for a machine with little else to do; this many times as long is waited on one that has."""
 
 
 def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.5) -> T:

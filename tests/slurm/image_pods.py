@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.patience import PATIENCE
+
 SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
-PATIENCE = 3
-"""Deadlines are for a machine with little else to do; this many times as long is waited on one that has."""
 LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
 ADMIN_CAPABILITIES = ("FSETID", "SETFCAP", "SETPCAP")
 

@@ -330,7 +330,7 @@ def test_killed_at_any_moment_it_leaves_whole_files(site: Site) -> None:
                 assert time.monotonic() < deadline
                 if end is None and len([*(site.folder / "keys").iterdir()]) != before:
                     end = time.monotonic() + chance.uniform(0, 0.1)
-                time.sleep(0.002)
+                time.sleep(0.002)  # else this loop takes a core from the program that it waits for
             site.stop()
             keys = [each.read_text() for each in (site.folder / "keys").iterdir()]
             assert {*keys} == {f"{site.public_key}\n"}

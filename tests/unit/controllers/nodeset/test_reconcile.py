@@ -238,14 +238,21 @@ async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
     assert len(cluster.pods()) == 1
 
 
-@pytest.mark.anyio
-async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
-    spec: dict[str, Any] = {"ordinals": 1, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
-    cluster.declare(replicas=1, **spec)
+REQUEUE: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
+
+
+async def _with_ten_seconds_left(cluster: Cluster) -> None:
+    """A job on gpu-0; when that is drained, it counts from so long ago that the deadline is ten seconds away."""
+    cluster.declare(replicas=1, **REQUEUE)
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-0", 7)
     cluster.slurm.reasons_at["gpu-0"] = time.time() - 3590
-    cluster.declare(replicas=0, **spec)
+
+
+@pytest.mark.anyio
+async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
+    await _with_ten_seconds_left(cluster)
+    cluster.declare(replicas=0, **REQUEUE)
     await cluster.rounds(4)
     assert cluster.slurm.requeued == []
     assert 0 < (await cluster.process.round()).seconds <= 10
@@ -253,13 +260,12 @@ async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
 
 @pytest.mark.anyio
 async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(cluster: Cluster) -> None:
-    spec: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
-    cluster.declare(replicas=2, **spec)
+    cluster.declare(replicas=2, **REQUEUE)
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-0", 7)
     cluster.slurm.start_job("gpu-1", 8)
     cluster.slurm.not_batch = {7, 8}
-    cluster.declare(replicas=1, **spec)
+    cluster.declare(replicas=1, **REQUEUE)
     await cluster.rounds(4)
     said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
     assert (said["status"], "of srun or salloc" in said["message"]) == ("False", True)
@@ -364,12 +370,8 @@ async def test_silence_is_no_new_failure_of_a_node_that_is_down(cluster: Cluster
 
 @pytest.mark.anyio
 async def test_deadline_is_kept_by_a_set_whose_pods_are_refused(cluster: Cluster) -> None:
-    spec: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
-    cluster.declare(replicas=1, **spec)
-    await cluster.rounds(4)
-    cluster.slurm.start_job("gpu-0", 7)
-    cluster.slurm.reasons_at["gpu-0"] = time.time() - 3590
-    cluster.declare("b", replicas=2, **spec, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 2})
+    await _with_ten_seconds_left(cluster)
+    cluster.declare("b", replicas=2, **REQUEUE, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 2})
     cluster.server.fail(Failure("status", 403, reason="Forbidden", verb="create", plural="pods", times=float("inf")))
     await cluster.rounds(2)
     following = await cluster.process.round()
