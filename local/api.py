@@ -50,16 +50,17 @@ class Api:
     def wait_for_nodes(self, since: Mapping[Node, datetime | None], timeout_s: float) -> None:
         """Returns when all nodes are Ready, by a report younger than `since` where that is given, and have their GPUs.
 
-        A kubelet that registers takes away capacity that no device plugin reports, so GPUs are given only after it has reported.
+        A kubelet that registers takes away capacity that no device plugin reports, so GPUs are given only after it has reported,
+        and looked for once more.
         """
 
         def settled() -> bool:
             found = {item["metadata"]["name"]: item for item in self.get("node")["items"]}
             ready = [n for n, at in since.items() if n.name in found and is_node_ready(found[n.name], at)]
-            for each in ready:
-                if lacks_gpus(each, found[each.name]):
-                    self.kubectl("patch", "node", each.name, "--subresource=status", "--type=merge", "-p", node.capacity_patch(each))
-            return len(ready) == len(since)
+            lacking = [each for each in ready if lacks_gpus(each, found[each.name])]
+            for each in lacking:
+                self.kubectl("patch", "node", each.name, "--subresource=status", "--type=merge", "-p", node.capacity_patch(each))
+            return len(ready) == len(since) and not lacking
 
         log = self._paths.logs / f"kubelet-{next(iter(since)).name}.log"
         wait_until("all nodes Ready", settled, timeout_s=timeout_s, log=log, interval_s=0.3)

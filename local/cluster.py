@@ -144,7 +144,7 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
             wait_until(f"containerd of {each.name} answers", lambda at=each: _answers(paths, at), timeout_s=30, log=log)
         for recipe in recipes.values():
             images.load(rootfs.make(recipe, paths.cache), NODES, paths)
-        wait_until("the API server is ready", api.is_ready, timeout_s=90, log=paths.logs / "kube-apiserver.log")
+        wait_until("the API server is ready", api.is_ready, timeout_s=180, log=paths.logs / "kube-apiserver.log")
         started += keep(
             control_plane.controller_manager(paths, programs["kube-controller-manager"]),
             control_plane.scheduler(paths, programs["kube-scheduler"]),
@@ -155,10 +155,10 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         restarted = keep(*kubelets.values())
         started += restarted + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
         _apply(api, render_manifests(paths, recipes), paths)
-        api.wait_for_nodes({each: since if kubelet.name in restarted else None for each, kubelet in kubelets.items()}, timeout_s=90)
+        api.wait_for_nodes({each: since if kubelet.name in restarted else None for each, kubelet in kubelets.items()}, timeout_s=180)
         step.note = ", ".join(f"{each.name} ({each.gpus} simulated GPUs)" if each.gpus else each.name for each in NODES)
     with steps.step("DNS and storage"):
-        api.wait_for_deployments(90, "kube-system/coredns", "local-path-storage/local-path-provisioner")
+        api.wait_for_deployments(180, "kube-system/coredns", "local-path-storage/local-path-provisioner")
     return started
 
 

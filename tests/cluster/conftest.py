@@ -2,11 +2,20 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from tests.cluster.dev_stack import ROOT, STATE, DevStack
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows the stack as it is at the moment of a failure: afterwards it is gone."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function) and "deployed" in item.fixturenames:
+        report.sections.append(("the stack", DevStack().look()))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +39,8 @@ def deployed(kube: str) -> DevStack:
 @pytest.fixture
 def stack(deployed: DevStack) -> Iterator[DevStack]:
     """The dev stack with no jobs and all nodes idle, before and after the test."""
+    if not deployed.is_settled:
+        deployed.mend()
     _quiet(deployed)
     yield deployed
     _quiet(deployed)

@@ -22,6 +22,7 @@ STATE = ROOT / ".slipway"
 KEY = STATE / "ssh" / "id_ed25519"
 NAMESPACE = "slurm"
 NODE_PORT = "30022"
+CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
@@ -44,6 +45,9 @@ def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, eve
 
 class DevStack:
     """Handles to one running dev stack. Every call has a deadline; a failed command raises with its output."""
+
+    is_settled = True
+    _is_lost = False
 
     def run(self, *argv: str, check: bool = True, timeout_s: float = 120, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """A command from the project root with the local cluster's kubeconfig; its whole output is in the failure."""
@@ -131,8 +135,42 @@ class DevStack:
 
     def wait_until_settled(self, deadline_s: float = 180) -> None:
         """Waits until no node set is in a change any more, its roll included, and all nodes are idle: `up` waits for no roll."""
+        self.is_settled = False
         eventually("all node sets up to date", lambda: all(_is_settled(one) for one in self.get("nodesets")["items"]), deadline_s)
         self.wait_until_idle(deadline_s)
+        self.is_settled = True
+
+    def mend(self) -> None:
+        """Both verbs of `make up` once more, for a stack that a failed test left in pieces.
+
+        Where that does not help, the tests after it fail at once: one fault is to cost minutes, not the whole run.
+        """
+        assert not self._is_lost, "a test before this one left the stack in pieces"
+        self._is_lost = True
+        self.run(sys.executable, "-m", "local", "up", timeout_s=600)
+        self.standalone("up", "--force-conflicts")
+        self.wait_until_settled()
+        self._is_lost = False
+
+    def look(self) -> str:
+        """What is to be seen of the stack now, for the report of a failed test."""
+        kubectl = str(STATE / "bin" / "kubectl")
+        slurm = ("exec", "dev-slurmctld-0", "-c", "slurmctld", "--", "bash", "-c", "sinfo -N -o '%N %T %E' | sort -u; squeue -a")
+        looks = (
+            ("get", "nodes"),
+            ("get", "nodesets,pods", "-o", "wide"),
+            slurm,
+            ("get", "events", "--sort-by=.lastTimestamp", "-o", "custom-columns=:.lastTimestamp,:.involvedObject.name,:.reason,:.message"),
+            ("logs", f"--selector={CONTROLLER}", "--prefix", "--tail=15"),
+        )
+        shown: list[str] = []
+        for one in looks:
+            try:
+                done = self.run(kubectl, "--namespace", NAMESPACE, "--request-timeout=10s", *one, check=False, timeout_s=30)
+                shown += (done.stdout + done.stderr).splitlines()[-30:]
+            except (subprocess.SubprocessError, OSError) as error:
+                shown.append(str(error))
+        return "\n".join(shown)
 
 
 def _is_settled(nodeset: Any) -> bool:

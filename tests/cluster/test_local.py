@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local import cgroups
+from local import cgroups, processes
 from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 
 
@@ -17,6 +17,13 @@ def local(stack: DevStack, verb: str) -> str:
 def pid_of(program: str) -> int:
     """The process id of a program of the local cluster, by its record."""
     return int((STATE / "processes" / program).read_text().split()[0])
+
+
+def kill(program: str) -> None:
+    """Kills a program of the local cluster behind its back, and returns when it is gone: `up` would take it for running."""
+    boot, record = processes.boot_id(), processes.running(STATE / "processes")[program]
+    processes.send(record, signal.SIGKILL, boot)
+    eventually(f"{program} is gone", lambda: not processes.is_alive(record, boot), 30)
 
 
 def machine() -> dict[str, list[str]]:
@@ -41,7 +48,7 @@ def test_killed_program_of_the_control_plane_is_started_again_by_up_and_jobs_run
     job = stack.submit("#!/bin/bash\nsleep 15\n", "--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     for program in ("kube-scheduler", "kube-apiserver"):
-        subprocess.run(["kill", "-KILL", str(pid_of(program))], check=True)
+        kill(program)
     local(stack, "up")
     eventually("an answer from the API server", lambda: stack.kubectl("get", "pods"), 60)
     stack.wait_for_job(job)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import STATE, DevStack, eventually
-from tests.cluster.test_local import pid_of
-from tests.cluster.test_node_sets import CONTROLLER, condition, reason, status, uid
+from tests.cluster.dev_stack import CONTROLLER, STATE, DevStack, eventually
+from tests.cluster.test_local import kill, pid_of
+from tests.cluster.test_node_sets import condition, reason, status, uid
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def whole(stack: DevStack) -> Iterator[DevStack]:
     """The stack, with both worker machines afterwards."""
     yield stack
     # A kubelet makes its node when it starts, not when somebody has deleted it.
-    subprocess.run(["kill", "-KILL", str(pid_of("kubelet-worker-1"))], check=True)
+    kill("kubelet-worker-1")
     (STATE / "applied").unlink(missing_ok=True)
-    stack.run(sys.executable, "-m", "local", "up", timeout_s=300)
+    stack.run(sys.executable, "-m", "local", "up", timeout_s=600)
     stack.slurm("scancel --user=alice", check=False)
     stack.kubectl("delete", "pod", *pods_on(stack, "worker-0"), timeout_s=180)
     stack.wait_until_settled()

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
 
 SILENCE_S = 300
 """How long slurmrestd is away."""
-CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
 
 
 @pytest.fixture

@@ -437,8 +437,8 @@ def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_g
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
     cluster.slurm("scancel", *running)
-    # A job from before has no account, and Slurm gives it none by itself.
-    cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml")
+    # A job from before has no account, and Slurm gives it none by itself. It has refused this for a moment while the others ended.
+    wait_for("the job's account", lambda: cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml") == "")
     cluster.state(waiting, "RUNNING")
 
 
