@@ -19,7 +19,7 @@ from controllers.nodeset.observe import observe
 from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, plan
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.status import Silence, status
-from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS, NodeSet
+from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS, NodeSet
 from controllers.nodeset.workers import Observed
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
@@ -31,9 +31,11 @@ from controllers.slurm.client import SlurmClient, SlurmError
 from controllers.slurm.snapshot import Poller, Snapshot
 
 SWEEP_S = 30.0
+"""Every set is looked at again after so many seconds, whatever was heard. Law 7."""
 FRESH_S = 10.0
 """No pod is deleted on a reading that is older, in seconds."""
-"""Every set is looked at again after so many seconds, whatever was heard. Law 7."""
+TAKEN_S = 10.0
+"""A pod that is there, by the API server's word, and is not heard of for so many seconds is none of the set's."""
 STALE_S = 15.0
 """A reading of Slurm that is older, in seconds, is no reading."""
 SOON_S = 0.5
@@ -117,6 +119,8 @@ class Reconciler:
         """Of each set with ghosts: when some were last removed, on the clock, and how many go at once. A new leader has none."""
         self._waking: dict[str, float] = {}
         """Nodes that wait for a pod, and since when on the clock."""
+        self._taken: dict[Key, dict[int, float]] = {}
+        """Of each set, ordinals whose pods were there already when they were to be made: since when, on the clock."""
         self._wanting_jobs: set[Key] = set()
         """Sets whose last plan asked for the jobs on their nodes."""
 
@@ -133,6 +137,7 @@ class Reconciler:
             world.expectations.forget(key)
             self._budgets.pop(key, None)
             self._ghosts.pop(key, None)
+            self._taken.pop(key, None)
             self._wanting_jobs.discard(key)
             world.retries.drop(key)
             return Next(SWEEP_S)
@@ -266,6 +271,7 @@ class Reconciler:
 
     async def _create(self, this: _Round, decided: Plan) -> None:
         world, nodeset = self._world, this.nodeset
+        taken = self._taken.pop(this.key, {})
         claims = [claim for ordinal in (*decided.claim, *decided.create) for claim in build.build_claims(nodeset, ordinal)]
         if this.fail_any("volume claim", await world.writer.create_many(CLAIMS, claims)) or not decided.create:
             return
@@ -283,7 +289,20 @@ class Reconciler:
                 since = self._waking.pop(build.node_name(nodeset.metadata.name, ordinal), None)
                 if since is not None:
                     metrics.POWER_UP_SECONDS.observe(world.clock.now() - since)
-        this.fail_any("pod", results)
+        if not this.fail_any("pod", results):
+            now = world.clock.now()
+            there = [ordinal for ordinal, one in zip(decided.create, results, strict=True) if isinstance(one, Conflict)]
+            self._note_taken(this, {ordinal: taken.get(ordinal, now) for ordinal in there})
+
+    def _note_taken(self, this: _Round, taken: dict[int, float]) -> None:
+        """Pods that are there already, and since when. For a moment that is news on its way; then a person has to look."""
+        self._taken[this.key] = taken
+        if others := [ordinal for ordinal, since in taken.items() if self._world.clock.now() - since >= TAKEN_S]:
+            labels = f"{LABEL_CLUSTER}={this.nodeset.spec.cluster} {LABEL_NODESET}={this.key[1]}"
+            this.errors.append(
+                f"pods of these names are there without the set's labels: {self._text(this, others)}. Where jobs run, give them back: "
+                f"kubectl label pod {self._names(this, others)[0]} {labels}; otherwise delete the pods."
+            )
 
     async def _delete(self, this: _Round, observed: Observed, decided: Plan) -> None:
         world = self._world

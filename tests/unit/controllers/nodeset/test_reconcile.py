@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S
-from controllers.nodeset.reconcile import FRESH_S, SOON_S, STALE_S, SWEEP_S
-from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, NODESETS
+from controllers.nodeset.reconcile import FRESH_S, SOON_S, STALE_S, SWEEP_S, TAKEN_S
+from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS
 from controllers.nodeset.workers import RESUME_FAILED
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
 from tests.fakes.clock import settle
@@ -47,6 +47,23 @@ async def test_waking_nodes_get_pods_and_sleeping_ones_lose_theirs(cluster: Clus
     cluster.slurm.words["gpu-2"] = {"IDLE", "CLOUD", "POWERING_DOWN"}
     await cluster.rounds(2)
     assert cluster.pods() == {}
+
+
+@pytest.mark.anyio
+async def test_pod_that_lost_its_label_is_named_left_alone_and_taken_back_with_it(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    uid = cluster.server.get(PODS, ("slurm", "gpu-0"))["metadata"]["uid"]
+    cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {LABEL_NODESET: None}}})
+    await cluster.rounds(2)
+    cluster.process.later_s += TAKEN_S
+    await cluster.rounds(2)
+    assert cluster.status()["phase"] == "Degraded"
+    assert f"kubectl label pod gpu-0 {LABEL_CLUSTER}=dev {LABEL_NODESET}=gpu" in cluster.status()["why"]
+    cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {LABEL_NODESET: "gpu"}}})
+    await cluster.rounds(2)
+    assert cluster.status()["phase"] == "Ready"
+    assert cluster.server.get(PODS, ("slurm", "gpu-0"))["metadata"]["uid"] == uid
 
 
 @pytest.mark.anyio
