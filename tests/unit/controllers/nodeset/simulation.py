@@ -84,6 +84,8 @@ class World:
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
     claims: set[int] = field(default_factory=set[int])
     """Ordinals that have a disk."""
+    struck: set[int] = field(default_factory=set[int])
+    """Ordinals whose nodes Slurm has no more: its files are without them, as the set is being deleted."""
     is_silent: bool = False
     is_window_open: bool = False
     is_finished: bool = False
@@ -110,6 +112,7 @@ class World:
         nodes = {
             ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends, _jobs(ordinal, node))
             for ordinal, node in self.nodes.items()
+            if ordinal not in self.struck
         }
         claims = frozenset(self.claims)
         due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
@@ -160,6 +163,7 @@ class World:
         def drain(ordinal: int) -> None:
             node = self.nodes[ordinal]
             self.law(not self.is_silent, "drained while Slurm is silent")
+            self.law(ordinal not in self.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
             self.law("DRAIN" not in node.words, f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
             if reason == UPDATE and self._takes_jobs(ordinal):
                 away = sum(not self._takes_jobs(one) and not self._is_others(one) for one in self._wanted())
@@ -207,7 +211,8 @@ class World:
     def _delete(self, ordinal: int) -> None:
         self.law(not self.is_silent, "deleted while Slurm is silent")
         node, pod = self.nodes[ordinal], self.pods[ordinal]
-        may = node.is_off or ("DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"})
+        is_drained = "DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"}
+        may = ordinal in self.struck or node.is_off or is_drained
         self.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
         is_given_up = node.reason == RESUME_FAILED or self.nodeset.metadata.deletion_timestamp is not None
         is_old = pod.ready and not pod.finished and pod.created_at < self.now - GHOST_S
@@ -259,6 +264,7 @@ class World:
                 self.open_window,
                 self.lose_state,
                 self.delete_set,
+                self.strike_off,
             ),
         )
         thing = self.rng.choice(things)
@@ -374,6 +380,11 @@ class World:
                 self.nodeset, metadata=msgspec.structs.replace(self.nodeset.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
             )
 
+    def strike_off(self) -> None:
+        """slurmctld reads its files, which have no node of the set any more. Those that run jobs stay until these have ended."""
+        if self.nodeset.metadata.deletion_timestamp is not None:
+            self.struck |= {ordinal for ordinal, node in self.nodes.items() if node.job_ends is None and self.rng.random() < 0.5}
+
     def lose_state(self) -> None:
         """slurmctld begins with nothing. Nodes of a fixed set are heard of at once."""
         if self.nodeset.spec.is_elastic and self.rng.random() < 0.3:
@@ -405,7 +416,7 @@ class World:
             del self.pods[ordinal]
             return
         pod.terminating = True
-        if pod.ready and not node.is_off and "DRAIN" not in node.words and not self.is_silent:
+        if pod.ready and not node.is_off and "DRAIN" not in node.words and not self.is_silent and ordinal not in self.struck:
             node.words.add("DRAIN")
             node.reason, node.reason_at = STOPPING, self.now
 
@@ -423,7 +434,7 @@ class World:
 
     def _takes_jobs(self, ordinal: int) -> bool:
         pod, node = self.pods.get(ordinal), self.nodes[ordinal]
-        here = pod is not None and pod.ready and not pod.terminating and not pod.finished
+        here = pod is not None and pod.ready and not pod.terminating and not pod.finished and ordinal not in self.struck
         return here and not node.words & {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
 
     def _is_others(self, ordinal: int) -> bool:
