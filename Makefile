@@ -5,7 +5,7 @@ STACK ?= dev
 KEY := .slipway/ssh/id_ed25519
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test test-cluster test-rest unit lint bench requirements golden
+.PHONY: up down preview test test-cluster test-users test-rest unit lint bench requirements golden
 
 up: .venv/ready $(KEY)  ## from a bare machine (or CONTEXT=name: your own cluster) to a finished Slurm job
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(if $(CONTEXT),--context $(CONTEXT))
@@ -18,10 +18,13 @@ preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line 
 
 test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster test-rest
+	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-cluster test-users test-rest
 
-test-cluster test-rest: .venv/ready $(KEY)  ## the halves of `make test`: the local cluster, and all the rest
-	@$(PY) -m pytest $(if $(filter test-cluster,$@),tests/cluster,tests/unit tests/plan tests/apiserver tests/slurm)
+# Mostly waiting: for a directory that is silent for five minutes, for jobs that keys are changed under.
+USERS := $(addprefix tests/slurm/test_,accounts.py database.py external_database.py ldap.py)
+REST := tests/unit tests/plan tests/apiserver tests/slurm $(addprefix --ignore=,$(USERS))
+test-cluster test-users test-rest: .venv/ready $(KEY)  ## the thirds of `make test`: the local cluster, users and accounting, and all the rest
+	@$(PY) -m pytest $(if $(filter test-cluster,$@),tests/cluster,$(if $(filter test-users,$@),$(USERS),$(REST)))
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan

@@ -9,6 +9,16 @@ import pytest
 from tests.cluster.dev_stack import ROOT, STATE, DevStack
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Has the tests of the standalone verbs run in the five minutes that test_silence waits."""
+    meanwhile = [one for one in items if one.path.name == "test_standalone.py"]
+    begins = next((one for one in items if one.path.name == "test_silence.py"), None)
+    if begins is not None:
+        others = [one for one in items if one not in meanwhile]
+        at = others.index(begins) + 1
+        items[:] = [*others[:at], *meanwhile, *others[at:]]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shows the stack as it is at the moment of a failure: afterwards it is gone."""

@@ -9,15 +9,12 @@ import pytest
 
 from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
 
-SILENCE_S = 300
-"""How long slurmrestd is away."""
-
 
 @pytest.fixture
 def scaled_back(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, with `cpu` at its two nodes afterwards, undrained, and the control plane and the database there."""
+    """The stack, with `cpu` at its two nodes afterwards, undrained, and slurmctld there."""
     yield stack
-    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "statefulset/dev-slurmctld", "--replicas=1")
+    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=1")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
     stack.slurm("scancel --user=alice", check=False)
@@ -163,26 +160,6 @@ def test_administrators_drain_outlives_the_pod(stack: DevStack) -> None:
     eventually("registered", lambda: stack.nodes()["cpu-1"] == "IDLE+CLOUD+DRAIN", 60)
     eventually("with its reason", lambda: reason(stack, "cpu-1") == "disk is slow", 60)
     stack.slurm("scontrol update nodename=cpu-1 state=undrain")
-
-
-def test_five_minutes_without_slurmrestd_and_the_database_freeze_deletions_protect_every_pod_and_lose_no_job(scaled_back: DevStack) -> None:
-    stack = scaled_back
-    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=0")
-    eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
-    assert "nothing is removed until it does" in status(stack, "cpu")["why"]
-    stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
-    eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 60)
-    # Ten sweeps of the controller: time enough for a mistake.
-    end = time.monotonic() + SILENCE_S
-    job = stack.submit("#!/bin/bash\nsleep 20\n", "--nodelist=gpu-0")
-    stack.wait_for_job(job)
-    eventually("ten sweeps over", lambda: time.monotonic() > end, 2 * SILENCE_S, every_s=5)
-    assert {pod: uid(stack, pod) for pod in before} == before
-    assert not any("DRAIN" in state for state in stack.nodes().values())
-    stack.kubectl("scale", "deployment/dev-slurmrestd", "statefulset/dev-mariadb", "--replicas=1")
-    eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
-    eventually("the job of that time in accounting", lambda: stack.ssh(f"sacct -nXP -j {job} -o State").split() == ["COMPLETED"], 120)
 
 
 def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
