@@ -20,7 +20,8 @@ if [[ -n ${SLIPWAY_ROOT_TAR:-} ]]; then
 else
   stands_for=$SLIPWAY_ROOT_IMAGE
 fi
-changes() { (cd /opt/slipway && python3 -B -m changes.run "$@"); }
+# Beside a copy it takes what the copy leaves of the cores.
+changes() { (cd /opt/slipway && exec nice python3 -B -m changes.run "$@"); }
 
 # --- from an image
 
