@@ -42,7 +42,8 @@ def observe(
             found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
     nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
     claimed = _claims(nodeset, found, claims)
-    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, ghost_lot, can_requeue, **claimed)
+    jobs_error = "" if snapshot is None else snapshot.jobs_error
+    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, ghost_lot, can_requeue, jobs_error, **claimed)
 
 
 def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:

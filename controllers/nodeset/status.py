@@ -43,7 +43,7 @@ def status(
         _registered(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undisturbed(name, workers),
-        _drains_end(name, plan, silence),
+        _drains_end(name, plan, silence, observed.jobs_error),
         _errors(errors),
     ]
     phase, why = _summary(nodeset, plan, conditions, workers, len(ready))
@@ -172,9 +172,12 @@ def _undisturbed(name: str, workers: Iterable[Worker]) -> Condition:
     )
 
 
-def _drains_end(name: str, plan: Plan, silence: Silence | None) -> Condition:
+def _drains_end(name: str, plan: Plan, silence: Silence | None, jobs_error: str) -> Condition:
     if silence is not None:
         return Condition("DrainsEnd", "Unknown", "SlurmSilent")
+    if jobs_error and plan.needs_jobs:
+        message = f"Slurm does not list its jobs ({jobs_error}): nodes go when their last jobs have ended; none is requeued or cancelled."
+        return Condition("DrainsEnd", "Unknown", "JobsUnknown", message)
     if not plan.unmovable:
         return Condition("DrainsEnd", "True", "NoneHeldUp")
     jobs = {job.number: job for each in plan.unmovable.values() for job in each}

@@ -152,6 +152,8 @@ class Observed:
     """How many of them go at once, as it was decided when they were found; 0 where there were none."""
     can_requeue: bool = True
     """False where slurmrestd is too old to be asked to requeue a job."""
+    jobs_error: str = ""
+    """Why nobody knows the jobs on the nodes, where somebody asked; no node has any then."""
     with_claims: frozenset[int] = frozenset()
     """Ordinals that have a volume claim, of the present templates or of earlier ones."""
     claims_going: frozenset[int] = frozenset()

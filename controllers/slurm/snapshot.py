@@ -11,7 +11,7 @@ from functools import cached_property
 
 from controllers.slurm.client import SlurmClient, SlurmError
 from controllers.slurm.hostlist import HostlistError, expand
-from controllers.slurm.structs import Job, Node, Reservation
+from controllers.slurm.structs import Job, Jobs, Node, Reservation
 
 _ACTIVE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 
@@ -27,6 +27,8 @@ class Snapshot:
     """Empty unless somebody wants them: see the poller."""
     asked_at: float
     """When the reading was asked for, on the monotonic clock, in seconds: everything in it is at least as new."""
+    jobs_error: str = ""
+    """Why the list of jobs could not be read; that `jobs` is empty then says nothing."""
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[Job]]:
@@ -58,6 +60,8 @@ class Poller:
     """Asked at each reading: reservations cost a call of their own."""
     period_s: float = 0.5
     longest_pause_s: float = 4.0
+    jobs_s: float = 5.0
+    """What takes longer to list is done without, this once: nodes are not to wait for a queue of a hundred thousand."""
     whole_s: float = 30.0
     """After so many seconds everything is asked for again, news or not: slurmctld's clock may have been set back."""
     snapshot: Snapshot | None = None
@@ -117,8 +121,8 @@ class Poller:
         if is_whole or not wants_jobs:
             self._jobs_update = None
         try:
-            asked_for = self.client.jobs(self._jobs_update) if wants_jobs else _no_news()
-            nodes, jobs = await asyncio.gather(self.client.nodes(self._nodes_update), asked_for)
+            asked_for = self._ask_for_jobs() if wants_jobs else _nothing()
+            nodes, (jobs, jobs_error) = await asyncio.gather(self.client.nodes(self._nodes_update), asked_for)
             reservations = (await self.client.reservations()).reservations if self.wants_reservations() else ()
         except SlurmError as error:
             self.error = str(error)
@@ -128,7 +132,7 @@ class Poller:
             self._whole_at = asked_at
         changed: set[str] = set()
         known_nodes: Mapping[str, Node] = {} if before is None else before.nodes
-        known_jobs: tuple[Job, ...] = before.jobs if before is not None and wants_jobs else ()
+        known_jobs: tuple[Job, ...] = before.jobs if before is not None and wants_jobs and not jobs_error else ()
         if nodes is not None:
             self._nodes_update = nodes.last_update.value
             after = {node.name: node for node in nodes.nodes}
@@ -140,14 +144,26 @@ class Poller:
             for job in set(with_nodes) ^ set(known_jobs):
                 changed.update(_names(job.nodes))
             known_jobs = with_nodes
-        self.snapshot = Snapshot(known_nodes, known_jobs, reservations, asked_at)
+        self.snapshot = Snapshot(known_nodes, known_jobs, reservations, asked_at, jobs_error)
         if changed or before is None:
             self.on_change(frozenset(changed))
         return self.snapshot
 
+    async def _ask_for_jobs(self) -> tuple[Jobs | None, str]:
+        """News of jobs, and why there can be none: what is known of nodes does not hang on it."""
+        try:
+            async with asyncio.timeout(self.jobs_s):
+                return await self.client.jobs(self._jobs_update), ""
+        except TimeoutError:
+            error = f"no list of jobs within {self.jobs_s:g} s"
+        except SlurmError as refused:
+            error = str(refused)
+        self._jobs_update = None
+        return None, error
 
-async def _no_news() -> None:
-    return None
+
+async def _nothing() -> tuple[Jobs | None, str]:
+    return None, ""
 
 
 def _names(hostlist: str) -> Iterable[str]:

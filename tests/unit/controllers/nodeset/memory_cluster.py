@@ -41,6 +41,8 @@ class MemorySlurm(SlurmClient):
         self.ends_at: dict[str, float] = {}
         """When the job on a node ends at the latest, where it has a limit."""
         self.is_silent = False
+        self.has_no_jobs_list = False
+        """It answers, and does not list its jobs."""
         self.on_write: Callable[[], Failure | None] | None = None
         """Asked before each write; a failure breaks the connection before or after it."""
         self.after_reading: Callable[[], Awaitable[object]] | None = None
@@ -66,6 +68,8 @@ class MemorySlurm(SlurmClient):
 
     async def jobs(self, since: float | None = None) -> Jobs | None:
         self._answer()
+        if self.has_no_jobs_list:
+            raise SlurmUnreachable("too many of them")
         return Jobs(
             jobs=tuple(
                 Job(number, ("RUNNING",), name, self._end_of(name), batch_flag=number not in self.not_batch)

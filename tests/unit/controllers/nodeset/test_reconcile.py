@@ -297,6 +297,24 @@ async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(clust
 
 
 @pytest.mark.anyio
+async def test_drain_goes_on_without_the_list_of_jobs_and_requeues_none_until_there_is_one(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, **REQUEUE)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.has_no_jobs_list = True
+    cluster.declare(replicas=0, **REQUEUE)
+    await cluster.rounds(6)
+    assert set(cluster.pods()) == {"gpu-0"}, "only the idle one went, although the deadline of both is over"
+    assert cluster.slurm.requeued == []
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
+    assert (said["status"], said["reason"]) == ("Unknown", "JobsUnknown")
+    assert "too many of them" in said["message"]
+    cluster.slurm.has_no_jobs_list = False
+    await cluster.rounds(4)
+    assert (cluster.slurm.requeued, cluster.pods()) == (["7"], {})
+
+
+@pytest.mark.anyio
 async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
