@@ -63,7 +63,7 @@ class Api:
             return len(ready) == len(since) and not lacking
 
         log = self._paths.logs / f"kubelet-{next(iter(since)).name}.log"
-        wait_until("all nodes Ready", settled, timeout_s=timeout_s, log=log, interval_s=0.3)
+        wait_until("all nodes Ready, with their GPUs", settled, timeout_s=timeout_s, log=log, interval_s=0.3)
 
     def wait_for_deployments(self, timeout_s: float, *names: str) -> None:
         """Returns when the deployments, given as namespace/name, are available."""

@@ -34,8 +34,8 @@ SWEEP_S = 30.0
 """Every set is looked at again after so many seconds, whatever was heard. Law 7."""
 FRESH_S = 10.0
 """No pod is deleted on a reading that is older, in seconds."""
-TAKEN_S = 10.0
-"""A pod that is there, by the API server's word, and is not heard of for so many seconds is none of the set's."""
+TAKEN_S = 30.0
+"""A pod that is there, by the API server's word, and is not heard of for so many seconds has lost its labels, or is somebody else's."""
 STALE_S = 15.0
 """A reading of Slurm that is older, in seconds, is no reading."""
 SOON_S = 0.5
@@ -291,7 +291,11 @@ class Reconciler:
                     metrics.POWER_UP_SECONDS.observe(world.clock.now() - since)
         if not this.fail_any("pod", results):
             now = world.clock.now()
-            there = [ordinal for ordinal, one in zip(decided.create, results, strict=True) if isinstance(one, Conflict)]
+            there = [
+                ordinal
+                for ordinal, one in zip(decided.create, results, strict=True)
+                if isinstance(one, Conflict) and one.reason == "AlreadyExists"
+            ]
             self._note_taken(this, {ordinal: taken.get(ordinal, now) for ordinal in there})
 
     def _note_taken(self, this: _Round, taken: dict[int, float]) -> None:
@@ -301,7 +305,7 @@ class Reconciler:
             labels = f"{LABEL_CLUSTER}={this.nodeset.spec.cluster} {LABEL_NODESET}={this.key[1]}"
             this.errors.append(
                 f"pods of these names are there without the set's labels: {self._text(this, others)}. Where jobs run, give them back: "
-                f"kubectl label pod {self._names(this, others)[0]} {labels}; otherwise delete the pods."
+                f"kubectl -n {this.key[0]} label --overwrite pod {self._names(this, others)[0]} {labels}. Where none do, delete the pod."
             )
 
     async def _delete(self, this: _Round, observed: Observed, decided: Plan) -> None:

@@ -1,7 +1,8 @@
 """One shared picture of Slurm's nodes and jobs, kept fresh by polling: an unchanged cluster costs an answer without a body.
 
 `last_update` is the second of the answer, and slurmctld compares with the second before `update_time`: a change late in it is not lost.
-Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks.
+Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks. Where only
+the jobs are missing, the nodes are as new as ever, and the picture says why it has no jobs.
 """
 
 import asyncio
@@ -60,8 +61,8 @@ class Poller:
     """Asked at each reading: reservations cost a call of their own."""
     period_s: float = 0.5
     longest_pause_s: float = 4.0
-    jobs_s: float = 5.0
-    """What takes longer to list is done without, this once: nodes are not to wait for a queue of a hundred thousand."""
+    jobs_pause_s: float = 30.0
+    """After a list of jobs that could not be had: nodes are not to wait each time for a queue of a hundred thousand."""
     whole_s: float = 30.0
     """After so many seconds everything is asked for again, news or not: slurmctld's clock may have been set back."""
     snapshot: Snapshot | None = None
@@ -70,6 +71,7 @@ class Poller:
     _began: float = field(init=False)
     _nodes_update: float | None = None
     _jobs_update: float | None = None
+    _jobs_again_at: float = float("-inf")
     _whole_at: float = float("-inf")
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -151,15 +153,13 @@ class Poller:
 
     async def _ask_for_jobs(self) -> tuple[Jobs | None, str]:
         """News of jobs, and why there can be none: what is known of nodes does not hang on it."""
+        if self.snapshot is not None and self.snapshot.jobs_error and self.clock() < self._jobs_again_at:
+            return None, self.snapshot.jobs_error
         try:
-            async with asyncio.timeout(self.jobs_s):
-                return await self.client.jobs(self._jobs_update), ""
-        except TimeoutError:
-            error = f"no list of jobs within {self.jobs_s:g} s"
-        except SlurmError as refused:
-            error = str(refused)
-        self._jobs_update = None
-        return None, error
+            return await self.client.jobs(self._jobs_update), ""
+        except SlurmError as error:
+            self._jobs_update, self._jobs_again_at = None, self.clock() + self.jobs_pause_s
+            return None, str(error)
 
 
 async def _nothing() -> tuple[Jobs | None, str]:

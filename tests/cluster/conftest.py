@@ -1,5 +1,6 @@
 """One local cluster and one dev stack for the whole session: used when up, made when not, ended only by who made it."""
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -24,7 +25,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Shows the stack as it is at the moment of a failure: afterwards it is gone."""
     report = yield
     if report.failed and isinstance(item, pytest.Function) and "deployed" in item.fixturenames:
-        report.sections.append(("the stack", DevStack().look()))
+        with contextlib.suppress(Exception, pytest.fail.Exception):  # the limit of the test's time may be over meanwhile
+            report.sections.append(("the stack", DevStack().look()))
     return report
 
 
@@ -49,11 +51,9 @@ def deployed(kube: str) -> DevStack:
 @pytest.fixture
 def stack(deployed: DevStack) -> Iterator[DevStack]:
     """The dev stack with no jobs and all nodes idle, before and after the test."""
-    if not deployed.is_settled:
-        deployed.mend()
-    _quiet(deployed)
+    deployed.ready()
     yield deployed
-    _quiet(deployed)
+    deployed.quiet()
 
 
 @pytest.fixture
@@ -63,9 +63,4 @@ def restored(stack: DevStack) -> Iterator[DevStack]:
     stack.slurm("scancel --user=alice", check=False)
     stack.standalone("up", "--force-conflicts")
     stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
-    stack.wait_until_settled()
-
-
-def _quiet(stack: DevStack) -> None:
-    stack.slurm("scancel --state=PENDING --user=alice; scancel --user=alice; scancel --user=carol")
     stack.wait_until_settled()

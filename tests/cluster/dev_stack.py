@@ -47,7 +47,7 @@ class DevStack:
     """Handles to one running dev stack. Every call has a deadline; a failed command raises with its output."""
 
     is_settled = True
-    _is_lost = False
+    is_lost = False
 
     def run(self, *argv: str, check: bool = True, timeout_s: float = 120, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """A command from the project root with the local cluster's kubeconfig; its whole output is in the failure."""
@@ -140,17 +140,27 @@ class DevStack:
         self.wait_until_idle(deadline_s)
         self.is_settled = True
 
-    def mend(self) -> None:
-        """Both verbs of `make up` once more, for a stack that a failed test left in pieces.
+    def quiet(self) -> None:
+        """No jobs, and all nodes idle."""
+        self.is_settled = False
+        self.slurm("scancel --state=PENDING --user=alice; scancel --user=alice; scancel --user=carol")
+        self.wait_until_settled()
+
+    def ready(self) -> None:
+        """As `quiet`. What a failed test left in pieces is mended by the verbs of `make up`, by cancelled jobs and lifted drains.
 
         Where that does not help, the tests after it fail at once: one fault is to cost minutes, not the whole run.
         """
-        assert not self._is_lost, "a test before this one left the stack in pieces"
-        self._is_lost = True
-        self.run(sys.executable, "-m", "local", "up", timeout_s=600)
-        self.standalone("up", "--force-conflicts")
-        self.wait_until_settled()
-        self._is_lost = False
+        assert not self.is_lost, "a test before this one left the stack in pieces"
+        if not self.is_settled:
+            self.is_lost = True
+            self.run(sys.executable, "-m", "local", "prepare", timeout_s=600)
+            self.standalone("up", "--force-conflicts")
+            drained = "sinfo -h -N -t drain -o %N | sort -u"
+            self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")
+            self.wait_until_settled(60)
+        self.quiet()
+        self.is_lost = False
 
     def look(self) -> str:
         """What is to be seen of the stack now, for the report of a failed test."""

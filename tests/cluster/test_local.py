@@ -11,7 +11,7 @@ from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 
 
 def local(stack: DevStack, verb: str) -> str:
-    return stack.run(sys.executable, "-m", "local", verb, timeout_s=300).stdout
+    return stack.run(sys.executable, "-m", "local", verb, timeout_s=600).stdout
 
 
 def pid_of(program: str) -> int:

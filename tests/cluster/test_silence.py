@@ -21,30 +21,33 @@ class Silence:
 
     def __init__(self, stack: DevStack) -> None:
         self.stack = stack
-        self.began = 0.0
+        self.has_begun = False
+        self.until = 0.0
         self.job = 0
         self.pods: dict[str, str] = {}
 
     def begin(self) -> None:
         """Takes both away under a set of two idle nodes that is to have none, and has a job done meanwhile."""
-        if self.began:
+        if self.has_begun:
+            assert self.until, "it did not begin as it should"
             return
-        self.stack.wait_until_settled()
-        self.began, self.pods = time.monotonic(), self.uids()
+        self.stack.ready()
+        self.has_begun, self.pods = True, self.uids()
         self.stack.kubectl("scale", *AWAY, "--replicas=0")
         eventually("silence noticed", lambda: condition(self.stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
         self.stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
         self.job = self.stack.submit("#!/bin/bash\nsleep 20\n", "--nodelist=gpu-0")
+        self.until = time.monotonic() + SILENCE_S
 
     def uids(self) -> dict[str, str]:
         return {pod: uid(self.stack, pod) for pod in ("cpu-0", "cpu-1")}
 
     def end(self) -> None:
         """Puts all back; also after a failure."""
-        if self.began:
+        if self.has_begun:
+            self.has_begun = False
             self.stack.kubectl("scale", *AWAY, "--replicas=1")
             self.stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
-            self.began = 0.0
             self.stack.wait_until_settled()
 
 
@@ -64,10 +67,10 @@ def test_silence_of_slurmrestd_and_the_database_is_told_and_protects_idle_pods_a
 
 
 def test_five_minutes_of_it_remove_no_pod_lose_no_job_and_end_by_themselves(silence: Silence) -> None:
-    silence.begin()
     stack = silence.stack
     try:
-        eventually("ten sweeps over", lambda: time.monotonic() - silence.began > SILENCE_S, SILENCE_S, every_s=5)
+        silence.begin()
+        eventually("ten sweeps over", lambda: time.monotonic() > silence.until, SILENCE_S, every_s=5)
         assert silence.uids() == silence.pods
         assert not any("DRAIN" in state for state in stack.nodes().values())
         stack.kubectl("scale", *AWAY, "--replicas=1")

@@ -52,6 +52,7 @@ def home(deployed: DevStack) -> Iterator[Home]:
     for folder in (FOLDER, BACKUPS):
         shutil.rmtree(folder, ignore_errors=True)
     FOLDER.mkdir(mode=0o755)
+    deployed.ready()
     directory = DirectoryServer(FOLDER / "slapd", "slipway-system", deployed.address, "ldap.example.test")
     directory.prepare()
     for uid, name in enumerate(("ada", "grace"), 12001):  # an answer without any user would not be believed

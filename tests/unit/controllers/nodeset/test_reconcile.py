@@ -59,7 +59,7 @@ async def test_pod_that_lost_its_label_is_named_left_alone_and_taken_back_with_i
     cluster.process.later_s += TAKEN_S
     await cluster.rounds(2)
     assert cluster.status()["phase"] == "Degraded"
-    assert f"kubectl label pod gpu-0 {LABEL_CLUSTER}=dev {LABEL_NODESET}=gpu" in cluster.status()["why"]
+    assert f"kubectl -n slurm label --overwrite pod gpu-0 {LABEL_CLUSTER}=dev {LABEL_NODESET}=gpu" in cluster.status()["why"]
     cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {LABEL_NODESET: "gpu"}}})
     await cluster.rounds(2)
     assert cluster.status()["phase"] == "Ready"
@@ -310,6 +310,7 @@ async def test_drain_goes_on_without_the_list_of_jobs_and_requeues_none_until_th
     assert (said["status"], said["reason"]) == ("Unknown", "JobsUnknown")
     assert "too many of them" in said["message"]
     cluster.slurm.has_no_jobs_list = False
+    cluster.process.later_s += 30
     await cluster.rounds(4)
     assert (cluster.slurm.requeued, cluster.pods()) == (["7"], {})
 
