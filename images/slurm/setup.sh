@@ -92,9 +92,6 @@ install -m 0644 "$here/pam-node" /etc/pam.d/slipway-node
 install -m 0644 "$here/ssh_config" /etc/ssh/ssh_config.d/slipway.conf
 install -m 0755 "$here/ssh-node" /usr/lib/slipway/ssh-node
 install -m 0755 "$here/login-session" /usr/local/sbin/slipway-login-session
-# No process of a program that its user cannot read can be looked into by that user. In a session an admin can become user slurm, and sackd,
-# which runs beside the sessions, has the pod's own root.
-chmod 0711 /usr/sbin/sackd
 install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
 
 # Debian keeps OpenMPI to the loopback device, for its build machines; between nodes that is no network at all. OpenMPI's own rule is to leave it out.

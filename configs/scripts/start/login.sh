@@ -14,11 +14,16 @@ install -m 0600 /etc/slipway/host-keys/ssh_host_ed25519_key /run/slipway/ssh/ssh
 export SLURM_CONF=/run/slurm/conf/slurm.conf
 
 keep_configuration() {
-  local waited=0
+  # In a session an admin can become user slurm, and sackd has the pod's own root. Nobody looks into a process that has a capability which he has
+  # not, and sessions never have SETPCAP. (A program that nobody may read does not help: sackd makes itself readable.) Where the pod has it
+  # not either, who is in a session becomes nobody else.
+  local waited=0 apart=() has
+  has=$(awk '/^CapBnd/ { print $2 }' /proc/self/status)
+  ((0x$has >> 8 & 1)) && apart=(--inh-caps +setpcap --ambient-caps +setpcap)
   trap '[[ -z ${pid:-} ]] || kill -TERM "$pid" 2>/dev/null; exit 0' TERM
   while true; do
     if munge --no-input --output /dev/null 2>/dev/null && timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; then
-      env -u SLURM_CONF setpriv --reuid slurm --regid slurm --clear-groups /usr/sbin/sackd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" &
+      env -u SLURM_CONF setpriv --reuid slurm --regid slurm --clear-groups "${apart[@]}" /usr/sbin/sackd -D --conf-server "$SLIPWAY_SLURMCTLD:6817" &
       pid=$!
       wait "$pid" || say "sackd ended with code $?; starting it again in 3 s"
       sleep 3 & wait $!
