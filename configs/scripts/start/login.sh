@@ -15,8 +15,8 @@ export SLURM_CONF=/run/slurm/conf/slurm.conf
 
 keep_configuration() {
   # In a session an admin can become user slurm, and sackd has the pod's own root. Nobody looks into a process that has a capability which he has
-  # not, and sessions never have SETPCAP. (A program that nobody may read does not help: sackd makes itself readable.) Where the pod has it
-  # not either, who is in a session becomes nobody else.
+  # not, and sessions never have SETPCAP. (A program that nobody may read does not help: one that was started again was looked into all the
+  # same.) Where the pod has it not either, who is in a session becomes nobody else.
   local waited=0 apart=() has
   has=$(awk '/^CapBnd/ { print $2 }' /proc/self/status)
   ((0x$has >> 8 & 1)) && apart=(--inh-caps +setpcap --ambient-caps +setpcap)
