@@ -1,20 +1,24 @@
 # The few verbs of Slipway. `make up` and `make test` need a Debian machine, root and nothing else installed by hand.
 SHELL := /bin/bash
 PY := .venv/bin/python
-STACK ?= dev
+STACK ?= $(if $(CONTEXT),cluster,dev)
 KEY := .slipway/ssh/id_ed25519
+# Every verb names its cluster: what KUBECONFIG says is for clusters of your own.
+OWN := $(if $(CONTEXT),--context $(CONTEXT))
+LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test test-cluster test-users test-rest unit lint bench requirements golden
+.PHONY: up down preview test test-cluster test-users test-rest unit lint soak bench requirements golden
 
-up: .venv/ready $(KEY)  ## from a bare machine (or CONTEXT=name: your own cluster) to a finished Slurm job
-	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(if $(CONTEXT),--context $(CONTEXT))
+up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
+	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
+		$(if $(PLAIN_HTTP),--plain-http) $(if $(YES),--yes) $(if $(OPTIONS),-- $(OPTIONS))
 
 down: .venv/ready  ## end the local cluster: only what `make up` started
 	@$(PY) -m local down
 
 preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line by line
-	@$(PY) -m standalone preview --stack $(STACK) $(if $(CONTEXT),--context $(CONTEXT))
+	@$(PY) -m standalone preview --stack $(STACK) $(or $(OWN),$(LOCAL))
 
 test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
@@ -32,11 +36,15 @@ unit: .venv/ready  ## pure functions and plans, in seconds
 lint: .venv/ready  ## ruff, pyright strict, layers, pinned requirements
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
 
+soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `make test` does not run them
+	@$(PY) -m local prepare
+	@$(PY) -m pytest --timeout 7200 tests/soak
+
 bench: .venv/ready $(KEY)  ## the figures of the README, printed and as JSON in .slipway/bench.json; COLD=1 adds the bare-machine one
 	@$(PY) -m tests.bench $(if $(COLD),--cold)
 
 golden: .venv/ready  ## write the golden files again; read their diff like code
-	@SLIPWAY_GOLDEN=write $(PY) -m pytest -q tests/unit tests/plan
+	@SLIPWAY_GOLDEN=write $(PY) -m pytest -q tests/plan tests/unit/configs/test_slurm.py tests/unit/configs/test_nfs_server.py
 
 requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt

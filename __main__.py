@@ -6,14 +6,16 @@ import pulumi
 
 from components.cluster import SlurmCluster
 from configs.faults import ConfigFaults
+from configs.load import parse_cluster
 
 stack = pulumi.get_stack()
+stack_file = f"Pulumi.{stack}.yaml"
 try:
     cluster = SlurmCluster(
         stack,
         {
-            "config": pulumi.Config("slipway").require_object("cluster"),
-            "config_file": f"Pulumi.{stack}.yaml",
+            "config": parse_cluster(pulumi.Config("slipway").require("cluster"), stack_file),
+            "config_file": stack_file,
             "root": str(Path(__file__).parent),
         },
     )

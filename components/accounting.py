@@ -6,14 +6,13 @@ The server is one of the cluster's own, on its own disk, or an external one; the
 from typing import NotRequired, TypedDict
 
 import pulumi
-import pulumi_random as random
 
 from components.backup import BackupArgs, build_folders, build_restore, restore_volumes
 from components.database import PASSWORD_PATH, ExternalDatabaseArgs, client_env, client_mounts, client_volumes, password_secret
-from components.generations import annotations, newest
+from components.generations import annotations, newest_key
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import CLAIMS, config_map, content_name, declare, encode, immutable_config_map, secret
+from components.objects import CLAIMS, config_map, content_name, declare, immutable_config_map, secret
 from components.pods import (
     MARIADB_PORT,
     MUNGE_SOCKET,
@@ -57,7 +56,7 @@ class AccountsArgs(TypedDict):
     """What is kept in Slurm's database."""
 
     file: str
-    """Name of the file, as its program is told."""
+    """Name of the file, for the program that reads it."""
     text: str
     """The wanted accounts, users and QOS."""
     programs: dict[str, str]
@@ -92,7 +91,7 @@ class AccountingArgs(TypedDict):
     jwt_generation: int
     """Which JWT key it is: slurmdbd restarts with a new one."""
     accounts: NotRequired[AccountsArgs]
-    """What Slurm's accounts, users and QOS are to be; without it nobody but administrators changes them."""
+    """The wanted accounts, users and QOS; without it only administrators change them."""
     deletion_protection: bool
     """True: database and password cannot be deleted by a change of the stack, and the disk outlives it."""
 
@@ -119,23 +118,15 @@ class Accounting(pulumi.ComponentResource):
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
 
     def _declare_database(self, args: AccountingArgs) -> pulumi.CustomResource:
-        """The cluster's own MariaDB; gives the Secret with its password."""
+        """The cluster's own MariaDB, which comes after the Secret with its password and before slurmdbd."""
         cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
         name = object_name(cluster, "mariadb")
-        password = newest(
-            f"{name}-password",
-            args["password_generation"],
-            lambda each: random.RandomPassword(each, length=40, special=False, opts=kept),
-        )
-        data = {"password": pulumi.Output.secret(password.result).apply(encode)}
+        data = {"password": newest_key(f"{name}-password", args["password_generation"], 40, kept)}
         made = declare(secret(name, namespace, labels(cluster, "mariadb"), data), kept)
         declare(service(args["pods"], "mariadb", MARIADB_PORT), pulumi.ResourceOptions(parent=self))
-        declare(
-            build_mariadb(args),
-            pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made], ignore_changes=[CLAIMS]),
-        )
-        return made
+        lasting = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made], ignore_changes=[CLAIMS])
+        return declare(build_mariadb(args), lasting)
 
 
 def build_config(args: AccountingArgs) -> Manifest:

@@ -9,18 +9,20 @@ from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
 from components.database import ExternalDatabaseArgs
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, TaintArgs
-from components.gpu_runtime import GpuRuntimeArgs
+from components.gpu_runtime import OPERATOR_CLASS, GpuRuntimeArgs
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
 from components.host_keys import NodeHostKeyArgs, node_secret_name
 from components.identity import IdentityArgs, LdapArgs
+from components.kinds import KindsArgs
 from components.labels import object_name
 from components.login import LoginNodesArgs, LoginServiceArgs
 from components.munge import MungeSecretArgs
 from components.nfs_server import ExportedFolderArgs, NfsServerArgs
-from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs
+from components.node_set import SPOOL_PATH, DrainArgs, NodeSetArgs, VolumeClaimArgs, WorkerPoolArgs, declared_sets_name
 from components.pods import ROOT_SETTINGS, SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import RootVersionArgs, SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
+from components.slurm_files import SlurmFilesArgs
 from configs import accounts, nfs_server, shared_root, slurm, users
 from configs.checks import CHECK_SETTINGS
 from configs.models import (
@@ -51,8 +53,8 @@ _CPU_SHARE = 0.9
 """CPU that a worker pod requests of what Slurm hands out; the rest is for what Kubernetes itself runs on the machine."""
 
 
-def pod_defaults(cluster: Cluster, image: str, scripts: str) -> PodDefaults:
-    """What all pods share: the image, the ConfigMap of start scripts, the system nodes."""
+def pod_defaults(cluster: Cluster, image: str, scripts: str, programs: dict[str, str]) -> PodDefaults:
+    """What all pods share: the image, the ConfigMaps of start scripts and programs, the system nodes."""
     return {
         "cluster": cluster.name,
         "namespace": cluster.namespace,
@@ -60,6 +62,7 @@ def pod_defaults(cluster: Cluster, image: str, scripts: str) -> PodDefaults:
         "pull_policy": cluster.images.pull_policy,
         "pull_secrets": list(cluster.images.pull_secrets),
         "scripts": scripts,
+        "programs": programs,
         "node_selector": dict(cluster.system_nodes.labels),
         "tolerations": tolerations(cluster.system_nodes.taints),
     }
@@ -76,6 +79,7 @@ def munge_args(cluster: Cluster) -> MungeSecretArgs:
         "namespace": cluster.namespace,
         "deletion_protection": cluster.deletion_protection,
         "generation": cluster.keys.munge,
+        "keep": "munge" in cluster.keys.keep,
     }
 
 
@@ -99,7 +103,7 @@ def _shared_root(cluster: Cluster) -> SharedMountArgs:
 
 
 def shared_mount(name: str, path: str, source: Source, read_only: bool = False, server: NfsServer | None = None) -> SharedMountArgs:
-    """One shared folder; of its source only what is said. What is on the cluster's own server is NFS like any other to who mounts it."""
+    """One shared folder, with the fields of its source that are set. Pods mount the cluster's own server as any other NFS."""
     made: SharedMountArgs = {"name": name, "mount_path": path, "read_only": read_only}
     if source.host_path is not None:
         made["host_path"] = source.host_path
@@ -112,6 +116,8 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False, 
     elif source.storage_class is not None:
         made["storage_class"] = source.storage_class
         made["size"] = source.size or ""
+    elif source.disk is not None:
+        made["disk"] = claim(source.disk)
     return made
 
 
@@ -214,10 +220,20 @@ def identity_args(cluster: Cluster, pods: PodDefaults, programs: str, said: Ldap
     }
 
 
+def slurm_files_args(cluster: Cluster) -> SlurmFilesArgs:
+    return {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "files": slurm.render(cluster),
+        "jwt_generation": cluster.keys.jwt,
+        "keep_jwt": "jwt" in cluster.keys.keep,
+        "deletion_protection": cluster.deletion_protection,
+    }
+
+
 def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
     made: ControlPlaneArgs = {
         "pods": pods,
-        "files": slurm.render(cluster),
         "users": object_name(cluster.name, "users"),
         "state": claim(cluster.storage.state),
         "key_spread_s": cluster.keys.spread_s,
@@ -307,12 +323,11 @@ def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> Control
     return {
         "pods": {**pods, "image": image},
         "jwt_secret": object_name(cluster.name, "jwt"),
-        "install_crds": cluster.kubernetes.install_crds,
     }
 
 
 def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> NodeSetArgs:
-    """One node set on its pool. Requests are what the config overrides, else nearly the whole of what Slurm hands out."""
+    """One node set on its pool. Requests are those of the config, or else nearly all that Slurm gives to jobs."""
     shape = shape_of(cluster, node_set)
     requested = node_set.resources
     retention = node_set.volume_claim_retention
@@ -329,6 +344,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Nod
         "users": object_name(cluster.name, "users"),
         "mounts": shared_mounts(cluster, cluster.mounts_of(node_set)),
         "drain_grace_s": node_set.drain_grace_s,
+        "job_processes": slurm.job_processes(cluster),
         "update": {"type": node_set.update.type, "max_unavailable": str(node_set.update.max_unavailable)},
         "drain": _drain(node_set),
         "placement": node_set.placement,
@@ -350,6 +366,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Nod
         made["max"] = node_set.ordinals
     else:
         made["size"] = node_set.size or 0
+    if not cluster.kubernetes.wait_for_drains:
+        made["declared_in"] = declared_sets_name(cluster.name)
     return made
 
 
@@ -381,13 +399,17 @@ def worker_pool(pool: NodePool) -> WorkerPoolArgs:
     return where
 
 
+def kinds_args(cluster: Cluster) -> KindsArgs:
+    """The kind NodeSet, and the RuntimeClasses that the pools name, less the one that the GPU Operator makes."""
+    names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
+    theirs = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
+    return {"cluster": cluster.name, "install_crds": cluster.kubernetes.install_crds, "runtime_classes": sorted(names - theirs)}
+
+
 def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
-    """RuntimeClasses that the pools name, and the GPU Operator where it is asked for."""
+    """The GPU Operator where it is asked for."""
     operator = cluster.gpu_operator
-    made: GpuRuntimeArgs = {
-        "cluster": cluster.name,
-        "runtime_classes": sorted({pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}),
-    }
+    made: GpuRuntimeArgs = {"cluster": cluster.name}
     if operator.enabled:
         tainted = [toleration for pool in cluster.node_pools for toleration in worker_pool(pool)["tolerations"]]
         made["operator"] = {
@@ -400,7 +422,7 @@ def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
 
 
 def node_pool_args(cluster: Cluster, pods: PodDefaults, checks: str, pool: NodePool) -> GpuNodePoolArgs:
-    """One pool: what is looked for, or what EKS is to make."""
+    """One pool: the nodes to look for, or those that EKS makes."""
     made: GpuNodePoolArgs = {"pods": pods, "name": pool.name, "checks": checks}
     if pool.existing is not None:
         made["existing"] = _existing_nodes(cluster, pool, pool.existing)
@@ -506,6 +528,7 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
         "users": object_name(cluster.name, "users"),
         "user_keys": object_name(cluster.name, "user-keys"),
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "home_keys": cluster.login.home_keys,
         "has_admins": cluster.login.has_admins,
         "settings": users.render_login(cluster),
         "drain_grace_s": cluster.login.drain_grace_s,

@@ -21,14 +21,16 @@ from components.gpu_runtime import GpuRuntime
 from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey
 from components.identity import Identity
+from components.kinds import Kinds
 from components.labels import Manifest, labels, object_name
 from components.login import LoginNodes
 from components.munge import MungeSecret
-from components.node_set import NodeSet
+from components.node_set import NodeSet, build_declared_sets
 from components.objects import config_map, declare, immutable_config_map
 from components.pods import SLURMD_PORT, PodDefaults, service
 from components.shared_root import SharedRoot
 from components.shared_storage import SharedStorage
+from components.slurm_files import SlurmFiles
 from configs import images, users
 from configs.load import load_cluster
 from configs.models import Cluster, Ldap
@@ -36,6 +38,8 @@ from configs.models import Cluster, Ldap
 _PACKAGE = Path(configs.__file__).parent
 _SCRIPTS = _PACKAGE / "scripts"
 _ROOT = _PACKAGE.parent
+_PROGRAMS = {"slurm": _ROOT / "slurm", **{name: _ROOT / "programs" / name for name in ("config_sync", "worker")}}
+"""Python packages that pods of more than one component import, or that a start script runs."""
 
 
 class SlurmClusterArgs(TypedDict):
@@ -64,28 +68,34 @@ class SlurmCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: SlurmClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         cluster = load_cluster(args["config"], Path(args["root"]), args["config_file"])
         super().__init__("slipway:index:SlurmCluster", name, {}, opts)
-        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=pulumi.ResourceOptions(parent=self))
-        child = self._below_namespace(cluster, provider)
+        own = pulumi.ResourceOptions(parent=self)
+        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=own)
+        adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=own)
+        lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
+        kinds = Kinds(object_name(cluster.name, "kinds"), arguments.kinds_args(cluster), lasting)
+        child = self._below_namespace(cluster, provider, adopting)
         files = build_files(cluster, *(read_files(_SCRIPTS / each) for each in ("start", "checks", "changes")))
-        pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), files["scripts"]["metadata"]["name"])
+        programs = {name: build_programs(cluster, name.replace("_", "-"), read_files(folder)) for name, folder in _PROGRAMS.items()}
+        program_names = {name: manifest["metadata"]["name"] for name, manifest in programs.items()}
+        pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), files["scripts"]["metadata"]["name"], program_names)
         checks = files["checks"]["metadata"]["name"]
         shared: list[pulumi.Resource] = [
-            *(declare(manifest, child) for manifest in files.values()),
+            *(declare(manifest, child) for manifest in (*files.values(), *programs.values())),
+            SlurmFiles(object_name(cluster.name, "slurm-files"), arguments.slurm_files_args(cluster), child),
             MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
             NodeHostKey(object_name(cluster.name, "node-host-key"), arguments.node_host_key_args(cluster), child),
         ]
-        mounting = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared[: len(files)])
+        storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
+        mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=shared[: len(files) + len(programs)])
         shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
-        after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
             root_args = arguments.shared_root_args(cluster, pods, root, files["changes"]["metadata"]["name"])
-            SharedRoot(object_name(cluster.name, "shared-root"), root_args, after)
-        if cluster.backup is not None:
-            backup = Backup(object_name(cluster.name, "backup"), arguments.backup_args(cluster, pods, cluster.backup), after)
-            after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared, backup])
-        control_plane = SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
+            filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
+            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
+        after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
+        control_plane = self._declare_control_plane(cluster, pods, provider, shared)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
         pools = {
             pool.name: GpuNodePool(
@@ -93,17 +103,8 @@ class SlurmCluster(pulumi.ComponentResource):
             )
             for pool in cluster.node_pools
         }
-        if cluster.accounting.enabled:
-            accounting_args = arguments.accounting_args(cluster, pods, read_files(_SCRIPTS / "accounts"))
-            Accounting(object_name(cluster.name, "accounting"), accounting_args, after)
-        needs = [*shared, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
-        served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        controllers_args = arguments.controllers_args(cluster, pods, image_of(cluster, "controllers"))
-        controllers = Controllers(object_name(cluster.name, "controllers"), controllers_args, served)
-        for node_set in cluster.node_sets:
-            # After slurmctld and the controllers, so that they go before them: a set that goes is drained by the one and asks the other.
-            served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, controllers, pools[node_set.pool]])
-            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), served)
+        needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
+        self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods, checks), after)
         login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
         self.namespace = pulumi.Output.from_input(cluster.namespace)
@@ -118,12 +119,54 @@ class SlurmCluster(pulumi.ComponentResource):
             }
         )
 
-    def _below_namespace(self, cluster: Cluster, provider: pulumi.ProviderResource) -> pulumi.ResourceOptions:
-        """Options of what needs the namespace, which is made unless the user has one."""
+    def _below_namespace(
+        self, cluster: Cluster, provider: pulumi.ProviderResource, adopting: pulumi.ProviderResource
+    ) -> pulumi.ResourceOptions:
+        """Options of what needs the namespace, which is made unless the user has one. Where claims in it are to outlive the stack, so does
+        it, as deleting it would delete them; then the next stack finds it there."""
         if not cluster.create_namespace:
             return pulumi.ResourceOptions(parent=self, provider=provider)
-        kept = pulumi.ResourceOptions(parent=self, provider=provider, protect=cluster.deletion_protection)
+        stays = keeps_claims(cluster)
+        kept = pulumi.ResourceOptions(
+            parent=self, provider=adopting if stays else provider, protect=cluster.deletion_protection, retain_on_delete=stays
+        )
         return pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[declare(build_namespace(cluster), kept)])
+
+    def _declare_control_plane(
+        self, cluster: Cluster, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
+    ) -> SlurmControlPlane:
+        """slurmctld after slurmdbd: at its first start it waits for it, and an engine that waits for one object at a time would hang."""
+        needs = list(shared)
+        if cluster.backup is not None:
+            after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
+            needs = [*needs, Backup(object_name(cluster.name, "backup"), arguments.backup_args(cluster, pods, cluster.backup), after)]
+        if cluster.accounting.enabled:
+            args = arguments.accounting_args(cluster, pods, read_files(_SCRIPTS / "accounts"))
+            after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
+            needs = [*needs, Accounting(object_name(cluster.name, "accounting"), args, after)]
+        after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
+        return SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
+
+    def _declare_node_sets(
+        self,
+        cluster: Cluster,
+        pods: PodDefaults,
+        provider: pulumi.ProviderResource,
+        needs: list[pulumi.Resource],
+        pools: Mapping[str, pulumi.Resource],
+    ) -> None:
+        """The controllers and the node sets. The sets come after slurmctld and the controllers, so that they go before them: a set that
+        goes is drained by the one and asks the other. Between them is the list of the sets, whose deletion waits until all are drained."""
+        after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
+        args = arguments.controllers_args(cluster, pods, image_of(cluster, "controllers"))
+        needs = [*needs, Controllers(object_name(cluster.name, "controllers"), args, after)]
+        if not cluster.kubernetes.wait_for_drains:
+            listed = build_declared_sets(cluster.name, cluster.namespace, [one.name for one in cluster.node_sets])
+            after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
+            needs = [*needs, declare(listed, after)]
+        for node_set in cluster.node_sets:
+            served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, pools[node_set.pool]])
+            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), served)
 
     def _declare_identity(
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
@@ -150,6 +193,21 @@ def provider_settings(cluster: Cluster) -> dict[str, Any]:
         "enable_secret_mutable": True,
         **({"context": said.context} if said.context else {}),
     }
+
+
+def adopting_settings(cluster: Cluster) -> dict[str, Any]:
+    """The provider of what outlives the stack: objects that exist already are taken over, with the fields that others have set.
+
+    To a provider without `upsert_existing_objects` they are an error (pulumi-kubernetes 4.29 and later). Both have one cluster identifier,
+    so that an object changes from one provider to the other without being replaced.
+    """
+    return {**provider_settings(cluster), "upsert_existing_objects": True, "enable_patch_force": True}
+
+
+def keeps_claims(cluster: Cluster) -> bool:
+    """True when volume claims in the namespace outlive the stack."""
+    own_disks = (one for one in cluster.node_sets if one.volume_claims)
+    return cluster.deletion_protection or any(one.volume_claim_retention.when_deleted == "Retain" for one in own_disks)
 
 
 def build_namespace(cluster: Cluster) -> Manifest:

@@ -1,4 +1,4 @@
-"""slurmctld and slurmrestd of one cluster, with the JWT key between them. Slurm's files come rendered.
+"""slurmctld and slurmrestd of one cluster. Slurm's files and the JWT key between the two are made elsewhere.
 
 One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
 """
@@ -6,15 +6,16 @@ One slurmctld on its own disk, rescheduled quickly: native high availability ove
 from typing import NotRequired, TypedDict
 
 import pulumi
-import pulumi_random as random
 
 from components.backup import BackupArgs, build_restore, build_state_backup, restore_volumes
-from components.generations import annotations, newest
+from components.generations import annotations
 from components.identity import users_mount, users_volume
-from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import CLAIMS, config_map, declare, secret
+from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
+from components.objects import CLAIMS, declare
 from components.pods import (
     MUNGE_SOCKET,
+    PACKAGES_PATH,
+    RUNNING_JOBS_PORT,
     SLURM_UID,
     SLURMCTLD_PORT,
     SLURMRESTD_PORT,
@@ -27,12 +28,16 @@ from components.pods import (
     confined,
     container,
     empty_volume,
+    exec_probe,
     http_probe,
     lost_node_tolerations,
     mount,
     munge_volumes,
     munged,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
     secret_volume,
     service,
@@ -45,16 +50,23 @@ _STATE_PATH = "/var/spool/slurmctld"
 _GRACE_S = 30
 """Seconds that slurmctld gets to save its state when it is stopped."""
 
+_REFUSAL_PROBE = exec_probe("sh", "-c", "! cat /tmp/refused 2>/dev/null", periodSeconds=60, timeoutSeconds=10, failureThreshold=2**31 - 1)
+"""Fails while slurmctld refuses changed files, so that the kubelet makes an event of its words; and never counts, as its limit is out of
+reach. A readiness probe would count: a StatefulSet rolls no pod that is not ready, so files that only a newer Slurm can read would keep
+the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
+
+_REST_PORTS = {"slurmrestd": SLURMRESTD_PORT, "jobs": RUNNING_JOBS_PORT}
+_REST_MEMORY = "2Gi"
+"""Enough for slurmrestd to list 10,000 nodes several times at once. Beyond it the container restarts; the controller waits for that."""
+
 
 class ControlPlaneArgs(TypedDict):
     """What the control plane needs to know."""
 
     pods: PodDefaults
     """What all pods of the cluster share."""
-    files: dict[str, str]
-    """Slurm's files by name, slurm.conf among them; workers and login get theirs from slurmctld."""
     users: str
-    """Name of the ConfigMap with the cluster's users: slurmctld looks up who submits."""
+    """Name of the ConfigMap with the cluster's users: slurmctld looks up submitting users there."""
     identity: NotRequired[SharedMountArgs]
     """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     state: ClaimArgs
@@ -62,11 +74,11 @@ class ControlPlaneArgs(TypedDict):
     key_spread_s: int
     """Seconds in which all kubelets bring a changed munge key to their pods."""
     jwt_generation: int
-    """Which JWT key it is: one more is a new one, and slurmctld restarts with it."""
+    """Which JWT key it is: slurmctld restarts with a new one."""
     backup: NotRequired[BackupArgs]
     """Where slurmctld's state is copied to, and restored from."""
     deletion_protection: bool
-    """True: queue and JWT key cannot be deleted by a change of the stack, and the queue's disk outlives it."""
+    """True: the queue cannot be deleted by a change of the stack, and its disk outlives it."""
 
 
 class SlurmControlPlane(pulumi.ComponentResource):
@@ -76,41 +88,25 @@ class SlurmControlPlane(pulumi.ComponentResource):
     """Host and port of slurmctld inside the cluster; HTTP too: /livez, /readyz, /metrics."""
     rest_url: pulumi.Output[str]
     """URL of slurmrestd inside the cluster; it wants a JWT."""
-    jwt_secret: pulumi.Output[str]
-    """Name of the Secret whose `jwt_hs256.key` signs tokens."""
 
     def __init__(self, name: str, args: ControlPlaneArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SlurmControlPlane", name, {}, opts)
         cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
-        protected = args["deletion_protection"]
-        kept = pulumi.ResourceOptions(parent=self, protect=protected)
         plain = pulumi.ResourceOptions(parent=self)
-        secret_name = object_name(cluster, "jwt")
-        key = newest(f"{secret_name}-key", args["jwt_generation"], lambda each: random.RandomBytes(each, length=32, opts=kept))
-        data = {"jwt_hs256.key": pulumi.Output.secret(key.base64)}
-        jwt_secret = declare(secret(secret_name, namespace, labels(cluster, "slurmctld"), data), kept)
-        config = declare(build_config(args), plain)
         priority = declare(build_priority_class(cluster, namespace), plain)
         declare(service(args["pods"], "slurmctld", SLURMCTLD_PORT, headless=True), plain)
-        needs = [jwt_secret, config, priority]
-        declare(build_slurmctld(args), pulumi.ResourceOptions(parent=self, protect=protected, depends_on=needs, ignore_changes=[CLAIMS]))
-        declare(service(args["pods"], "slurmrestd", SLURMRESTD_PORT), plain)
-        declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[config, priority]))
+        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[priority], ignore_changes=[CLAIMS])
+        declare(build_slurmctld(args), kept)
+        declare(build_rest_service(args["pods"]), plain)
+        declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
         self.slurmctld_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmctld')}.{namespace}:{SLURMCTLD_PORT}")
         self.rest_url = pulumi.Output.from_input(f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}")
-        self.jwt_secret = pulumi.Output.from_input(secret_name)
-        self.register_outputs({"slurmctld_address": self.slurmctld_address, "rest_url": self.rest_url, "jwt_secret": self.jwt_secret})
-
-
-def build_config(args: ControlPlaneArgs) -> Manifest:
-    """The ConfigMap of Slurm's files, under a fixed name: a change reaches slurmctld's pod, whose sidecar then reconfigures."""
-    cluster = args["pods"]["cluster"]
-    return config_map(object_name(cluster, "slurm-config"), args["pods"]["namespace"], labels(cluster, "slurmctld"), args["files"])
+        self.register_outputs({"slurmctld_address": self.slurmctld_address, "rest_url": self.rest_url})
 
 
 def priority_class_name(cluster: str, namespace: str) -> str:
     """The control plane's priority class; classes have no namespace of their own, so the name carries it."""
-    return f"{namespace}-{cluster}-control-plane"
+    return outside_name(namespace, object_name(cluster, "control-plane"))
 
 
 def build_priority_class(cluster: str, namespace: str) -> Manifest:
@@ -164,11 +160,14 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
     reconfigure = container(
         pods,
         "reconfigure",
-        "reconfigure.sh",
+        "",
         # The state's disk holds the files that slurmctld runs with: new ones are taken over there, once no job loses its node by them.
-        [config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("reconfigure-tmp", "/tmp")],  # noqa: S108
+        [config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
         requests=("10m", "16Mi"),
+        command=program_command("config_sync"),
+        workingDir=PACKAGES_PATH,
         securityContext=confined(SLURM_UID),
+        livenessProbe=_REFUSAL_PROBE,
     )
     state = mount("state", _STATE_PATH)
     backup = args.get("backup")
@@ -185,16 +184,35 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
-            *(scripts_volume(pods), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, "config_sync"), *munge_volumes(pods)),
             *(restore_volumes(backup) if backup else []),
         ],
     }
 
 
+def build_rest_service(pods: PodDefaults) -> Manifest:
+    """The Service of slurmrestd, and of the list of running jobs beside it."""
+    ports = [{"name": name, "port": port, "targetPort": port} for name, port in _REST_PORTS.items()]
+    return service(pods, "slurmrestd", SLURMRESTD_PORT, ports=ports)
+
+
 def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
-    """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key, not even munge's."""
+    """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key, not even munge's.
+
+    Beside it runs the program that lists the running jobs, with the same user and as little.
+    """
     pods = args["pods"]
     cluster = pods["cluster"]
+    running_jobs = container(
+        pods,
+        "jobs",
+        "running-jobs.py",
+        [mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity"))],
+        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        ports=[{"name": "jobs", "containerPort": RUNNING_JOBS_PORT}],
+        securityContext=confined(SLURMRESTD_UID),
+        resources=_limited("10m", "32Mi"),
+    )
     slurmrestd = container(
         pods,
         "slurmrestd",
@@ -203,8 +221,8 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
             *(mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity"))),
             mount("tmp", "/tmp"),  # noqa: S108
         ],
-        requests=("10m", "64Mi"),
         ports=[{"name": "slurmrestd", "containerPort": SLURMRESTD_PORT}],
+        resources=_limited("10m", "64Mi"),
         securityContext=confined(SLURMRESTD_UID),
         readinessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=2),
         livenessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
@@ -213,7 +231,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "terminationGracePeriodSeconds": 5,  # it has nothing to save, and does not end when asked
         "priorityClassName": priority_class_name(cluster, pods["namespace"]),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
-        "containers": [slurmrestd],
+        "containers": [slurmrestd, running_jobs],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
@@ -228,3 +246,8 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
     }
     about = metadata(object_name(cluster, "slurmrestd"), pods["namespace"], labels(cluster, "slurmrestd"))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+
+
+def _limited(cpu: str, memory: str) -> Manifest:
+    """What a container that answers requests asks for, and the most it gets: slurmrestd never gives memory back."""
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": _REST_MEMORY}}

@@ -1,8 +1,5 @@
-"""The controllers of one cluster, with their kinds and their rights. What they do is in controllers/, which is no part of this package.
-
-The kinds (crds/*.yaml) belong to the whole Kubernetes cluster, not to one Slurm cluster: they outlive the stack, since deleting a kind
-deletes every object of it, whoever made it. Of several Slurm clusters in one Kubernetes cluster one brings the kinds; the others leave
-them out.
+"""The controllers of one cluster and their rights. What they do is in controllers/, which is no part of this package; the kind that they
+serve is in kinds.py.
 """
 
 from pathlib import Path
@@ -12,9 +9,10 @@ import pulumi
 import yaml
 
 from components.control_plane import priority_class_name
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.objects import declare
 from components.pods import (
+    RUNNING_JOBS_PORT,
     SLURMRESTD_PORT,
     PodDefaults,
     confined,
@@ -45,8 +43,6 @@ class ControllersArgs(TypedDict):
     """What all pods of the cluster share; the image is the controllers' own."""
     jwt_secret: str
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
-    install_crds: bool
-    """True: bring the kind NodeSet. False: another stack in this Kubernetes cluster does."""
 
 
 class Controllers(pulumi.ComponentResource):
@@ -54,29 +50,16 @@ class Controllers(pulumi.ComponentResource):
 
     deployment_name: pulumi.Output[str]
     """Name of the NodeSet controller's Deployment."""
-    crd_names: pulumi.Output[list[str]]
-    """Names of the CustomResourceDefinitions made here; they stay when the stack goes."""
 
     def __init__(self, name: str, args: ControllersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Controllers", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        crds = [build_crd(args["pods"]["cluster"])] if args["install_crds"] else []
-        made = [declare(crd, pulumi.ResourceOptions(parent=self, retain_on_delete=True)) for crd in crds]
-        made += [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
+        made = [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
         declare(build_disruption_budget(args), child)
         deployment = build_deployment(args)
         declare(deployment, pulumi.ResourceOptions(parent=self, depends_on=made))
         self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
-        self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in crds])
-        self.register_outputs({"deployment_name": self.deployment_name, "crd_names": self.crd_names})
-
-
-def build_crd(cluster: str) -> Manifest:
-    """The kind NodeSet. The newest stack that brings it wins, and objects of the kind come after the API server knows it."""
-    crd: Manifest = yaml.safe_load((_FOLDER / "nodesets.yaml").read_text())
-    about = {key: value for key, value in labels(cluster, "crd").items() if key.startswith("app.kubernetes.io/") and value != cluster}
-    wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
-    return {**crd, "metadata": {**crd["metadata"], "labels": about, "annotations": wait}}
+        self.register_outputs({"deployment_name": self.deployment_name})
 
 
 def rights() -> list[dict[str, Any]]:
@@ -85,7 +68,7 @@ def rights() -> list[dict[str, Any]]:
 
 
 def build_service_account(args: ControllersArgs) -> Manifest:
-    """Who the controller is. Its pods ask for the token themselves."""
+    """The ServiceAccount of the controller. Its pods request the token themselves."""
     pods = args["pods"]
     about = metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about, "automountServiceAccountToken": False}
@@ -98,7 +81,7 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
     name = object_name(cluster, COMPONENT)
     inside = metadata(name, namespace, labels(cluster, COMPONENT))
     # Cluster roles have no namespace of their own, so the name carries it.
-    outside: Manifest = {"name": f"{namespace}-{name}", "labels": labels(cluster, COMPONENT)}
+    outside: Manifest = {"name": outside_name(namespace, name), "labels": labels(cluster, COMPONENT)}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     made: list[Manifest] = []
     for kind, about, scope in (("Role", inside, "namespace"), ("ClusterRole", outside, "cluster")):
@@ -122,7 +105,10 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
     # Where the API server listens is not known here, and policies see the address behind a Service: any address, on its two usual ports.
     api_server = {"ports": [_port(443), _port(6443)]}
     names = {"ports": [_port(53, "UDP"), _port(53)]}
-    slurmrestd = {"to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}], "ports": [_port(SLURMRESTD_PORT)]}
+    slurmrestd = {
+        "to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}],
+        "ports": [_port(SLURMRESTD_PORT), _port(RUNNING_JOBS_PORT)],
+    }
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

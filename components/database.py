@@ -21,13 +21,13 @@ class ExternalDatabaseArgs(TypedDict):
     database: str
     """Name of the database."""
     user: str
-    """Who slurmdbd logs in as."""
+    """The user that slurmdbd logs in as."""
     password_secret: str
     """Name of the Secret with the `password`."""
     tls: bool
     """True: encrypted, and the server's certificate and name are checked."""
     ca_secret: NotRequired[str]
-    """Name of the Secret with the `ca.crt` of who signed the server's certificate; Debian's public ones where left out."""
+    """Name of the Secret with the CA of the server's certificate in `ca.crt`; without it, Debian's public CAs."""
 
 
 def password_secret(cluster: str, external: ExternalDatabaseArgs | None) -> str:

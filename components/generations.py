@@ -2,17 +2,38 @@
 
 Each generation is a random value of its own and the older ones stay in the stack's state: with deletion protection a value may neither go
 nor be replaced, and a rotation must still be one change of the config. The first has the plain name, so that older stacks show no change.
+
+All are RandomPassword: its id is the word "none" and its result is encrypted in the state. The id of RandomBytes, which older versions
+used, is the value itself, and an id is never secret. An import would not help: the state keeps what was imported by, too.
+So a key of an older version moves with its Secret: the Secret of a first generation ignores changes of its data, which keeps in an older
+stack the key that was made then, and in a new one the key that is made now. Only a further generation changes it.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+import pulumi
+import pulumi_random as random
 
-T = TypeVar("T")
+from components.objects import SECRET_DATA, encode
+
+KEY_LENGTH = 64
+"""Letters and digits of a key: 380 bits. bcrypt, which the random provider adds to each, takes no more than 72."""
+SEED_LENGTH = 32
+"""Letters and digits of a seed that has to be 32 bytes: 190 bits, more than the 128 that an Ed25519 key is good for."""
 
 
-def newest(name: str, generation: int, make: Callable[[str], T]) -> T:
-    """Makes the values of all generations, called after `name`, and gives the newest."""
-    return [make(name if each == 1 else f"{name}-{each}") for each in range(1, generation + 1)][-1]
+def newest_key(name: str, generation: int, length: int, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
+    """Makes the random values of all generations, called after `name`, and gives the newest as the data of a Secret wants it."""
+    made = [random_text(name if each == 1 else f"{name}-{each}", length, opts) for each in range(1, generation + 1)]
+    return pulumi.Output.secret(made[-1].result).apply(encode)
+
+
+def random_text(name: str, length: int, opts: pulumi.ResourceOptions) -> random.RandomPassword:
+    """Random letters and digits whose value is a secret everywhere in the state."""
+    return random.RandomPassword(name, length=length, special=False, opts=opts)
+
+
+def ignored(generation: int = 1, keep: bool = False) -> list[str]:
+    """What a key's Secret ignores: its data in the first generation, and as long as the config says to keep the key."""
+    return [SECRET_DATA] if generation == 1 or keep else []
 
 
 def annotations(**generations: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.labels import Manifest, labels, metadata, object_name
+from components.labels import Manifest, labels, metadata, object_name, outside_name
 from components.objects import content_name
 from components.pods import PodDefaults, config_volume, confined, container, mount, pod_template
 
@@ -161,7 +161,7 @@ def build_pool_check(args: GpuNodePoolArgs, existing: ExistingNodesArgs) -> list
     name = object_name(pods["cluster"], f"pool-{args['name']}")
     about = labels(pods["cluster"], "pool-check")
     # Cluster roles have no namespace, so their name holds it.
-    rights = {"name": f"{pods['namespace']}-{name}", "labels": about}
+    rights = {"name": outside_name(pods["namespace"], name), "labels": about}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": rights["name"]}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": pods["namespace"]}
     spec = _pool_check_spec(args, existing, name)

@@ -14,6 +14,7 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
+    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -25,9 +26,10 @@ from components.pods import (
     munged,
     pod_template,
     scripts_volume,
+    slurm_mount,
+    slurm_volume,
 )
 
-_FOLDER = "/opt/slipway"
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
 _SLACK_S = 120
@@ -126,7 +128,7 @@ def build_deadline(check: HealthCheckArgs) -> int:
 
 
 def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
-    """What the program is told, as JSON."""
+    """Settings of the program, as JSON."""
     return json.dumps(
         {
             "name": check["name"],
@@ -148,11 +150,12 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
         "check",
         "",
         [
-            *(mount("checks", f"{_FOLDER}/checks", read_only=True), mount("slurm-config", "/etc/slurm", read_only=True)),
+            *(mount("checks", f"{PACKAGES_PATH}/checks", read_only=True), slurm_mount()),
+            mount("slurm-config", "/etc/slurm", read_only=True),
             *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
         command=["python3", "-B", "-m", "checks.run", build_spec(check, deadline_s)],
-        workingDir=_FOLDER,
+        workingDir=PACKAGES_PATH,
         # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
         securityContext=confined(SLURM_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
@@ -162,7 +165,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
         "initContainers": [munged(pods)],
         "containers": [program],
         "volumes": [
-            *(config_volume("checks", args["programs"]), config_volume("slurm-config", args["slurm_config"])),
+            *(config_volume("checks", args["programs"]), slurm_volume(pods), config_volume("slurm-config", args["slurm_config"])),
             *(empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
         ],
     }

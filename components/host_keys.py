@@ -1,4 +1,4 @@
-"""sshd's host keys. They come from random bytes that Pulumi keeps, so replicas and replaced pods are the same host to whoever logs in."""
+"""sshd's host keys. They come from random text that Pulumi keeps, so replicas and replaced pods are the same host to whoever logs in."""
 
 import base64
 from typing import TypedDict
@@ -6,6 +6,7 @@ from typing import TypedDict
 import pulumi
 import pulumi_random as random
 
+from components.generations import SEED_LENGTH, ignored, random_text
 from components.labels import labels, object_name
 from components.objects import declare, encode, secret
 
@@ -13,12 +14,11 @@ _PKCS8_ED25519 = bytes.fromhex("302e020100300506032b657004220420")
 """What stands before the 32 secret bytes of an Ed25519 key in PKCS#8. Source: RFC 8410, section 7."""
 
 
-def host_key(seed: str) -> str:
-    """An Ed25519 private key as PEM from 32 random bytes in base64: in PKCS#8 the seed is the key. Raises ValueError for other lengths."""
-    secret_bytes = base64.b64decode(seed, validate=True)
-    if len(secret_bytes) != 32:
-        raise ValueError(f"an Ed25519 key is made from 32 bytes, not {len(secret_bytes)}")
-    body = base64.b64encode(_PKCS8_ED25519 + secret_bytes).decode()
+def host_key(seed: bytes) -> str:
+    """An Ed25519 private key as PEM from 32 random bytes: in PKCS#8 the seed is the key. Raises ValueError for other lengths."""
+    if len(seed) != 32:
+        raise ValueError(f"an Ed25519 key is made from 32 bytes, not {len(seed)}")
+    body = base64.b64encode(_PKCS8_ED25519 + seed).decode()
     return f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
 
 
@@ -35,24 +35,25 @@ class NodeHostKeyArgs(TypedDict):
 
 class NodeHostKey(pulumi.ComponentResource):
     """One host key for all workers of a cluster, for which login nodes vouch: nodes come and go, and nobody is asked whether to trust one.
-    Another key is another Secret, and reaches a pod when it is made anew."""
+    Another key is another Secret, and reaches a pod when it is recreated."""
 
     secret_name: pulumi.Output[str]
     """Name of the Secret; the key is in `ssh_host_ed25519_key`."""
 
     def __init__(self, name: str, args: NodeHostKeyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:NodeHostKey", name, {}, opts)
-        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
+        protected = args["deletion_protection"]
         secret_name = node_secret_name(args["cluster"])
-        seed = random.RandomBytes(f"{secret_name}-seed", length=32, opts=kept)
-        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "slurmd"), key_data(seed)), kept)
+        seed = random_text(f"{secret_name}-seed", SEED_LENGTH, pulumi.ResourceOptions(parent=self, protect=protected))
+        lasting = pulumi.ResourceOptions(parent=self, protect=protected, ignore_changes=ignored())
+        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "slurmd"), key_data(seed)), lasting)
         self.secret_name = pulumi.Output.from_input(secret_name)
         self.register_outputs({"secret_name": self.secret_name})
 
 
-def key_data(seed: random.RandomBytes) -> dict[str, pulumi.Output[str]]:
+def key_data(seed: random.RandomPassword) -> dict[str, pulumi.Output[str]]:
     """The data of a Secret with the host key that comes from a seed."""
-    return {"ssh_host_ed25519_key": pulumi.Output.secret(seed.base64).apply(lambda secret_bytes: encode(host_key(secret_bytes)))}
+    return {"ssh_host_ed25519_key": pulumi.Output.secret(seed.result).apply(lambda text: encode(host_key(text.encode())))}
 
 
 def node_secret_name(cluster: str) -> str:

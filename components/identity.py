@@ -1,4 +1,4 @@
-"""Users from LDAP: one small program that asks the directory, and the folder on the shared volume from which all pods read who there is.
+"""Users from LDAP: a small program that asks the directory, and the folder on the shared volume from which all pods read users and groups.
 
 What it does is in configs/scripts/identity; why it is one program and not a daemon in each pod, in docs/decisions. Needs a shared volume
 that keeps owners, and whose own folder users cannot write to.
@@ -25,9 +25,10 @@ from components.pods import (
     scripts_volume,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from configs.scripts.identity.names import ACCOUNTS
 
 COMPONENT = "identity"
-IDENTITY_UID = 405
+IDENTITY_UID = ACCOUNTS["slipway-identity"]
 """User `slipway-identity`; fixed in the image."""
 USERS_PATH = "/var/lib/extrausers"
 KEYS_PATH = "/etc/slipway/keys"
@@ -57,7 +58,7 @@ class LdapArgs(TypedDict):
     group_filter: str
     """Which entries are groups."""
     bind_dn: NotRequired[str]
-    """Who asks; nobody where left out."""
+    """The user to bind as; anonymous where left out."""
     bind_secret: NotRequired[str]
     """Secret with the `password` of `bind_dn`."""
     key_attribute: str
@@ -107,7 +108,7 @@ class Identity(pulumi.ComponentResource):
 
 
 def users_mount(identity: SharedMountArgs | None) -> Manifest:
-    """Where a container sees who there is: the ConfigMap's files, or the folder on the shared volume."""
+    """Where a container reads users and groups: the ConfigMap's files, or the folder on the shared volume."""
     if identity is None:
         return mount("users", USERS_PATH, read_only=True)
     return {**mount(identity["name"], USERS_PATH, read_only=True), "subPath": COMPONENT}
@@ -135,7 +136,7 @@ def users_volume(cluster: str, users: str, identity: SharedMountArgs | None) -> 
 
 
 def build_settings(ldap: LdapArgs) -> str:
-    """What the program is told, as JSON. The password is in its own file."""
+    """Settings of the program, as JSON. The password is in its own file."""
     said: dict[str, object] = {
         "uris": ldap["uris"],
         "startTls": ldap["start_tls"],

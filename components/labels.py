@@ -14,6 +14,14 @@ def object_name(cluster: str, part: str) -> str:
     return f"{cluster}-{part}"
 
 
+def outside_name(namespace: str, name: str) -> str:
+    """The name of an object that is in no namespace: that of the stack's namespace is part of it.
+
+    A dot follows a namespace with dashes, which no namespace and no cluster can hold: `a-b` with `c` is not `a` with `b-c`.
+    """
+    return f"{namespace}.{name}" if "-" in namespace else f"{namespace}-{name}"
+
+
 def selector(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
     """The frozen labels that choose the pods of one component, or of one node set of it."""
     chosen = {

@@ -7,8 +7,8 @@ rolls nothing.
 from typing import NotRequired, TypedDict
 
 import pulumi
-import pulumi_random as random
 
+from components.generations import SEED_LENGTH, ignored, random_text
 from components.host_keys import key_data
 from components.identity import keys_mount, users_mount
 from components.labels import Manifest, labels, metadata, object_name, selector
@@ -45,7 +45,7 @@ class LoginServiceArgs(TypedDict):
     node_port: NotRequired[int]
     """The port on every node; Kubernetes chooses where left out."""
     annotations: dict[str, str]
-    """What a cloud's load balancer wants to be told."""
+    """Annotations for a cloud's load balancer."""
     source_ranges: list[str]
     """Networks that may connect to a load balancer; all where empty."""
 
@@ -69,6 +69,8 @@ class LoginNodesArgs(TypedDict):
     """Shared folders, homes among them."""
     root: NotRequired[str]
     """ConfigMap with the settings of the versioned root, where sessions see one."""
+    home_keys: bool
+    """True: keys in users' homes count beside the others."""
     has_admins: bool
     """True: somebody may use sudo in a session, so setuid programs get their rights."""
     node_host_keys: NotRequired[str]
@@ -93,8 +95,9 @@ class LoginNodes(pulumi.ComponentResource):
         cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
         secret_name = object_name(cluster, "login-host-keys")
-        seed = random.RandomBytes(f"{secret_name}-seed", length=32, opts=kept)
-        host_keys = declare(secret(secret_name, namespace, labels(cluster, "login"), key_data(seed)), kept)
+        seed = random_text(f"{secret_name}-seed", SEED_LENGTH, kept)
+        lasting = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], ignore_changes=ignored())
+        host_keys = declare(secret(secret_name, namespace, labels(cluster, "login"), key_data(seed)), lasting)
         settings = declare(build_settings(args), pulumi.ResourceOptions(parent=self))
         declare(build_service(args), pulumi.ResourceOptions(parent=self))
         declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=[host_keys, settings]))
@@ -115,16 +118,15 @@ def ssh_command(args: LoginNodesArgs) -> str:
 
 
 def build_service(args: LoginNodesArgs) -> Manifest:
-    """The Service in front of sshd. Only a load balancer's is waited for: it takes its time, and its address is what users need."""
+    """The Service in front of sshd. It is not waited for: the provider waits for a Service's pods, which are declared after it."""
     cluster, wanted = args["pods"]["cluster"], args["service"]
-    balanced = wanted["type"] == "LoadBalancer"
     port: Manifest = {"name": "ssh", "port": 22, "targetPort": SSHD_PORT}
     if "node_port" in wanted:
         port["nodePort"] = wanted["node_port"]
     spec: Manifest = {"type": wanted["type"], "selector": selector(cluster, "login"), "ports": [port]}
     if wanted["source_ranges"]:
         spec["loadBalancerSourceRanges"] = wanted["source_ranges"]
-    annotations = {**wanted["annotations"], **({} if balanced else SKIP_AWAIT)}
+    annotations = {**wanted["annotations"], **SKIP_AWAIT}
     about = metadata(object_name(cluster, "login"), args["pods"]["namespace"], labels(cluster, "login"), annotations)
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
 
@@ -163,13 +165,15 @@ def _pod(args: LoginNodesArgs) -> Manifest:
             *(build_mount(source) for source in args["mounts"]),
             *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         ],
-        {"SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"])},
+        {"SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]), **({"SLIPWAY_HOME_KEYS": "1"} if args["home_keys"] else {})},
         requests=("50m", "128Mi"),
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
         securityContext=_security_context(args),
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )
     return {
+        # What users see in their prompt: all replicas are one machine to them.
+        "hostname": object_name(pods["cluster"], "login"),
         "securityContext": LOW_PORTS_ARE_ROOTS,
         "terminationGracePeriodSeconds": args["drain_grace_s"] + _LEAVE_S,
         "topologySpreadConstraints": [
@@ -180,7 +184,9 @@ def _pod(args: LoginNodesArgs) -> Manifest:
                 "labelSelector": {"matchLabels": selector(pods["cluster"], "login")},
             }
         ],
-        "initContainers": [munged(pods)],
+        # A job's AllocNode is the name of the address that the user's credential came from. Pods share no name in DNS, and have none
+        # while they are not ready; the Service's address has its name in every cluster DNS, at all times.
+        "initContainers": [munged(pods, origin=f"{object_name(pods['cluster'], 'login')}.{pods['namespace']}.svc")],
         "containers": [sshd],
         "volumes": [
             *([] if "identity" in args else [config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])]),

@@ -3,9 +3,8 @@
 from typing import TypedDict
 
 import pulumi
-import pulumi_random as random
 
-from components.generations import newest
+from components.generations import KEY_LENGTH, ignored, newest_key
 from components.labels import labels, object_name
 from components.objects import declare, secret
 
@@ -21,20 +20,24 @@ class MungeSecretArgs(TypedDict):
     """True: neither key nor Secret can be deleted or replaced."""
     generation: int
     """Which key it is: one more is a new one."""
+    keep: bool
+    """True: the Secret keeps the key that it has, whatever the generation. For stacks that rotated keys before Slipway kept them secret."""
 
 
 class MungeSecret(pulumi.ComponentResource):
     """The munge key that every daemon of one Slurm cluster shares. A new generation reaches each pod's munged in about a minute."""
 
     secret_name: pulumi.Output[str]
-    """Name of the Secret; the key is in `munge.key`, 1,024 random bytes."""
+    """Name of the Secret; the key is in `munge.key`."""
 
     def __init__(self, name: str, args: MungeSecretArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:MungeSecret", name, {}, opts)
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
         secret_name = object_name(args["cluster"], "munge")
-        key = newest(f"{secret_name}-key", args["generation"], lambda each: random.RandomBytes(each, length=1024, opts=kept))
-        data = {"munge.key": pulumi.Output.secret(key.base64)}
-        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "munge"), data), kept)
+        data = {"munge.key": newest_key(f"{secret_name}-key", args["generation"], KEY_LENGTH, kept)}
+        lasting = pulumi.ResourceOptions(
+            parent=self, protect=args["deletion_protection"], ignore_changes=ignored(args["generation"], args["keep"])
+        )
+        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "munge"), data), lasting)
         self.secret_name = pulumi.Output.from_input(secret_name)
         self.register_outputs({"secret_name": self.secret_name})

@@ -29,7 +29,7 @@ from components.pods import (
 COMPONENT = "nfs"
 DATA_PATH = "/srv/nfs"
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "SETGID", "SETUID")
-"""It serves as the user who asks (SETUID, SETGID), files of any owner, and finds them by handle: open_by_handle_at(2) wants
+"""It serves as the requesting user (SETUID, SETGID), files of any owner, and finds them by handle: open_by_handle_at(2) wants
 DAC_READ_SEARCH."""
 
 
@@ -64,7 +64,7 @@ class NfsServerArgs(TypedDict):
 
 
 class NfsServer(pulumi.ComponentResource):
-    """nfs-ganesha, one pod on one disk. A change of its exports restarts it: who mounts from it waits for seconds, and loses nothing."""
+    """nfs-ganesha, one pod on one disk. A change of its exports restarts it: its clients wait for seconds and lose nothing."""
 
     address: pulumi.Output[str]
     """Where nodes mount from."""

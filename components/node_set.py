@@ -1,21 +1,23 @@
 """One set of Slurm nodes as an object of the kind NodeSet: how many, and the whole pod that each is made from. The NodeSet controller makes
-the pods, their claims and their disruption budget; which nodes exist in Slurm is said in slurm.conf, rendered elsewhere.
+the pods, their claims and their disruption budget; slurm.conf, rendered elsewhere, lists the nodes that exist in Slurm.
 
 Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches a node when the controller has drained it, and a pod that
 is deleted by others drains its Slurm node and waits for its jobs.
 """
 
+from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
 from components.identity import keys_mount, users_mount
 from components.labels import Manifest, labels, metadata, object_name
-from components.objects import declare
+from components.objects import config_map, declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
     MUNGE_SOCKET,
     NODE_HOST_KEYS,
+    PACKAGES_PATH,
     ROOT_SETTINGS,
     SCRIPTS_PATH,
     SLURMD_PORT,
@@ -29,6 +31,9 @@ from components.pods import (
     munge_volumes,
     munged,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
     secret_volume,
     tcp_probe,
@@ -37,13 +42,19 @@ from components.shared_storage import SharedMountArgs, build_mount, build_volume
 from configs import shared_root
 
 TMP_PATH = shared_root.TMP
-"""Private /tmp folders of jobs, where the set has a versioned root."""
+"""Private /tmp folders of jobs."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
 SSH_PORT = 22
 """Of sshd on workers: the usual one, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
+DECLARED_IN = "slipway.dev/declared-in"
+"""Annotation of a set: the ConfigMap that lists it. See controllers/nodeset/declared.py."""
+HOLD = "slipway.dev/node-sets"
+"""Finalizer of that ConfigMap, which the controller removes when no set names the ConfigMap any longer."""
+_DRAIN_S = 900
+"""Seconds that `pulumi destroy` waits for all sets to be drained; the next one waits on."""
 _PULL_S = 300
 """Seconds on top of Slurm's own limit that a deployment waits for a set: the controller's part, and a first pull of the image."""
 
@@ -104,7 +115,7 @@ class ClaimRetentionArgs(TypedDict):
 
 
 class NodeSshArgs(TypedDict):
-    """What the sshd of a worker needs. It lets in only who has a job there."""
+    """What the sshd of a worker needs. It admits only users with a job there."""
 
     host_keys: str
     """Name of the Secret with the workers' host key."""
@@ -151,6 +162,8 @@ class NodeSetArgs(TypedDict):
     """What sshd needs, where users may go to workers with ssh."""
     drain_grace_s: int
     """Seconds that a stopping node waits for its jobs."""
+    job_processes: str
+    """Processes that a job may have on a node, and how many more for each of its CPUs: `512+256`; empty for no limit."""
     update: UpdateArgs
     """How a change of the pod reaches running nodes."""
     drain: DrainArgs
@@ -165,6 +178,9 @@ class NodeSetArgs(TypedDict):
     """Pods that may be on their way at once, made and not yet ready."""
     resume_timeout_s: int
     """Seconds that a node has from its pod's making to its registration; Slurm's ResumeTimeout."""
+    declared_in: NotRequired[str]
+    """ConfigMap that lists the declared sets: the controller deletes the set when it leaves the list, and the engine only forgets it. Left
+    out where the engine is to delete the set, and to wait until it is drained."""
 
 
 class NodeSet(pulumi.ComponentResource):
@@ -178,7 +194,8 @@ class NodeSet(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodeSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:NodeSet", name, {}, opts)
-        declare(build_node_set(args), pulumi.ResourceOptions(parent=self), name=object_name(args["pods"]["cluster"], args["name"]))
+        forgotten = pulumi.ResourceOptions(parent=self, retain_on_delete="declared_in" in args)
+        declare(build_node_set(args), forgotten, name=object_name(args["pods"]["cluster"], args["name"]))
         self.name = pulumi.Output.from_input(args["name"])
         self.node_names = pulumi.Output.from_input(node_range(args["name"], args["ordinals"]))
         self.register_outputs({"name": self.name, "node_names": self.node_names})
@@ -218,9 +235,23 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "pulumi.com/timeoutSeconds": str(args["resume_timeout_s"] + _PULL_S),
         # In the foreground Kubernetes would delete the pods first, at once, and the controller could not drain their nodes.
         "pulumi.com/deletionPropagationPolicy": "background",
+        **({DECLARED_IN: args["declared_in"]} if "declared_in" in args else {}),
     }
     about = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), annotations)
     return {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": about, "spec": spec}
+
+
+def build_declared_sets(cluster: str, namespace: str, names: Sequence[str]) -> Manifest:
+    """The list of the declared sets. Its deletion waits until the last of them is drained and gone: what they need goes after it."""
+    # The controller hears of it by the label that the records of its sets have, too.
+    name, about = declared_sets_name(cluster), labels(cluster, "node-sets", "")
+    made = config_map(name, namespace, about, dict.fromkeys(names, ""))
+    return {**made, "metadata": {**made["metadata"], "finalizers": [HOLD], "annotations": {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}}}
+
+
+def declared_sets_name(cluster: str) -> str:
+    """Name of the ConfigMap that lists the declared sets."""
+    return object_name(cluster, "node-sets")
 
 
 def _update_strategy(said: UpdateArgs) -> Manifest:
@@ -249,12 +280,12 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "terminationGracePeriodSeconds": args["drain_grace_s"] + _STOP_S,
         **({"runtimeClassName": pool["runtime_class"]} if "runtime_class" in pool else {}),
         "securityContext": LOW_PORTS_ARE_ROOTS,
-        "initContainers": [munged(pods)],
+        "initContainers": [munged(pods, is_waited_for=False)],
         "containers": [_slurmd(args)],
         "volumes": [
             *([] if "identity" in args else [config_volume("users", args["users"])]),
             *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
-            *(scripts_volume(pods), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, "worker"), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
             *([empty_volume("tmp")] if _shares_tmp_disk(args) else []),
@@ -266,7 +297,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
 
 def _shares_tmp_disk(args: NodeSetArgs) -> bool:
     """True when /tmp of jobs is on the machine's own disk, not on one that the set claims for it."""
-    return "root" in args and all(claim["mount_path"] != TMP_PATH for claim in args["volume_claims"])
+    return all(claim["mount_path"] != TMP_PATH for claim in args["volume_claims"])
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -278,11 +309,14 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     env = {
         "SLIPWAY_NODESET": args["name"],
         "SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]),
+        "SLIPWAY_GPUS": str(args["gpus"]),
         "SLIPWAY_SIMULATED_GPUS": str(args["gpus"] if args["simulated_gpus"] else 0),
+        **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
     }
     mounts = [
         *(users_mount(args.get("identity")), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
+        *program_mounts("worker"),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
@@ -293,13 +327,17 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]
     return {
         **container(args["pods"], "slurmd", "slurmd.sh", mounts, env),
+        # The init is there from the start: a shell that becomes it, and starts another, takes 10 ms of each worker's start.
+        "command": ["tini", "--", f"{SCRIPTS_PATH}/slurmd.sh"],
+        "workingDir": PACKAGES_PATH,
         "resources": build_resources(args),
         "ports": [{"name": name, "containerPort": port} for name, port in ports],
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
         "securityContext": {"privileged": True},
-        "lifecycle": {"preStop": {"exec": {"command": [f"{SCRIPTS_PATH}/slurmd-prestop.sh"]}}},
+        "lifecycle": {"preStop": {"exec": {"command": program_command("worker", "stop")}}},
         # No liveness probe: a restart of this container ends its jobs, so only slurmd's own end may cause one.
-        "readinessProbe": tcp_probe(SLURMD_PORT, periodSeconds=5),
+        # slurmd listens within two seconds as a rule. A look before that fails: an event, two writes, and five seconds until the next look.
+        "readinessProbe": tcp_probe(SLURMD_PORT, initialDelaySeconds=2, periodSeconds=5),
     }
 
 

@@ -18,8 +18,11 @@ from components.labels import Manifest, metadata
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """For objects that become ready only once something else exists: waiting for them first would wait for ever."""
 
+SECRET_DATA = "data"  # noqa: S105 (the name of a field, not a secret)
+"""Changes of it are ignored in a Secret with the first generation of a key; `components.generations` says why."""
+
 CLAIMS = "spec.volumeClaimTemplates"
-"""Changes of it are ignored in a StatefulSet: Kubernetes refuses them, so the set would be made anew, and its disks with it."""
+"""Changes of it are ignored in a StatefulSet: Kubernetes refuses them, so the set would be replaced, and its disks with it."""
 
 _CLASSES: dict[tuple[str, str], Any] = {
     ("v1", "ConfigMap"): kubernetes.core.v1.ConfigMap,

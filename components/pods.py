@@ -8,21 +8,26 @@ from typing import Any, NotRequired, TypedDict
 
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT
+from configs.scripts.identity.names import ACCOUNTS
 
-SLURM_UID = 64030
+SLURM_UID = ACCOUNTS["slurm"]
 """SlurmUser, Debian's own number; fixed in the image."""
-MUNGE_UID = 401
-SLURMRESTD_UID = 402
-MYSQL_UID = 403
+MUNGE_UID = ACCOUNTS["munge"]
+SLURMRESTD_UID = ACCOUNTS["slurmrestd"]
+MYSQL_UID = ACCOUNTS["mysql"]
 
 SLURMCTLD_PORT = 6817
+RUNNING_JOBS_PORT = 6821
+"""Of the program beside slurmrestd that lists the running jobs: configs/scripts/start/running-jobs.py."""
 SLURMD_PORT = 6818
 SLURMDBD_PORT = 6819
 SLURMRESTD_PORT = 6820
 MARIADB_PORT = 3306
 NFS_PORT = 2049
 
-SCRIPTS_PATH = "/opt/slipway/scripts"
+PACKAGES_PATH = "/opt/slipway"
+"""Where Python finds our packages: it is the working directory of the containers that run them."""
+SCRIPTS_PATH = f"{PACKAGES_PATH}/scripts"
 ROOT_SETTINGS = "/etc/slipway/root"
 """Where root.conf is, the settings of the versioned root; without it the plugin does nothing."""
 NODE_HOST_KEYS = "/etc/slipway/node-host-keys"
@@ -49,6 +54,8 @@ class PodDefaults(TypedDict):
     """Names of Secrets with registry credentials."""
     scripts: str
     """Name of the ConfigMap with the start scripts."""
+    programs: dict[str, str]
+    """Names of the ConfigMaps with Python packages: `slurm`, and each folder of `programs` by its name."""
     node_selector: dict[str, str]
     """Labels of the nodes that pods other than workers run on."""
     tolerations: list[dict[str, Any]]
@@ -117,18 +124,25 @@ def confined(uid: int) -> Manifest:
     }
 
 
-def munged(defaults: PodDefaults) -> Manifest:
-    """munged as a native sidecar: it is up before the pod's daemons start, and ends after them."""
+def munged(defaults: PodDefaults, is_waited_for: bool = True, origin: str | None = None) -> Manifest:
+    """munged as a native sidecar: it is up before the pod's daemons start, and ends after them.
+
+    Without `is_waited_for` it is only started before them, for daemons that wait by themselves until it answers: Kubernetes' own wait runs
+    a command in each pod, a second after the start at the earliest, which costs many pods on one machine more than their slurmds take.
+    `origin` is a host name whose address credentials name as their origin, in place of the pod's own.
+    """
+    wait: Manifest = {"startupProbe": exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60)}
     return container(
         defaults,
         "munged",
         "munged.sh",
         # The folder above munged's own, which it makes itself: it distrusts one that a volume opens to all.
         [mount("munge-key", "/etc/slipway/munge", read_only=True), mount("munge", "/run/munge"), mount("munge-state", "/var/lib")],
+        {"SLIPWAY_ORIGIN": origin} if origin else None,
         requests=("10m", "16Mi"),
         restartPolicy="Always",
         securityContext=confined(MUNGE_UID),
-        startupProbe=exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60),
+        **(wait if is_waited_for else {}),
     )
 
 
@@ -145,6 +159,31 @@ def munge_volumes(defaults: PodDefaults) -> list[Manifest]:
 def scripts_volume(defaults: PodDefaults) -> Manifest:
     """The start scripts, executable."""
     return config_volume("scripts", defaults["scripts"], mode=0o555)
+
+
+def program_command(program: str, module: str = "run") -> list[str]:
+    """Runs a module of a program. Nothing but the working directory is on its path: no variable changes it, and it starts in 20 ms."""
+    return ["python3", "-EsSB", "-m", f"programs.{program}.{module}"]
+
+
+def slurm_mount() -> Manifest:
+    """Slurm's words, which all programs import."""
+    return mount("slurm", f"{PACKAGES_PATH}/slurm", read_only=True)
+
+
+def slurm_volume(defaults: PodDefaults) -> Manifest:
+    """The volume behind `slurm_mount`."""
+    return config_volume("slurm", defaults["programs"]["slurm"])
+
+
+def program_mounts(program: str) -> list[Manifest]:
+    """What the container of a program mounts, beside the working directory `PACKAGES_PATH`."""
+    return [slurm_mount(), mount("program", f"{PACKAGES_PATH}/programs/{program}", read_only=True)]
+
+
+def program_volumes(defaults: PodDefaults, program: str) -> list[Manifest]:
+    """The volumes behind `program_mounts`; a pod has one program at most."""
+    return [slurm_volume(defaults), config_volume("program", defaults["programs"][program])]
 
 
 def mount(volume: str, path: str, read_only: bool = False) -> Manifest:

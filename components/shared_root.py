@@ -84,7 +84,7 @@ class SharedRoot(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: SharedRootArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SharedRoot", name, {}, opts)
-        declare(build_settings(args), pulumi.ResourceOptions(parent=self))
+        self.settings = declare(build_settings(args), pulumi.ResourceOptions(parent=self))
         filled: dict[str, pulumi.Resource] = {}
         for version in args["versions"]:
             first = [filled[version["carry_from"]]] if "carry_from" in version else []

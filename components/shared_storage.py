@@ -1,4 +1,4 @@
-"""Storage that users and jobs share: the shared root, homes and further mounts, from any of four kinds of source; and the cluster's own NFS
+"""Storage that users and jobs share: the shared root, homes and further mounts, from any kind of source; and the cluster's own NFS
 server, which is NFS like any other to those that mount it.
 
 Makes a claim where one is needed; host paths and claims that exist are only referred to. What is on the storage is left alone.
@@ -11,7 +11,7 @@ import pulumi
 from components.labels import Manifest, labels, metadata, object_name
 from components.nfs_server import NfsServer, NfsServerArgs
 from components.objects import SKIP_AWAIT, declare
-from components.pods import mount
+from components.pods import ClaimArgs, mount
 
 
 class NfsArgs(TypedDict):
@@ -26,7 +26,7 @@ class NfsArgs(TypedDict):
 
 
 class SharedMountArgs(TypedDict):
-    """One shared folder and its source: exactly one of `host_path`, `claim`, `storage_class` with `size`, or `nfs`."""
+    """One shared folder and its source: exactly one of `host_path`, `claim`, `storage_class` with `size`, `disk`, or `nfs`."""
 
     name: str
     """Name of the volume, unique in the cluster."""
@@ -42,6 +42,8 @@ class SharedMountArgs(TypedDict):
     """Class of a claim to be made; it must give ReadWriteMany."""
     size: NotRequired[str]
     """Size of that claim, for instance `100Gi`."""
+    disk: NotRequired[ClaimArgs]
+    """A disk to be made, for pods that are all on one machine (ReadWriteOnce)."""
     nfs: NotRequired[NfsArgs]
     """An NFS server's folder, mounted by the nodes."""
 
@@ -104,16 +106,21 @@ def build_claims(args: SharedStorageArgs) -> list[Manifest]:
             made += [volume, _claim(args, source["name"], "1Gi", "", volume["metadata"]["name"])]
         elif "storage_class" in source:
             made.append(_claim(args, source["name"], source.get("size", ""), source["storage_class"]))
+        elif "disk" in source:
+            disk = source["disk"]
+            made.append(_claim(args, source["name"], disk["size"], disk.get("storage_class"), mode="ReadWriteOnce"))
     return made
 
 
-def _claim(args: SharedStorageArgs, name: str, size: str, storage_class: str, volume: str | None = None) -> Manifest:
+def _claim(
+    args: SharedStorageArgs, name: str, size: str, storage_class: str | None, volume: str | None = None, mode: str = "ReadWriteMany"
+) -> Manifest:
     # Not waited for: with WaitForFirstConsumer a claim binds only when a pod, which is declared after it, asks for it.
     about = metadata(object_name(args["cluster"], name), args["namespace"], labels(args["cluster"], "storage"), SKIP_AWAIT)
     spec: Manifest = {
-        "accessModes": ["ReadWriteMany"],
+        "accessModes": [mode],
         "resources": {"requests": {"storage": size}},
-        "storageClassName": storage_class,
+        **({"storageClassName": storage_class} if storage_class is not None else {}),
         **({"volumeName": volume} if volume else {}),
     }
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": spec}
@@ -124,7 +131,8 @@ def _nfs_volume(args: SharedStorageArgs, name: str, nfs: NfsArgs) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        # Volumes have no namespace of their own, so the name carries it.
+        # Volumes have no namespace of their own, so the name carries it. It never changes: another name would replace the claim, which is
+        # bound by name. Two stacks whose names meet here are refused by Kubernetes, as a volume's source is fixed.
         "metadata": {
             "name": f"{args['namespace']}-{claim}",
             "labels": labels(args["cluster"], "storage"),

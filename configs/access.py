@@ -76,6 +76,9 @@ class Login(Model):
     users: tuple[User, ...] = ()
     ldap: Ldap | None = None
     """Further users and groups, of a directory. Without it, there are those of the config only."""
+    home_keys: Flag = False
+    """True: `~/.ssh/authorized_keys` counts too on login pods, beside the keys of the config and of LDAP. A user who is removed is refused
+    all the same; but a user who stays and whose keys are taken away can still log in with what is in the home."""
     admin_groups: tuple[UserName, ...] = ()
     """Groups whose members are admins as if they had `admin: true`."""
 

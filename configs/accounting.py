@@ -18,6 +18,7 @@ from configs.fields import (
     PurgeAge,
     RestorePoint,
     StorageUser,
+    Whole,
     at_most,
 )
 from configs.limits import Account, Enforce, Qos
@@ -106,7 +107,7 @@ class Backup(Model):
     """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager."""
     keep: Annotated[Positive, AfterValidator(at_most(1000))] = 14
     """So many backups stay; of slurmctld's state also the last one of so many days."""
-    state_interval_s: Annotated[int, Field(strict=True, ge=60, le=86_400)] = 600
+    state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = 600
     """Time between copies of slurmctld's state, in seconds."""
     restore_from: RestorePoint | None = None
     """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time such as
@@ -120,5 +121,7 @@ class Keys(Model):
     jwt: Annotated[Positive, AfterValidator(at_most(1000))] = 1
     database: Annotated[Positive, AfterValidator(at_most(1000))] = 1
     """The password of the accounting database; of an external one, raise it when its Secret has changed."""
-    spread_s: Annotated[int, Field(strict=True, ge=10, le=240)] = 120
+    keep: tuple[Literal["munge", "jwt"], ...] = ()
+    """Keys that stay as they are in the cluster, whatever their generation. docs/pulumi.md says for which stacks."""
+    spread_s: Annotated[Whole, Field(ge=10, le=240)] = 120
     """Time in which all kubelets bring a changed Secret to pods, in seconds: their syncFrequency, a minute by default, twice."""

@@ -34,7 +34,7 @@ def render(cluster: Cluster, has_directory: bool = False) -> str:
 
 
 def settings_of(said: Account | UserInAccount | Qos) -> dict[str, str]:
-    """Limits and the like, as options of sacctmgr to their values; only those that are said."""
+    """Limits and the like, as options of sacctmgr to their values; only those that are set."""
     limits = {option(key): _value(key, value) for key, value in said.limits if value is not None}
     if isinstance(said, Qos):
         return {**_qos_settings(said), **{key: value for key, value in limits.items() if value}}

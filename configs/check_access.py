@@ -7,7 +7,7 @@ from configs.faults import Fault, quoted, repeats
 from configs.models import Cluster, LoginLimits, LoginService, User
 from configs.names import Names, check_references, check_unique
 from configs.scripts.identity.keys import KeyFault, key_fault
-from configs.scripts.identity.names import LEAST_ID, MOST_ID, NOBODY, RESERVED
+from configs.scripts.identity.names import ACCOUNTS, LEAST_ID, MOST_ID, RESERVED, TAKEN
 
 LEAST_TASKS = 50
 LEAST_MEMORY_MIB = 128
@@ -104,7 +104,14 @@ def _check_user(path: str, user: User, names: Names) -> list[Fault]:
 
 
 def _check_id(path: str, number: int) -> list[Fault]:
-    if number < LEAST_ID or number > MOST_ID or number == NOBODY:
+    if number in TAKEN:
+        owner = next((name for name, taken in ACCOUNTS.items() if taken == number), "nobody")
+        return [
+            Fault(
+                path, f"{number} is the number of the system's own user {owner}, whose files and rights its owner would have. Take another."
+            )
+        ]
+    if number < LEAST_ID or number > MOST_ID:
         return [Fault(path, f"{number} is not for people: ids below {LEAST_ID} are the system's. Take one from {LEAST_ID} to {MOST_ID}.")]
     return []
 

@@ -1,4 +1,4 @@
-"""Rules of accounts, QOS and limits: that everything named is there, that Slurm keeps what is said, and that it takes it."""
+"""Rules of accounts, QOS and limits: that everything named is there, that Slurm accepts each setting, and that it keeps it."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -133,7 +133,7 @@ def _check_qos(cluster: Cluster, known: Known) -> list[Fault]:
 
 
 def _limited(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
-    """Where settings are said, and which."""
+    """Where settings are, and which."""
     for at, account in enumerate(cluster.accounting.accounts):
         yield f"{_PATH}.accounts[{at}]", settings_of(account)
         for name, each in account.per_user.items():

@@ -4,9 +4,7 @@ from configs.check_storage import check_place
 from configs.faults import Fault, quoted
 from configs.models import Cluster, NodeSet
 from configs.names import check_unique
-
-_POD_VOLUMES = ("home", "munge", "munge-key", "munge-state", "run", "scripts", "shared-root", "shm", "spool", "users")
-"""Volumes of every worker's pod; those of storage.mounts are `mount-<name>`."""
+from configs.taken import POD_VOLUMES, is_of, node_claims, own_claims
 
 
 def check_lifecycle(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]:
@@ -59,8 +57,33 @@ def _check_claims(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]
     places = {f"cluster.storage.mounts[{at}]": mount.mount_path for at, mount in enumerate(cluster.storage.mounts) if mount in shared}
     for at, claim in enumerate(claims):
         own = f"{path}.volumeClaims[{at}]"
-        if claim.name in _POD_VOLUMES or claim.name.startswith("mount-"):
-            faults.append(Fault(f"{own}.name", f"{quoted(claim.name)} is the name of a volume that every worker has. Take another."))
-        faults += check_place(f"{own}.mountPath", claim.mount_path, places)
+        if claim.name in POD_VOLUMES or claim.name.startswith("mount-"):
+            faults.append(Fault(f"{own}.name", f"{quoted(claim.name)} is the name of a volume that workers have. Take another."))
+        faults += check_place(f"{own}.mountPath", claim.mount_path, places, is_disk=True)
         places[own] = claim.mount_path
     return faults
+
+
+def check_claim_names(cluster: Cluster) -> list[Fault]:
+    """Faults of claims that would have one name in the namespace: `<claim>-<set>-<ordinal>` is ambiguous, as names may hold dashes."""
+    faults: list[Fault] = []
+    first: dict[str, tuple[int, int]] = {}
+    own = own_claims(cluster)
+    sources = {"storage.sharedRoot": cluster.storage.shared_root, "storage.home": cluster.storage.home}
+    sources |= {f"storage.mounts[{at}]": mount for at, mount in enumerate(cluster.storage.mounts)}
+    sources |= {"backup.volume": cluster.backup.volume} if cluster.backup else {}
+    sources |= {"accounting.archive.volume": cluster.accounting.archive.volume} if cluster.accounting.archive else {}
+    given = {f"cluster.{path}.claim": source.claim for path, source in sources.items() if source.claim is not None}
+    for at, position, base in node_claims(cluster):
+        path = f"cluster.nodeSets[{at}].volumeClaims[{position}].name"
+        before, earlier = first.setdefault(base, (at, position))
+        if before != at:
+            other = f"cluster.nodeSets[{before}].volumeClaims[{earlier}]"
+            faults.append(Fault(path, f"the disk of its first node would be called {base}-0, as that of {other}. Take another name."))
+        for name, what in own.items():
+            if is_of(base, name):
+                faults.append(Fault(path, f"the disk of a node would be called {name}, which is the name of {what}. Take another."))
+        for where, name in given.items():
+            if is_of(base, name):
+                faults.append(Fault(where, f"{quoted(name)} would be the disk of a node, by {path}. Take another claim."))
+    return faults + [Fault(where, f"{quoted(name)} is {own[name]}. Take another claim.") for where, name in given.items() if name in own]

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from configs.check_lifecycle import check_lifecycle
+from configs.check_lifecycle import check_claim_names, check_lifecycle
 from configs.check_pools import known_machine
 from configs.faults import Fault, closest, did_you_mean, quoted, repeats
 from configs.hardware import Machine
@@ -12,10 +12,11 @@ from configs.models import Cluster, NodePool, NodeSet, Partition
 from configs.names import Names, check_references, check_unique
 from configs.shapes import Shape, shape_on
 from configs.slurm import kept_memory_mib
-from configs.slurm_keys import NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, known
+from configs.slurm_keys import NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, allows_root_jobs, known
+from configs.slurm_types import NODE_TYPES, PARTITION_TYPES, Type, unreadable
+from configs.taken import PROGRAMS
 
 _RESERVED = ("all", "default", "localhost")
-_PROGRAMS = ("login", "mariadb", "slurmctld", "slurmdbd", "slurmrestd")
 
 
 def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
@@ -36,7 +37,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
         if node_set.name not in used:
             message = f"no partition has the node set {quoted(node_set.name)}, so no job can reach it. Add it to one."
             faults.append(Fault(path, message, ("cluster.partitions", f"{path}.name")))
-        faults += check_settings(f"{path}.slurmd", node_set.slurmd, NODE_KEYS, OWN_NODE_KEYS, "node")
+        faults += check_settings(f"{path}.slurmd", node_set.slurmd, NODE_KEYS, OWN_NODE_KEYS, NODE_TYPES)
         faults += check_references(f"{path}.mounts", "mount of storage.mounts", node_set.mounts or (), names.mounts)
         if node_set.simulated_gpus and node_set.gpus is None:
             faults.append(Fault(f"{path}.simulatedGpus", "there are no GPUs to simulate. Say which under gpus.", (f"{path}.gpus",)))
@@ -47,7 +48,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
     for at, pool in enumerate(cluster.node_pools):
         if (machine := known_machine(pool)) and cluster.node_pool(pool.name) is pool:
             faults += _check_pool_use(cluster, f"cluster.nodePools[{at}]", pool, machine)
-    return faults
+    return faults + check_claim_names(cluster)
 
 
 def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
@@ -68,18 +69,24 @@ def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
     return faults
 
 
-def check_settings(path: str, given: Iterable[str], keys: frozenset[str], own: frozenset[str], kind: str) -> list[Fault]:
-    """Faults of further keys of a node or partition line: unknown to Slurm, Slipway's own, or there twice in another case."""
-    given = list(given)
+def check_settings(
+    path: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
+) -> list[Fault]:
+    """Faults of further keys of a node or partition line: unknown to Slurm, Slipway's own, there twice in another case, or with a value
+    that Slurm cannot read."""
+    kind = "node" if types is NODE_TYPES else "partition"
     faults: list[Fault] = []
-    for key in given:
+    for key, value in given.items():
         name = known(key, keys)
         if name is None:
             faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own)}"))
         elif name in own:
             faults.append(Fault(f"{path}.{key}", f"{name} is rendered from other keys of this {kind}. Change those instead."))
-    twice = repeats([key.lower() for key in given])
-    return faults + [Fault(f"{path}.{given[at]}", f"is {given[first]} again: Slurm does not tell capitals.") for at, first in twice]
+        elif why := unreadable(key, value, types):
+            faults.append(Fault(f"{path}.{key}", why))
+    names = list(given)
+    twice = repeats([key.lower() for key in names])
+    return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]
 
 
 def seconds(time: str) -> float:
@@ -103,7 +110,7 @@ def _check_name(path: str, name: str, cluster: str) -> list[Fault]:
         return [Fault(path, f'{quoted(name)} ends like a node of a set. Its nodes would be "{name}-0" and so on; take "{shorter}".')]
     if name in _RESERVED:
         return [Fault(path, f"{quoted(name)} has a meaning of its own in Slurm. Take another.")]
-    if name in {f"{cluster}-{program}" for program in _PROGRAMS}:
+    if name in {f"{cluster}-{program}" for program in PROGRAMS}:
         return [Fault(path, f"{quoted(name)} is the name of one of the cluster's own programs. Take another.")]
     return []
 
@@ -242,7 +249,13 @@ def _check_partition(path: str, partition: Partition, names: Names) -> list[Faul
     if partition.default_time and seconds(partition.default_time) > seconds(partition.max_time):
         message = f"{quoted(partition.default_time)} is longer than maxTime ({quoted(partition.max_time)})."
         faults.append(Fault(f"{path}.defaultTime", message, (f"{path}.maxTime",)))
-    faults += check_settings(f"{path}.settings", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, "partition")
+    faults += check_settings(f"{path}.settings", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, PARTITION_TYPES)
+    for key, value in partition.settings.items():
+        if allows_root_jobs(key, value):
+            message = (
+                f"{key}={value} would let root of a login session submit jobs, and root in a job is root on the machine. Leave it out."
+            )
+            faults.append(Fault(f"{path}.settings.{key}", message))
     if {"defmempercpu", "defmempernode"} <= {key.lower() for key in partition.settings}:
         faults.append(Fault(f"{path}.settings", "has both DefMemPerCPU and DefMemPerNode, which exclude each other in Slurm. Keep one."))
     return faults

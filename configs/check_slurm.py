@@ -5,7 +5,20 @@ import re
 from configs.faults import Fault, did_you_mean, quoted, repeats
 from configs.models import Cluster
 from configs.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
-from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS, known, pairs_of, rendered_keys
+from configs.slurm_keys import (
+    GLOBAL_KEYS,
+    LINE_KEYS,
+    NODE_KEYS,
+    PARTITION_KEYS,
+    RESERVED_KEYS,
+    ROOT_JOBS,
+    allows_root_jobs,
+    known,
+    pairs_of,
+    rendered_keys,
+)
+from configs.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, unreadable, unreadable_pairs
+from slurm.hostlists import HostlistError, expand
 
 _TYPED = {
     "AccountingStorageEnforce": "accounting.enforce",
@@ -65,15 +78,19 @@ def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
             faults.append(Fault(path, f"{line_key} starts a line of its own. Use {where}."))
         elif (name := known(key, GLOBAL_KEYS)) is None:
             faults.append(Fault(path, f"Slurm knows no such key of slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}"))
+        elif mistake := _undone(name, cluster.slurm.settings[key]):
+            faults.append(Fault(path, mistake))
         elif name in _SECRETS:
             faults.append(Fault(path, "slurm.conf goes to every node and login pod; a password cannot stand there."))
         elif name in _TYPED:
             faults.append(Fault(path, f"has a key of its own. Use {_TYPED[name]}."))
         elif key.lower() in own:
             faults.append(Fault(path, f"Slipway itself depends on {name}={own[key.lower()]}. It cannot be changed."))
+        elif why := unreadable(name, cluster.slurm.settings[key], GLOBAL_TYPES):
+            faults.append(Fault(path, why))
     twice = repeats([key.lower() for key in given])
     return faults + [
-        Fault(f"cluster.slurm.settings.{given[at]}", f"is {given[first]} again: Slurm does not tell capitals.") for at, first in twice
+        Fault(f"cluster.slurm.settings.{given[at]}", f"is {given[first]} again: Slurm's keys are case-insensitive.") for at, first in twice
     ]
 
 
@@ -97,38 +114,90 @@ def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
     rendered = {**{key.lower(): value for key, value in DEFAULTS.items()}, **settings, **own}
     faults: list[Fault] = []
     seen: dict[str, int] = {}
+    lines: dict[tuple[str, str], int] = {}
     for at, line in enumerate(cluster.slurm.raw):
         path = f"cluster.slurm.raw[{at}]"
         pairs = pairs_of(line)
         if pairs is None or re.match(r"\s*include\b", line, re.IGNORECASE):
-            faults.append(Fault(path, f"Slurm could not read {quoted(line)}. A line is Key=value pairs, or a comment after #."))
-        elif line.rstrip().endswith("\\"):
-            faults.append(Fault(path, "ends in a backslash, which would draw the next line into this one. Write it as one line."))
+            more = " A backslash has a meaning of its own there." if "\\" in line else ""
+            faults.append(Fault(path, f"Slurm could not read {quoted(line)}. A line is Key=value pairs, or a comment after #.{more}"))
+        elif pairs and (first := known(pairs[0][0], LINE_KEYS)):
+            faults += _check_line(path, first, pairs, cluster)
+            names = [(first, pairs[0][1])] if first != "NodeName" else [(first, name) for name in node_names(pairs[0][1]) or ()]
+            if twice := next((name for name in names if lines.setdefault(name, at) != at), None):
+                faults.append(Fault(path, f"{twice[0]}={twice[1]} again, after cluster.slurm.raw[{lines[twice]}]. Keep one."))
+        elif len(pairs) > 1:
+            faults.append(Fault(path, "Slurm reads one key a line here, and ends with an error at the second. Write a line for each."))
         elif pairs:
-            first = known(pairs[0][0], LINE_KEYS)
-            faults += _check_line(path, first, pairs, cluster) if first else _check_pairs(path, pairs, rendered, seen, at)
+            faults += _check_pair(path, *pairs[0], rendered, seen, at)
     return faults
 
 
-def _check_pairs(path: str, pairs: list[tuple[str, str]], rendered: dict[str, str], seen: dict[str, int], at: int) -> list[Fault]:
-    """Faults of a raw line that sets keys of the whole cluster."""
+def _undone(name: str, value: str) -> str | None:
+    """Why a key may not be set at all, or not to that value."""
+    if name in RESERVED_KEYS:
+        return f"Slipway itself depends on {name} as it is: {RESERVED_KEYS[name]}. Leave it out."
+    if allows_root_jobs(name, value):
+        return f"{name}={value} would let root of a login session submit jobs, and root in a job is root on the machine. Leave it out."
+    return None
+
+
+def node_names(text: str) -> list[str] | None:
+    """The nodes that a raw line names; None where the text is no list that Slurm and this check read alike."""
+    if re.fullmatch(r"[A-Za-z0-9._,\[\]-]+", text, re.ASCII) is None:
+        return None
+    try:
+        return expand(text)
+    except HostlistError:
+        return None
+
+
+def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen: dict[str, int], at: int) -> list[Fault]:
+    """Faults of a raw line that sets a key of the whole cluster."""
+    name = known(key, GLOBAL_KEYS)
+    if name is None:
+        return [Fault(path, f"Slurm knows no key {quoted(key)} in slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}")]
+    if mistake := _undone(name, value):
+        return [Fault(path, mistake)]
+    if name in _SECRETS:
+        return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there.")]
+    if (before := rendered.get(key.lower())) is not None:
+        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in DEFAULTS else "Drop the line."
+        contradiction = f"contradicts {name}={before}, which is" if before != value else f"repeats {name}={before},"
+        return [Fault(path, f"{contradiction} rendered from the rest of this file. {where}")]
+    if name in _TYPED:
+        return [Fault(path, f"{name} has a key of its own. Use {_TYPED[name]}.")]
+    if seen.setdefault(name, at) != at:
+        return [Fault(path, f"sets {name} again, after cluster.slurm.raw[{seen[name]}]. Keep one.")]
+    why = unreadable(name, value, GLOBAL_TYPES)
+    return [Fault(path, why)] if why else []
+
+
+_NAMING = ("NodeName", "NodeHostname", "NodeAddr", "BcastAddr", "NodeSet", "DownNodes")
+"""Keys of raw lines whose value names nodes, or could be taken for one."""
+
+
+def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
+    """Faults of nodes that a raw line names: they are node sets' own, or no list of nodes."""
     faults: list[Fault] = []
+    taken = {partition.name.lower() for partition in cluster.partitions}
     for key, value in pairs:
-        name = known(key, GLOBAL_KEYS)
+        name = known(key, _NAMING)
         if name is None:
+            continue
+        names = node_names(value)
+        if names is None:
             faults.append(
-                Fault(path, f"Slurm knows no key {quoted(key)} in slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}")
+                Fault(path, f"{name}={quoted(value)} is no list of nodes such as old-[1-3,7],spare. Give one name or range a line.")
             )
-        elif name in _SECRETS:
-            faults.append(Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there."))
-        elif (before := rendered.get(key.lower())) is not None:
-            where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in DEFAULTS else "Drop the line."
-            contradiction = f"contradicts {name}={before}, which is" if before != value else f"repeats {name}={before},"
-            faults.append(Fault(path, f"{contradiction} rendered from the rest of this file. {where}"))
-        elif name in _TYPED:
-            faults.append(Fault(path, f"{name} has a key of its own. Use {_TYPED[name]}."))
-        elif seen.setdefault(name, at) != at:
-            faults.append(Fault(path, f"sets {name} again, after cluster.slurm.raw[{seen[name]}]. Keep one."))
+            continue
+        # A host name is case-insensitive, and a set may grow: so all that its nodes could ever be called is its own.
+        ours = [each for each in cluster.node_sets if any(re.fullmatch(rf"{re.escape(each.name)}-\d+", given.lower()) for given in names)]
+        faults += [Fault(path, f"contradicts {hostlist(each) or each.name}, the nodes of node set {quoted(each.name)}.") for each in ours]
+        if name == "NodeSet" and any(given.lower() in {*taken, "all", "default"} for given in names):
+            faults.append(Fault(path, f"{quoted(value)} has a meaning already, which partitions would lose. Take another name."))
+        if name == "DownNodes" and any(given.lower() in ("all", "default") for given in names):
+            faults.append(Fault(path, f"{name}={value} would take down the nodes of node sets too. Name the nodes that are meant."))
     return faults
 
 
@@ -137,14 +206,16 @@ def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cl
     faults: list[Fault] = []
     value = pairs[0][1]
     keys = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}.get(first)
-    for key, _ in pairs[1:]:
+    for key, text in pairs[1:]:
         if keys and known(key, keys) is None:
             faults.append(Fault(path, f"Slurm knows no key {quoted(key)} on a line of {first}. {did_you_mean(key, keys)}"))
+        elif allows_root_jobs(key, text):
+            faults.append(Fault(path, str(_undone(ROOT_JOBS, text))))
+    types = {"NodeName": NODE_TYPES, "PartitionName": PARTITION_TYPES}.get(first, {})
+    faults += [Fault(path, why) for why in unreadable_pairs(pairs[1:], types)]
     if first == "PartitionName" and (value in {partition.name for partition in cluster.partitions} or value.upper() == "DEFAULT"):
         faults.append(Fault(path, f"contradicts the partition {quoted(value)} of partitions. Use its settings there."))
-    if first == "NodeName":
-        ours = [node_set for node_set in cluster.node_sets if re.match(rf"{re.escape(node_set.name)}-(\d|\[)", value)]
-        faults += [Fault(path, f"contradicts {hostlist(each) or each.name}, the nodes of node set {quoted(each.name)}.") for each in ours]
+    faults += _check_naming(path, pairs, cluster)
     power = [key for key, _ in pairs if key.lower() in ("suspendtime", "suspendtimeout", "resumetimeout", "powerdownonidle")]
     if first == "PartitionName" and power and elastic_sets(cluster):
         faults.append(

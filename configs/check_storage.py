@@ -1,5 +1,6 @@
 """Rules of storage: one source each, no two at one place, and nothing over the system's own folders."""
 
+import posixpath
 from collections.abc import Iterable, Mapping
 
 from configs import nfs_server, shared_root
@@ -24,6 +25,7 @@ def check_storage(cluster: Cluster) -> list[Fault]:
     faults = check_unique("cluster.storage.mounts", "mount", [mount.name for mount in storage.mounts])
     for path, source in volumes.items():
         faults += _check_source(path, source, cluster.deletion_protection)
+        faults += _check_disk(path, source, cluster)
     faults += _check_sharing(volumes)
     faults += check_root(cluster)
     faults += _check_server(cluster, volumes)
@@ -33,7 +35,7 @@ def check_storage(cluster: Cluster) -> list[Fault]:
 def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
     given = [*source.sources]
     if not given:
-        return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size), nfs or nfsServer.", (path,))]
+        return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size), nfs, nfsServer or disk.", (path,))]
     if len(given) > 1:
         return [Fault(path, f"has {len(given)} sources, {' and '.join(given)}. Keep one.")]
     faults: list[Fault] = []
@@ -53,15 +55,51 @@ def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
     return faults
 
 
+def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
+    """A disk is mounted by one machine at a time, so all that mounts it has to be there."""
+    if source.disk is None:
+        return []
+    remedy = "Take a source that many nodes can mount (docs/storage.md)"
+    for at, pool in enumerate(cluster.node_pools):
+        where = f"cluster.nodePools[{at}]"
+        if pool.max > 1:
+            message = (
+                f"one machine at a time can mount a disk, and pool {quoted(pool.name)} holds up to {pool.max}. {remedy}, or say max: 1."
+            )
+            return [Fault(f"{path}.disk", message, (f"{where}.max",))]
+        if pool.existing is None or pool.existing.labels != cluster.system_nodes.labels or not pool.existing.labels:
+            same = "or give systemNodes the labels of the pool's existing machine."
+            message = f"one machine at a time can mount a disk, and login pods need not be on that of {quoted(pool.name)}. {remedy}, {same}"
+            return [Fault(f"{path}.disk", message, (where, "cluster.systemNodes"))]
+    return []
+
+
 def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
-    """Two volumes over one folder would mix their files, and one's protection would not be the other's."""
-    paths = [path for path, source in volumes.items() if source.host_path or source.claim or source.nfs]
-    places = [
-        (source.host_path, source.claim, source.nfs and (source.nfs.server, source.nfs.path))
-        for source in map(volumes.get, paths)
-        if source
-    ]
-    return [Fault(paths[at], f"is the same place as {paths[first]}. Give each its own.") for at, first in repeats(places)]
+    """Two volumes over one folder, or one inside the other, would mix their files, and one's protection would not be the other's."""
+    faults: list[Fault] = []
+    before: list[tuple[str, tuple[str, str], str]] = []
+    for path, source in volumes.items():
+        for where, place in _places(source):
+            for other, there, its in before:
+                if where != there or not (_below(place, [its]) or _below(its, [place])):
+                    continue
+                if place == its:
+                    faults.append(Fault(path, f"is the same place as {other}. Give each its own.", (other,)))
+                else:
+                    verb = "lies in" if _below(place, [its]) else "holds"
+                    message = f"{quoted(place)} {verb} {quoted(its)}, the place of {other}. Give each its own, beside the other."
+                    faults.append(Fault(path, message, (other,)))
+                break
+            before.append((path, where, place))
+    return faults
+
+
+def _places(source: Source) -> list[tuple[tuple[str, str], str]]:
+    """Where files of a volume are that exist before the stack does: the kind of place with its host, and the path there, as it is meant."""
+    given = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
+    if source.nfs:
+        given.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
+    return [(where, place) for where, place in given if place is not None]
 
 
 def _check_server(cluster: Cluster, volumes: dict[str, Source]) -> list[Fault]:
@@ -110,11 +148,14 @@ def _check_places(mount_paths: list[str]) -> list[Fault]:
     return faults
 
 
-def check_place(path: str, place: str, others: Mapping[str, str]) -> list[Fault]:
-    """Faults of one place in the pods: over a folder that is there already, or over one of `others` (path in the config to place)."""
+def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
+    """Faults of one place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
+
+    A node's own disk (`is_disk`) may take the place of jobs' private /tmp; whatever else were there would be mounted twice.
+    """
     faults: list[Fault] = []
     taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
-    if (_below(place, _SYSTEM) and place != shared_root.TMP) or place == "/opt":
+    if (_below(place, _SYSTEM) and not (is_disk and place == shared_root.TMP)) or place == "/opt":
         faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
     elif taken:
         faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))
@@ -127,4 +168,4 @@ def check_place(path: str, place: str, others: Mapping[str, str]) -> list[Fault]
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)

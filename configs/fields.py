@@ -79,6 +79,16 @@ def at_most(most: int) -> Callable[[int], int]:
     return check
 
 
+def whole(value: object) -> object:
+    """A double without a fraction as the whole number that it is."""
+    # JSON of other languages, and Pulumi's own wire format, have doubles only: 2 arrives as 2.0. A true fraction stays one, and is refused.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(whole), Field(strict=True)]
+"""A whole number, however the language of the program writes it: 2 and 2.0, but neither 2.5 nor the text "2"."""
+
+
 def _quoted_time(value: object) -> object:
     # YAML 1.1 reads an unquoted 12:30:00 as a number in base 60, so the text that the user wrote is gone.
     if isinstance(value, int) and not isinstance(value, bool):
@@ -130,7 +140,7 @@ def _setting(value: object) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return quoted(value)
+        return quoted(whole(value))
     return value
 
 
@@ -271,7 +281,7 @@ def _max_unavailable(value: object) -> object:
     raise refuse(f'{quoted(value)} is neither a number of at least 1 nor a percentage from "1%" to "100%".')
 
 
-MaxUnavailable = Annotated[int | str, BeforeValidator(_max_unavailable)]
+MaxUnavailable = Annotated[int | str, BeforeValidator(_max_unavailable), BeforeValidator(whole)]
 ReservationName = Annotated[
     StrictStr,
     AfterValidator(_matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a reservation's name: letters, digits and any of _ . -, first a letter", 64)),
@@ -333,10 +343,10 @@ ExportPath = Annotated[
 MountOption = Annotated[StrictStr, AfterValidator(_matching(r"[a-z0-9_]+(=[\w.:/-]+)?", "one mount option, such as nfsvers=4.1", 100))]
 ClusterText = Annotated[StrictStr, AfterValidator(_matching(r"[\w.:/@-]+", "a name without spaces", 253))]
 
-Count = Annotated[int, Field(strict=True, ge=0), AfterValidator(at_most(2_147_483_647))]
-Positive = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(2_147_483_647))]
-Port = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(65_535))]
-Days = Annotated[int, Field(strict=True, ge=0), AfterValidator(at_most(3650))]
-Seconds = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(31_536_000))]
-MiB = Annotated[int, Field(strict=True, ge=1), AfterValidator(at_most(1_000_000_000))]
+Count = Annotated[Whole, Field(ge=0), AfterValidator(at_most(2_147_483_647))]
+Positive = Annotated[Whole, Field(ge=1), AfterValidator(at_most(2_147_483_647))]
+Port = Annotated[Whole, Field(ge=1), AfterValidator(at_most(65_535))]
+Days = Annotated[Whole, Field(ge=0), AfterValidator(at_most(3650))]
+Seconds = Annotated[Whole, Field(ge=1), AfterValidator(at_most(31_536_000))]
+MiB = Annotated[Whole, Field(ge=1), AfterValidator(at_most(1_000_000_000))]
 Flag = Annotated[bool, Field(strict=True)]

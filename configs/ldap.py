@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StrictStr
 
 from configs.faults import quoted
-from configs.fields import Flag, Model, ObjectName, is_one_line, refuse
+from configs.fields import Flag, Model, ObjectName, Whole, is_one_line, refuse
 
 _URI = re.compile(r"ldaps?://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-f:.]+\])(:[1-9]\d{0,4})?/?", re.ASCII)
 _DN = re.compile(r"[A-Za-z][A-Za-z0-9.-]*=[^,]+(,\s*[A-Za-z][A-Za-z0-9.-]*=[^,]+)*")
@@ -55,7 +55,7 @@ LdapUri = Annotated[StrictStr, AfterValidator(_uri)]
 Dn = Annotated[StrictStr, AfterValidator(_dn)]
 Filter = Annotated[StrictStr, AfterValidator(_filter)]
 Attribute = Annotated[StrictStr, AfterValidator(_attribute)]
-LeastId = Annotated[int, Field(strict=True, ge=500, le=1_999_999_999)]
+LeastId = Annotated[Whole, Field(ge=500, le=1_999_999_999)]
 """Not below 500: libnss-extrausers passes such users over."""
 
 
@@ -84,12 +84,12 @@ class Ldap(Model):
     """A Secret of the namespace with the key password, for bindDn."""
     key_attribute: Attribute = "sshPublicKey"
     """Where the public keys are, each a value."""
-    refresh_s: Annotated[int, Field(strict=True, ge=5, le=3600)] = 20
+    refresh_s: Annotated[Whole, Field(ge=5, le=3600)] = 20
     """How often LDAP is asked, in seconds. A removed user cannot log in after this time and that of the answer."""
     min_uid: LeastId = 1000
     """Users with a lower uid are left out."""
     min_gid: LeastId = 1000
     """Groups with a lower gid are left out, and users whose own group has one; 100, Debian's group users, is allowed to users."""
-    max_removed_percent: Annotated[int, Field(strict=True, ge=0, le=100)] = 50
+    max_removed_percent: Annotated[Whole, Field(ge=0, le=100)] = 50
     """Of more than 10 users or groups, more than this share gone at once counts as a fault of LDAP, and none is removed; so does an
     answer without any user. 100: everything is believed."""

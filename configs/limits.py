@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from configs.faults import quoted
-from configs.fields import AccountName, Count, Line, Model, Name, Seconds, SlurmTime, Tres, UserName, refuse
+from configs.fields import AccountName, Count, Line, Model, Name, Seconds, SlurmTime, Tres, UserName, refuse, whole
 
 MOST_SHARES = 2_147_483_646
 
@@ -28,7 +28,7 @@ def _text(value: str) -> str:
     return value
 
 
-Fairshare = Annotated[int | str, BeforeValidator(_fairshare)]
+Fairshare = Annotated[int | str, BeforeValidator(_fairshare), BeforeValidator(whole)]
 """Shares beside those of the siblings, or "parent": those of the account."""
 Factor = Annotated[float, BeforeValidator(_factor)]
 PlainText = Annotated[Line, AfterValidator(_text)]
@@ -68,8 +68,8 @@ class SharedLimits(Model):
 
 
 class Limits(SharedLimits):
-    """Limits of an account or of a user in it. Those that start with max are for each user alone; what is not said comes from the account
-    above."""
+    """Limits of an account or of a user in it. Those that start with max are for each user alone. A limit that is not set comes from the
+    account above."""
 
     priority: Count | None = None
     max_jobs: Count | None = None

@@ -1,7 +1,9 @@
 """From what a stack file says to a `Cluster`, or to all that is wrong with it. Reads nothing but the key files that users name."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from configs.check_access import key_mistake
 from configs.checks import check_cluster, without_conclusions
@@ -11,6 +13,19 @@ from configs.names import names_in
 from configs.structure import ROOT, order_of, plain_data, read_structure
 
 _LARGEST_KEY_FILE = 65_536
+
+
+def parse_cluster(text: str, stack_file: str) -> dict[str, Any]:
+    """The `slipway:cluster` object as Pulumi hands it to the program: JSON, whatever the stack file's own form. Raises ConfigFaults."""
+    try:
+        return json.loads(text)  # load_cluster says what else may be wrong with it
+    except RecursionError:
+        raise ConfigFaults(
+            stack_file, [Fault(ROOT, "is nested too deeply: no part of a cluster is more than a few levels deep.")]
+        ) from None
+    except ValueError:  # not JSON, or a number of thousands of digits
+        message = f"{quoted(text)} is no mapping of keys that can be read. Pulumi.dev.yaml is an example to start from."
+        raise ConfigFaults(stack_file, [Fault(ROOT, message)]) from None
 
 
 def load_cluster(raw: Mapping[str, object], root: Path, stack_file: str) -> Cluster:

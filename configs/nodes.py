@@ -67,7 +67,7 @@ class Drain(Model):
 
 
 class VolumeClaim(Model):
-    """A disk of each node's own, kept when its pod is made anew."""
+    """A disk of each node's own, kept when its pod is recreated."""
 
     name: DnsLabel
     mount_path: AbsolutePath

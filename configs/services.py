@@ -37,6 +37,8 @@ class Kubernetes(Model):
     """What tells this Kubernetes cluster from others for the provider: a change replaces everything. Default: the cluster's name."""
     install_crds: Flag = True
     """False where somebody else brings the kind NodeSet, or another stack in the same Kubernetes cluster does."""
+    wait_for_drains: Flag = False
+    """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes."""
 
 
 class Images(Model):

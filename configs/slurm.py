@@ -1,4 +1,5 @@
-"""From one config to Slurm's files: slurm.conf, cgroup.conf, gres.conf, plugstack.conf, and slurmdbd.conf for the accounting pod.
+"""From one config to Slurm's files: slurm.conf, cgroup.conf, gres.conf, plugstack.conf, the script that refuses options, and
+slurmdbd.conf for the accounting pod.
 
 Pure: same config, same text, without a time or a host in it. A node set is one line whatever its size, so 10,000 nodes make no longer
 file than 10. The wording is in templates/; what is computed is here. Leaves out passwords: start scripts add them from Secrets.
@@ -8,26 +9,31 @@ from collections.abc import Mapping
 
 from configs.fields import camel
 from configs.models import Accounting, Cluster, Gpus, NodeSet, Partition, Purge
-from configs.shapes import shape_of
+from configs.refusals import NO_MAIL, render_refusals
+from configs.shapes import machine_of, shape_of
 from configs.slurm_keys import known, pairs_of, setting
 from configs.wording import template
 
 PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
 
 DEFAULTS: Mapping[str, str] = {
+    "AccountingStoreFlags": "job_comment,job_script",
+    "CliFilterPlugins": "lua",
     "DisableRootJobs": "YES",
     "EnforcePartLimits": "ALL",
     "InactiveLimit": "0",
     "JobAcctGatherFrequency": "30",
+    "JobSubmitPlugins": "lua",
     "LaunchParameters": "use_interactive_step",
     "LogTimeFormat": "iso8601_ms",
-    "MailProg": "/bin/true",
-    "MpiDefault": "none",
+    "MailProg": NO_MAIL,
+    "MpiDefault": "pmi2",
     "PropagateResourceLimitsExcept": "AS,MEMLOCK,NPROC",
     "UnkillableStepTimeout": "180",
 }
 """Settings that a cluster gets unless `slurm.settings` says otherwise. DisableRootJobs: root in a worker's pod is root on the machine,
 and login sessions may have a root of their own. EnforcePartLimits: a job that can never run is refused at once.
+AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run configs/refusals.py.
 PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
 ARCHIVE = "/archive"
@@ -68,6 +74,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
         "gres.conf": template("gres.conf.j2").render(lines=gres),
         "plugstack.conf": template("plugstack.conf.j2").render(),
+        **render_refusals(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
     }
 
@@ -78,6 +85,8 @@ def render_settings(cluster: Cluster) -> str:
     defaults = dict(DEFAULTS)
     if any(known(key, ("PropagateResourceLimits",)) for key in own):
         del defaults["PropagateResourceLimitsExcept"]  # Slurm takes one of the two, not both
+    if not cluster.accounting.enabled:
+        del defaults["AccountingStoreFlags"]
     settings = {**defaults, **own}
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
@@ -94,6 +103,12 @@ def render_settings(cluster: Cluster) -> str:
         gres_tres=["gres/gpu", *(f"gres/gpu:{model}" for model in models)] if models else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
     )
+
+
+def job_processes(cluster: Cluster) -> str:
+    """Most processes of a job on a node, as images/slurm/root reads them: so many, and so many more for each CPU. Empty: no limit."""
+    base = cluster.slurm.processes_per_job
+    return "" if base is None else f"{base}+{cluster.slurm.processes_per_cpu}"
 
 
 def render_slurmdbd(cluster: Cluster) -> str:
@@ -117,7 +132,7 @@ def render_slurmdbd(cluster: Cluster) -> str:
 
 
 def _archived(accounting: Accounting) -> dict[str, str]:
-    """What Slurm is to archive, each said: scripts and environments would else follow the jobs."""
+    """What Slurm is to archive, each set explicitly: else environments follow the jobs. Scripts do in any case (seen on 26.05)."""
     if accounting.archive is None:
         return {}
     return {record: "yes" if record in accounting.archive.records else "no" for record in _ARCHIVED}
@@ -149,10 +164,21 @@ def node_line(cluster: Cluster, node_set: NodeSet) -> str:
         "RealMemory": shape.memory_mib,
         **({"Gres": f"gpu:{shape.gpus.model}:{shape.gpus.count}"} if shape.gpus else {}),
         **({"Feature": ",".join(node_set.features)} if node_set.features else {}),
+        **({} if any(key.lower() == "weight" for key in node_set.slurmd) else _weight(cluster, node_set)),
         **node_set.slurmd,
         "State": "CLOUD",
     }
     return _line(pairs)
+
+
+def _weight(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
+    """Slurm takes nodes of the lowest weight first (slurm.conf(5), Weight): those without GPUs, whose weight is 1, then those with the
+    fewest and smallest, so that what is dear stays free for the jobs that need it."""
+    if node_set.gpus is None:
+        return {}
+    there = machine_of(cluster.node_pool(node_set.pool)).gpus
+    gib = (there.memory_mib if there else 0) // 1024
+    return {"Weight": 1 + node_set.gpus.count * max(1, gib)}
 
 
 def partition_line(cluster: Cluster, partition: Partition) -> str:

@@ -5,7 +5,7 @@ the parser's own tables; tests/slurm/test_render.py has the real parser read eve
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 GLOBAL_KEYS = frozenset(
     """
@@ -61,8 +61,8 @@ LINE_KEYS = frozenset({"NodeName", "PartitionName", "NodeSet", "DownNodes", "Pow
 
 OWN_NODE_KEYS = frozenset(
     """
-    Boards CoresPerSocket CPUs Feature Features Gres NodeAddr NodeHostname NodeName Port RealMemory Sockets SocketsPerBoard State
-    SuspendTime ThreadsPerCore
+    BcastAddr Boards CoresPerSocket CPUs Feature Features Gres NodeAddr NodeHostname NodeName Port RealMemory Reason Sockets SocketsPerBoard
+    State SuspendTime ThreadsPerCore
     """.split()  # noqa: SIM905 - words read better than a thousand quotes
 )
 """Keys of a node line that come from a node set's own fields, or that would break the set where a user set them."""
@@ -74,15 +74,50 @@ OWN_PARTITION_KEYS = frozenset(
 )
 """The same of a partition line."""
 
-_PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)")
+RESERVED_KEYS: Mapping[str, str] = {
+    "AuthInfo": "it names munged's socket, which is at a fixed path in all pods, and the lifetime of jobs' credentials",
+    "CertgenParameters": "the image has no TLS plugin, and slurmctld would not start",
+    "CertgenType": "the image has no TLS plugin, and slurmctld would not start",
+    "CertmgrParameters": "the image has no TLS plugin, and slurmctld would not start",
+    "CertmgrType": "the image has no TLS plugin, and slurmctld would not start",
+    "DataParserParameters": "health checks read Slurm's JSON in the form that this release has by default",
+    "HttpParserType": "the probes of slurmctld and the figures at login come over HTTP",
+    "MaxNodeCount": "the node sets determine the number of nodes",
+    "MetricsAuthUsers": "login pods read slurmctld's figures without a key, and would show none",
+    "NamespaceType": "the shared root's plugin gives each job its own /tmp, and two of them would hide each other's",
+    "PlugStackConfig": "Slipway renders plugstack.conf, with the plugin that puts jobs into the shared root",
+    "PluginDir": "the image has Slurm's plugins in one folder",
+    "PrEpPlugins": "the plugin prep/script runs the prologs and epilogs that jobs on elastic nodes wait in",
+    "ReconfigFlags": "slurmctld would not take over a change of partitions in the stack file",
+    "SlurmctldAddr": "clients find slurmctld by the name of its Service",
+    "SlurmctldHttpAuthParameters": "the probes of slurmctld and the figures at login come over HTTP without a key",
+    "SlurmctldLogFile": "slurmctld logs to its container's output",
+    "SlurmdLogFile": "slurmd logs to its container's output",
+    "SuspendExcParts": "size and min of the node sets determine which nodes stay up",
+    "SuspendExcStates": "size and min of the node sets determine which nodes stay up",
+    "TLSParameters": "the image has no TLS plugin, and slurmctld would not start",
+    "TLSType": "the image has no TLS plugin, and slurmctld would not start",
+    "UrlParserType": "the probes of slurmctld and the figures at login come over HTTP",
+}
+"""Keys that are not rendered, and may not be set either: each would undo a promise. What it would undo."""
+
+ROOT_JOBS = "DisableRootJobs"
+"""A switch, of the cluster and of partitions, that may not be set to no: whoever is root in a login session would be root on workers."""
+_NO = frozenset({"no", "false", "0", "down"})
+
+_PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)", re.ASCII)
 
 
 def pairs_of(line: str) -> list[tuple[str, str]] | None:
-    """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it.
+    """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it, and
+    where it would read more than this line: a backslash before the end draws the next line in, elsewhere it hides the # after it.
 
-    Source: Slurm's src/common/parse_config.c: a # starts a comment, a value holds no space unless it stands in double quotes.
+    Source: Slurm's src/common/parse_config.c: a # starts a comment, in quotes too; a value holds no space unless it stands in double
+    quotes. tests/slurm/test_parser.py has Slurm's own parser read the same lines.
     """
-    text = line.split("#", 1)[0].strip()
+    text = line.split("#", 1)[0].strip(" \t")
+    if "\\" in text:
+        return None
     pairs: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
@@ -95,8 +130,13 @@ def pairs_of(line: str) -> list[tuple[str, str]] | None:
     return pairs
 
 
+def allows_root_jobs(key: str, value: str) -> bool:
+    """True for a line that lets root submit jobs. Source: s_p_handle_boolean of Slurm's src/common/parse_config.c."""
+    return key.lower() == ROOT_JOBS.lower() and value.lower() in _NO
+
+
 def rendered_keys(text: str) -> dict[str, str]:
-    """First key of each line of a rendered file, in lower case (Slurm does not tell case), with its value."""
+    """First key of each line of a rendered file, in lower case (keys are case-insensitive), with its value."""
     firsts = (pairs[0] for line in text.splitlines() if (pairs := pairs_of(line)))
     return {key.lower(): value for key, value in firsts}
 

@@ -23,12 +23,12 @@ from configs.fields import (
     TarUrl,
 )
 
-SourceKind = Literal["hostPath", "claim", "storageClass", "nfs", "nfsServer"]
+SourceKind = Literal["hostPath", "claim", "storageClass", "nfs", "nfsServer", "disk"]
 
 SERVER_OPTIONS = (
     "nfsvers=4.1",  # sessions: a request that is sent again is done once, and locks come back after a restart (RFC 8881, 2.10 and 8.4.2)
     "hard",  # a server that is away is waited for; "soft" may lose what was written (nfs(5))
-    "timeo=100",  # tenths of a second. With retrans, a server that left without a word is given up after 30 s and dialled anew; a slow one
+    "timeo=100",  # tenths of a second. With retrans, a server that left without a word is given up after 30 s and dialled again; a slow one
     "retrans=2",  # answers TCP's own probes and is not (xs_tcp_set_socket_timeouts in Linux' net/sunrpc/xprtsock.c)
     "nconnect=4",  # clouds bound one TCP connection, often to 5 Gbit/s, and not the machine; from Linux 5.3 (nfs(5))
 )
@@ -44,8 +44,16 @@ class Nfs(Model):
     """Mount options, such as nfsvers=4.1."""
 
 
+class Disk(Model):
+    """A disk of one pod (ReadWriteOnce)."""
+
+    storage_class: ObjectName | None = None
+    """Default: the cluster's own default class."""
+    size: Size = "5Gi"
+
+
 class Source(Model):
-    """Where a shared volume comes from: exactly one of the five. `storageClass` must offer ReadWriteMany and wants a `size`."""
+    """Where a shared volume comes from: exactly one of the six. `storageClass` must offer ReadWriteMany and wants a `size`."""
 
     host_path: AbsolutePath | None = None
     """A folder on every node. It is shared only if something else shares it: for one machine."""
@@ -56,6 +64,8 @@ class Source(Model):
     nfs: Nfs | None = None
     nfs_server: Flag = False
     """A folder of its own on the cluster's own server, which storage.nfsServer declares."""
+    disk: Disk | None = None
+    """A disk of the class, the cluster's default one where left out (ReadWriteOnce): for clusters whose pods are all on one machine."""
 
     @property
     def sources(self) -> Mapping[SourceKind, object]:
@@ -66,12 +76,13 @@ class Source(Model):
             "storageClass": self.storage_class,
             "nfs": self.nfs,
             "nfsServer": self.nfs_server or None,
+            "disk": self.disk,
         }
         return {kind: value for kind, value in candidates.items() if value is not None}
 
     @property
     def kind(self) -> SourceKind:
-        """Which of the five it is."""
+        """Which of the six it is."""
         return next(iter(self.sources))
 
 
@@ -81,14 +92,6 @@ class Mount(Source):
     name: MountName
     mount_path: AbsolutePath
     read_only: Flag = False
-
-
-class Disk(Model):
-    """A disk of one pod (ReadWriteOnce)."""
-
-    storage_class: ObjectName | None = None
-    """Default: the cluster's own default class."""
-    size: Size = "5Gi"
 
 
 class NfsServer(Model):

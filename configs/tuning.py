@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from configs.fields import Count, Flag, Line, MiB, Model, Positive, Seconds, Settings
+from configs.fields import Count, Flag, Line, MiB, Model, Positive, Seconds, Settings, Whole
 
 
 class PriorityWeights(Model):
@@ -42,12 +42,17 @@ class SlurmSettings(Model):
     """Time between SIGTERM and SIGKILL for a job at its limit, in seconds."""
     suspend_time_s: Seconds = 300
     """A node of an elastic set that has had no job for so many seconds is put off, in seconds; the first `min` nodes stay."""
-    suspend_timeout_s: Annotated[int, Field(strict=True, ge=60, le=65_533)] = 60
-    """Time between the decision to put a node off and the moment when Slurm may ask for it again, in seconds: its pod is gone by then."""
+    suspend_timeout_s: Annotated[Whole, Field(ge=60, le=65_533)] = 60
+    """Slurm asks for a node that it powers down again when its pod is gone, which the NodeSet controller tells it, or else after so many
+    seconds. Not less: a slurmd that is still there would register again, and a job on it would end with its pod."""
     resume_timeout_s: Seconds = Field(default=600, le=65_533)
     """A node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued, in seconds."""
     default_memory_per_cpu_mib: MiB | None = None
     """Memory that a job gets for each CPU when it asks for none, in MiB. Default: a partition's smallest node memory by its CPUs."""
+    processes_per_job: Annotated[Whole, Field(ge=100, le=4_000_000)] | None = 512
+    """Processes and threads that one job may have on one node, before those for its CPUs. null: not limited."""
+    processes_per_cpu: Annotated[Whole, Field(ge=0, le=100_000)] = 256
+    """What each CPU of the job on the node adds to them."""
     settings: Settings = {}
     """Any other key of slurm.conf."""
     raw: tuple[Line, ...] = ()

@@ -1,15 +1,19 @@
-"""`python -m images build|tag|archive`: makes the images, names them, says where they are. Steps go to stderr, the answer to stdout."""
+"""`python -m images build|tag|archive|push`: makes the images, names them, says where they are, brings them to a registry.
+
+Steps go to stderr, the answer to stdout.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from configs.images import reference
-from images import store
+from images import registries, store
 from images.build import build
-from images.steps import BuildError
+from images.steps import BuildError, unforeseen
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Build the container images; unchanged inputs build nothing.")
 console = Console(stderr=True)
@@ -28,7 +32,7 @@ def build_image(
     try:
         archive = build(name, console, mirror)
     except BuildError as error:
-        console.print(f"[red]images:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     if output is not None:
         store.copy(archive, output)
@@ -48,9 +52,32 @@ def archive_path(name: Name = "slurm") -> None:
     _known(name)
     path = store.archive(name)
     if not path.exists():
-        console.print(f"[red]images:[/] {name} is not built; run: python -m images build {name}", highlight=False)
+        said = f"{name} is not built from its files as they are now; run: python -m images build {name}"
+        console.print(f"[red]images:[/] {said}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
     print(path)
+
+
+@app.command()
+def push(
+    registry: Annotated[str, typer.Argument(help="where to: host, or host/path, such as registry.example/team")],
+    plain_http: Annotated[bool, typer.Option("--plain-http", help="the registry speaks HTTP only: for one on your own network")] = False,
+) -> None:
+    """Build every image where the cache lacks it, and push them; print the lines of a stack file that take them from there.
+
+    Credentials are skopeo's: `skopeo login REGISTRY` before, or `docker login`.
+    """
+    pushed: dict[str, str] = {}
+    try:
+        registries.check(registry)
+        for name in store.names():
+            archive = build(name, console)
+            pushed[name] = registries.pushed_reference(reference(name, store.ROOT), registry)
+            registries.push(archive, pushed[name], console, plain_http)
+    except BuildError as error:
+        console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    print("images:", *(f"  {name}: {target}" for name, target in pushed.items()), sep="\n")
 
 
 def _known(name: str) -> None:
@@ -59,5 +86,14 @@ def _known(name: str) -> None:
         raise typer.Exit(2)
 
 
+def main() -> None:
+    """Runs a verb. What fails ends in one message and exit code 1, never in a stack trace: a file may vanish while it is read."""
+    try:
+        app(prog_name="python -m images")
+    except Exception as error:
+        console.print(f"[red]images:[/] {escape(unforeseen(error))}", highlight=False, soft_wrap=True)
+        raise SystemExit(1) from None
+
+
 if __name__ == "__main__":
-    app(prog_name="python -m images")
+    main()

@@ -27,7 +27,7 @@ VERSIONS = "usr/share/slipway/versions"
 """File of the image that lists what was installed, as name=version lines."""
 
 _BASE_LASTS_S = 24 * 3600
-"""For so long a bootstrapped base is used again, by other images and after a change; packages are fetched anew on it."""
+"""For so long a bootstrapped base is used again, by other images and after a change; its packages are then fetched again."""
 _TRUST = {"default": [{"type": "insecureAcceptAnything"}]}  # as Docker does; Debian's packages are signed one by one
 
 

@@ -4,6 +4,8 @@ Programs' own output goes to a log, and its end into the error.
 """
 
 import subprocess
+import tempfile
+import traceback
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,3 +57,10 @@ def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = No
         said = f"{command[0]} ended with code {done.returncode}; the whole output is in {log}"
         raise BuildError("\n".join([said, *(f"  {line}" for line in last)]))
     return done.stdout
+
+
+def unforeseen(error: Exception) -> str:
+    """What to say of an error that no code expected. Call it where the error is caught: its stack trace goes to a file of its own."""
+    with tempfile.NamedTemporaryFile("w", prefix="slipway-images-", suffix=".log", delete=False) as log:
+        log.write(traceback.format_exc())
+    return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."

@@ -3,14 +3,14 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from local import cluster, first_job, layout, quickstart
-from local.commands import LocalError
+from local.commands import LocalError, unforeseen
 
 ROOT = Path(__file__).parents[1]
 PATHS = layout.find_paths(ROOT)
@@ -57,7 +57,7 @@ def kubectl(context: typer.Context) -> None:
     program = PATHS.bin / "kubectl"
     if not program.exists():
         raise LocalError("the local cluster is down; start it with: python -m local up")
-    os.execv(program, ["kubectl", "--kubeconfig", str(PATHS.kubeconfig), *context.args])  # noqa: S606 (becomes kubectl)
+    os.execv(program, ["kubectl", *quickstart.local_target(PATHS).where, *context.args])  # noqa: S606 (becomes kubectl)
 
 
 @app.command()
@@ -71,23 +71,41 @@ def run_quickstart(
     key: Annotated[Path, typer.Option(help="Private ssh key of the stack's user.")],
     stack: Annotated[str, typer.Option(help="Stack to deploy.")] = "dev",
     context: Annotated[str | None, typer.Option(help="A cluster of your own, by its kubeconfig context; default: the local one.")] = None,
-    namespace: Annotated[str, typer.Option(help="Namespace of the stack.")] = "slurm",
-    user: Annotated[str, typer.Option(help="User of the stack to log in as.")] = "alice",
+    registry: Annotated[
+        str | None, typer.Option(help="Where a cluster of your own pulls the images from: they are built here and pushed there.")
+    ] = None,
+    plain_http: Annotated[bool, typer.Option("--plain-http", help="That registry speaks HTTP only.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, not even before data is deleted.")] = False,
+    options: Annotated[list[str] | None, typer.Argument(help="After --: further options of `standalone up`.")] = None,
 ) -> None:
     """What `make up` runs: prepare, deploy, first jobs over ssh, how to log in."""
-    own = ["kubectl", "--context", context] if context else [str(PATHS.bin / "kubectl"), "--kubeconfig", str(PATHS.kubeconfig)]
-    quickstart.quickstart(console, stack, own, context, namespace, user, key)
+    more = [*(["--yes"] if yes else []), *(options or [])]
+    if context is None and registry is None:
+        quickstart.prepare()
+        target = quickstart.local_target(PATHS)
+    elif context is None:
+        raise LocalError("REGISTRY is for a cluster of your own: name it by CONTEXT as well. The local one needs no registry.")
+    else:
+        target = quickstart.own_target(context, PATHS)
+        more += quickstart.push(registry, plain_http) if registry else []
+    quickstart.quickstart(console, stack, target, more, quickstart.read_facts(stack), key)
 
 
 def main() -> None:
-    """Runs a verb; an expected failure is its message and exit code 1, without a stack trace."""
+    """Runs a verb. What fails ends in one message and an exit code, never in a stack trace."""
     try:
         app()
     except quickstart.StepFailedError as error:
-        sys.exit(error.code)
+        _fail(str(error), error.code)
     except (LocalError, first_job.FirstJobError) as error:
-        Console(stderr=True).print(f"[red]slipway:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(1)
+        _fail(str(error))
+    except Exception as error:
+        _fail(unforeseen(error))
+
+
+def _fail(message: str, code: int = 1) -> NoReturn:
+    Console(stderr=True).print(f"[red]slipway:[/] {escape(message)}", highlight=False, soft_wrap=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Runs other programs and turns their failure into one clear error. Decides nothing."""
 
 import subprocess
+import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
@@ -47,3 +49,10 @@ def tail(log: Path | None, lines: int = 8) -> str:
         return ""
     last = log.read_text(errors="replace").splitlines()[-lines:]
     return f"\nThe end of {log}:\n" + "\n".join(f"  {line}" for line in last)
+
+
+def unforeseen(error: Exception) -> str:
+    """What to say of an error that no code expected. Call it where the error is caught: its stack trace goes to a file of its own."""
+    with tempfile.NamedTemporaryFile("w", prefix="slipway-local-", suffix=".log", delete=False) as log:
+        log.write(traceback.format_exc())
+    return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."

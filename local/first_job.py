@@ -5,11 +5,18 @@ the stack was made: it works against any Slipway cluster whose login Service it 
 """
 
 import json
+import re
+import selectors
 import shlex
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
+
+_KUBECTL_S = 30
 
 TWO_NODES = """#!/bin/bash
 #SBATCH --job-name=two-nodes --nodes=2 --ntasks-per-node=1 --output=two-nodes.out
@@ -50,9 +57,16 @@ class Login:
     port: int
     user: str
     key: Path
+    forward: tuple[str, ...] = ()
+    """The command that keeps the way to that port open, where there is no other."""
+
+    @property
+    def instructions(self) -> list[str]:
+        """The command lines that a user types to log in."""
+        return [*([f"{shlex.join(self.forward)} &"] if self.forward else []), shlex.join(self.command())]
 
     def command(self, *more: str) -> list[str]:
-        """The ssh command line; a local cluster is made anew again and again, so its host key is not remembered."""
+        """The ssh command line; a local cluster is recreated often, so its host key is not remembered."""
         options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", *more)
         return [
             *("ssh", "-i", str(self.key), "-p", str(self.port)),
@@ -61,34 +75,78 @@ class Login:
         ]
 
 
-def login_address(services: Any, nodes: Any) -> tuple[str, int]:
+def login_address(service: Any, nodes: Any) -> tuple[str, int] | None:
     """Host and port of the login Service, from `kubectl get service,node -o json`: a load balancer's address, else a node port.
 
-    Raises FirstJobError when the Service cannot be reached from outside the pods.
+    None when the Service cannot be reached from outside the pods.
     """
-    for service in services["items"]:
-        port = service["spec"]["ports"][0]
-        for ingress in service.get("status", {}).get("loadBalancer", {}).get("ingress", []):
-            return ingress.get("ip") or ingress["hostname"], port["port"]
-        if "nodePort" in port:
-            addresses = [a for node in nodes["items"] for a in node["status"]["addresses"]]
-            for kind in ("ExternalIP", "InternalIP"):
-                for address in addresses:
-                    if address["type"] == kind:
-                        return address["address"], port["nodePort"]
-    raise FirstJobError(
-        "no login Service with a load balancer's address or a node port. "
-        "Set cluster.login.service.type to NodePort or LoadBalancer, or forward a port with kubectl port-forward."
-    )
+    port = service["spec"]["ports"][0]
+    for ingress in service.get("status", {}).get("loadBalancer", {}).get("ingress", []):
+        return ingress.get("ip") or ingress["hostname"], port["port"]
+    if "nodePort" in port:
+        addresses = [a for node in nodes["items"] for a in node["status"]["addresses"]]
+        for kind in ("ExternalIP", "InternalIP"):
+            for address in addresses:
+                if address["type"] == kind:
+                    return address["address"], port["nodePort"]
+    return None
 
 
-def find_login(kubectl: list[str], namespace: str, user: str, key: Path) -> Login:
-    """Asks the cluster where the login Service of `namespace` listens."""
+@contextmanager
+def find_login(kubectl: list[str], namespace: str, user: str, key: Path) -> Generator[Login]:
+    """Where the login Service of `namespace` listens. One without an address is reached by `kubectl port-forward` while the block lasts.
+
+    Raises FirstJobError.
+    """
     selector = "app.kubernetes.io/component=login"
-    services = _json([*kubectl, "--namespace", namespace, "get", "service", "--selector", selector, "-o", "json"])
-    nodes = _json([*kubectl, "get", "node", "-o", "json"])
-    host, port = login_address(services, nodes)
-    return Login(host, port, user, key)
+    services = _json([*kubectl, "--namespace", namespace, "get", "service", "--selector", selector, "-o", "json"])["items"]
+    if not services:
+        raise FirstJobError(
+            f"namespace {namespace} has no login Service. Look at it: {shlex.join([*kubectl, '-n', namespace, 'get', 'all'])}"
+        )
+    if address := login_address(services[0], _json([*kubectl, "get", "node", "-o", "json"])):
+        yield Login(*address, user, key)
+        return
+    forward = (*kubectl, "--namespace", namespace, "port-forward", f"service/{services[0]['metadata']['name']}")
+    with _forwarded([*forward, ":22"]) as port:
+        yield Login("127.0.0.1", port, user, key, (*forward, f"{port}:22"))
+
+
+@contextmanager
+def _forwarded(command: list[str], timeout_s: float = 30) -> Generator[int]:
+    """The local port of a `kubectl port-forward` that runs while the block lasts."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield _local_port(process, timeout_s)
+        finally:
+            process.terminate()
+
+
+def _local_port(process: subprocess.Popen[str], timeout_s: float) -> int:
+    assert process.stdout
+    said, end = "", monotonic() + timeout_s
+    with selectors.DefaultSelector() as ready:
+        ready.register(process.stdout, selectors.EVENT_READ)
+        while (left := end - monotonic()) > 0 and ready.select(left):
+            if not (line := process.stdout.readline()):
+                break
+            said += line
+            if found := re.match(r"Forwarding from 127\.0\.0\.1:(\d+) ", line):
+                return int(found[1])
+    raise FirstJobError(f"kubectl port-forward found no way to the login pod: {said.strip() or 'it said nothing'}")
+
+
+ACCOUNT = """if scontrol show config | grep -q '^AccountingStorageEnforce .*associations'; then
+  until scontrol --oneliner show assoc_mgr flags=assoc users="$(id -un)" 2>/dev/null | grep -qF " UserName=$(id -un)("; do
+    if ((SECONDS > 60)); then
+      echo "slurmctld knows no account of $(id -un), and refuses jobs without one. The container accounts of slurmdbd's pod says why."
+      exit 1
+    fi
+    sleep 0.5
+  done
+fi
+"""
+"""Waits until the user has an account, where jobs need one: in a new cluster it comes seconds after slurmctld."""
 
 
 def run_jobs(login: Login, timeout_s: float = 120) -> str:
@@ -100,39 +158,48 @@ def run_jobs(login: Login, timeout_s: float = 120) -> str:
     Raises FirstJobError with Slurm's own words when a job is refused or fails.
     """
     script = f"""set -e
-rm -f two-nodes.out two-gpus.out
+{ACCOUNT}
+rm -f two-nodes.out two-gpus.out two-nodes.id two-gpus.id
+default=$(sinfo -h -N -o '%P %G' | grep '^[^ ]*[*]' || true)
 sbatch --wait --parsable <<'END' >two-nodes.id & nodes=$!
 {TWO_NODES}END
+if grep -q 'gpu:' <<<"$default"; then
 sbatch --wait --parsable <<'END' >two-gpus.id & gpus=$!
 {TWO_GPUS}END
+fi
 if refused=$(sudo -n true 2>&1); then
   said=$(bash <<'END' 2>&1
 {PACKAGE}END
   ) || {{ echo "the package was not installed: $said"; exit 1; }}
 fi
-wait $nodes; wait $gpus
+wait $nodes
 echo "two nodes, one shared home:"; sort two-nodes.out
-echo "two GPUs of four:"; cat two-gpus.out
+if [ -n "${{gpus:-}}" ]; then wait $gpus; echo "two GPUs of four:"; cat two-gpus.out
+else echo "no job with GPUs was run, as the default partition has none"; fi
 if [ -n "${{said:-}}" ]; then echo "a package that was installed here, in a job:"; srun --quiet slipway-hello
 else echo "no package was installed, as sudo refuses $(id -un) (login.users[].admin makes admins): ${{refused#sudo: }}"; fi
-jobs=$(cut -d';' -f1 two-nodes.id two-gpus.id | paste -sd,)
-until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = 2 ]; do sleep 0.3; done
+jobs=$(cut -d';' -f1 two-*.id | paste -sd,)
+until [ "$(sacct -nXP -j "$jobs" -o state | grep -c COMPLETED)" = "$(cat two-*.id | wc -l)" ]; do sleep 0.3; done
 sacct -X -j "$jobs" -o jobid%6,jobname%10,state%10,nodelist%10,alloctres%40
 """
-    done = subprocess.run(
-        [*login.command("BatchMode=yes", "ConnectTimeout=5"), f"bash -c {shlex.quote(script)}"],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    command = [*login.command("BatchMode=yes", "ConnectTimeout=5"), f"bash -c {shlex.quote(script)}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise FirstJobError(
+            f"the first jobs did not end within {timeout_s:.0f} s. They stay in the queue; `squeue --me` says what they wait for, "
+            "such as the jobs of other users"
+        ) from None
     if done.returncode:
         raise FirstJobError(f"the first job did not finish (exit {done.returncode}):\n{done.stdout}{done.stderr}".rstrip())
     return done.stdout
 
 
 def _json(command: list[str]) -> Any:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_KUBECTL_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise FirstJobError(f"{shlex.join(command)}: no answer within {_KUBECTL_S} s") from None
     if done.returncode:
         raise FirstJobError(done.stderr.strip())
     return json.loads(done.stdout)

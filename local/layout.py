@@ -28,6 +28,9 @@ PORTS = (API_PORT, ETCD_PORT, ETCD_PEER_PORT, CONTROLLER_MANAGER_PORT, SCHEDULER
 """Of the control plane, on the bridge's address only."""
 API_URL = f"https://{HOST}:{API_PORT}"
 
+REGISTRY = f"{HOST}:5000"
+"""Where nodes pull images from by plain HTTP, if something listens there; the only registry that they can reach."""
+
 POOL_LABEL = "slipway.dev/pool"
 GPU_RESOURCE = "nvidia.com/gpu"
 
@@ -63,7 +66,7 @@ class Node:
 
     @property
     def mac(self) -> str:
-        """Hardware address of the node's end, made from its address: a cable made anew is known to its neighbours at once."""
+        """Hardware address of the node's end, made from its address: a recreated cable is known to its neighbours at once."""
         return "02:00:" + self.address.packed.hex(":")
 
     @property
@@ -171,4 +174,4 @@ def find_paths(root: Path, environ: dict[str, str] | None = None) -> Paths:
     """The paths for a checkout at `root`: state in `.slipway/`, cache in $XDG_CACHE_HOME or ~/.cache."""
     env = dict(os.environ) if environ is None else environ
     cache = Path(env["XDG_CACHE_HOME"]) if env.get("XDG_CACHE_HOME") else Path(env.get("HOME", "/root")) / ".cache"
-    return Paths(state=root / ".slipway", cache=cache / "slipway")
+    return Paths(state=(root / ".slipway").resolve(), cache=cache / "slipway")

@@ -37,6 +37,9 @@ tolerate_missing_hugetlb_controller = true
 bin_dir = "/usr/lib/cni"
 conf_dir = "{cni}"
 
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "{registries}"
+
 [plugins."io.containerd.grpc.v1.cri".containerd]
 snapshotter = "overlayfs"
 discard_unpacked_layers = true
@@ -45,7 +48,13 @@ discard_unpacked_layers = true
 
 def render_containerd(node: Node, paths: Paths, pause: str) -> str:
     """containerd's configuration (version 2, read by containerd 1.6 and later)."""
-    return CONTAINERD.format(pause=pause, cni=cni_folder(node, paths))
+    return CONTAINERD.format(pause=pause, cni=cni_folder(node, paths), registries=registries_folder(node, paths))
+
+
+def render_registry() -> str:
+    """How containerd talks to the registry on the bridge: a hosts.toml, read at each pull."""
+    url = f"http://{layout.REGISTRY}"
+    return f'server = "{url}"\n\n[host."{url}"]\ncapabilities = ["pull", "resolve"]\n'
 
 
 def render_cni(node: Node) -> str:
@@ -119,11 +128,17 @@ def cni_folder(node: Node, paths: Paths) -> Path:
     return paths.node(node) / "net.d"
 
 
+def registries_folder(node: Node, paths: Paths) -> Path:
+    """Where containerd looks up how to reach a registry: a folder each."""
+    return paths.node(node) / "certs.d"
+
+
 def config_files(node: Node, paths: Paths, pause: str) -> dict[Path, str]:
     """Every configuration file of a node, with its content."""
     home = paths.node(node)
     return {
         home / "containerd.toml": render_containerd(node, paths, pause),
+        registries_folder(node, paths) / layout.REGISTRY / "hosts.toml": render_registry(),
         home / "kubelet.yaml": render_kubelet(node, paths),
         home / "kube-proxy.yaml": render_proxy(node, paths),
         cni_folder(node, paths) / "10-slipway.conflist": render_cni(node),

@@ -22,7 +22,7 @@ PACKAGES = {
 }
 """A file that must be there, and the package that brings it."""
 
-SERVICES = ("containerd.service", "etcd.service", "nftables.service", "slapd.service")
+SERVICES = ("containerd.service", "etcd.service", "nftables.service", "slapd.service", "docker-registry.service")
 """What these packages, and those of tests, would start at the next boot, on a machine with systemd."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
@@ -58,7 +58,7 @@ def install(packages: list[str]) -> None:
 
 
 def _brings(packages: list[str], service: str) -> bool:
-    return any(package.split("-")[0] == service.removesuffix(".service") for package in packages)
+    return any(service.removesuffix(".service") in (package, package.split("-")[0]) for package in packages)
 
 
 def _exists(path: str) -> bool:

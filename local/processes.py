@@ -26,7 +26,7 @@ exec "$@"
 """
 
 LOG_BYTES = 32 << 20
-"""A log that is longer is begun anew at its program's next start."""
+"""A log that is longer is replaced at its program's next start."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def parse_record(name: str, text: str) -> Record | None:
 
 
 def parse_stat(stat: str, boot_id: str) -> Identity | None:
-    """Identity from /proc/PID/stat; None for a zombie, which runs no more. The name in brackets may hold spaces and brackets."""
+    """Identity from /proc/PID/stat; None for a zombie, which no longer runs. The name in brackets may hold spaces and brackets."""
     before, _, after = stat.rpartition(")")
     fields = after.split()
     if len(fields) < 20 or fields[0] in ("Z", "X"):

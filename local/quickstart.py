@@ -1,16 +1,26 @@
 """`make up`: the local cluster, the images, the stack, the first job; each step is a verb that also works alone.
 
-Runs the other verbs as a user would (this package imports none of them). With a context of the user's own, the first two steps are
-left out: that cluster pulls its images itself.
+Runs the other verbs as a user would (this package imports none of them), and tells each of them which cluster it is for: what KUBECONFIG
+says counts for a cluster of the user's own only, which is named by its context. That cluster pulls its images from a registry.
 """
 
+import json
+import os
+import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from rich.console import Console
 
-from local import first_job
+from local import first_job, layout
+from local.commands import LocalError
+from local.layout import Paths
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ("slurm", "controllers")
@@ -18,18 +28,63 @@ IMAGES = ("slurm", "controllers")
 
 
 class StepFailedError(Exception):
-    """A step of the quickstart failed; it has already said why. Carries its exit code."""
+    """A step of the quickstart failed. It has already said why, above; this names it. Carries its exit code."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"exit {code}")
-        self.code = code
+    def __init__(self, command: Sequence[str], code: int) -> None:
+        ended = f"gave exit code {code}" if code > 0 else f"was ended by signal {-code}"
+        super().__init__(f"stopped: `{shlex.join(command)}` {ended}; what it said is above. The same command again goes on from here.")
+        self.code = code if code > 0 else 128 - code
+
+
+@dataclass(frozen=True)
+class Target:
+    """The one cluster that every step is for."""
+
+    kubectl: str
+    context: str
+    kubeconfig: Path | None = None
+    """None: KUBECONFIG, or kubectl's default."""
+
+    @property
+    def where(self) -> list[str]:
+        """The options that name the cluster, which kubectl and `python -m standalone` have in common."""
+        return [*(["--kubeconfig", str(self.kubeconfig)] if self.kubeconfig else []), "--context", self.context]
+
+    @property
+    def command(self) -> list[str]:
+        """kubectl for this cluster and no other."""
+        return [self.kubectl, *self.where]
+
+
+def local_target(paths: Paths) -> Target:
+    """The cluster that `python -m local up` makes, by its own kubeconfig."""
+    return Target(str(paths.bin / "kubectl"), layout.CONTEXT, paths.kubeconfig)
+
+
+def own_target(context: str, paths: Paths) -> Target:
+    """A cluster of the user's own. Raises LocalError when there is no kubectl."""
+    candidates = (os.environ.get("KUBECTL"), str(paths.bin / "kubectl"), "kubectl")
+    found = next((program for each in candidates if each and (program := shutil.which(each))), None)
+    if found is None:
+        raise LocalError("There is no kubectl: put it on PATH, or name it in KUBECTL.")
+    return Target(found, context)
 
 
 def step(*module_and_arguments: str) -> None:
-    """Runs `python -m ...` with its output shown as it comes. Raises StepFailedError with its exit code."""
-    done = subprocess.run([sys.executable, "-m", *module_and_arguments], cwd=ROOT, check=False)
+    """Runs `python -m ...` with its output shown as it comes. Raises StepFailedError."""
+    _run(module_and_arguments, None)
+
+
+def answer(*module_and_arguments: str) -> str:
+    """As `step`; gives what the program printed."""
+    return _run(module_and_arguments, subprocess.PIPE)
+
+
+def _run(arguments: Sequence[str], stdout: int | None) -> str:
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, check=False, stdout=stdout, text=True)
     if done.returncode:
-        raise StepFailedError(done.returncode)
+        raise StepFailedError(["python", "-m", *arguments], done.returncode)
+    return done.stdout or ""
 
 
 def prepare() -> None:
@@ -38,19 +93,52 @@ def prepare() -> None:
         step("images", "build", image)
     step("local", "up")
     for image in IMAGES:
-        command = [sys.executable, "-m", "images", "archive", image]
-        archive = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-        step("local", "load-image", archive)
+        step("local", "load-image", _archive(image))
 
 
-def quickstart(console: Console, stack: str, kubectl: list[str], context: str | None, namespace: str, user: str, key: Path) -> None:
-    """Everything from a bare machine to a finished job, then how to log in. Raises StepFailedError or first_job.FirstJobError."""
-    if context is None:
-        prepare()
-    step("standalone", "up", "--stack", stack, *(["--context", context] if context else []))
-    login = first_job.find_login(kubectl, namespace, user, key)
-    with console.status("first jobs, over ssh"):
-        output = first_job.run_jobs(login)
-    console.print(output, highlight=False, markup=False, soft_wrap=True)
+def _archive(image: str) -> str:
+    """The image as its files are now: they may have changed since it was built, as a cluster takes minutes to come up."""
+    try:
+        return answer("images", "archive", image).strip()
+    except StepFailedError:
+        step("images", "build", image)
+        return answer("images", "archive", image).strip()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the first jobs need to know of a stack."""
+
+    namespace: str
+    user: str
+
+
+def read_facts(stack: str) -> Facts:
+    """The namespace and the first user of a stack file. What is wrong with the file, `standalone` says better."""
+    try:
+        cluster: Any = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]["slipway:cluster"]
+        return Facts(str(cluster.get("namespace", "slurm")), str(cluster["login"]["users"][0]["name"]))
+    except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError, AttributeError):
+        return Facts("slurm", "alice")
+
+
+def push(registry: str, plain_http: bool) -> list[str]:
+    """Brings the images to a registry; gives the options of `standalone` that take them from there."""
+    pushed = yaml.safe_load(answer("images", "push", registry, *(["--plain-http"] if plain_http else [])))
+    return ["--config", f"cluster.images={json.dumps(pushed['images'])}"]
+
+
+def quickstart(console: Console, stack: str, target: Target, more: list[str], facts: Facts, key: Path) -> None:
+    """Deploys the stack and runs its first jobs, then says how to log in. Raises StepFailedError or first_job.FirstJobError.
+
+    `more` are further options of `standalone up`.
+    """
+    step("standalone", "up", "--stack", stack, "--kubectl", target.kubectl, *target.where, *more)
+    with first_job.find_login(target.command, facts.namespace, facts.user, key) as login:
+        with console.status("first jobs, over ssh"):
+            output = first_job.run_jobs(login)
+        console.print(output, highlight=False, markup=False, soft_wrap=True)
     console.print("[green]✓[/] Slurm is ready. Log in:\n")
-    console.print("  " + " ".join(login.command()) + "\n", highlight=False, soft_wrap=True)
+    for line in login.instructions:
+        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+    console.print()

@@ -13,10 +13,12 @@ from typing import Any, cast
 
 from standalone.plan import MASK, Difference, Op, differences, masked
 from standalone.readiness import has_failed
-from standalone.render import CRD, PROTECT, RETAIN, Document, Key, Sort, key_of, value_at
+from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, Sort, key_of, value_at
 
 PART_OF = "applyset.kubernetes.io/part-of"
 NODESET = "slipway.dev/nodeset"
+_RETENTION = {"StatefulSet": "persistentVolumeClaimRetentionPolicy", "NodeSet": "volumeClaimRetention"}
+"""By kind, the field that says what becomes of claims that were made from a set's templates."""
 NODE_SETS = Sort("slipway.dev", "NodeSet")
 _CLAIMS = "volumeClaimTemplates"
 _GROW = "A claim that is there is grown itself: kubectl edit pvc."
@@ -38,8 +40,12 @@ class ObjectChange:
 
     def is_marked(self, annotation: str) -> bool:
         """True when the live object carries `annotation: "true"`: what was said when it was last applied."""
+        return self.annotation(annotation) == "true"
+
+    def annotation(self, name: str) -> str | None:
+        """The live object's annotation; None without one."""
         annotations: dict[str, str] = (self.live or {}).get("metadata", {}).get("annotations") or {}
-        return annotations.get(annotation) == "true"
+        return annotations.get(name)
 
 
 def applyset_id(name: str, namespace: str) -> str:
@@ -144,8 +150,16 @@ def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[st
 
 
 def _is_left_over(one: ObjectChange, owner: str | None) -> bool:
-    """True of a kind's definition that an earlier stack left behind, as it should: it is nobody's, and the next stack takes it over."""
-    return one.key.kind == CRD and owner is None and one.is_marked(RETAIN)
+    """True of an object that is nobody's and that the next stack takes over: its provider says so, an earlier stack left it so, or it was
+    left to its controller, which has not deleted it yet.
+
+    The pulumi CLI leaves no mark on what it retains.
+    """
+    if owner is not None or one.document is None:
+        return False
+    annotations: dict[str, str] = one.document.manifest["metadata"].get("annotations") or {}
+    is_listed = DECLARED_IN in annotations and one.annotation(DECLARED_IN) == annotations[DECLARED_IN]
+    return one.document.adopts or is_listed or (one.key.kind == CRD and one.is_marked(RETAIN))
 
 
 def retained(found: Iterable[ObjectChange]) -> list[Key]:
@@ -153,10 +167,36 @@ def retained(found: Iterable[ObjectChange]) -> list[Key]:
     return [one.key for one in found if one.op == "delete" and one.is_marked(RETAIN)]
 
 
+def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
+    """Objects no longer declared whose controller deletes them, as their name leaves a list that is declared. If kubectl pruned them too,
+    it would fail on each that the controller was quicker with."""
+    lists = {(one.key.namespace, one.key.name) for one in found if one.document and one.key.kind == "ConfigMap"}
+    gone = (one for one in found if one.op == "delete" and one.live)
+    return [one.key for one in gone if (one.key.namespace, one.annotation(DECLARED_IN)) in lists]
+
+
+def losses(found: Sequence[ObjectChange]) -> list[str]:
+    """The data that goes with what is no longer declared, or is made again: claims, those of sets that take them along, the namespace."""
+    kept = set(retained(found))
+    said: list[str] = []
+    for one in found:
+        if one.op not in ("delete", "replace") or one.key in kept:
+            continue
+        spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
+        if one.key.kind == "PersistentVolumeClaim":
+            said.append(f"{one.key}: the claim and the data on its volume")
+        elif one.key.kind == "Namespace":
+            said.append(f"{one.key}: the namespace with all that is in it")
+        elif spec.get("volumeClaimTemplates") and spec.get(_RETENTION.get(one.key.kind, ""), {}).get("whenDeleted") == "Delete":
+            said.append(f"{one.key}: the set with its claims and the data on their volumes")
+    return said
+
+
 def consequences(found: Iterable[ObjectChange]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
-    in_place = [one.key.name for one in found if one.op == "update" and one.key.kind in ("ConfigMap", "Secret")]
+    mounted = [one for one in found if one.op == "update" and one.key.kind in ("ConfigMap", "Secret") and not _is_a_list(one)]
+    in_place = [one.key.name for one in mounted]
     if in_place:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
     for one in found:
@@ -166,12 +206,17 @@ def consequences(found: Iterable[ObjectChange]) -> list[str]:
     return said
 
 
+def _is_a_list(one: ObjectChange) -> bool:
+    """True of a ConfigMap that a controller reads, and no pod mounts: its finalizer says so."""
+    return one.document is not None and bool(one.document.manifest["metadata"].get("finalizers"))
+
+
 def left_as_they_are(found: Iterable[ObjectChange]) -> list[str]:
-    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays."""
+    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys."""
     said: list[str] = []
     for one in found:
-        if one.document is None or one.live is None:
-            continue
+        if one.document is None or one.live is None or one.key.kind == "Secret":
+            continue  # a key stays until it is rotated, which is what its declaration means, and is shown to nobody
         for path in one.document.ignored:
             hint = f" {_GROW}" if path[-1] == _CLAIMS else ""
             for each in differences(value_at(one.live, path), masked(value_at(one.document.resource.inputs, path)), path):
@@ -212,7 +257,7 @@ def _roll(strategy: Mapping[str, Any]) -> str:
     if strategy.get("type") == "OnDelete":
         return "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
     when = f" while reservation {strategy.get('reservation')} is active" if strategy.get("type") == "Maintenance" else ""
-    return f"its nodes are drained and their pods made anew, at most {strategy.get('maxUnavailable', 1)} at a time{when}; jobs end first"
+    return f"its nodes are drained and their pods replaced, at most {strategy.get('maxUnavailable', 1)} at a time{when}; jobs end first"
 
 
 def _effect(one: ObjectChange) -> str:
@@ -250,7 +295,7 @@ def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectC
     kept: list[str] = []
     for one in workloads:
         spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
-        retention = {"StatefulSet": "persistentVolumeClaimRetentionPolicy", "NodeSet": "volumeClaimRetention"}.get(one.key.kind)
+        retention = _RETENTION.get(one.key.kind)
         if retention is None or spec.get(retention, {}).get("whenDeleted") == "Delete":
             continue
         stems = [

@@ -3,18 +3,21 @@
 import contextlib
 import functools
 import json
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from standalone import deploy, project, record, removal, render, show
+from standalone import consent, deploy, project, record, recovery, removal, render, show
 from standalone import stack as stacks
-from standalone.changes import consequences, left_as_they_are
-from standalone.faults import StandaloneError, StoppedError, UnreachableError
+from standalone.changes import consequences, left_as_they_are, losses
+from standalone.faults import StandaloneError, StoppedError, UnreachableError, unforeseen
 from standalone.plan import Change, Plan, as_json, masked
 from standalone.stack import Outlook, Where
 
@@ -30,7 +33,12 @@ Root = Annotated[Path, typer.Option("--root", "-C", help="The project: where Pul
 Context = Annotated[str | None, typer.Option(help="kubeconfig context; default: the stack's own (kubernetes.context).")]
 Kubeconfig = Annotated[str | None, typer.Option(help="kubeconfig file; default: KUBECONFIG, or the local cluster's for its context.")]
 KubectlPath = Annotated[str | None, typer.Option("--kubectl", help="kubectl; default: KUBECTL, .slipway/bin/kubectl, PATH.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
+
+_INTERRUPTED = "Interrupted. What was done stays; the same command finishes it."
+_LATEST_END_S = 20.0
+"""Seconds from Ctrl-C to the end of the process. kubectl, which goes on with what it was given, mostly needs less."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
@@ -73,7 +81,9 @@ def _outlook(screen: show.Screen, found: project.Project, where: Where | None, f
     if where:
         try:
             read = stacks.read(found, where, screen, for_real=False)
-            return read.plan, stacks.outlook(read, force_conflicts), str(read.home.kubectl)
+            changes = stacks.outlook(read, force_conflicts)
+            _say_recovered(screen, read)
+            return read.plan, changes, str(read.home.kubectl)
         except UnreachableError as error:
             screen.say(f"warning: {error}", "yellow")
     recording = record.record(found)
@@ -85,6 +95,11 @@ def _outlook(screen: show.Screen, found: project.Project, where: Where | None, f
     return recording.plan, stacks.saved_outlook(recording.plan, saved), against
 
 
+def _say_recovered(screen: show.Screen, read: stacks.Stack) -> None:
+    for line in recovery.explained(read.recovered, read.home.keeper):
+        screen.say(f"warning: {line}", "yellow")
+
+
 def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
     for line in left_as_they_are(outlook.objects):
@@ -93,6 +108,8 @@ def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
         screen.say("\nWhat happens to running pods and jobs:")
         for line in said:
             screen.say(f"  {line}")
+    if lost := losses(outlook.objects):
+        screen.say(consent.loss_lines(lost), "yellow")
     quiet = show.is_quiet(outlook.counted)
     screen.say(f"\n{'Nothing to change: ' if quiet else ''}{show.counts(outlook.counted)}", "bold")
 
@@ -120,8 +137,9 @@ def render_(
     found = project.load(root, stack, tuple(config or ()), config_file)
     if show_secrets:
         read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=False)
-        if read.fresh:
-            names = ", ".join(sorted(read.fresh))
+        recovery.refuse_unread(read.recovered, read.documents, read.home.keeper)
+        if new := read.fresh.keys() - read.recovered.values.keys():
+            names = ", ".join(sorted(new))
             raise StandaloneError(f"These random values are not made yet; the first `up` makes and keeps them: {names}")
         plan = read.plan
     else:
@@ -135,11 +153,52 @@ def render_(
 
 @contextlib.contextmanager
 def _stoppable() -> Generator[None]:
-    """Ctrl-C while the cluster is being changed: says what it left."""
+    """Ctrl-C while the cluster is being changed: says what it left, and ends this process, whatever a thread or kubectl still waits for."""
+    before = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     except KeyboardInterrupt:
-        raise StoppedError("Interrupted. What was done stays; the same command finishes it.") from None
+        raise StoppedError(_INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    latest = threading.Timer(_LATEST_END_S, _end_now)
+    latest.daemon = True
+    latest.start()
+    raise KeyboardInterrupt
+
+
+def _end_now() -> None:
+    sys.stderr.write(f"{_INTERRUPTED}\n")
+    sys.stderr.flush()
+    os._exit(130)
+
+
+def _ask(screen: show.Screen, read: stacks.Stack, root: Path, verb: Literal["up", "destroy"], yes: bool) -> bool:
+    """Says which cluster it is, and asks where `consent` wants an answer. True for the local one. Raises StandaloneError or Abort."""
+    target, stack = read.home.kubectl.target(), f"{read.plan.project}/{read.plan.stack}"
+    is_local = consent.is_local(root, read.home.kubectl.kubeconfig, target)
+    now = consent.Situation(verb, yes, sys.stdin.isatty(), is_local, read.kept.is_known)
+    screen.say(f" · {target}, namespace {read.home.namespace}", "dim")
+    _answered(now, read, f"{verb.capitalize()} {stack} there?")
+    return is_local
+
+
+def _ask_for_losses(screen: show.Screen, read: stacks.Stack, yes: bool, losses: tuple[str, ...]) -> None:
+    """Says which data would go, and asks. Raises StandaloneError or Abort."""
+    screen.say(consent.loss_lines(losses), "yellow")
+    _answered(consent.Situation("up", yes, sys.stdin.isatty(), is_local=True, is_known=True, losses=losses), read, "Delete it?")
+
+
+def _answered(now: consent.Situation, read: stacks.Stack, question: str) -> None:
+    answer = consent.plan_question(now)
+    if answer == "refuse":
+        stack = f"{read.plan.project}/{read.plan.stack}"
+        raise StandaloneError(consent.refusal(now, stack, read.home.kubectl.target(), read.home.namespace))
+    if answer == "ask":
+        typer.confirm(question, abort=True)
 
 
 @app.command()
@@ -154,14 +213,20 @@ def up(
     timeout: Timeout = 300,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="Take fields over from other managers.")] = False,
     adopt: Annotated[bool, typer.Option("--adopt", help="Take over objects that exist and are not this stack's.")] = False,
+    yes: Yes = False,
+    ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Begin although nodes, images or classes are missing.")] = False,
 ) -> None:
-    """Applies the stack, prunes what is no longer declared, and waits until all is ready."""
+    """Applies the stack, prunes what is no longer declared, waits until all is ready. Asks once in a cluster that is not the local one, and
+    before it deletes data."""
     screen, begin = shared_screen(), time.monotonic()
     found = project.load(root, stack, tuple(config or ()), config_file)
     read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=True)
     screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.kubectl}", begin)
+    is_local = _ask(screen, read, found.root, "up", yes)
+    _say_recovered(screen, read)
     with _stoppable():
-        outlook = deploy.up(read, screen, timeout, force_conflicts, adopt)
+        agree = functools.partial(_ask_for_losses, screen, read, yes)
+        outlook = deploy.up(read, screen, timeout, force_conflicts, adopt, agree, must_fit=not is_local and not ignore_missing)
     stacks.save_plan(found, read.plan)
     screen.say(f"{show.counts(outlook.counted, is_done=True)}  ({time.monotonic() - begin:.1f} s)", "bold")
     for name, value in sorted(masked(read.plan.outputs).items()):
@@ -178,24 +243,26 @@ def destroy(
     kubeconfig: Kubeconfig = None,
     kubectl: KubectlPath = None,
     timeout: Timeout = 600,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
-    """Deletes all objects of the stack. Refuses, by name, when one is protected."""
+    """Deletes all objects of the stack. Asks, and refuses where there is no terminal to ask at; refuses, by name, when one is protected."""
     screen = shared_screen()
     found = project.load(root, stack, tuple(config or ()), config_file)
     read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=False)
-    if not yes and sys.stdin.isatty():
-        typer.confirm(f"Destroy {read.plan.project}/{read.plan.stack} in {read.home.kubectl}?", abort=True)
+    _ask(screen, read, found.root, "destroy", yes)
     with _stoppable():
         removal.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs one verb. A StandaloneError is printed as it is and ends with exit code 1; Ctrl-C with 130."""
+    """Runs one verb. What fails is printed, without a stack trace, and ends with exit code 1; Ctrl-C with 130."""
     run: Callable[..., Any] = app
     try:
         run(args=arguments, prog_name="python -m standalone")
     except StandaloneError as error:
         shared_screen().fail(str(error))
         raise SystemExit(130 if isinstance(error, StoppedError) else 1) from None
+    except Exception as error:
+        shared_screen().fail(unforeseen(error))
+        raise SystemExit(1) from None

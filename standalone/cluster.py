@@ -15,7 +15,8 @@ from standalone import kinds
 from standalone.changes import PART_OF, applyset_id, labelled
 from standalone.faults import StandaloneError
 from standalone.kubectl import FIELD_MANAGER, Kubectl, decoded, document_list
-from standalone.render import CLUSTER_SCOPED, Document, Key, Sort, key_of
+from standalone.render import CLUSTER_SCOPED, IDENTIFIER, Document, Key, Sort, key_of
+from standalone.requirements import Offer
 
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
@@ -39,8 +40,13 @@ class Home:
 
     @property
     def random_name(self) -> str:
-        """The Secret that keeps the random values."""
+        """Name of the Secret that keeps the random values."""
         return f"{self.name}-random"
+
+    @property
+    def keeper(self) -> Key:
+        """The Secret that keeps the random values."""
+        return Key("", "Secret", self.namespace, self.random_name)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,13 @@ class Kept:
     values: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     version: str | None = None
     kinds: tuple[str, ...] = ()
+    identifier: str = ""
+    """The clusterIdentifier of the stack that keeps its values here."""
+
+    @property
+    def is_known(self) -> bool:
+        """True when the stack has been applied to this cluster before."""
+        return self.version is not None or bool(self.kinds)
 
 
 @dataclass(frozen=True)
@@ -72,25 +85,54 @@ def kept(home: Home) -> Kept:
     parent: dict[str, Any] = found.get("ConfigMap", {})
     data: dict[str, str] = secret.get("data") or {}
     values = {key: base64.b64decode(value) for key, value in data.items()}
-    listed = str(parent.get("metadata", {}).get("annotations", {}).get(_KINDS, ""))
-    return Kept(values, secret.get("metadata", {}).get("resourceVersion"), tuple(kind for kind in listed.split(",") if kind))
+    listed = annotation(parent, _KINDS)
+    version = secret.get("metadata", {}).get("resourceVersion")
+    return Kept(values, version, tuple(kind for kind in listed.split(",") if kind), annotation(secret, IDENTIFIER))
 
 
-def keep(home: Home, before: Kept, fresh: Mapping[str, bytes]) -> None:
-    """Stores new random values. Raises StandaloneError when somebody else did so in the meantime: the next run reads theirs."""
-    if not fresh:
+def annotation(live: Mapping[str, Any], name: str) -> str:
+    """The value of an annotation of a live object; empty where it has none."""
+    annotations: dict[str, str] = live.get("metadata", {}).get("annotations") or {}
+    return annotations.get(name, "")
+
+
+def keep(home: Home, before: Kept, fresh: Mapping[str, bytes], identifier: str) -> None:
+    """Stores new random values, and whose they are. Raises StandaloneError when somebody else did so in the meantime: the next run reads
+    theirs."""
+    marked = before.version is None or before.identifier == identifier
+    if not fresh and marked:
         return
     data = {key: base64.b64encode(value).decode() for key, value in fresh.items()}
-    about: dict[str, Any] = {"name": home.random_name, "namespace": home.namespace, "labels": {"app.kubernetes.io/managed-by": "slipway"}}
+    about: dict[str, Any] = {
+        "name": home.random_name,
+        "namespace": home.namespace,
+        "labels": {"app.kubernetes.io/managed-by": "slipway"},
+        "annotations": {IDENTIFIER: identifier} if identifier else {},
+    }
     if before.version is None:
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "slipway.dev/random", "data": data}
         answer = home.kubectl.call("create", "-f", "-", "--field-manager", FIELD_MANAGER, stdin=json.dumps(body))
     else:
-        body = {"metadata": {"resourceVersion": before.version}, "data": data}
+        body = {"metadata": {"resourceVersion": before.version, "annotations": about["annotations"]}, "data": data}
         where = ("secret", home.random_name, "-n", home.namespace)
         answer = home.kubectl.call("patch", *where, "--type=merge", "--patch-file=/dev/stdin", stdin=json.dumps(body))
     if answer.code:
         raise StandaloneError(f"The stack's random values could not be kept, so nothing was applied: {answer.err}")
+
+
+def offer(home: Home) -> Offer:
+    """What the cluster has that a stack may need. Raises StandaloneError where this user may not look."""
+    nodes = home.kubectl.objects("get", "nodes")
+    classes = home.kubectl.objects("get", "storageclasses")
+    claims = home.kubectl.objects("get", "persistentvolumeclaims", "-n", home.namespace)
+    return Offer(nodes, classes, frozenset(str(one["metadata"]["name"]) for one in claims))
+
+
+def live_secrets(home: Home, declared: Sequence[Document]) -> dict[Key, Mapping[str, bytes]]:
+    """The data of the declared Secrets that are there, whoever made them."""
+    found = _live(home, [one for one in declared if one.key.kind == "Secret"])
+    data: dict[Key, dict[str, str]] = {key: one.get("data") or {} for key, one in found.items()}
+    return {key: {name: base64.b64decode(text) for name, text in entries.items()} for key, entries in data.items()}
 
 
 def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts: bool) -> Seen:
@@ -258,11 +300,12 @@ def apply(home: Home, declared: Sequence[Document], force_conflicts: bool) -> It
 
 
 def release(home: Home, keys: Iterable[Key]) -> None:
-    """Takes objects out of the ApplySet, so that pruning leaves them."""
+    """Takes objects out of the ApplySet, so that pruning leaves them. One that is gone already is no error."""
     for key in keys:
         kind = f"{key.kind}.{key.group}".rstrip(".")
-        answer = home.kubectl.call("label", kind, key.name, *(("-n", key.namespace) if key.namespace else ()), f"{PART_OF}-")
-        if answer.code:
+        where = ("-n", key.namespace) if key.namespace else ()
+        answer = home.kubectl.call("label", kind, key.name, *where, f"{PART_OF}-")
+        if answer.code and home.kubectl.objects("get", kind, key.name, *where, "--ignore-not-found"):
             raise StandaloneError(f"{key} could not be released: {answer.err}")
 
 
@@ -283,7 +326,7 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]]) -> None:
 
 
 def remaining(home: Home, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of these objects, those that are still there, as they are now. One that was made anew under its name is not."""
+    """Of these objects, those that are still there, as they are now. One that was recreated under its name is not."""
     if not objects:
         return []
     uids = {one["metadata"].get("uid") for one in objects}

@@ -5,16 +5,19 @@ comes last.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 from standalone import changes as decide
-from standalone import cluster, kinds, readiness, removal
+from standalone import cluster, consent, kinds, readiness, removal
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
-from standalone.faults import StandaloneError
+from standalone.faults import StandaloneError, UnreachableError
+from standalone.kubectl import decoded
 from standalone.render import CRD, Document, Key, key_of, namespace_of
+from standalone.requirements import plan_missing
 from standalone.show import Line, News, Screen
 from standalone.stack import Outlook, Stack, outlook
 
@@ -23,11 +26,24 @@ _PODS_EVERY_S = 3.0
 _HOPELESS_AFTER_S = 15.0
 _KINDS_S = 60.0
 _Expected = Mapping[Key, Sequence[readiness.Expectation]]
+_DESPITE = "Where it will have them later (nodes that an autoscaler makes, for instance): --ignore-missing."
 _VERBS = {"create": "created", "update": "updated", "replace": "made again", "delete": "deleted"}
 
 
-def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, adopt: bool) -> Outlook:
-    """Makes the cluster what the stack declares and waits until it is ready. Says "nothing to change" when it is so already."""
+def up(
+    stack: Stack,
+    screen: Screen,
+    timeout_s: float,
+    force_conflicts: bool,
+    adopt: bool,
+    agree: Callable[[tuple[str, ...]], None],
+    must_fit: bool = False,
+) -> Outlook:
+    """Makes the cluster what the stack declares and waits until it is ready. Says "nothing to change" when it is so already.
+
+    `agree` is called with the data that would be deleted, an object a line, before anything is touched, and raises where nobody agrees.
+    `must_fit`: refuses a cluster that lacks what the changed objects need, see requirements.py.
+    """
     namespace_of(stack.documents)
     expected = {one.key: [readiness.expectation(each) for each in one.waits_for] for one in stack.documents if one.waits_for}
     found = outlook(stack, force_conflicts)
@@ -43,10 +59,15 @@ def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, ad
             raise StandaloneError(
                 f"{stack.home.kubectl} may not do what the stack needs in namespace {stack.home.namespace}; it lacks:\n{rows}"
             )
+        if must_fit:
+            _refuse_missing(stack, pending, screen)
         for line in decide.consequences(pending):
             screen.say(f" · {line}", "dim")
+        if lost := decide.losses(pending):
+            agree(tuple(lost))
         _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)
+    _warn_of_refusals(stack.home, screen)
     removal.say_leaving(stack.home, [one.live for one in pending if one.op == "delete" and one.live and one.key.sort.is_custom], screen)
     return found
 
@@ -54,6 +75,19 @@ def up(stack: Stack, screen: Screen, timeout_s: float, force_conflicts: bool, ad
 def _refuse(found: Sequence[ObjectChange], home: Home, adopt: bool) -> None:
     if said := decide.refusals(found, home.set_id, adopt):
         raise StandaloneError("Nothing was changed:\n" + "\n".join(f"  {line}" for line in said))
+
+
+def _refuse_missing(stack: Stack, pending: Sequence[ObjectChange], screen: Screen) -> None:
+    try:
+        offer = cluster.offer(stack.home)
+    except UnreachableError:
+        raise
+    except StandaloneError as error:
+        screen.say(f"warning: what the cluster lacks was not looked for: {error}", "yellow")
+        return
+    if missing := plan_missing([one.document for one in pending if one.document], offer):
+        rows = "\n".join(f"  {line}" for line in missing)
+        raise StandaloneError(f"Nothing was changed: the cluster lacks {len(missing)} of what the stack needs:\n{rows}\n{_DESPITE}")
 
 
 def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_conflicts: bool) -> None:
@@ -64,7 +98,8 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
     namespace = by_key.get(Key("", "Namespace", "", home.namespace))
     if namespace and namespace.op == "create" and namespace.document:
         cluster.make_namespace(home, namespace.document)
-    cluster.keep(home, stack.kept, stack.fresh)
+    cluster.keep(home, stack.kept, stack.fresh, consent.identifier(stack.plan))
+    cluster.release(home, leaving := decide.deleted_by_controller(found))
     cluster.release(home, kept := decide.retained(pending))
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
@@ -82,6 +117,8 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
                 screen.tick(f"{one.key} {_VERBS[one.op]}", before)
                 before = time.monotonic()
             line.update(f"applying: {said}")
+    for key in leaving:
+        screen.tick(f"{key} is no longer declared: its controller deletes it", before)
 
 
 def _to_apply(stack: Stack, found: Sequence[ObjectChange]) -> list[Document]:
@@ -143,6 +180,15 @@ def _wait(stack: Stack, found: Outlook, expected: _Expected, screen: Screen, tim
             if now > timeout_s or given_up:
                 raise StandaloneError(_not_ready(stack.home, late, troubles, now))
             time.sleep(_POLL_S)
+
+
+def _warn_of_refusals(home: Home, screen: Screen) -> None:
+    """Of files that an earlier `up` brought: the kubelet takes about a minute to bring those of this one, which is not waited for."""
+    fields = "--field-selector=reason=Unhealthy,type=Warning,involvedObject.kind=Pod"
+    answer = home.kubectl.call("get", "events", "-n", home.namespace, fields, "-o", "json")
+    if answer.code == 0:  # who may not read events is not told
+        for line in readiness.refusals(decoded(answer.out), datetime.now(UTC)):
+            screen.say(f"warning: {line}", "yellow")
 
 
 def _key(one: readiness.Waiting, wanted: set[Key]) -> Key | None:

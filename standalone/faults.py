@@ -1,5 +1,8 @@
 """The one error of this package: a message a person can act on. Printed as it is, never with a stack trace; the exit code is 1."""
 
+import tempfile
+import traceback
+
 
 class StandaloneError(Exception):
     """Something the user can put right; the message says which and how."""
@@ -11,3 +14,10 @@ class UnreachableError(StandaloneError):
 
 class StoppedError(StandaloneError):
     """The user stopped a verb on its way; the exit code is 130, as a shell has it."""
+
+
+def unforeseen(error: Exception) -> str:
+    """What to say of an error that no code expected. Call it where the error is caught: its stack trace goes to a file of its own."""
+    with tempfile.NamedTemporaryFile("w", prefix="slipway-standalone-", suffix=".log", delete=False) as log:
+        log.write(traceback.format_exc())
+    return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."

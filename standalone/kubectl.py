@@ -30,6 +30,17 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Target:
+    """The cluster that a kubeconfig chooses."""
+
+    context: str
+    server: str
+
+    def __str__(self) -> str:
+        return f'context "{self.context}", server {self.server}'
+
+
+@dataclass(frozen=True)
 class Kubectl:
     """One cluster as kubectl reaches it."""
 
@@ -82,6 +93,15 @@ class Kubectl:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.stdout.split()
 
+    def target(self) -> Target:
+        """The context that is used, by name, and its server. Asks the kubeconfig only. Raises UnreachableError where none is chosen."""
+        found = self.objects("config", "view", "--minify")
+        config: dict[str, Any] = found[0] if found else {}
+        clusters: list[dict[str, Any]] = config.get("clusters") or []
+        return Target(
+            str(config.get("current-context") or self.context or ""), str(clusters[0]["cluster"].get("server", "")) if clusters else ""
+        )
+
     def _command(self, arguments: tuple[str, ...], applyset: bool) -> tuple[list[str], dict[str, str]]:
         environment = {**os.environ, **({"KUBECONFIG": self.kubeconfig} if self.kubeconfig else {})}
         if applyset:
@@ -123,7 +143,7 @@ class Kubectl:
 def find(root: Path, binary: str | None, kubeconfig: str | None, context: str | None) -> Kubectl:
     """kubectl and kubeconfig by precedence: option, environment, the local cluster's own, PATH and kubectl's default.
 
-    The local cluster's kubeconfig stands in only where no other context is named.
+    The local cluster's kubeconfig stands in only where no other context is named, and for its own context it goes before KUBECONFIG.
 
     Raises UnreachableError when there is no kubectl.
     """
@@ -138,8 +158,9 @@ def find(root: Path, binary: str | None, kubeconfig: str | None, context: str | 
     if kubeconfig and not Path(kubeconfig).exists():
         raise UnreachableError(f"{kubeconfig}: no such file (--kubeconfig).")
     mine = local / "kubeconfig"
-    fallback = str(mine) if context in (None, LOCAL_CONTEXT) and mine.exists() else None
-    return Kubectl(found, kubeconfig or os.environ.get("KUBECONFIG") or fallback, context)
+    own = str(mine) if context in (None, LOCAL_CONTEXT) and mine.exists() else None
+    said = os.environ.get("KUBECONFIG")
+    return Kubectl(found, kubeconfig or (own or said if context == LOCAL_CONTEXT else said or own), context)
 
 
 def document_list(manifests: Iterable[Mapping[str, Any]]) -> str:

@@ -1,20 +1,20 @@
 """Pulumi.yaml, Pulumi.<stack>.yaml and `--config`, read as the Pulumi CLI reads them and given to the program as it gives them.
 
-YAML follows the CLI's Go parser, not PyYAML's defaults: `1:00:00` and `yes` are strings, and a key said twice is an error.
-Encrypted values stay with the CLI: they need its secrets provider.
+How YAML is read is for `stack_file`. Encrypted values stay with the CLI: they need its secrets provider.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
+from standalone import stack_file
 from standalone.faults import StandaloneError
+
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,16 @@ def set_path(config: dict[str, Any], override: str, project: str) -> None:
     if not equals or not path:
         raise StandaloneError(f"--config {override}: expected KEY.PATH=VALUE, for instance cluster.nodeSets[0].size=3.")
     first, *rest = parse_path(path)
+    if len(rest) > stack_file.DEEPEST:
+        raise StandaloneError(f"--config {_short(override)}: is nested too deeply.")
     _put(config, [_full(str(first), project), *rest], _typed(text, override), override)
 
 
 def parse_path(path: str) -> list[str | int]:
     """`a.b[0]["c.d"]` to its steps. Raises StandaloneError when it is not a property path."""
-    found = list(re.finditer(r'(?:^|\.)([^.\[\]"]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]', path))
+    found = list(re.finditer(r'(?:^|\.)([^.\[\]"]+)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]', path))
     if not found or "".join(one.group(0) for one in found) != path or found[0].group(2) is not None:
-        raise StandaloneError(f'{path}: not a property path; write a.b, a[0] or a["b.c"].')
+        raise StandaloneError(f'{_short(path)}: not a property path; write a.b, a[0] or a["b.c"].')
     return [int(one.group(2)) if one.group(2) is not None else re.sub(r"\\(.)", r"\1", one.group(1) or one.group(3) or "") for one in found]
 
 
@@ -98,12 +100,21 @@ def _typed(text: str, override: str) -> Any:
     """A value as the CLI types it: true, false, integers without leading zero; JSON for objects and lists; else text."""
     if text[:1] in ("{", "["):
         try:
-            return json.loads(text)
+            value = json.loads(text)
+            json.dumps(value)
+        except RecursionError as error:
+            raise StandaloneError(f"--config {_short(override)}: is nested too deeply.") from error
         except ValueError as error:
-            raise StandaloneError(f"--config {override}: not JSON: {error}.") from error
+            raise StandaloneError(f"--config {_short(override)}: not JSON: {error}.") from error
+        return value
     if text in ("true", "false"):
         return text == "true"
-    return int(text) if re.fullmatch(r"[-+]?(0|[1-9]\d*)", text) else text
+    # What has more digits is no number for Python; as text it is refused in its place.
+    return int(text) if re.fullmatch(r"[-+]?(0|[1-9]\d{0,4000})", text, re.ASCII) else text
+
+
+def _short(override: str) -> str:
+    return override if len(override) <= _LONGEST else f"{override[:_LONGEST]}..."
 
 
 def _text(value: object) -> str:
@@ -141,41 +152,6 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
     return {str(key): one for key, one in cast(dict[Any, Any], value).items()}
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2 scalars, as the CLI's Go parser decodes them. The pure-Python loader: a stack file is small, and libyaml may be absent."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        said: dict[Any, yaml.Node] = {}
-        for key, _ in node.value:
-            if key.tag != "tag:yaml.org,2002:merge" and key.value in said:
-                raise yaml.constructor.ConstructorError(None, None, f'"{key.value}" is said twice', key.start_mark)
-            said[key.value] = key
-        return super().construct_mapping(node, deep=deep)
-
-
-_KEPT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
-_Loader.yaml_implicit_resolvers = {
-    first: [one for one in resolvers if one[0] in _KEPT] for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)", "-+0123456789"),
-    (
-        "float",
-        r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-        "-+0123456789.",
-    ),
-):
-    cast(Any, _Loader).add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
-
-
 def _read(file: Path) -> dict[str, Any]:
     """A YAML mapping. Raises StandaloneError with file, line and what is wrong there."""
-    try:
-        return _mapping(yaml.load(file.read_text(), Loader=_Loader), file.name)  # noqa: S506 (a SafeLoader, above)
-    except FileNotFoundError as error:
-        raise StandaloneError(f"{file}: no such file. Run from the project's root, or give --root.") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{file.name}:{mark.line + 1}:{mark.column + 1}" if mark else file.name
-        raise StandaloneError(f"{where}: {error.problem or 'not YAML'}.") from error
+    return _mapping(stack_file.read(file), file.name)

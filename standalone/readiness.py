@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from standalone import jsonpath
@@ -57,6 +58,10 @@ def expectation(expression: str) -> Expectation:
         path, closed, value = said.partition("}=")
         return Expectation(path=jsonpath.parse(path + ("}" if closed else "")), value=value if closed else None)
     raise StandaloneError(f'pulumi.com/waitFor: "{expression}" is neither condition=... nor jsonpath=...')
+
+
+_PROBE_FAILED = "Liveness probe failed: "
+_NEWS_S = 600
 
 
 def waiting(workloads: Iterable[Mapping[str, Any]], expected: Mapping[Key, Sequence[Expectation]] | None = None) -> list[Waiting]:
@@ -155,6 +160,23 @@ def troubles(pods: Iterable[Mapping[str, Any]]) -> list[Trouble]:
     """One line for each pod that is not ready and says why; hopeless ones first."""
     found = [trouble for pod in pods if (trouble := _trouble(pod))]
     return sorted(found, key=lambda one: (not one.is_hopeless, one.pod))
+
+
+def refusals(events: Iterable[Mapping[str, Any]], now: datetime) -> list[str]:
+    """A line for each slurmctld that refuses the files it was given, by the events that the probe of its sidecar makes (about one in
+    five minutes, once there were many)."""
+    found: dict[str, str] = {}
+    for one in events:
+        about, said = one.get("involvedObject", {}), str(one.get("message", ""))
+        last = one.get("lastTimestamp") or one.get("eventTime")
+        if about.get("fieldPath") != "spec.containers{reconfigure}" or not said.startswith(_PROBE_FAILED) or not last:
+            continue
+        age_s = (now - datetime.fromisoformat(last)).total_seconds()
+        if age_s <= _NEWS_S:
+            words = " ".join(said.removeprefix(_PROBE_FAILED).split())
+            logs = f"kubectl -n {one['metadata'].get('namespace')} logs {about.get('name')} -c slurmctld"
+            found[str(about.get("name"))] = f"{about.get('name')}, {max(0, age_s):.0f} s ago: {words}. Its own log has the line: {logs}"
+    return [found[name] for name in sorted(found)]
 
 
 def _trouble(pod: Mapping[str, Any]) -> Trouble | None:

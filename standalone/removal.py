@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from standalone import changes as decide
-from standalone import cluster, readiness
+from standalone import cluster, consent, readiness
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError
-from standalone.render import PROTECT, RETAIN, Key, depths, key_of
+from standalone.render import HOLDS, PROTECT, RETAIN, Key, depths, key_of
 from standalone.show import News, Screen
-from standalone.stack import Stack, forbidden
+from standalone.stack import Stack, forbidden, recorded
 
 _POLL_S = 1.0
 _HELD_AFTER_S = 3.0
@@ -28,6 +28,7 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
         there = cluster.members(home, stack.kept)
     except StandaloneError as error:
         raise forbidden(error, home, stack.plan) from error
+    consent.refuse_other(stack.plan, recorded(stack, there), str(home.kubectl))
     found = [ObjectChange("delete", key_of(one), live=one) for one in there]
     protected = sorted({str(one.key) for one in found if one.is_marked(PROTECT)} | _protected(stack))
     if protected:
@@ -46,7 +47,7 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     cluster.release(home, kept)
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
-    workloads = [one for one in goes if one.live and (one.key.kind in readiness.WORKLOADS or one.key.sort.is_custom)]
+    workloads = [one for one in goes if one.live and (one.key.kind in readiness.WORKLOADS or one.key.sort.is_custom or _is_held(one.live))]
     last = [one.live for one in goes if one.live and one.key == namespace]
     rest = [one.live for one in goes if one.live and one not in workloads and one.live not in last]
     for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
@@ -55,8 +56,13 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     delete(home, last, screen, timeout_s)
 
 
+def _is_held(live: Mapping[str, Any]) -> bool:
+    """True of an object that a controller of the stack lets go."""
+    return any(str(one).startswith(HOLDS) for one in live["metadata"].get("finalizers") or ())
+
+
 def _by_depth(workloads: Sequence[ObjectChange], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
-    """Those that nothing else stands on first: a worker asks slurmctld whether it may go. What is declared no more goes before all."""
+    """Those that nothing else stands on first: a worker asks slurmctld whether it may go. Objects no longer declared go first."""
     levels = sorted({depth.get(one.key, len(depth)) for one in workloads}, reverse=True)
     return [[one.live for one in workloads if one.live and depth.get(one.key, len(depth)) == level] for level in levels]
 

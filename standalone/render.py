@@ -14,11 +14,17 @@ from typing import Any, NamedTuple, cast
 import yaml
 
 from standalone.faults import StandaloneError
-from standalone.plan import Plan, Resource, masked, revealed, unknown_path
+from standalone.plan import Plan, Resource, Secret, masked, revealed, unknown_path
 
 CRD = "CustomResourceDefinition"
 PROTECT = "slipway.dev/protect"
 RETAIN = "slipway.dev/retain-on-delete"
+IDENTIFIER = "slipway.dev/cluster-identifier"
+"""At a stack's namespace and its kept values: the clusterIdentifier of the stack they belong to."""
+DECLARED_IN = "slipway.dev/declared-in"
+"""On an object that its own controller deletes when it is no longer declared. The pulumi CLI retains it for that reason only."""
+HOLDS = "slipway.dev/"
+"""Finalizers that begin so are taken off by a controller of the stack, which must not go first."""
 _FIRST = (
     "Namespace",
     "CustomResourceDefinition",
@@ -78,6 +84,8 @@ class Document:
     resource: Resource
     manifest: Mapping[str, Any]
     hints: Mapping[str, str]
+    adopts: bool = False
+    """True where the object may exist already and is taken over: the provider says `upsertExistingObjects`."""
 
     @property
     def key(self) -> Key:
@@ -126,7 +134,8 @@ class Document:
         """
         manifest = dict(self.manifest)
         for path in self.ignored:
-            manifest = _with(manifest, path, value_at(live, path))
+            value = value_at(live, path)
+            manifest = _with(manifest, path, Secret(value) if self.key.kind == "Secret" and value is not None else value)
         return replace(self, manifest=manifest)
 
     @property
@@ -165,26 +174,41 @@ def documents(plan: Plan) -> list[Document]:
         rows = "\n".join(f"  {one}" for one in refused)
         raise StandaloneError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows}")
     known = {one.urn: one for one in plan.resources}
-    return [_document(one, known) for one in ordered([one for one in plan.resources if one.is_object])]
+    return [_document(one, known) for one in ordered(plan.resources)]
+
+
+def own_documents(plan: Plan) -> list[Document]:
+    """The objects of a plan, leaving aside what is not ours: a preview still shows the rest."""
+    ours = (one for one in plan.resources if not one.is_counted or (one.is_object and "read" not in one.options))
+    return documents(replace(plan, resources=tuple(ours)))
 
 
 def depths(plan: Plan) -> dict[Key, int]:
-    """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first.
-
-    What a component depends on, all in it depend on: the engine has that from each resource's parent.
-    """
+    """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first."""
     known = {one.urn: one for one in plan.resources}
+    needs = _needs(plan.resources)
 
     @functools.cache
     def depth(urn: str) -> int:
-        needs: set[str] = set()
-        above: str | None = urn
-        while above in known:
-            needs.update(known[above].dependencies)
-            above = known[above].parent
-        return 1 + max((depth(need) for need in needs if need in known and known[need].is_object), default=-1)
+        return 1 + max((depth(need) for need in needs[urn]), default=-1)
 
     return {_document(one, known).key: depth(one.urn) for one in plan.resources if one.is_object}
+
+
+def _needs(resources: Sequence[Resource]) -> dict[str, set[str]]:
+    """The objects that each object depends on. Whatever a component depends on, everything in it depends on: the engine makes a resource
+    after its parent, and a component after its dependencies."""
+    known = {one.urn: one for one in resources}
+
+    def needs(one: Resource) -> set[str]:
+        found = set(one.dependencies)
+        above = known.get(one.parent or "")
+        while above:
+            found.update(above.dependencies)
+            above = known.get(above.parent or "")
+        return {urn for urn in found if urn in known and known[urn].is_object}
+
+    return {one.urn: needs(one) for one in resources if one.is_object}
 
 
 def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:
@@ -194,14 +218,14 @@ def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:
 
 
 def ordered(resources: Sequence[Resource]) -> list[Resource]:
-    """Dependencies first; among the free ones by kind (namespaces first, workloads last), then by name. Stable."""
-    urns = {one.urn for one in resources}
-    left = {one.urn: {urn for urn in one.dependencies if urn in urns} for one in resources}
+    """The objects, dependencies first; among the free ones by kind (namespaces first, workloads last), then by name. Stable."""
+    objects = [one for one in resources if one.is_object]
+    left = _needs(resources)
     blocks: dict[str, list[Resource]] = {}
-    for one in resources:
+    for one in objects:
         for urn in left[one.urn]:
             blocks.setdefault(urn, []).append(one)
-    ready = [(_rank(one), one.urn, one) for one in resources if not left[one.urn]]
+    ready = [(_rank(one), one.urn, one) for one in objects if not left[one.urn]]
     heapq.heapify(ready)
     done: list[Resource] = []
     while ready:
@@ -266,14 +290,22 @@ def _document(one: Resource, known: Mapping[str, Resource]) -> Document:
     kept = {key: value for key, value in annotations.items() if not key.startswith("pulumi.com/")}
     if one.options.get("protect"):
         kept[PROTECT] = "true"
-    if one.options.get("retainOnDelete"):
+    if one.options.get("retainOnDelete") and DECLARED_IN not in kept:
         kept[RETAIN] = "true"
+    if manifest["kind"] == "Namespace" and (said := _provider(one, known).get("clusterIdentifier")):
+        kept[IDENTIFIER] = str(said)
     if kept:
         about["annotations"] = kept
     if manifest["kind"] not in CLUSTER_SCOPED and not about.get("namespace"):
-        provider = known.get(str(one.options.get("provider", "")))
-        about["namespace"] = str((provider and provider.inputs.get("namespace")) or "default")
-    return Document(one, {**manifest, "metadata": about}, hints)
+        about["namespace"] = str(_provider(one, known).get("namespace") or "default")
+    adopts = str(_provider(one, known).get("upsertExistingObjects", "")).lower() == "true"
+    return Document(one, {**manifest, "metadata": about}, hints, adopts)
+
+
+def _provider(one: Resource, known: Mapping[str, Resource]) -> Mapping[str, Any]:
+    """The inputs of the object's own provider."""
+    provider = known.get(str(one.options.get("provider", "")))
+    return provider.inputs if provider else {}
 
 
 def _rank(one: Resource) -> int:

@@ -6,18 +6,19 @@ Reads only. `preview` shows what this finds, `up` acts on it, so both see the sa
 import base64
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from standalone import changes as decide
-from standalone import cluster, kubectl, random_values, record, render
+from standalone import cluster, consent, kubectl, random_values, record, recovery, render
 from standalone.cluster import Home, Kept
 from standalone.faults import StandaloneError
 from standalone.plan import Change, Plan, Resource, as_json, compare, secret_texts
 from standalone.project import Project
-from standalone.render import Document
+from standalone.recovery import Recovered
+from standalone.render import IDENTIFIER, Document, Key
 from standalone.show import Screen
 
 
@@ -40,6 +41,8 @@ class Stack:
     kept: Kept
     fresh: Mapping[str, bytes]
     """Random values that are not kept yet."""
+    recovered: Recovered
+    """Those of `fresh` that are not new: live Secrets have them."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +86,15 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
         render.namespace_of(render.documents(declared))
     try:
         before = cluster.kept(at)
+        live = cluster.live_secrets(at, render.own_documents(declared)) if before.version is None else {}
     except StandaloneError as error:
         raise forbidden(error, at, declared) from error
+    lost = recovery.plan_recovery(declared, live)
     fresh: dict[str, bytes] = {}
     if any(one.type.startswith("random:") for one in declared.resources):
 
         def value_of(key: str, others: tuple[str, ...], type_: str, inputs: Mapping[str, Any]) -> bytes:
-            known = next((before.values[one] for one in (key, *others) if one in before.values), None)
+            known = next((before.values[one] for one in (key, *others) if one in before.values), lost.values.get(key))
             if known is None:
                 known = random_values.make(type_, inputs, os.urandom if for_real else random_values.placeholder(key))
             if key not in before.values:
@@ -98,12 +103,7 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
 
         declared = record.record(project, value_of, preview=not for_real).plan
     hide(screen, declared)
-    return Stack(declared, tuple(_objects(declared)), at, before, fresh)
-
-
-def _objects(plan: Plan) -> list[Document]:
-    """The objects of a plan, leaving aside what is not ours: a preview still shows the rest."""
-    return render.documents(replace(plan, resources=tuple(one for one in plan.resources if one.is_object and "read" not in one.options)))
+    return Stack(declared, tuple(render.own_documents(declared)), at, before, fresh, lost)
 
 
 def hide(screen: Screen, plan: Plan) -> None:
@@ -127,19 +127,22 @@ def forbidden(error: StandaloneError, at: Home, plan: Plan) -> StandaloneError:
     """The same error, or, where the server said Forbidden, every right the user lacks."""
     if "forbidden" not in str(error).lower():
         return error
-    lacks = "\n".join(f"  {one}" for one in cluster.lacking_rights(at, _objects(plan)))
+    lacks = "\n".join(f"  {one}" for one in cluster.lacking_rights(at, render.own_documents(plan)))
     return StandaloneError(
         f"{at.kubectl} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{lacks}" if lacks else str(error)
     )
 
 
 def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
-    """Every change, from the server's own answers. Raises StandaloneError with what the server refuses, or the rights that lack."""
+    """Every change, from the server's own answers. Raises StandaloneError with what the server refuses, the rights that lack, whose the
+    cluster is if it is another's, and values that are lost."""
+    recovery.refuse_unread(stack.recovered, stack.documents, stack.home.keeper)
     try:
         documents = cluster.beside_live(stack.home, stack.documents)
         seen = cluster.look(stack.home, documents, stack.kept, force_conflicts)
     except StandaloneError as error:
         raise forbidden(error, stack.home, stack.plan) from error
+    consent.refuse_other(stack.plan, recorded(stack, seen.live.values()), str(stack.home.kubectl))
     objects = decide.object_changes(documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
     found: dict[str, Change] = {}
     gone: list[Change] = []
@@ -156,10 +159,17 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
     return Outlook(found, tuple(gone), tuple(objects))
 
 
+def recorded(stack: Stack, live: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
+    """The clusterIdentifier that the stack's namespace, if it is among these objects, and its kept values carry in the cluster."""
+    namespace = Key("", "Namespace", "", stack.home.namespace)
+    said = next((cluster.annotation(one, IDENTIFIER) for one in live if render.key_of(one) == namespace), "")
+    return {namespace: said, stack.home.keeper: stack.kept.identifier}
+
+
 def _other(one: Resource, stack: Stack) -> Any:
     if one.type.startswith("random:"):
         kind, name = one.type.rpartition(":")[2], one.name
-        return "create" if any(key.startswith(f"{kind}.{name}.") for key in stack.fresh) else "same"
+        return "create" if any(key.startswith(f"{kind}.{name}.") for key in stack.fresh.keys() - stack.recovered.values.keys()) else "same"
     return "cli"
 
 

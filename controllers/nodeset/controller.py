@@ -5,13 +5,18 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
+import msgspec
 import structlog
 
 from controllers.nodeset import metrics
-from controllers.nodeset.reconcile import STALE_S, Reconciler, World
+from controllers.nodeset.declared import DeclaredSets
+from controllers.nodeset.observe import machine
+from controllers.nodeset.pods import claim_ordinal, claim_stem
+from controllers.nodeset.reconcile import STALE_S, Reconciler
+from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
 from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, NodeSet
-from controllers.runtime import program, serve
+from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.errors import ApiError
@@ -19,7 +24,7 @@ from controllers.runtime.expectations import Expectations
 from controllers.runtime.informer import Informer
 from controllers.runtime.lease import Election
 from controllers.runtime.queue import WorkQueue
-from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, PartialObject, Pod
+from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, KubeNode, Lease, PartialObject, Pod, Unread
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
@@ -40,6 +45,31 @@ def nodeset_of(item: Pod | PartialObject) -> Iterable[Key]:
     return [(item.metadata.namespace, name)] if name else []
 
 
+def stem_of(item: PartialObject) -> Iterable[Key]:
+    """Where claims of one template are found, whoever made them."""
+    return [(item.metadata.namespace, claim_stem(item.metadata.name))]
+
+
+CLAIM_INDEXES = {"nodeset": nodeset_of, "stem": stem_of}
+
+
+class _Spec(msgspec.Struct):
+    cluster: Any = ""
+
+
+class _WithCluster(msgspec.Struct):
+    spec: _Spec
+
+
+def cluster_of(unread: Unread) -> str:
+    """The cluster that a set names which cannot be decoded otherwise; empty when not even that can be."""
+    try:
+        found = msgspec.json.decode(unread.raw, type=_WithCluster).spec.cluster
+    except msgspec.DecodeError:
+        return ""
+    return found if isinstance(found, str) else ""
+
+
 class Controller:
     """All sets of one Slurm cluster."""
 
@@ -47,15 +77,28 @@ class Controller:
         self._settings, self._api, self._clock = settings, api, clock
         namespace, ours = settings.namespace, f"{LABEL_CLUSTER}={settings.cluster},{LABEL_NODESET}"
         by_set = {"nodeset": nodeset_of}
-        self.election = Election(api, (namespace, f"{settings.cluster}-nodeset-controller"), f"{settings.identity}_{uuid4()}", clock=clock)
+        container = f"{settings.identity}_"
+        lease = namespace, f"{settings.cluster}-nodeset-controller"
+        self.election = Election(api, lease, f"{container}{uuid4()}", container=container, clock=clock, has_ended=self._has_ended)
         self.queue: WorkQueue[Key] = WorkQueue("nodesets", clock=clock)
         self.nodesets = Informer(api, NODESETS, namespace=namespace, clock=clock)
         self.pods = Informer(api, PODS, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         self.machines = Informer(api, KUBE_NODES, clock=clock)
         self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
-        self.claims = Informer(api, CLAIMS, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
+        self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         self.expectations: Expectations[Key] = Expectations(clock=clock)
-        self.poller = Poller(slurm, clock.now, self._slurm_changed, lambda: self.reconciler.wants_jobs, self._wants_reservations)
+        self.is_slurm_silent = True
+        """As every set was last told."""
+        self._unsettled: set[Key] = set()
+        """Sets that may want something of Slurm soon: all but fixed ones whose last round found nothing to do before the next sweep."""
+        self.poller = Poller(
+            slurm,
+            clock.now,
+            self._slurm_changed,
+            wants_jobs=lambda: self.reconciler.wants_jobs,
+            wants_reservations=self._wants_reservations,
+            is_at_rest=self._is_at_rest,
+        )
         self.writer = Writer(
             api,
             rate_per_s=settings.writes_per_s,
@@ -77,8 +120,10 @@ class Controller:
                 self.expectations,
                 clock,
                 settings.identity,
+                may_write=self.election.is_held,
             )
         )
+        self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
         self._informers = {
             "nodesets": self.nodesets,
             "pods": self.pods,
@@ -87,9 +132,10 @@ class Controller:
             "claims": self.claims,
         }
         self.nodesets.on_change(self._nodeset_changed)
+        self.nodesets.on_unread(self._nodeset_unread)
         self.pods.on_change(self._pod_changed)
         self.claims.on_change(self._claim_changed)
-        self.machines.on_change(lambda old, new: None if old and new else self._add_all())
+        self.machines.on_change(self._machine_changed)
 
     async def run(self, stop: asyncio.Event | None = None) -> int:
         """The process's exit code; see `program.run`."""
@@ -99,7 +145,12 @@ class Controller:
         try:
             return await program.run(
                 {f"informer of {name}": informer.run for name, informer in self._informers.items()},
-                {"slurm": self.poller.run, "silence": self._watch_silence, "reconcile": self._reconcile_all},
+                {
+                    "slurm": self.poller.run,
+                    "silence": self._watch_silence,
+                    "reconcile": self._reconcile_all,
+                    "declared": self.declared.run,
+                },
                 election=self.election,
                 stop=stop,
             )
@@ -107,10 +158,18 @@ class Controller:
             server.close()
             await self._api.close()
 
+    async def _has_ended(self, lease: Lease) -> bool:
+        return await holders.has_ended(self._api, self._settings.namespace, lease, "controller")
+
     def _nodeset_changed(self, old: NodeSet | None, new: NodeSet | None) -> None:
         item = new or old
         if item is not None and item.spec.cluster == self._settings.cluster:
             self.queue.add(item.metadata.key)
+
+    def _nodeset_unread(self, unread: Unread) -> None:
+        """A set of this cluster, as far as that can be read of it, must say that it cannot be read."""
+        if cluster_of(unread) in ("", self._settings.cluster):
+            self.queue.add(unread.metadata.key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         for item in (new, old):
@@ -119,10 +178,16 @@ class Controller:
                 self.queue.add_after(key, GATHER_S)
 
     def _claim_changed(self, old: PartialObject | None, new: PartialObject | None) -> None:
-        """A claim that is gone may have held a pod up."""
-        if old is not None and new is None:
-            for key in nodeset_of(old):
+        """A claim that is gone, or has another owner, may have held a pod up."""
+        if old is not None and (new is None or old.metadata.owner_references != new.metadata.owner_references):
+            keys = self.nodesets.store.keys()
+            for key in {*nodeset_of(old), *(key for key in keys if claim_ordinal(key[1], old.metadata.name) is not None)}:
                 self.queue.add_after(key, GATHER_S)
+
+    def _machine_changed(self, old: KubeNode | None, new: KubeNode | None) -> None:
+        """A machine that came or went, was cordoned, or fell silent. Most of its news, such as of its images, concern nobody here."""
+        if old is None or new is None or machine(old) != machine(new) or old.spec.taints != new.spec.taints:
+            self._add_all()
 
     def _slurm_changed(self, names: frozenset[str]) -> None:
         snapshot = self.poller.snapshot
@@ -142,6 +207,9 @@ class Controller:
         for key in list(self.nodesets.store.keys()):
             self._add(key)
 
+    def _is_at_rest(self) -> bool:
+        return not self._unsettled and len(self.queue) == 0
+
     def _wants_reservations(self) -> bool:
         return any(one.spec.update_strategy.reservation for one in self.nodesets.store.values())
 
@@ -155,29 +223,36 @@ class Controller:
         nodeset = self.nodesets.get(key)
         if nodeset is not None and nodeset.spec.cluster != self._settings.cluster:
             return
+        self._unsettled.add(key)
         try:
             following = await self.reconciler.reconcile(key)
         except ApiError as error:
             log.warning("round failed", nodeset=key[1], error=str(error), again_s=self.queue.add_backed_off(key))
             return
+        except Exception as error:  # a set that nobody thought of must not end the rounds of all others
+            log.exception("round failed", nodeset=key[1], again_s=self.queue.add_backed_off(key))
+            await self.reconciler.report_defect(key, error)
+            return
         if following.has_failed:
             self.queue.add_backed_off(key)
         else:
             self.queue.forget(key)
+        if nodeset is None or (following.seconds >= SWEEP_S and not following.has_failed and not nodeset.spec.is_elastic):
+            self._unsettled.discard(key)
         if nodeset is not None:
             self.queue.add_after(key, following.seconds)
 
     async def _watch_silence(self) -> None:
         """Looks at every set at once when Slurm falls silent, and when it speaks again."""
-        was_silent = True
+        metrics.SLURM_AGE.set_function(self.poller.age_s)
         while True:
             age = self.poller.age_s()
-            metrics.SLURM_AGE.set(age)
-            if (age > STALE_S) != was_silent:
-                was_silent = not was_silent
-                log.info("Slurm is silent" if was_silent else "Slurm answers", error=self.poller.error)
+            if (age > STALE_S) != self.is_slurm_silent:
+                self.is_slurm_silent = not self.is_slurm_silent
+                log.info("Slurm is silent" if self.is_slurm_silent else "Slurm answers", error=self.poller.error)
                 self._add_all()
-            await self._clock.sleep(1)
+            # Not before then can it fall silent: at rest, waking up each second would be a tenth of what this process takes.
+            await self._clock.sleep(max(1.0, STALE_S - age))
 
     @staticmethod
     def _deafness(informer: Informer[Any]) -> serve.Check:

@@ -1,4 +1,4 @@
-"""What `kubectl describe nodeset` tells of the past: an event for each condition that turned. Pure. One turn, one name."""
+"""The events that `kubectl describe nodeset` shows: one for each condition that changed its status. Pure. One change, one name."""
 
 import hashlib
 from typing import Any
@@ -9,10 +9,10 @@ CONTROLLER = "slipway.dev/nodeset-controller"
 _GOOD = "True"
 
 
-def build_events(nodeset: NodeSet, said: NodeSetStatus, instance: str) -> list[dict[str, Any]]:
-    """Events for the conditions of `said` that are not as the object has them. A condition that is new and good is no news."""
+def build_events(nodeset: NodeSet, present: NodeSetStatus, instance: str) -> list[dict[str, Any]]:
+    """Events for the conditions of `present` whose status differs from the object's. A condition that is new and good needs none."""
     before = {one.type: one.status for one in nodeset.status.conditions}
-    turned = [one for one in said.conditions if one.status != before.get(one.type, _GOOD)]
+    turned = [one for one in present.conditions if one.status != before.get(one.type, _GOOD)]
     meta = nodeset.metadata
     events: list[dict[str, Any]] = []
     for one in turned:

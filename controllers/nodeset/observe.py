@@ -1,82 +1,176 @@
 """Puts Kubernetes' pods and Slurm's nodes side by side for one set. Pure; reads what informers and the poller hold."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from math import inf
+from typing import Any
 
-from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision
-from controllers.nodeset.structs import ANNOTATION_COST, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
-from controllers.nodeset.workers import NodeJob, Observed, WorkerNode, WorkerPod
-from controllers.runtime.structs import PartialObject, Pod
+from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
+from controllers.nodeset.structs import ANNOTATION_COST, ANNOTATION_REASON, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
+from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Job
+from slurm.hostlists import HostlistError, expand
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
+_LONGEST_WORDS = 200
+"""Characters of an administrator's words that go into a reason."""
 _WAITING_FOR_NO_FAULT = {"", "PodInitializing", "ContainerCreating"}
 
 
-def observe(
-    nodeset: NodeSet,
-    pods: Iterable[Pod],
-    snapshot: Snapshot | None,
-    now: float,
-    on_their_way: frozenset[int] = frozenset(),
-    held_back: frozenset[int] = frozenset(),
-    window_open: bool = False,
-    deleting: frozenset[str] = frozenset(),
-    claims: Iterable[PartialObject] = (),
-    ghosts_due: bool = True,
-    ghost_lot: int = 0,
-    can_requeue: bool = True,
-) -> Observed:
-    """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970.
+@dataclass(frozen=True)
+class Surroundings:
+    """What is known of a set beside its pods and nodes."""
 
-    `deleting` names pods whose deletion was asked for and has not been seen to begin.
-    """
+    on_their_way: frozenset[int] = frozenset()
+    held_back: frozenset[int] = frozenset()
+    resumed_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    pods_held_back: frozenset[int] = frozenset()
+    jobs_age_s: float = inf
+    """Since the list of jobs was asked for."""
+    requeued_at: Mapping[str, float] = field(default_factory=dict[str, float])
+    cancelled_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    refused: Mapping[int, str] = field(default_factory=dict[int, str])
+    deleting: frozenset[str] = frozenset()
+    """Names of pods whose deletion was asked for and has not been seen to begin."""
+    claims: tuple[PartialObject, ...] = ()
+    machines: Callable[[str], KubeNode | None] = lambda _: None
+    ghosts_due: bool = True
+    ghost_batch: int = 0
+    can_requeue: bool = True
+    drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    stopping_settled: frozenset[int] = frozenset()
+
+
+def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, around: Surroundings) -> Observed:
+    """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970."""
     name = nodeset.metadata.name
     found: dict[int, WorkerPod] = {}
+    taken: dict[int, str] = {}
     for pod in pods:
         ordinal = ordinal_of(name, pod.metadata.name)
-        if ordinal is not None:
-            found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in deleting)
-    nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
-    claimed = _claims(nodeset, found, claims)
-    jobs_error = "" if snapshot is None else snapshot.jobs_error
-    return Observed(found, nodes, now, on_their_way, window_open, held_back, ghosts_due, ghost_lot, can_requeue, jobs_error, **claimed)
+        if ordinal is None:
+            continue
+        if other := other_controller(nodeset, pod.metadata):
+            taken[ordinal] = f"pod {pod.metadata.name} ({other})"
+        else:
+            found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in around.deleting)
+    pods_taken = frozenset(taken)
+    usable: list[PartialObject] = []
+    for claim in around.claims:
+        ordinal = claim_ordinal(name, claim.metadata.name)
+        if ordinal is not None and (other := other_owner(nodeset, claim.metadata)):
+            taken.setdefault(ordinal, f"claim {claim.metadata.name} ({other})")
+        else:
+            usable.append(claim)
+    names = {pod.machine for pod in found.values() if pod.machine}
+    machines = {each: machine(one) for each in names if (one := around.machines(each)) is not None}
+    return Observed(
+        found,
+        None if snapshot is None else worker_nodes(nodeset, snapshot, found),
+        now,
+        on_their_way=around.on_their_way,
+        window=_window(nodeset, snapshot, now),
+        held_back=around.held_back,
+        resumed_at=around.resumed_at,
+        pods_held_back=around.pods_held_back,
+        jobs_read_at=now - around.jobs_age_s,
+        requeued_at=around.requeued_at,
+        cancelled_at=around.cancelled_at,
+        refused=around.refused,
+        ghosts_due=around.ghosts_due,
+        ghost_batch=around.ghost_batch,
+        can_requeue=around.can_requeue,
+        jobs_error="" if snapshot is None else snapshot.jobs_error,
+        taken=taken,
+        pods_taken=pods_taken,
+        machines=machines,
+        drained_at=around.drained_at,
+        stopping_settled=around.stopping_settled,
+        **_claims(nodeset, found, usable),
+    )
+
+
+def machine(node: KubeNode) -> Machine:
+    """One Kubernetes node as a plan sees it."""
+    words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
+    answers = all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
+    return Machine(node.spec.unschedulable, words, answers)
+
+
+def other_controller(nodeset: NodeSet, meta: ObjectMeta) -> str:
+    """The controller of an object that is not this set, such as `StatefulSet db`; empty for the set itself, and for none."""
+    others = (one for one in meta.owner_references if one.controller and one.uid != nodeset.metadata.uid)
+    return next((f"{one.kind} {one.name}" for one in others), "")
+
+
+def other_owner(nodeset: NodeSet, meta: ObjectMeta) -> str:
+    """As `other_controller`, of any owner: a StatefulSet owns its claims without being their controller, and they end with it."""
+    return next((f"{one.kind} {one.name}" for one in meta.owner_references if one.uid != nodeset.metadata.uid), "")
+
+
+def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozenset[int]:
+    """The ordinals that the set's maintenance reservation names, while it is active."""
+    name = nodeset.spec.update_strategy.reservation
+    if snapshot is None or name is None:
+        return frozenset()
+    active = (one for one in snapshot.reservations if one.name == name and (one.start_time.value or 0) <= now < (one.end_time.value or inf))
+    ordinals = (ordinal_of(nodeset.metadata.name, node) for one in active for node in _expanded(one.node_list))
+    return frozenset(one for one in ordinals if one is not None)
+
+
+def _expanded(hostlist: str) -> list[str]:
+    try:
+        return expand(hostlist)
+    except HostlistError:
+        return []
 
 
 def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:
-    """What is known of the volume claims; one whose name the controller does not give is not looked at."""
+    """What is known of the volume claims; one whose name the controller does not give is not looked at.
+
+    A claim without the set's labels was made by somebody else: pods use it, and it is never deleted.
+    """
     name, present = nodeset.metadata.name, revision(nodeset.spec)
     found: dict[str, tuple[int, bool]] = {}
     """By name: the ordinal, and whether it is on its way out."""
+    ours: set[int] = set()
     for one in claims:
-        ordinal = claim_ordinal(name, one.metadata.name)
+        ordinal, is_ending = claim_ordinal(name, one.metadata.name), one.metadata.deletion_timestamp is not None
         if ordinal is not None:
-            found[one.metadata.name] = ordinal, one.metadata.deletion_timestamp is not None
+            found[one.metadata.name] = ordinal, is_ending
+            if not is_ending and selector(nodeset).items() <= one.metadata.labels.items():
+                ours.add(ordinal)
 
     def names(ordinal: int) -> set[str]:
         return {claim_name(one.metadata.name, node_name(name, ordinal)) for one in nodeset.spec.volume_claim_templates}
 
     waiting = {ordinal for ordinal, pod in pods.items() if pod.machine is None and not pod.terminating and pod.revision == present}
     return {
-        "with_claims": frozenset(ordinal for ordinal, is_going in found.values() if not is_going),
-        "claims_going": frozenset(ordinal for claim, (ordinal, is_going) in found.items() if is_going and claim in names(ordinal)),
+        "with_claims": frozenset(ours),
+        "claims_ending": frozenset(ordinal for claim, (ordinal, is_ending) in found.items() if is_ending and claim in names(ordinal)),
         "claims_missing": frozenset(ordinal for ordinal in waiting if not names(ordinal) <= found.keys()),
     }
 
 
 def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:
-    """The Slurm nodes of a set: those that slurm.conf has for it, and those of its pods."""
+    """The Slurm nodes of a set: those that it should have, those of its pods, and those that slurm.conf has still."""
     name = nodeset.metadata.name
     nodes: dict[int, WorkerNode] = {}
-    for ordinal in {*range(nodeset.spec.bound), *pods}:
+    most = nodeset.spec.bound
+    while node_name(name, most) in snapshot.nodes:
+        most += 1
+    for ordinal in {*range(most), *pods}:
         node = snapshot.nodes.get(node_name(name, ordinal))
         if node is not None:
             end = snapshot.last_job_end(node.name)
             jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
-            nodes[ordinal] = WorkerNode(node.state, node.reason, node.reason_changed_at.value, end, jobs)
+            nodes[ordinal] = WorkerNode(node.state, node.reason, end, jobs)
     return nodes
 
 
@@ -88,18 +182,36 @@ def node_job(job: Job) -> NodeJob:
 def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> WorkerPod:
     """One pod as a plan sees it."""
     meta = pod.metadata
+    slurmd = [one for one in pod.status.container_statuses if one.name == "slurmd"]
+    has_run = any(map(_has_run, slurmd))
+    finished = pod.status.phase in ("Succeeded", "Failed")
     return WorkerPod(
         uid=meta.uid,
         revision=meta.labels.get(LABEL_REVISION, ""),
         created_at=timestamp(meta.creation_timestamp),
+        version=meta.resource_version,
         ready=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
         terminating=is_being_deleted or meta.deletion_timestamp is not None,
-        finished=pod.status.phase in ("Succeeded", "Failed"),
+        terminating_since=timestamp(meta.deletion_timestamp),
+        finished=finished,
+        has_run=has_run,
         marked_busy=meta.labels.get(LABEL_BUSY) != "false",
         machine=pod.spec.node_name,
         cost=_whole(meta.annotations.get(ANNOTATION_COST)),
         blocked=blocked(pod, spec),
+        refused=_refused(pod) if finished and not has_run else "",
     )
+
+
+def _has_run(container: ContainerStatus) -> bool:
+    state = container.state
+    return container.ready or container.restart_count > 0 or (state is not None and bool(state.running or state.terminated))
+
+
+def _refused(pod: Pod) -> str:
+    """Why a pod ended without having run, and where."""
+    why = f"{pod.status.reason}: {pod.status.message}".strip(": ") or "no reason given"
+    return f"{pod.spec.node_name or 'no machine'} refused it ({why})"
 
 
 def blocked(pod: Pod, spec: NodeSetSpec) -> str:
@@ -114,6 +226,7 @@ def blocked(pod: Pod, spec: NodeSetSpec) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def timestamp(text: str | None) -> float:
     """Kubernetes' RFC 3339 as seconds since 1970; 0 where there is none."""
     return datetime.fromisoformat(text).timestamp() if text else 0.0
@@ -124,7 +237,8 @@ def _unschedulable(message: str, spec: NodeSetSpec) -> str:
     lacking = _INSUFFICIENT.findall(message)
     if not lacking:
         return message
-    pool = spec.template.spec.get("nodeSelector", {}).get(POOL_LABEL)
+    selector: dict[str, str] = spec.template.spec.get("nodeSelector") or {}
+    pool = selector.get(POOL_LABEL)
     where = f"no node of pool {pool}" if pool else "no node that the set may use"
     wanted = " and ".join(dict.fromkeys(f"{_requested(spec, resource)} free {resource}" for resource in lacking))
     return f"{where} has {wanted} (scheduler: {message})"
@@ -133,7 +247,9 @@ def _unschedulable(message: str, spec: NodeSetSpec) -> str:
 def _requested(spec: NodeSetSpec, resource: str) -> str:
     for container in spec.template.spec["containers"]:
         if container["name"] == "slurmd":
-            return str(container.get("resources", {}).get("requests", {}).get(resource, "enough"))
+            resources: dict[str, Any] = container.get("resources") or {}
+            requests: dict[str, Any] = resources.get("requests") or {}
+            return str(requests.get(resource, "enough"))
     return "enough"
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from controllers.nodeset.structs import (
     NodeSet,
     NodeSetSpec,
 )
-from controllers.slurm.hostlist import fold
+from slurm.hostlists import fold
 
 Manifest = dict[str, Any]
 
@@ -60,9 +60,9 @@ def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> M
     template = nodeset.spec.template
     name = node_name(nodeset.metadata.name, ordinal)
     own = {**selector(nodeset), LABEL_REVISION: revision(nodeset.spec), LABEL_BUSY: "true"}
-    spec = {**template.spec, "hostname": name}
+    spec: Manifest = {**without_nulls(template.spec), "hostname": name}
     if pinned_to is not None:
-        spec["affinity"] = _on_node(template.spec.get("affinity"), pinned_to)
+        spec["affinity"] = _on_node(spec.get("affinity"), pinned_to)
     if nodeset.spec.volume_claim_templates:
         claims = [
             {"name": claim.metadata.name, "persistentVolumeClaim": {"claimName": claim_name(claim.metadata.name, name)}}
@@ -81,6 +81,16 @@ def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> M
     }
 
 
+def without_nulls(value: Any) -> Any:
+    """The same without keys that are null, however deep: the API server keeps these, and means that they are not there."""
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        return {key: without_nulls(each) for key, each in fields.items() if each is not None}
+    if isinstance(value, list):
+        return [without_nulls(each) for each in cast(list[Any], value) if each is not None]
+    return value
+
+
 def claim_name(template: str, worker: str) -> str:
     """As a StatefulSet calls it: `<template>-<set>-<ordinal>`."""
     return f"{template}-{worker}"
@@ -90,6 +100,11 @@ def claim_ordinal(nodeset: str, claim: str) -> int | None:
     """The ordinal that a claim belongs to, of whichever template; None for a name that `claim_name` does not give for this set."""
     head, _, tail = claim.rpartition("-")
     return ordinal_of(nodeset, f"{nodeset}-{tail}") if head.endswith(f"-{nodeset}") else None
+
+
+def claim_stem(name: str) -> str:
+    """What the names of one template's claims have in common: `disk-gpu` of `disk-gpu-0`."""
+    return name.rpartition("-")[0]
 
 
 def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
@@ -104,7 +119,7 @@ def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
                 "namespace": nodeset.metadata.namespace,
                 "labels": {**claim.metadata.labels, **selector(nodeset)},
             },
-            "spec": claim.spec,
+            "spec": without_nulls(claim.spec),
         }
         for claim in nodeset.spec.volume_claim_templates
     ]

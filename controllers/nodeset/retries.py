@@ -1,4 +1,7 @@
-"""Nodes that failed to come up: how long each is left alone before it is tried again. In memory only: a new leader starts anew."""
+"""Nodes that failed to come up, and pods that a kubelet refused: how long each is left alone before it is tried again.
+
+In memory only: a new leader starts without it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -39,6 +42,11 @@ class Retries:
         for ordinal in registered:
             nodes.pop(ordinal, None)
 
+    def failures(self, key: Key, ordinal: int) -> int:
+        """How often in a row it has failed."""
+        node = self._nodes.get(key, {}).get(ordinal)
+        return 0 if node is None else node.failures
+
     def drop(self, key: Key) -> None:
         """The set is gone."""
         self._nodes.pop(key, None)
@@ -46,6 +54,10 @@ class Retries:
     def held(self, key: Key, now: float) -> frozenset[int]:
         """These are left alone for now."""
         return frozenset(ordinal for ordinal, node in self._nodes.get(key, {}).items() if now < node.until)
+
+    def until(self, key: Key, now: float) -> dict[int, float]:
+        """When each of these is tried again."""
+        return {ordinal: node.until for ordinal, node in self._nodes.get(key, {}).items() if now < node.until}
 
     def next_s(self, key: Key, now: float) -> float:
         """Seconds until the first of these may be tried again; infinite when none waits."""

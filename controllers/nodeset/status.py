@@ -3,15 +3,26 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from controllers.nodeset.plan import GHOST_PAUSE_S, Plan, budget_of
+import msgspec
+
+from controllers.nodeset.lateness import Lateness, too_late
+from controllers.nodeset.plan import Plan
 from controllers.nodeset.pods import node_name, range_text, revision, selector
+from controllers.nodeset.records import build_records
+from controllers.nodeset.rolls import GHOST_PAUSE_S, budget_of
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Observed, Worker, in_order
-from controllers.slurm.states import category
+from controllers.runtime.structs import Unread
+from slurm.states import category
 
 _LONGEST = 1024
-"""Characters of a condition's message."""
+"""Bytes of a condition's message: the API server refuses events with longer ones."""
+_LONGEST_ITEM = 100
+"""Characters after the last comma that are dropped with it; more are no item of a list."""
+_STUCK_S = 60.0
+"""A pod that is there so many seconds after it should have ended does not end by itself."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +36,19 @@ class Silence:
 
 
 def status(
-    nodeset: NodeSet, observed: Observed, plan: Plan, silence: Silence | None, now_text: str, errors: Sequence[str] = ()
+    nodeset: NodeSet,
+    observed: Observed,
+    plan: Plan,
+    silence: Silence | None,
+    now_text: str,
+    errors: Sequence[str] = (),
+    lateness: Lateness | None = None,
 ) -> NodeSetStatus:
     """The status to write. `now_text` is RFC 3339; a condition whose status did not change keeps its old time.
 
     `errors` are what went wrong in this round, for instance a pod that the API server refused.
     """
-    name = nodeset.metadata.name
+    name, present = nodeset.metadata.name, revision(nodeset.spec)
     workers = [one for one in observed.workers() if one.ordinal in plan.wanted or one.pod is not None or one.ordinal < nodeset.spec.bound]
     ready = [one for one in workers if one.ordinal in plan.wanted and one.is_registered]
     counts = Counter(category(one.node.state) for one in workers if one.node is not None)
@@ -39,33 +56,51 @@ def status(
     conditions = [
         _slurm_answers(silence),
         _ready(nodeset, plan, len(ready), silence),
-        _scheduled(name, plan, pods),
+        _scheduled(name, plan, pods, observed),
+        _pods_end(nodeset, pods, observed),
+        _machines_answer(name, pods, observed),
         _registered(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
-        _undisturbed(name, workers),
+        _undisturbed(name, workers, observed),
         _drains_end(name, plan, silence, observed.jobs_error),
-        _errors(errors),
+        _reconciled(errors, lateness),
     ]
     phase, why = _summary(nodeset, plan, conditions, workers, len(ready))
     return NodeSetStatus(
         observed_generation=nodeset.metadata.generation or 0,
         phase=phase,
         why=why,
-        revision=revision(nodeset.spec),
+        revision=present,
         selector=",".join(f"{key}={value}" for key, value in sorted(selector(nodeset).items())),
         replicas=len(pods),
         wanted=len(plan.wanted),
         ready=len(ready),
-        updated=sum(one.pod is not None and one.pod.revision == revision(nodeset.spec) for one in pods),
+        updated=sum(one.pod is not None and one.pod.revision == present for one in pods),
         idle=counts["idle"],
         allocated=counts["allocated"],
         draining=counts["draining"],
         drained=counts["drained"],
+        drains=build_records(name, plan.drained_at),
         down=counts["down"],
         powered_down=counts["powered_down"],
         powering_up=counts["powering_up"],
-        conditions=tuple(_dated(nodeset, one, now_text) for one in conditions),
+        conditions=tuple(dated(nodeset, one, now_text) for one in conditions),
     )
+
+
+def with_fault(nodeset: NodeSet, present: NodeSetStatus, unread: Unread, now_text: str) -> NodeSetStatus:
+    """The status of a set whose present version cannot be decoded, while the version before it is still followed."""
+    told = dated(nodeset, unreadable(unread, has_earlier=True), now_text)
+    conditions = tuple(told if one.type == told.type else one for one in present.conditions)
+    return msgspec.structs.replace(present, phase="Degraded", why=told.message, conditions=conditions)
+
+
+def unreadable(unread: Unread, has_earlier: bool) -> Condition:
+    """Says which part of a set cannot be decoded, and what happens meanwhile."""
+    meta = unread.metadata
+    meanwhile = "Until then the version before it is followed." if has_earlier else "Nothing is done to this set until then."
+    message = f"The object cannot be read: {unread.fault}. Correct it: kubectl -n {meta.namespace} edit nodeset {meta.name}. {meanwhile}"
+    return Condition("Reconciled", "False", "Unreadable", cut(message), meta.generation)
 
 
 def least_ready(nodeset: NodeSet, wanted: int) -> int:
@@ -91,12 +126,16 @@ def _ready(nodeset: NodeSet, plan: Plan, ready: int, silence: Silence | None) ->
     return Condition("Ready", "False", "TooFewRegistered", f"{ready} of {wanted} wanted nodes are registered; {least} make the set ready.")
 
 
-def _scheduled(name: str, plan: Plan, pods: Iterable[Worker]) -> Condition:
+def _scheduled(name: str, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
     by_reason: dict[str, list[int]] = {}
-    if plan.disk_going:
-        by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disk_going)
+    if plan.disks_ending:
+        by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disks_ending)
+    for ordinal, why in observed.refused.items():
+        by_reason.setdefault(f"{why}. The next try comes later each time.", []).append(ordinal)
+    for ordinal, what in observed.taken.items():
+        by_reason.setdefault(f"{what} belongs to somebody else and is left alone. Delete it where it comes from.", []).append(ordinal)
     for one in pods:
-        if one.pod is not None and one.pod.blocked and not one.pod.ready:
+        if one.pod is not None and one.pod.blocked and not one.pod.ready and one.ordinal not in observed.refused:
             by_reason.setdefault(one.pod.blocked, []).append(one.ordinal)
     if not by_reason:
         return Condition("PodsStart", "True", "AllStart")
@@ -121,8 +160,9 @@ def _registered(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: 
         return Condition("NodesRegister", "False", "UnknownToSlurm", message)
     if plan.ghosts_left:
         message = (
-            f"Slurm has nodes off whose pods run, as when slurmctld has lost its state: {plan.ghost_lot} of them are removed every "
-            f"{GHOST_PAUSE_S:.0f} s, with whatever runs there. To keep them, stop slurmctld, and give it its state back: "
+            "Slurm counts nodes as powered down whose pods run, as after slurmctld lost its state: "
+            f"{plan.ghost_batch} of the pods are deleted every {GHOST_PAUSE_S:.0f} s, and each ends when its steps have ended. "
+            "To keep them, stop slurmctld, and restore its state: "
             f"kubectl -n {nodeset.metadata.namespace} scale statefulset {nodeset.spec.cluster}-slurmctld --replicas=0. "
             f"They are {range_text(name, plan.ghosts_left)}."
         )
@@ -133,11 +173,30 @@ def _registered(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: 
         if one.pod is not None and not one.pod.terminating and not one.is_registered and observed.now - one.pod.created_at > limit
     ]
     failed = [one.ordinal for one in observed.workers() if one.has_failed_to_resume and one.pod is None]
+    silent = [one.ordinal for one in observed.workers() if nodeset.spec.is_elastic and one.is_given_up and one.ordinal not in failed]
+    if silent and not late:
+        first = node_name(name, silent[0])
+        message = (
+            f"{range_text(name, silent)} fell silent, and Slurm has powered them down. Each is resumed once its old pod is gone. "
+            f"To do that by hand, when its machine is off: scontrol update nodename={first} state=resume.{_resumed(name, silent, observed)}"
+        )
+        return Condition("NodesRegister", "False", "FellSilent", message)
     if late or failed:
         first = node_name(name, [*late, *failed][0])
-        message = f"{range_text(name, {*late, *failed})} did not register within {limit} s. See: kubectl logs {first} -c slurmd"
+        message = f"{range_text(name, {*late, *failed})} did not register within {limit} s. See: kubectl logs {first} -c slurmd."
+        message += _resumed(name, failed, observed)
         return Condition("NodesRegister", "False", "DidNotRegister", message)
     return Condition("NodesRegister", "True", "AllRegister")
+
+
+def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
+    """When the controller tries nodes again, to the minute: the text must not change from look to look."""
+    due = {ordinal: observed.resumed_at[ordinal] for ordinal in down if ordinal in observed.resumed_at}
+    if not due:
+        return ""
+    last = datetime.fromtimestamp(-(-max(due.values()) // 60) * 60, UTC).strftime("%H:%M UTC")
+    now = f"scontrol update nodename={node_name(name, min(due))} state=resume"
+    return f" The controller resumes {range_text(name, due)} by {last}; to try at once, once the cause is fixed: {now}"
 
 
 def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
@@ -151,6 +210,8 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
         parts.append(f"{range_text(name, plan.left_alone)} left alone: drained by somebody else")
     if draining:
         parts.append(f"{range_text(name, draining)} draining")
+    if held := set(plan.waking) & waiting:
+        parts.append(f"{range_text(name, held)} replaced once up, as jobs wait for them")
     if strategy.type == "OnDelete" and waiting:
         parts.append(f"with OnDelete, each is replaced when you delete it: kubectl delete pod {node_name(name, min(waiting))}")
     if strategy.type == "Maintenance" and waiting:
@@ -158,18 +219,82 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
     return Condition("Updated", "False", "OlderTemplate", "; ".join(parts) + ".")
 
 
-def _undisturbed(name: str, workers: Iterable[Worker]) -> Condition:
+def _undisturbed(name: str, workers: Iterable[Worker], observed: Observed) -> Condition:
     foreign: dict[str, list[int]] = {}
+    verbs: set[str] = set()
+    cordoned: dict[str, list[int]] = {}
+    gone: set[str] = set()
     for one in workers:
         if one.has_foreign_drain and one.node is not None:
             foreign.setdefault(one.node.reason or "no reason given", []).append(one.ordinal)
-    if not foreign:
+            verbs.add("resume" if "DOWN" in one.node.state.flags else "undrain")
+        elif one.has_cordon_drain:
+            cordoned.setdefault(one.cordoned_machine, []).append(one.ordinal)
+            if one.pod is not None and one.pod.machine == one.cordoned_machine and observed.machine_of(one) is None:
+                gone.add(one.cordoned_machine)
+    parts: list[str] = []
+    if foreign:
+        shown = sorted(foreign.items(), key=lambda entry: -len(entry[1]))[:3]
+        text = "; ".join(f"{range_text(name, ordinals)}: {reason}" for reason, ordinals in shown)
+        # UNDRAIN leaves DOWN in place (measured on 26.05).
+        verb = "state=undrain, or state=resume for a node that is down" if len(verbs) > 1 else f"state={min(verbs)}"
+        parts.append(f"{text}. These are left alone; lift with: scontrol update nodename=... {verb}")
+    if cordoned:
+        machine, ordinals = max(cordoned.items(), key=lambda entry: len(entry[1]))
+        words = observed.machines[machine].words if machine in observed.machines else ""
+        why = f"{machine} is cordoned ({words})" if words else f"{machine} is cordoned"
+        more = f"; {_count(len(cordoned) - 1, 'machine')} more likewise" if len(cordoned) > 1 else ""
+        lift = f"lift with: kubectl uncordon {machine}"
+        if machine in gone:
+            why = f"{machine} was cordoned and its Kubernetes node is deleted"
+            lift = "each is lifted once its pod runs on another machine"
+        parts.append(f"{range_text(name, ordinals)} drained, as {why}{more}; {lift}")
+    if not parts:
         return Condition("Undrained", "True", "NoneDrained")
-    shown = sorted(foreign.items(), key=lambda entry: -len(entry[1]))[:3]
-    text = "; ".join(f"{range_text(name, ordinals)}: {reason}" for reason, ordinals in shown)
-    return Condition(
-        "Undrained", "False", "DrainedByOthers", f"{text}. These are left alone; lift with: scontrol update nodename=... state=undrain"
+    return Condition("Undrained", "False", "DrainedByOthers" if foreign else "Cordoned", ". ".join(parts))
+
+
+def _pods_end(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:
+    stuck = [
+        (one, one.pod)
+        for one in pods
+        if one.pod is not None and one.pod.terminating and 0 < one.pod.terminating_since < observed.now - _STUCK_S
+    ]
+    if not stuck:
+        return Condition("PodsEnd", "True", "AllEnd")
+    name, space = nodeset.metadata.name, nodeset.metadata.namespace
+    one, pod = stuck[0]
+    first, age_s = node_name(name, one.ordinal), observed.now - pod.terminating_since
+    if pod.machine is not None and not _answers(observed, pod.machine):
+        remedy = f"{pod.machine} does not answer. When it is off for good: kubectl delete node {pod.machine}"
+    else:
+        force = f"kubectl -n {space} delete pod {first} --force"
+        remedy = f"See: kubectl -n {space} describe pod {first}. When no process of it can be left: {force}"
+    ordinals = [each.ordinal for each, _ in stuck]
+    message = f"{first} should have ended {age_s:.0f} s ago. {remedy}. Pods that do not end: {range_text(name, ordinals)}"
+    return Condition("PodsEnd", "False", "StuckTerminating", message)
+
+
+def _machines_answer(name: str, pods: Iterable[Worker], observed: Observed) -> Condition:
+    lost: dict[str, list[int]] = {}
+    for one in pods:
+        machine = observed.machine_of(one)
+        if one.pod is not None and one.pod.machine is not None and machine is not None and not machine.answers:
+            lost.setdefault(one.pod.machine, []).append(one.ordinal)
+    if not lost:
+        return Condition("MachinesAnswer", "True", "AllAnswer")
+    machine, ordinals = max(lost.items(), key=lambda entry: len(entry[1]))
+    more = f" {_count(len(lost) - 1, 'machine')} more likewise: {', '.join(sorted(set(lost) - {machine}))}." if len(lost) > 1 else ""
+    message = (
+        f"{machine} with {range_text(name, ordinals)} does not answer Kubernetes; jobs there may still run. Look at it: "
+        f"kubectl describe node {machine}. When it is off for good: kubectl delete node {machine}.{more}"
     )
+    return Condition("MachinesAnswer", "False", "MachinesLost", message)
+
+
+def _answers(observed: Observed, machine: str) -> bool:
+    known = observed.machines.get(machine)
+    return known is not None and known.answers
 
 
 def _drains_end(name: str, plan: Plan, silence: Silence | None, jobs_error: str) -> Condition:
@@ -198,7 +323,9 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None, jobs_error: str)
     return Condition("DrainsEnd", "False", "NotRequeued", "; ".join(parts) + ".")
 
 
-def _errors(errors: Sequence[str]) -> Condition:
+def _reconciled(errors: Sequence[str], lateness: Lateness | None) -> Condition:
+    if lateness is not None:
+        return too_late(lateness)
     if not errors:
         return Condition("Reconciled", "True", "NoErrors")
     more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
@@ -218,7 +345,7 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
         if held_up:
             return "Deleting", held_up
         return "Deleting", f"{range_text(name, busy)} still busy; each goes when its jobs have ended." if busy else "Pods are stopping."
-    for kind in ("Reconciled", "NodesRegister", "PodsStart"):
+    for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "NodesRegister", "PodsStart"):
         if by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
     if held_up:
@@ -232,22 +359,27 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     return "Ready", by_type["Undrained"].message
 
 
-def _dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
+def dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
+    """The condition with its time: that of the last turn, where it has not turned since."""
     before = next((one for one in nodeset.status.conditions if one.type == condition.type), None)
     since = before.last_transition_time if before is not None and before.status == condition.status else now_text
     return Condition(
         condition.type,
         condition.status,
         condition.reason,
-        _cut(condition.message),
+        cut(condition.message),
         observed_generation=nodeset.metadata.generation or 0,
         last_transition_time=since or now_text,
     )
 
 
-def _cut(message: str) -> str:
-    """What a person can take in, with what to do in front: lists of a thousand nodes come last in a message."""
-    return message if len(message) <= _LONGEST else message[: _LONGEST - 4].rpartition(",")[0] + " ..."
+def cut(message: str) -> str:
+    """What a person can take in, and an event takes, with what to do in front: lists of a thousand nodes come last in a message."""
+    if len(message.encode()) <= _LONGEST:
+        return message
+    head = message.encode()[: _LONGEST - 4].decode(errors="ignore")
+    whole, _, rest = head.rpartition(",")
+    return (whole if whole and len(rest) < _LONGEST_ITEM else head) + " ..."
 
 
 def _count(number: int, what: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from controllers.runtime.structs import ObjectMeta, Resource
+from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
 
 GROUP_VERSION = "slipway.dev/v1alpha1"
 FINALIZER = "slipway.dev/drain"
@@ -17,6 +17,8 @@ LABEL_BUSY = "slipway.dev/busy"
 """On a worker's pod: `false` while Slurm says that no job can be on it. Anything else counts as busy, and may not be evicted."""
 ANNOTATION_COST = "slipway.dev/deletion-cost"
 """On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
+ANNOTATION_REASON = "slipway.dev/reason"
+"""On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
 
 
 class _Struct(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,6 +115,15 @@ class Condition(_Struct, frozen=True):
     last_transition_time: str = ""
 
 
+class DrainRecord(_Struct, frozen=True):
+    """Slurm nodes that the controller drained at one time."""
+
+    since: str
+    """RFC 3339, by the controller's own clock."""
+    nodes: str
+    """Hostlist."""
+
+
 class NodeSetStatus(_Struct, frozen=True):
     """What is. Counts are of Slurm nodes, `replicas`, `wanted` and `updated` of pods."""
 
@@ -132,6 +143,8 @@ class NodeSetStatus(_Struct, frozen=True):
     down: int = 0
     powered_down: int = 0
     powering_up: int = 0
+    drains: tuple[DrainRecord, ...] = ()
+    """The drains of the controller's own: whose they are when Slurm has lost the reason, and since when jobs have had time to end."""
     conditions: tuple[Condition, ...] = ()
 
 
@@ -144,3 +157,5 @@ class NodeSet(_Struct, frozen=True):
 
 
 NODESETS = Resource(GROUP_VERSION, "nodesets", "NodeSet", NodeSet)
+NODESETS_WRITTEN = Resource(GROUP_VERSION, "nodesets", "NodeSet", PartialObject)
+"""For writing: of an answer only the metadata is read, as a set whose present version cannot be decoded is written to as well."""

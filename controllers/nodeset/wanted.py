@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import SCALE_IN, Observed, Worker
+from controllers.nodeset.workers import Observed, Worker
+from slurm.reasons import SCALE_IN
+from slurm.states import has_jobs
 
 
 def wanted(nodeset: NodeSet, observed: Observed) -> frozenset[int]:
@@ -31,34 +33,60 @@ def _is_awake(worker: Worker) -> bool:
 
 
 def _fixed(observed: Observed, replicas: int, bound: int) -> frozenset[int]:
-    """What is there, less the surplus in scale-in order; then the lowest free ordinals, those that have their disk still before others."""
+    """What is there, less the surplus in scale-in order; then free ordinals: those that a job waits for, those with a disk, the lowest."""
     there = [observed.worker(ordinal) for ordinal in {*observed.pods, *observed.on_their_way} if ordinal < bound]
     surplus = max(0, len(there) - replicas)
-    kept = {worker.ordinal for worker in scale_in_order(there)[surplus:]}
+    kept = {worker.ordinal for worker in (scale_in_order(there)[surplus:] if surplus else there)}
     free = [ordinal for ordinal in range(bound) if ordinal not in kept and ordinal not in observed.pods]
-    # A node that lost its pod comes back as itself. Were another made in its place, it would count as scaled in, and lose its disk too.
-    for ordinal in sorted(free, key=lambda one: one not in observed.with_claims):
+    for ordinal in sorted(free, key=lambda one: _filling_rank(observed, one)):
         if len(kept) >= replicas:
             break
         kept.add(ordinal)
     return frozenset(kept)
 
 
+def _filling_rank(observed: Observed, ordinal: int) -> tuple[bool, bool, bool]:
+    # A node that lost its pod comes back as itself. Were another made in its place, it would count as scaled in, and lose its disk too.
+    return ordinal in observed.taken, not observed.worker(ordinal).is_waking, ordinal not in observed.with_claims
+
+
 def scale_in_order(workers: Iterable[Worker]) -> list[Worker]:
-    """Who goes first: those on their way out, not ready, idle, earliest end of jobs, cheapest, newest."""
+    """The order in which workers are scaled in.
+
+    Workers on their way out, unscheduled, starting, out of service (drained by others, down), idle, with the earliest end of jobs,
+    cheapest, newest. One that a job waits for goes last, as it cannot be drained before it is up.
+    """
     return sorted(workers, key=_scale_in_rank)
 
 
-def _scale_in_rank(worker: Worker) -> tuple[bool, bool, bool, bool, float, int, float, int]:
+def _scale_in_rank(worker: Worker) -> tuple[bool, bool, bool, int, int, float, int, float, int]:
     pod, node = worker.pod, worker.node
-    leaving = worker.has_our_drain and node is not None and node.reason == SCALE_IN
+    leaving = worker.has_our_drain and node is not None and node.reason.startswith(SCALE_IN)
     return (
         not (pod is not None and pod.terminating),
         not leaving,
-        pod is not None and pod.ready,
-        not worker.is_idle,
+        worker.is_waking,
+        _start_rank(worker),
+        _use_rank(worker),
         float("inf") if node is None or node.last_job_end is None else node.last_job_end,
         pod.cost if pod is not None else 0,
         -(pod.created_at if pod is not None else float("inf")),
         -worker.ordinal,
     )
+
+
+def _start_rank(worker: Worker) -> int:
+    """How far its pod has come: no machine yet, starting, ready."""
+    pod = worker.pod
+    if pod is None or (pod.machine is None and not pod.ready):
+        return 0
+    return 2 if pod.ready else 1
+
+
+def _use_rank(worker: Worker) -> int:
+    """How much of it is in use: out of service, idle, out of service with jobs, busy."""
+    is_out = worker.has_foreign_drain or worker.has_cordon_drain or (worker.node is not None and "DOWN" in worker.node.state.flags)
+    has_no_jobs = worker.is_idle or (worker.node is not None and not has_jobs(worker.node.state))
+    if is_out:
+        return 0 if has_no_jobs else 2
+    return 1 if worker.is_idle else 3

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
 
-from controllers.slurm.states import NodeState, is_drained, is_idle, is_off, is_powering_up, is_registered
-
-OWN_REASON = "slipway: nodeset "
-"""Start of every drain reason that this controller writes; it lifts no other."""
-SCALE_IN = f"{OWN_REASON}scale-in"
-UPDATE = f"{OWN_REASON}update"
-DELETE = f"{OWN_REASON}delete"
-RESUME_FAILED = "ResumeTimeout reached"
-"""Slurm's own reason for a node that did not register in time; it is DOWN and POWERED_DOWN then. Source: measured on 26.05."""
+from slurm.reasons import CORDON, NODESET, POD_STOPPING, cordoned_machine, has_failed_to_resume, is_lost, is_on_purpose
+from slurm.states import (
+    NodeState,
+    has_jobs,
+    is_drained,
+    is_idle,
+    is_off,
+    is_powered_down,
+    is_registered,
+    is_waking,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,12 @@ class WorkerPod:
     """Seconds since 1970."""
     ready: bool = False
     terminating: bool = False
+    terminating_since: float = 0
+    """When it should have ended at the latest, in seconds since 1970; 0 while it is not being deleted, or not known to be."""
     finished: bool = False
     """Phase Succeeded or Failed: the kubelet says that no container of it runs."""
+    has_run: bool = False
+    """Its slurmd has been started on its machine at least once."""
     marked_busy: bool = True
     """What its busy label says."""
     machine: str | None = None
@@ -33,6 +41,21 @@ class WorkerPod:
     cost: int = 0
     blocked: str = ""
     """Why it does not run yet, in Kubernetes' words."""
+    refused: str = ""
+    """Why its machine's kubelet has refused it, in Kubernetes' words."""
+    version: str = ""
+    """Its resource version: another one means that it has changed."""
+
+    @property
+    def is_unbound(self) -> bool:
+        """True while no scheduler has given it a machine: nothing of it has ever run."""
+        return self.machine is None and not (self.ready or self.has_run or self.terminating or self.finished)
+
+    @property
+    def may_have_jobs(self) -> bool:
+        """True when a job may run in it, whatever Slurm says now: it is ready, or was busy when last heard of."""
+        # One that is not ready at this moment may have jobs all the same, as when its machine cannot be reached.
+        return self.ready or (self.marked_busy and self.has_run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +88,6 @@ class WorkerNode:
 
     state: NodeState
     reason: str = ""
-    reason_at: float | None = 0
-    """When the reason was set, in seconds since 1970; None where Slurm does not say."""
     last_job_end: float | None = None
     """When the last of its jobs ends at the latest, in seconds since 1970; None without a job or without a limit."""
     jobs: tuple[NodeJob, ...] = ()
@@ -74,61 +95,143 @@ class WorkerNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """A Kubernetes node, as far as the pods on it are concerned."""
+
+    is_cordoned: bool = False
+    words: str = ""
+    """What the administrator who cordoned it has written for the users of Slurm."""
+    answers: bool = True
+    """False when Kubernetes has not heard its kubelet for a while."""
+
+
+@dataclass(frozen=True)
 class Worker:
-    """One ordinal. No node means unknown, and unknown is busy."""
+    """One ordinal. No node means unknown, and unknown is busy.
+
+    What several parts of a plan ask is worked out once: a set of 1,000 is looked at every half minute, and sixteen times each.
+    """
 
     ordinal: int
     pod: WorkerPod | None = None
     node: WorkerNode | None = None
+    drained_at: float | None = None
+    """When this controller drained the node, by its own clock; None when it did not, or has lifted that drain."""
 
-    @property
+    def __hash__(self) -> int:
+        """Its ordinal's: a set has each of them once, and a hash of all that is known costs more than the plan that asks for it."""
+        return self.ordinal
+
+    @cached_property
+    def is_draining(self) -> bool:
+        """True when Slurm has a drain on the node, whoever set it."""
+        return self.node is not None and "DRAIN" in self.node.state.flags
+
+    @cached_property
+    def has_own_drain(self) -> bool:
+        """True when the drain is one of those that this controller may lift."""
+        return self.has_our_drain or self.has_stop_drain or self.has_cordon_drain
+
+    @cached_property
     def has_our_drain(self) -> bool:
-        """True when this controller has drained it."""
-        return self.node is not None and "DRAIN" in self.node.state.flags and self.node.reason.startswith(OWN_REASON)
+        """True when this controller has drained the node to take its worker away.
+
+        A node that registers while it wakes loses the reason of its drain and keeps the drain. Slurm accepts no drain without a reason, so
+        a drain without one, on a node that this controller has drained, is its own. Source: measured on 26.05.
+        """
+        return self._is_drained_for(NODESET) or self.has_lost_reason
 
     @property
+    def has_lost_reason(self) -> bool:
+        """True for a drain of ours whose reason slurmctld has cleared."""
+        return self.is_draining and self.node is not None and is_lost(self.node.reason) and self.drained_at is not None
+
+    @property
+    def has_stop_drain(self) -> bool:
+        """True when the pod's stop hook has drained it."""
+        return self._is_drained_for(POD_STOPPING)
+
+    @property
+    def has_cordon_drain(self) -> bool:
+        """True when it is drained because a Kubernetes node was cordoned."""
+        return self._is_drained_for(CORDON)
+
+    @property
+    def cordoned_machine(self) -> str:
+        """The Kubernetes node that such a drain names; empty without one."""
+        return cordoned_machine(self.node.reason) if self.node is not None and self.is_draining else ""
+
+    @cached_property
     def has_foreign_drain(self) -> bool:
-        """True when somebody else has drained it, or said why it is down: a person, a health check, a stopping pod."""
+        """True when a person or a health check has drained the node, or set it down with a reason of their own."""
         node = self.node
-        if node is None or self.has_our_drain:
+        if node is None or self.has_own_drain:
             return False
-        return "DRAIN" in node.state.flags or ("DOWN" in node.state.flags and bool(node.reason) and not is_automatic(node.reason))
+        return self.is_draining or ("DOWN" in node.state.flags and is_on_purpose(node.reason))
 
-    @property
+    @cached_property
     def is_off(self) -> bool:
         """True when Slurm has powered the node down, or is about to: by its own rules no job is on it."""
         return self.node is not None and is_off(self.node.state)
 
     @property
+    def is_powered_down(self) -> bool:
+        """True when Slurm has powered the node down, and its time to do so is over."""
+        return self.node is not None and is_powered_down(self.node.state)
+
+    @property
     def may_go(self) -> bool:
         """True when a reading says that no job can be on it, nor come to it: law 1."""
-        return self.node is not None and (self.is_off or is_drained(self.node.state))
+        return self.node is not None and not self.is_waking and (self.is_off or is_drained(self.node.state))
 
     @property
     def has_failed_to_resume(self) -> bool:
         """True when Slurm gave it up because it did not register in time, and nobody has drained it."""
         node = self.node
-        return node is not None and node.reason.startswith(RESUME_FAILED) and "DRAIN" not in node.state.flags
+        return node is not None and has_failed_to_resume(node.reason) and not self.is_draining
 
     @property
+    def is_given_up(self) -> bool:
+        """True when Slurm has the node down and powered down by itself: it did not come up, or fell silent. Slurm never wakes it.
+
+        A drain of ours may be on it too; one of others, or their reason, makes it theirs.
+        """
+        node = self.node
+        return node is not None and "DOWN" in node.state.flags and self.is_powered_down and not self.has_foreign_drain
+
+    @cached_property
     def is_registered(self) -> bool:
         """True when its slurmd answers slurmctld and its pod is ready."""
-        return self.pod is not None and self.pod.ready and self.node is not None and is_registered(self.node.state)
+        return self.pod is not None and self.pod.ready and self.answers_slurm
+
+    @cached_property
+    def answers_slurm(self) -> bool:
+        """True when its slurmd answers slurmctld."""
+        return self.node is not None and is_registered(self.node.state)
 
     @property
     def is_idle(self) -> bool:
         """True when a reading says that no job is on it."""
-        return self.node is not None and (is_idle(self.node.state) or self.may_go)
+        return self.node is not None and not self.is_waking and (is_idle(self.node.state) or self.may_go)
+
+    @cached_property
+    def is_waking(self) -> bool:
+        """True when a job waits for it to come up: a drain would end that job."""
+        return self.node is not None and is_waking(self.node.state)
 
     @property
-    def is_waking(self) -> bool:
-        """True when a job waits for it to come up."""
-        return self.node is not None and is_powering_up(self.node.state)
+    def is_unhealthy(self) -> bool:
+        """True when neither Kubernetes nor Slurm has the worker up, and no job has its node: to replace it harms nobody.
 
+        One that only does not respond may be back in a moment, with all others of its network.
+        """
+        pod, node = self.pod, self.node
+        if pod is None or pod.ready or node is None or self.is_waking or (self.is_off and pod.may_have_jobs):
+            return False
+        return (self.is_off or "DOWN" in node.state.flags) and not has_jobs(node.state)
 
-def is_automatic(reason: str) -> bool:
-    """True for a reason that slurmctld gives by itself when a node falls silent or does not come up. Source: Slurm's src/slurmctld."""
-    return reason.startswith(("Not responding", RESUME_FAILED, "Node unexpectedly rebooted", "Low ", "gres/", "slipway: pod was replaced"))
+    def _is_drained_for(self, reason: str) -> bool:
+        return self.is_draining and self.node is not None and self.node.reason.startswith(reason)
 
 
 @dataclass(frozen=True)
@@ -142,29 +245,63 @@ class Observed:
     """Seconds since 1970."""
     on_their_way: frozenset[int] = frozenset()
     """Ordinals whose pods were made, and are not in `pods` yet."""
-    window_open: bool = False
-    """The maintenance reservation is active."""
+    window: frozenset[int] = frozenset()
+    """Ordinals that the maintenance reservation names, while it is active."""
     held_back: frozenset[int] = field(default_factory=frozenset[int])
-    """Ordinals that failed lately and are not tried yet."""
+    """Ordinals that failed lately: a node that Slurm has given up is not resumed yet."""
+    resumed_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Of these, when the controller resumes each, in seconds since 1970."""
+    pods_held_back: frozenset[int] = frozenset()
+    """Of these, those whose last pod a kubelet refused or ended: no pod is made yet."""
+    refused: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Of these, those whose last pod was refused by a kubelet: where, and why."""
     ghosts_due: bool = True
-    """The last ghosts were removed long enough ago for more to go: see `plan.lot_of`."""
-    ghost_lot: int = 0
-    """How many of them go at once, as it was decided when they were found; 0 where there were none."""
+    """The last ghosts were removed long enough ago for more to go: see `rolls.batch_size`."""
+    ghost_batch: int = 0
+    """How many are removed at a time, as decided when they were found; 0 where there were none."""
+    jobs_read_at: float = inf
+    """When the list of jobs was asked for, in seconds since 1970."""
+    requeued_at: Mapping[str, float] = field(default_factory=dict[str, float])
+    """When Slurm was asked to requeue jobs, by number, in seconds since 1970."""
+    cancelled_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    """When Slurm was asked to cancel the jobs on nodes, in seconds since 1970."""
     can_requeue: bool = True
     """False where slurmrestd is too old to be asked to requeue a job."""
     jobs_error: str = ""
     """Why nobody knows the jobs on the nodes, where somebody asked; no node has any then."""
     with_claims: frozenset[int] = frozenset()
-    """Ordinals that have a volume claim, of the present templates or of earlier ones."""
-    claims_going: frozenset[int] = frozenset()
+    """Ordinals that have a volume claim with the set's labels, of the present templates or of earlier ones."""
+    claims_ending: frozenset[int] = frozenset()
     """Ordinals with a claim of the present templates that is still being deleted. Its name is not free, and a pod could not use it."""
     claims_missing: frozenset[int] = frozenset()
     """Ordinals whose pods wait for a machine, and whose claims are not there: no scheduler takes such a pod."""
+    taken: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Ordinals whose pod or claim belongs to somebody else, and which object that is. It is left alone, and no pod is made."""
+    pods_taken: frozenset[int] = frozenset()
+    """Of these, those whose pod it is: it may serve the Slurm node, which is left alone, too."""
+    machines: Mapping[str, Machine] = field(default_factory=dict[str, Machine])
+    """The Kubernetes nodes, by name."""
+    drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    """When this controller drained nodes, by its own clock, as the set's status records it."""
+    stopping_settled: frozenset[int] = frozenset()
+    """Ordinals whose nodes have had the stop hook's drain for a while, beside a pod that runs on."""
 
     def worker(self, ordinal: int) -> Worker:
         """One ordinal's pod and node."""
-        return Worker(ordinal, self.pods.get(ordinal), None if self.nodes is None else self.nodes.get(ordinal))
+        return self._workers.get(ordinal) or self._worker(ordinal)
 
     def workers(self) -> Iterator[Worker]:
         """Every ordinal that has a pod or a node, lowest first."""
-        return (self.worker(ordinal) for ordinal in sorted({*self.pods, *(self.nodes or ())}))
+        return iter(self._workers.values())
+
+    @cached_property
+    def _workers(self) -> Mapping[int, Worker]:
+        return {ordinal: self._worker(ordinal) for ordinal in sorted({*self.pods, *(self.nodes or ())})}
+
+    def _worker(self, ordinal: int) -> Worker:
+        node = None if self.nodes is None else self.nodes.get(ordinal)
+        return Worker(ordinal, self.pods.get(ordinal), node, self.drained_at.get(ordinal))
+
+    def machine_of(self, worker: Worker) -> Machine | None:
+        """The Kubernetes node of a worker's pod, where it is known."""
+        return None if worker.pod is None or worker.pod.machine is None else self.machines.get(worker.pod.machine)

@@ -20,7 +20,7 @@ from lightkube.core.exceptions import ConfigError
 
 from controllers.runtime import metrics
 from controllers.runtime.errors import ApiError, Conflict, Gone, NotFound, Refused, Unreachable, Unreadable, error_of
-from controllers.runtime.structs import Key, PartialObject, Resource
+from controllers.runtime.structs import Key, PartialObject, Resource, Unread
 
 __all__ = ["Api", "ApiError", "Conflict", "Gone", "Manifest", "NotFound", "Page", "Refused", "Unreachable", "Unreadable", "connect"]
 
@@ -45,7 +45,7 @@ class Page(Generic[T]):
     """A part of a list."""
 
     items: list[T]
-    unreadable: dict[Key, str]
+    unreadable: dict[Key, Unread]
     """Objects that do not fit the struct, and why."""
     version: str
     """Resource version of the whole list."""
@@ -284,10 +284,10 @@ def _page_one_by_one(resource: Resource[T], body: bytes) -> Page[T]:
     except msgspec.DecodeError as error:
         raise Unreadable(f"list of {resource.plural}: {error}") from error
     items: list[T] = []
-    unreadable: dict[Key, str] = {}
+    unreadable: dict[Key, Unread] = {}
     for raw, meta in zip(page.items or [], metas, strict=True):
         try:
             items.append(_decoder(resource.struct).decode(raw))
         except msgspec.DecodeError as error:
-            unreadable[meta.key] = str(error)
+            unreadable[meta.key] = Unread(meta, str(error), bytes(raw))
     return Page(items, unreadable, page.metadata.resource_version, page.metadata.more or "")

@@ -32,7 +32,7 @@ class Conflict(ApiError):
 
 
 class Gone(ApiError):
-    """The resource version or the continue token is too old: list anew."""
+    """The resource version or the continue token is too old: list again."""
 
     result = "gone"
 

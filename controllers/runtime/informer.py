@@ -1,7 +1,7 @@
 """A local copy of all objects of one kind, kept up to date by list and watch, and handlers that hear of each change.
 
 A copy is always a little old: what must not act on old news checks for itself (a deletion names the uid; Slurm is asked again). The watch
-is not trusted for ever: the list is read anew every so often, and a watch that says nothing for too long is broken off. Failures are
+is not trusted for ever: the list is read again every so often, and a watch that says nothing for too long is broken off. Failures are
 waited out.
 """
 
@@ -19,7 +19,7 @@ from controllers.runtime.api import Api, WatchEvent
 from controllers.runtime.clock import SYSTEM, Clock, backoff_s
 from controllers.runtime.errors import ApiError, Gone, Refused, Unreadable, error_of
 from controllers.runtime.store import Indexer, Store
-from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource
+from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource, Unread
 
 _TOO_MANY_REQUESTS = 429
 _SETTLED_S = 5.0
@@ -90,7 +90,10 @@ class Informer(Generic[T]):
         """Where the next watch begins; empty: list first."""
         self._relist_at = 0.0
         self._is_watch_good = False
+        self._unread_handlers: list[Callable[[Unread], None]] = []
         self.store: Store[T] = Store(indexes or {})
+        self.unread: dict[Key, Unread] = {}
+        """Objects whose present version cannot be decoded; the store keeps their last readable one, where there was one."""
         self.synced = asyncio.Event()
         """Set after the first whole list, for ever."""
         self.last_contact: float | None = None
@@ -103,6 +106,10 @@ class Informer(Generic[T]):
         An error in it is a defect: it ends `run`, and with it the process.
         """
         self._handlers.append(handler)
+
+    def on_unread(self, handler: Callable[[Unread], None]) -> None:
+        """Calls `handler` with each new version of an object that cannot be decoded. As for `on_change`, it must be quick."""
+        self._unread_handlers.append(handler)
 
     def get(self, key: Key) -> T | None:
         """One object, by namespace and name."""
@@ -166,13 +173,13 @@ class Informer(Generic[T]):
             for item in page.items:
                 seen.add(item.metadata.key)
                 self._put(item.metadata.key, item)
-            for key, fault in page.unreadable.items():
+            for key, unread in page.unreadable.items():
                 seen.add(key)
-                self._note_unreadable(key, fault)
+                self._note_unread(unread)
             more = page.more
             if not more:
                 break
-        known = self.store.keys()
+        known = {*self.store.keys(), *self.unread}
         for key in [key for key in known if key not in seen]:
             self._put(key, None)
         self._version = page.version
@@ -204,7 +211,7 @@ class Informer(Generic[T]):
             self._is_watch_good = self._is_watch_good or self._clock.now() - begun >= _SETTLED_S
 
     def _take(self, line: bytes) -> None:
-        """One line of a watch. Raises what an ERROR event says, and Unreadable for a line without sense: list anew after both."""
+        """One line of a watch. Raises what an ERROR event says, and Unreadable for a line without sense: list again after both."""
         try:
             event = _event.decode(line)
             if event.type == "ERROR":
@@ -225,13 +232,14 @@ class Informer(Generic[T]):
             item = self._decoder.decode(event.object)
         except msgspec.ValidationError as error:
             meta = _partial.decode(event.object).metadata
-            self._note_unreadable(meta.key, str(error))
+            self._note_unread(Unread(meta, str(error), bytes(event.object)))
         else:
             meta = item.metadata
             self._put(meta.key, item)
         self._version = meta.resource_version
 
     def _put(self, key: Key, new: T | None) -> None:
+        self.unread.pop(key, None)
         old = self.store.get(key)
         if old is not None and new is not None:
             if old.metadata.resource_version == new.metadata.resource_version:
@@ -250,11 +258,17 @@ class Informer(Generic[T]):
         self.last_contact = self._clock.now()
         metrics.INFORMER_CONTACT.labels(self._resource.plural).set(self._clock.wall())
 
-    def _note_unreadable(self, key: Key, fault: str) -> None:
+    def _note_unread(self, unread: Unread) -> None:
+        key, before = unread.metadata.key, self.unread.get(unread.metadata.key)
+        self.unread[key] = unread
+        if before is not None and before.metadata.resource_version == unread.metadata.resource_version:
+            return
         metrics.INFORMER_UNREADABLE.labels(self._resource.plural).inc()
         log.error(
             "object is not what it should be; its last readable state is kept",
             resource=self._resource.plural,
             object="/".join(key),
-            fault=fault,
+            fault=unread.fault,
         )
+        for handler in self._unread_handlers:
+            handler(unread)

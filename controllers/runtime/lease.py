@@ -2,8 +2,13 @@
 
 The safety is in the times: a holder stops `renew_s` after it last asked for a renewal that was granted; nobody else takes over before
 `duration_s` have passed since it saw that renewal. Each uses its own clock, and no two are compared. Source: client-go's election.
+
+A holder that was killed is replaced sooner, by what is known and not by shorter times, which a slow API server would break: a process that
+was restarted in the same container takes its predecessor's lease at once, as the kubelet starts a container again only when all of its
+processes have ended; and one that stands by takes the lease of a holder that has surely ended.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +22,9 @@ from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.structs import LEASES, Key, Lease
 from controllers.runtime.writer import FIELD_MANAGER
 
+_OVERDUE = 1.25
+"""A renewal that takes so many times its pause is overdue."""
+
 log = structlog.get_logger()
 
 
@@ -26,29 +34,48 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True)
 class Terms:
-    """Seconds. The defaults are those of Kubernetes' own controllers."""
+    """Seconds. The first two are those of Kubernetes' own controllers."""
 
     duration_s: int = 15
     """Without a renewal for so long, others may take the lease."""
     renew_s: float = 10
     """Without a granted renewal for so long, the holder gives up."""
-    retry_s: float = 2
-    """Between two tries."""
+    pause_s: float = 2
+    """Between a renewal that was granted and the next."""
+    retry_s: float = 1
+    """After a try that failed; and how often one that stands by looks."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for times that are not safe."""
-        if not 0 < self.retry_s < self.renew_s < self.duration_s:
-            raise ValueError(f"a lease needs retry_s < renew_s < duration_s, not {self.retry_s}, {self.renew_s}, {self.duration_s}")
+        if not 0 < self.retry_s <= self.pause_s < self.renew_s < self.duration_s:
+            times = f"{self.retry_s}, {self.pause_s}, {self.renew_s}, {self.duration_s}"
+            raise ValueError(f"a lease needs retry_s <= pause_s < renew_s < duration_s, not {times}")
 
 
 class Election:
     """One candidate. `acquire`, then `hold` beside the work, and `release` after the work has stopped."""
 
-    def __init__(self, api: Api, key: Key, identity: str, *, terms: Terms = Terms(), clock: Clock = SYSTEM) -> None:
-        """`identity` must be another for each process, restarts included: the pod's name and uid."""
+    def __init__(
+        self,
+        api: Api,
+        key: Key,
+        identity: str,
+        *,
+        container: str = "",
+        has_ended: Callable[[Lease], Awaitable[bool]] | None = None,
+        terms: Terms = Terms(),
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """`identity` must be another for each process, restarts included.
+
+        `container` is what the identities of all processes begin with that run one after another in the same container, and no others.
+        `has_ended` says whether the holder of a lease has surely ended; it is asked once a renewal is overdue.
+        """
         self._api = api
         self._key = key
         self._identity = identity
+        self._container = container
+        self._has_ended = has_ended
         self._terms = terms
         self._clock = clock
         self._good_until = float("-inf")
@@ -71,23 +98,23 @@ class Election:
             except ApiError as error:
                 log.warning("lease could not be read or written", lease=self._key[1], error=error.message)
             # Jitter, as two that wait for the same moment would only get in each other's way.
-            await self._clock.sleep(self._terms.retry_s * (1 + self._clock.random() * 0.2))
+            await self._clock.sleep(self._next_look_s() * (1 + self._clock.random() * 0.2))
 
     async def hold(self) -> None:
         """Renews. Only ends by raising LeaseLost, at the latest `renew_s` after the last granted renewal was asked for."""
-        why = "it ran out"
+        why, pause_s = "it ran out", self._terms.pause_s
         while True:
             left_s = self._good_until - self._clock.now()
             if left_s > 0:
-                await self._clock.sleep(min(self._terms.retry_s, left_s))
+                await self._clock.sleep(min(pause_s, left_s))
             if not self.is_held():
                 self._lose(why)
             try:
                 if not await self._try():
                     self._lose(f"{self._holder()} has it")
-                why = "it ran out"
+                why, pause_s = "it ran out", self._terms.pause_s
             except ApiError as error:
-                why = error.message
+                why, pause_s = error.message, self._terms.retry_s
                 log.warning("lease could not be renewed", lease=self._key[1], error=error.message)
 
     async def release(self) -> None:
@@ -122,7 +149,7 @@ class Election:
             return await self._create()
         lease = self._last
         assert lease is not None
-        if not self._is_free(lease):
+        if not self._is_free(lease) and not await self._is_orphaned(lease):
             return False
         is_mine = lease.spec.holder_identity == self._identity
         spec: dict[str, Any] = {
@@ -180,10 +207,23 @@ class Election:
         return max(0.01, min(most, self._good_until - self._clock.now())) if self.is_held() else most
 
     def _is_free(self, lease: Lease) -> bool:
-        """Ours, nobody's, or not renewed for its whole duration since this process first saw it as it is."""
-        if lease.spec.holder_identity in (None, "", self._identity):
+        """Ours, nobody's, of a process that was here before, or not renewed for its whole duration since this process first saw it so."""
+        holder = lease.spec.holder_identity
+        if holder in (None, "", self._identity) or (self._container and (holder or "").startswith(self._container)):
             return True
         return self._clock.now() - self._changed_at >= (lease.spec.lease_duration_seconds or self._terms.duration_s)
+
+    async def _is_orphaned(self, lease: Lease) -> bool:
+        """Its renewal is overdue, and its holder has surely ended. The lease is taken at the version that was looked at, or not at all."""
+        if self._has_ended is None or self._clock.now() - self._changed_at < _OVERDUE * self._terms.pause_s:
+            return False
+        return await self._has_ended(lease)
+
+    def _next_look_s(self) -> float:
+        """Seconds until the lease of somebody else may have run out, or until it is looked at again before that."""
+        duration_s = self._last.spec.lease_duration_seconds if self._last else None
+        left_s = self._changed_at + (duration_s or self._terms.duration_s) - self._clock.now()
+        return max(0.05, min(self._terms.retry_s, left_s)) if left_s > 0 else self._terms.retry_s
 
     def _saw(self, lease: Lease) -> None:
         if self._last is None or self._last.metadata.resource_version != lease.metadata.resource_version:

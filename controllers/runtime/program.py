@@ -1,4 +1,4 @@
-"""A process of long-lived tasks that ends clean or ends loud: on SIGTERM in order; when one task ends, all do. Kubernetes starts it anew.
+"""A process of long-lived tasks that ends clean or ends loud: on SIGTERM in order; when one task ends, all do. Kubernetes restarts it.
 
 Some tasks run always (informers, probes), so that a process that stands by knows the world when its turn comes; some only while it leads.
 """

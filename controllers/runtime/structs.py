@@ -71,10 +71,16 @@ class Waiting(_Struct, frozen=True):
     message: str = ""
 
 
+class Begun(_Struct, frozen=True):
+    """That a container runs, or has run; nothing more of it is read."""
+
+
 class ContainerState(_Struct, frozen=True):
-    """Of the three states only waiting says something that a person has to act on."""
+    """One of the three. Only waiting says something that a person has to act on."""
 
     waiting: Waiting | None = None
+    running: Begun | None = None
+    terminated: Begun | None = None
 
 
 class ContainerStatus(_Struct, frozen=True):
@@ -93,9 +99,11 @@ class PodSpec(_Struct, frozen=True):
 
 
 class PodStatus(_Struct, frozen=True):
-    """How the pod is."""
+    """How the pod is. `reason` and `message` say why a kubelet refused or ended it."""
 
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[Condition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -164,6 +172,17 @@ class Lease(_Struct, frozen=True):
 
     metadata: ObjectMeta
     spec: LeaseSpec = LeaseSpec()
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An object that could not be decoded."""
+
+    metadata: ObjectMeta
+    fault: str
+    """Why, with the path in the object."""
+    raw: bytes
+    """The whole object in JSON."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The only way to write to Kubernetes, but for the lease: one rate limit, a bound on writes at once, one field manager, one fence.
 
-It does not try again: what was refused is decided anew by the next look at the world. Reading is the informers' work.
+It does not try again: the next look at the world decides about it again. Reading is the informers' work.
 """
 
 import asyncio
@@ -32,6 +32,12 @@ class NotTried(ApiError):
     """Not sent: earlier writes of the batch were refused or not answered."""
 
     result = "not_tried"
+
+
+class Outdated(ApiError):
+    """Not sent: what it was decided from has grown old meanwhile."""
+
+    result = "outdated"
 
 
 @dataclass(frozen=True)
@@ -107,19 +113,19 @@ class Writer:
         """Server-side apply, by force: the fields of the manifest are ours."""
         return await self._write(lambda: self._api.apply(resource, manifest, field_manager=FIELD_MANAGER))
 
-    async def patch(self, resource: Resource[T], key: Key, change: Manifest) -> T:
+    async def patch(self, resource: Resource[T], key: Key, change: Manifest, still: Callable[[], bool] | None = None) -> T:
         """JSON merge patch. With `metadata.resourceVersion` in it, raises Conflict when the object has changed."""
-        return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=FIELD_MANAGER))
+        return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=FIELD_MANAGER), still)
 
     async def patch_status(self, resource: Resource[T], key: Key, status: Any, version: str = "") -> T:
         """JSON merge patch of the status: what `status` leaves out stays. With `version`, raises Conflict when the object has changed."""
         change = {"status": status, **({"metadata": {"resourceVersion": version}} if version else {})}
         return await self._write(lambda: self._api.patch(resource, *key, change, subresource="status", field_manager=FIELD_MANAGER))
 
-    async def delete(self, resource: Resource[Any], deletion: Deletion) -> None:
+    async def delete(self, resource: Resource[Any], deletion: Deletion, still: Callable[[], bool] | None = None) -> None:
         """Raises Conflict when the object is another by now, NotFound when it is gone."""
         one = deletion
-        await self._write(lambda: self._api.delete(resource, *one.key, uid=one.uid, version=one.version, grace_s=one.grace_s))
+        await self._write(lambda: self._api.delete(resource, *one.key, uid=one.uid, version=one.version, grace_s=one.grace_s), still)
 
     async def create_many(self, resource: Resource[T], manifests: Sequence[Manifest]) -> list[T | ApiError]:
         """One, then two, four and so on; a batch with a failure is the last, and the rest NotTried: what refuses one mostly refuses all.
@@ -128,13 +134,17 @@ class Writer:
         """
         return await self._growing(manifests, lambda manifest: self.create(resource, manifest), (Conflict,))
 
-    async def delete_many(self, resource: Resource[Any], deletions: Sequence[Deletion]) -> list[ApiError | None]:
-        """As `create_many`; one that is gone or another by now is no failure."""
-        return await self._growing(deletions, lambda deletion: self.delete(resource, deletion), (Conflict, NotFound))
+    async def delete_many(
+        self, resource: Resource[Any], deletions: Sequence[Deletion], still: Callable[[], bool] | None = None
+    ) -> list[ApiError | None]:
+        """As `create_many`; one that is gone or another by now is no failure. `still` is asked right before each: see Outdated."""
+        return await self._growing(deletions, lambda deletion: self.delete(resource, deletion, still), (Conflict, NotFound))
 
-    async def patch_many(self, resource: Resource[T], patches: Sequence[Patch]) -> list[T | ApiError]:
+    async def patch_many(
+        self, resource: Resource[T], patches: Sequence[Patch], still: Callable[[], bool] | None = None
+    ) -> list[T | ApiError]:
         """As `delete_many`."""
-        return await self._growing(patches, lambda patch: self.patch(resource, patch.key, patch.change), (Conflict, NotFound))
+        return await self._growing(patches, lambda patch: self.patch(resource, patch.key, patch.change, still), (Conflict, NotFound))
 
     async def _growing(
         self, items: Sequence[I], write: Callable[[I], Awaitable[T]], no_failure: tuple[type[ApiError], ...]
@@ -153,7 +163,7 @@ class Writer:
                 return results + [NotTried(f"not tried after: {failed.message}") for _ in items[len(results) :]]
         return results
 
-    async def _write(self, send: Callable[[], Awaitable[T]]) -> T:
+    async def _write(self, send: Callable[[], Awaitable[T]], still: Callable[[], bool] | None = None) -> T:
         async with self._slots:
             wait_s = self._bucket.reserve(self._clock.now())
             if wait_s > 0:
@@ -161,6 +171,8 @@ class Writer:
                 await self._clock.sleep(wait_s)
             if not self._may_write():
                 raise NotLeading("not sent: this process does not lead")
+            if still is not None and not still():
+                raise Outdated("not sent: the reading that it was decided from has grown old")
             try:
                 return await send()
             except ApiError as error:

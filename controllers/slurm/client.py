@@ -1,9 +1,9 @@
 """slurmrestd's calls that controllers make, each with a deadline. An answer is what Slurm said, or an error: never a guess.
 
 Source of what answers look like: measured on slurmrestd 26.05.5. A refused token is HTTP 511. Where nothing has changed since
-`update_time`, /nodes/ gives 304, and /jobs/ gives 200 with an empty list whose own time is 0: no news, which is not the same as no jobs.
-A single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes a hostlist. One unknown name
-in it is an error, although the others are changed.
+`update_time`, /nodes/ gives 304. A single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes
+a hostlist. One unknown name in it is an error, although the others are changed. Jobs are not read from slurmrestd, which can list only all
+of them, but from the program beside it: configs/scripts/start/running-jobs.py.
 """
 
 import asyncio
@@ -11,21 +11,31 @@ import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 
-from controllers.slurm.hostlist import fold
+from controllers.slurm.connections import Answer, Broken, Connections
 from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Partitions, Pings, Reservations
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
+from slurm.hostlists import fold
 
 VERSIONS = ("v0.0.45", "v0.0.44")
 """Data parsers that the structs here read, the best first. The older one has no way to requeue a job."""
 DEADLINE_S = 10.0
+JOBS_DEADLINE_S = 60.0
+"""For the list of running jobs. Longer than the program that makes it takes at most: a request that is given up leaves its work behind."""
+JOBS_PORT = 6821
+"""Where running jobs are listed, on slurmrestd's host."""
+_RESTART_S = 8.0
+"""A reading that finds no slurmrestd is tried again for so many seconds: its container may have just restarted."""
+_AGAIN_S = 0.25
 _NEGOTIATED_S = 300.0
 """Seconds after which the version is asked for again: another slurmrestd may be there by now."""
 _LEFT_ALREADY = frozenset({2017, 2020, 2021, 2024})
 """Errors of a job that is unknown, completing, done or waiting: it leaves its nodes, or has left them. Source: slurm_errno.h."""
+_NOT_FROM_HERE = frozenset({2180})
+"""Error of a state that a node cannot be given as it is now, such as RESUME where nothing is to be resumed. Source: slurm_errno.h."""
 _Answer = TypeVar("_Answer", bound=Body)
 
 NodeUpdate = Literal["DRAIN", "UNDRAIN", "RESUME", "POWER_UP", "POWER_DOWN", "DOWN", "IDLE"]
@@ -54,10 +64,10 @@ class SlurmRefused(SlurmError):
 class SlurmClient:
     """One slurmrestd. Used by one event loop; `async with` closes its connections."""
 
-    def __init__(
-        self, url: str, tokens: TokenSource, deadline_s: float = DEADLINE_S, transport: httpx2.AsyncBaseTransport | None = None
-    ) -> None:
-        self._http = httpx2.AsyncClient(base_url=url, timeout=deadline_s, trust_env=False, transport=transport)
+    def __init__(self, url: str, tokens: TokenSource, deadline_s: float = DEADLINE_S, jobs_url: str | None = None) -> None:
+        """`url` is slurmrestd's, http://host:port; that of the running jobs is the same host's, unless `jobs_url` says otherwise."""
+        self._rest = Connections(url)
+        self._jobs = Connections(jobs_url or f"http://{urlsplit(url).hostname}:{JOBS_PORT}")
         self._tokens, self._deadline_s = tokens, deadline_s
         self._version: str | None = None
         self._negotiated_at = 0.0
@@ -66,7 +76,8 @@ class SlurmClient:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._http.aclose()
+        self._rest.close()
+        self._jobs.close()
 
     @property
     def can_requeue(self) -> bool:
@@ -78,19 +89,21 @@ class SlurmClient:
 
         Raises SlurmError, for an empty list too.
         """
-        answer = await self._read("nodes/", Nodes, since)
-        if answer is not None and not answer.nodes:
+        answer = await self._request("GET", "nodes/" if since is None else f"nodes/?update_time={int(since)}")
+        if answer.status == 304:
+            return None
+        found = _decoded(answer, Nodes)
+        if not found.nodes:
             raise SlurmUnreachable("slurmrestd gave a list without any node")
-        return answer
+        return found
 
-    async def jobs(self, since: float | None = None) -> Jobs | None:
-        """All jobs; None when nothing has changed since `since`. Raises SlurmError, for a list that does not say of when it is too."""
-        answer = await self._read("jobs/", Jobs, since)
-        if answer is None or answer.last_update.value:
-            return answer
-        if since is None or answer.jobs:
-            raise SlurmUnreachable("slurmrestd gave a list of jobs without its time")
-        return None
+    async def jobs(self) -> Jobs:
+        """The jobs that have nodes: one list at a time, as it takes seconds where tens of thousands wait. Raises SlurmError."""
+        try:
+            async with asyncio.timeout(JOBS_DEADLINE_S):
+                return _decoded(await self._call(self._jobs, "GET", "/jobs/"), Jobs)
+        except TimeoutError:
+            raise SlurmUnreachable(f"no list of running jobs within {JOBS_DEADLINE_S:g} s") from None
 
     async def partitions(self) -> Partitions:
         """All partitions. Raises SlurmError."""
@@ -116,6 +129,18 @@ class SlurmClient:
             change["reason"] = reason
         await self._send("POST", "nodes/", change)
 
+    async def release_nodes(self, names: Iterable[str]) -> None:
+        """Ends the wait for SuspendTimeout of nodes that power down: Slurm may wake them at once. Raises SlurmError.
+
+        Of a node that does not power down any more Slurm refuses it, which changes nothing and is no error; of the others it is done.
+        Source: measured on 26.05.
+        """
+        try:
+            await self.update_nodes(names, "RESUME")
+        except SlurmRefused as error:
+            if not error.faults or not all(one.error_number in _NOT_FROM_HERE for one in error.faults):
+                raise
+
     async def cancel_jobs(self, nodes: Iterable[str]) -> None:
         """Cancels every job that has one of the nodes. Raises SlurmError."""
         await self._send("DELETE", "jobs/", {"nodes": [fold(nodes)]})
@@ -135,25 +160,20 @@ class SlurmClient:
             if not error.faults or not all(one.error_number in _LEFT_ALREADY for one in error.faults):
                 raise
 
-    async def _read(self, path: str, kind: type[_Answer], since: float | None) -> _Answer | None:
-        params = {} if since is None else {"update_time": str(int(since))}
-        response = await self._request("GET", path, params=params)
-        return None if response.status_code == 304 else _decoded(response, kind)
-
     async def _get(self, path: str, kind: type[_Answer]) -> _Answer:
         return _decoded(await self._request("GET", path), kind)
 
     async def _send(self, method: str, path: str, body: dict[str, Any]) -> None:
-        _decoded(await self._request(method, path, content=msgspec.json.encode(body), headers={"Content-Type": "application/json"}), Body)
+        _decoded(await self._request(method, path, msgspec.json.encode(body)), Body)
 
-    async def _request(self, method: str, path: str, **more: Any) -> httpx2.Response:
+    async def _request(self, method: str, path: str, content: bytes = b"") -> Answer:
         """One call within the deadline. Raises SlurmError for every answer that is neither good nor 304."""
         try:
             async with asyncio.timeout(self._deadline_s):
                 version = self._version
                 if version is None or time.monotonic() - self._negotiated_at > _NEGOTIATED_S:
                     version = await self._negotiate()
-                return await self._call(method, f"/slurm/{version}/{path}", **more)
+                return await self._call(self._rest, method, f"/slurm/{version}/{path}", content)
         except TimeoutError:
             raise SlurmUnreachable(f"no answer within {self._deadline_s:g} s") from None
 
@@ -161,7 +181,7 @@ class SlurmClient:
         refusals: list[str] = []
         for version in VERSIONS:
             try:
-                await self._call("GET", f"/slurm/{version}/ping/")
+                await self._call(self._rest, "GET", f"/slurm/{version}/ping/")
             except SlurmRefused as error:
                 refusals.append(str(error))
                 continue
@@ -169,46 +189,67 @@ class SlurmClient:
             return version
         raise SlurmUnreachable(f"slurmrestd serves none of {', '.join(VERSIONS)}: {'; '.join(refusals)}")
 
-    async def _call(self, method: str, path: str, **more: Any) -> httpx2.Response:
+    async def _call(self, server: Connections, method: str, target: str, content: bytes = b"") -> Answer:
         try:
             token = self._tokens.token()
         except KeyUnreadable as error:
             raise SlurmUnauthorized(f"no token: {error}") from error
-        headers = {**more.pop("headers", {}), "X-SLURM-USER-TOKEN": token}
-        try:
-            response = await self._http.request(method, path, headers=headers, **more)
-        except httpx2.HTTPError as error:
-            raise SlurmUnreachable(f"slurmrestd at {self._http.base_url}: {type(error).__name__} {error}".rstrip()) from error
-        if response.status_code in (401, 403, 511):
+        headers = {"X-SLURM-USER-TOKEN": token, "Accept": "application/json"}
+        if content:
+            headers["Content-Type"] = "application/json"
+        answer = await self._exchange(server, method, target, headers, content)
+        if answer.status in (401, 403, 511):
             self._tokens.forget()
-            raise SlurmUnauthorized(f"slurmrestd refused the token: {_said(response)}")
-        if response.status_code in (404, 422, 400, 406):
-            raise SlurmRefused(f"{method} {path}: {_said(response)}", _faults(response))
-        if response.status_code not in (200, 304):
-            raise SlurmUnreachable(f"slurmrestd answered {response.status_code}: {_said(response)}")
-        return response
+            raise SlurmUnauthorized(f"slurmrestd refused the token: {_said(answer)}")
+        if answer.status in (404, 422, 400, 406):
+            raise SlurmRefused(f"{method} {target}: {_said(answer)}", _faults(answer))
+        if answer.status not in (200, 304):
+            raise SlurmUnreachable(f"slurmrestd answered {answer.status}: {_said(answer)}")
+        return answer
+
+    async def _exchange(self, server: Connections, method: str, target: str, headers: dict[str, str], content: bytes) -> Answer:
+        """What comes back. A reading is tried again while a restart may last; a change is not, as it may have been made.
+
+        Raises SlurmUnreachable.
+        """
+        give_up_at = time.monotonic() + min(_RESTART_S, 0.8 * self._deadline_s)
+        while True:
+            try:
+                return await server.request(method, target, headers, content)
+            except Broken as error:
+                if method != "GET" or time.monotonic() >= give_up_at:
+                    raise SlurmUnreachable(f"slurmrestd at {server.url}: {error}") from error
+            await asyncio.sleep(_AGAIN_S)
 
 
-def _decoded(response: httpx2.Response, kind: type[_Answer]) -> _Answer:
+def _decoded(answer: Answer, kind: type[_Answer]) -> _Answer:
     try:
-        answer = msgspec.json.decode(response.content, type=kind)
+        body = _parsed(answer, kind)
     except msgspec.MsgspecError as error:
         raise SlurmUnreachable(f"slurmrestd's answer makes no sense: {error}") from error
-    if answer.errors:
-        raise SlurmRefused(_in_words(answer.errors), answer.errors)
-    return answer
+    if body.errors:
+        raise SlurmRefused(_in_words(body.errors), body.errors)
+    return body
 
 
-def _faults(response: httpx2.Response) -> tuple[Fault, ...]:
+def _parsed(answer: Answer, kind: type[_Answer]) -> _Answer:
+    """Raises MsgspecError. slurmrestd hands on any byte that a reason or a comment has (26.05): one that is not UTF-8 becomes U+FFFD."""
     try:
-        return msgspec.json.decode(response.content, type=Body).errors
+        return msgspec.json.decode(answer.body, type=kind)
+    except UnicodeDecodeError:
+        return msgspec.json.decode(answer.body.decode(errors="replace"), type=kind)
+
+
+def _faults(answer: Answer) -> tuple[Fault, ...]:
+    try:
+        return _parsed(answer, Body).errors
     except msgspec.MsgspecError:
         return ()
 
 
-def _said(response: httpx2.Response) -> str:
-    faults = _faults(response)
-    return _in_words(faults) if faults else f"HTTP {response.status_code} {response.text[:200]}".strip()
+def _said(answer: Answer) -> str:
+    faults = _faults(answer)
+    return _in_words(faults) if faults else f"HTTP {answer.status} {answer.body[:200].decode(errors='replace')}".strip()
 
 
 def _in_words(faults: tuple[Fault, ...]) -> str:

@@ -1,20 +1,24 @@
-"""One shared picture of Slurm's nodes and jobs, kept fresh by polling: an unchanged cluster costs an answer without a body.
+"""One shared picture of Slurm's nodes and jobs. Nodes are kept fresh by polling: an unchanged cluster costs an answer without a body.
 
 `last_update` is the second of the answer, and slurmctld compares with the second before `update_time`: a change late in it is not lost.
-Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks. Where only
-the jobs are missing, the nodes are as new as ever, and the picture says why it has no jobs.
+Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks.
+
+Jobs are read by a task of their own, while somebody wants them, and never two lists at once: no reading of nodes waits for one. Where
+they are missing, the nodes are as new as ever, and the picture says why it has no jobs.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from controllers.slurm.client import SlurmClient, SlurmError
-from controllers.slurm.hostlist import HostlistError, expand
-from controllers.slurm.structs import Job, Jobs, Node, Reservation
+from controllers.slurm.structs import Job, Node, Reservation
+from slurm.hostlists import HostlistError, expand
 
 _ACTIVE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
+_JOBS_SHARE = 60
+"""Reading jobs takes at most one part in so many of the time, as long as half a minute is enough for that."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,16 @@ class Snapshot:
 
     nodes: Mapping[str, Node]
     jobs: tuple[Job, ...]
-    """Jobs that have nodes. Empty unless somebody wants them: see the poller. That no job is on a node only its state can say."""
+    """Jobs that have nodes, of a list that may be half a minute older than the nodes. Empty unless somebody wants them: see the poller.
+    That no job is on a node only its state can say."""
     reservations: tuple[Reservation, ...]
     """Empty unless somebody wants them: see the poller."""
     asked_at: float
     """When the reading was asked for, on the monotonic clock, in seconds: everything in it is at least as new."""
     jobs_error: str = ""
     """Why the list of jobs could not be read; that `jobs` is empty then says nothing."""
+    jobs_asked_at: float = float("-inf")
+    """When the list of jobs was asked for, on the monotonic clock."""
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[Job]]:
@@ -56,13 +63,19 @@ class Poller:
     on_change: Callable[[frozenset[str]], None] = lambda _: None
     """Told the names of nodes that changed, appeared or went, and of those whose jobs did."""
     wants_jobs: Callable[[], bool] = lambda: True
-    """Asked at each reading: a list of ten thousand jobs is 90 MB, which slurmrestd makes anew after every change of one."""
+    """Asked at each reading: to list the running jobs, slurmctld packs all of them, those that wait too."""
     wants_reservations: Callable[[], bool] = lambda: False
     """Asked at each reading: reservations cost a call of their own."""
+    is_at_rest: Callable[[], bool] = lambda: False
+    """Asked at each reading: nobody waits for news of Slurm, so they may come a little later."""
     period_s: float = 0.5
+    rest_s: float = 1.0
+    """The same at rest."""
     longest_pause_s: float = 4.0
     jobs_pause_s: float = 30.0
-    """After a list of jobs that could not be had: nodes are not to wait each time for a queue of a hundred thousand."""
+    """Between two lists of jobs, where a list takes longer than 0.5 s or could not be had. A shorter one may come sooner."""
+    jobs_wait_s: float = 2.0
+    """For so long a fresh reading waits for a list of jobs that is due, before it asks for the nodes."""
     whole_s: float = 30.0
     """After so many seconds everything is asked for again, news or not: slurmctld's clock may have been set back."""
     snapshot: Snapshot | None = None
@@ -70,8 +83,10 @@ class Poller:
     """Why the last poll gave nothing; empty after a good one."""
     _began: float = field(init=False)
     _nodes_update: float | None = None
-    _jobs_update: float | None = None
+    _jobs: tuple[tuple[Job, ...], str, float] = ((), "", float("-inf"))
+    """The last list, or why there is none; and when it was asked for."""
     _jobs_again_at: float = float("-inf")
+    _jobs_task: asyncio.Task[None] | None = None
     _whole_at: float = float("-inf")
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -81,19 +96,29 @@ class Poller:
     async def run(self) -> None:
         """Polls until cancelled; longer and longer pauses while Slurm does not answer."""
         pause = self.period_s
-        while True:
-            begin = self.clock()
-            try:
-                await self.poll()
-            except SlurmError:
-                pause = min(self.longest_pause_s, pause * 2)
-            else:
-                # A busy cluster of thousands answers in seconds, not milliseconds: leave it some rest.
-                pause = min(self.longest_pause_s, max(self.period_s, 2 * (self.clock() - begin)))
-            await asyncio.sleep(pause)
+        try:
+            while True:
+                begin = self.clock()
+                try:
+                    await self.poll()
+                except SlurmError:
+                    pause = min(self.longest_pause_s, pause * 2)
+                else:
+                    # A busy cluster of thousands answers in seconds, not milliseconds: leave it some rest.
+                    period_s = self.rest_s if self.is_at_rest() else self.period_s
+                    pause = min(self.longest_pause_s, max(period_s, 2 * (self.clock() - begin)))
+                await asyncio.sleep(pause)
+        finally:
+            if self._jobs_task is not None:
+                self._jobs_task.cancel()
 
     async def fresh(self) -> Snapshot:
-        """A reading asked for after this call; calls at the same time share one. Raises SlurmError."""
+        """A reading of the nodes asked for after this call, with jobs where these are to be had soon; calls at the same time share one.
+
+        Raises SlurmError.
+        """
+        if task := self._ask_for_jobs():
+            await asyncio.wait({task}, timeout=self.jobs_wait_s)
         called_at = self.clock()
         async with self._lock:
             if self.snapshot is not None and self.snapshot.asked_at > called_at:
@@ -111,20 +136,18 @@ class Poller:
 
     async def poll(self) -> Snapshot:
         """One more reading, mostly of what has changed. Raises SlurmError."""
+        self._ask_for_jobs()
         async with self._lock:
             return await self._read()
 
     async def _read(self) -> Snapshot:
         asked_at = self.clock()
         before = self.snapshot
-        is_whole, wants_jobs = asked_at - self._whole_at >= self.whole_s, self.wants_jobs()
+        is_whole = asked_at - self._whole_at >= self.whole_s
         if is_whole:
             self._nodes_update = None
-        if is_whole or not wants_jobs:
-            self._jobs_update = None
         try:
-            asked_for = self._ask_for_jobs() if wants_jobs else _nothing()
-            nodes, (jobs, jobs_error) = await asyncio.gather(self.client.nodes(self._nodes_update), asked_for)
+            nodes = await self.client.nodes(self._nodes_update)
             reservations = (await self.client.reservations()).reservations if self.wants_reservations() else ()
         except SlurmError as error:
             self.error = str(error)
@@ -133,37 +156,53 @@ class Poller:
         if is_whole:
             self._whole_at = asked_at
         changed: set[str] = set()
-        known_nodes: Mapping[str, Node] = {} if before is None else before.nodes
-        known_jobs: tuple[Job, ...] = before.jobs if before is not None and wants_jobs and not jobs_error else ()
+        known: Mapping[str, Node] = {} if before is None else before.nodes
         if nodes is not None:
             self._nodes_update = nodes.last_update.value
             after = {node.name: node for node in nodes.nodes}
-            changed |= {name for name in known_nodes.keys() | after.keys() if known_nodes.get(name) != after.get(name)}
-            known_nodes = after
-        if jobs is not None:
-            self._jobs_update = jobs.last_update.value
-            with_nodes = tuple(job for job in jobs.jobs if job.nodes and _ACTIVE & set(job.job_state))
-            for job in set(with_nodes) ^ set(known_jobs):
-                changed.update(_names(job.nodes))
-            known_jobs = with_nodes
-        self.snapshot = Snapshot(known_nodes, known_jobs, reservations, asked_at, jobs_error)
+            changed |= {name for name in known.keys() | after.keys() if known.get(name) != after.get(name)}
+            known = after
+        jobs, jobs_error, jobs_asked_at = self._jobs
+        self.snapshot = Snapshot(known, jobs, reservations, asked_at, jobs_error, jobs_asked_at)
         if changed or before is None:
             self.on_change(frozenset(changed))
         return self.snapshot
 
-    async def _ask_for_jobs(self) -> tuple[Jobs | None, str]:
-        """News of jobs, and why there can be none: what is known of nodes does not hang on it."""
-        if self.snapshot is not None and self.snapshot.jobs_error and self.clock() < self._jobs_again_at:
-            return None, self.snapshot.jobs_error
+    def _ask_for_jobs(self) -> asyncio.Task[None] | None:
+        """The task that reads jobs: the present one, or a new one where a list is wanted and due."""
+        task = self._jobs_task
+        if task is not None and task.done():
+            self._jobs_task = None
+            task.result()  # a defect in it is one of the poller
+        if not self.wants_jobs():
+            # A list that is being read is left to end: slurmctld is asked all the same, and given up it would only be asked again.
+            self._put_jobs((), "", float("-inf"))
+            self._jobs_again_at = float("-inf")
+        elif self._jobs_task is None and self.clock() >= self._jobs_again_at:
+            self._jobs_task = asyncio.create_task(self._read_jobs(), name="running jobs")
+        return self._jobs_task
+
+    async def _read_jobs(self) -> None:
+        begin = self.clock()
         try:
-            return await self.client.jobs(self._jobs_update), ""
+            jobs = tuple(job for job in (await self.client.jobs()).jobs if job.nodes and _ACTIVE & set(job.job_state))
         except SlurmError as error:
-            self._jobs_update, self._jobs_again_at = None, self.clock() + self.jobs_pause_s
-            return None, str(error)
+            self._put_jobs((), str(error), float("-inf"))
+            self._jobs_again_at = self.clock() + self.jobs_pause_s
+        else:
+            self._put_jobs(jobs, "", begin)
+            took = self.clock() - begin
+            self._jobs_again_at = self.clock() + min(self.jobs_pause_s, _JOBS_SHARE * took)
 
-
-async def _nothing() -> tuple[Jobs | None, str]:
-    return None, ""
+    def _put_jobs(self, jobs: tuple[Job, ...], error: str, asked_at: float) -> None:
+        """Takes the list into the present picture too, and tells whose jobs have changed."""
+        before, self._jobs = self._jobs[0], (jobs, error, asked_at)
+        present = self.snapshot
+        if present is None or (before, present.jobs_error, present.jobs_asked_at) == (jobs, error, asked_at):
+            return
+        self.snapshot = replace(present, jobs=jobs, jobs_error=error, jobs_asked_at=asked_at)
+        if changed := frozenset(name for job in set(before) ^ set(jobs) for name in _names(job.nodes)):
+            self.on_change(changed)
 
 
 def _names(hostlist: str) -> Iterable[str]:

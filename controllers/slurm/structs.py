@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controllers.slurm.states import NodeState, node_state
+from slurm.states import NodeState, node_state
 
 
 class Number(msgspec.Struct, frozen=True):

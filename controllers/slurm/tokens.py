@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 RENEWED_AT = 0.8
-"""Share of its life after which a token is made anew."""
+"""Share of its life after which a token is replaced."""
 
 
 class KeyUnreadable(Exception):
@@ -27,7 +27,7 @@ def mint(key: bytes, user: str, now: float, life_s: float) -> str:
 
 
 class TokenSource:
-    """Gives a token that holds: made anew at 80 % of its life, and at once when the key's file has changed."""
+    """Gives a token that holds: replaced at 80 % of its life, and at once when the key's file has changed."""
 
     def __init__(self, key_file: Path, wall: Callable[[], float], user: str = "slurm", life_s: float = 1800) -> None:
         self._key_file, self._wall, self._user, self._life_s = key_file, wall, user, life_s
@@ -51,7 +51,7 @@ class TokenSource:
         return self._token
 
     def forget(self) -> None:
-        """Makes the next token anew: the last one was refused."""
+        """Has the next call make a new token: the last one was refused."""
         self._token = ""
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Turns a minimal Debian root into the image of the controllers: Python, the pinned packages, our programs, and nothing left over.
-# Runs inside the image build, from the Dockerfile: setup.sh <folder of our programs>.
+# Runs inside the image build, from the Dockerfile: setup.sh <folder of our packages>.
 # Versions found go to /usr/share/slipway/versions (name=version lines); the build copies them into labels.
 set -euo pipefail
 programs=$1
@@ -27,8 +27,7 @@ python3 -m venv /tmp/venv
   --target "$target/packages" --requirement "$here/requirements.txt"
 apt-get purge -y -qq --auto-remove python3-venv
 
-mkdir -p "$target/controllers"
-(cd "$programs" && find . -name '*.py' -exec cp --parents -t "$target/controllers" {} +)
+(cd "$programs" && find . -name '*.py' -exec cp --parents -t "$target" {} +)
 ln -s python3 /usr/bin/python
 rm -rf "$target/packages/bin"
 find "$target/packages" -type d -name tests -prune -exec rm -rf {} +

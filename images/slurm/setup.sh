@@ -71,6 +71,19 @@ apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]
   mariadb-dump --version
 )
 
+# An ssh client sends its own locale, which a job takes along. Each language has the data of C.UTF-8 under its name: glibc takes it for
+# de_DE.UTF-8, and for regions that no list has, such as en_DE. The real ones are 240 MB (locales-all); once installed, they come first. `UTF-8`
+# is what macOS sends.
+(
+  cd /tmp
+  apt-get download -qq locales
+  dpkg-deb --fsys-tarfile locales_*.deb | tar -x -O ./usr/share/i18n/SUPPORTED |
+    sed -n 's/^\([a-z]*\)[_ .@].*/\1/p' | sort -u >languages
+  (($(wc -l <languages) > 100)) || { echo "setup.sh: the list of languages in Debian's package locales has another form than it had" >&2; exit 3; }
+  for language in $(<languages) UTF-8; do ln -s C.utf8 "/usr/lib/locale/$language"; done
+  rm locales_*.deb languages
+)
+
 # What puts jobs and sessions into the shared root. The compiler and all that came with it go again.
 before=$(dpkg-query -W -f '${Package}\n' | sort)
 apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends gcc make libc6-dev libslurm-dev libpam0g-dev
@@ -91,6 +104,7 @@ install -m 0644 "$here/sshd_config_node" /etc/ssh/sshd_config_node
 install -m 0644 "$here/pam-node" /etc/pam.d/slipway-node
 install -m 0644 "$here/ssh_config" /etc/ssh/ssh_config.d/slipway.conf
 install -m 0755 "$here/ssh-node" /usr/lib/slipway/ssh-node
+install -m 0755 "$here/su" /usr/lib/slipway/su
 install -m 0755 "$here/login-session" /usr/local/sbin/slipway-login-session
 install -d -m 0755 /var/lib/extrausers /etc/slipway /opt/slipway /shared
 
@@ -121,3 +135,7 @@ rm -rf /var/lib/apt/lists/* /var/cache/* /usr/share/man/* /usr/share/info/* /usr
 find /var/log -type f -delete # the folders stay: programs expect those that their packages brought
 find /usr/share/doc -mindepth 1 -not -name copyright -not -type d -delete
 find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +
+# Of Python's library the part that programs in pods import, compiled: a worker's start and stop take 0.06 s of CPU for it instead of 0.26 s.
+python3 -EsSB -c 'import dataclasses, http.server, json, pathlib, re, resource, select, shutil, signal, socket, subprocess, sys, tempfile, threading, typing
+print(*sorted(file for each in sys.modules.values() if (file := getattr(each, "__file__", None)) and file.endswith(".py")), sep="\n")' |
+  python3 -m compileall -q --invalidation-mode unchecked-hash -i -

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from components.controllers import build_crd
+from components.kinds import build_crd
 from tests.apiserver.server import ApiServer, serve
 
 

@@ -49,7 +49,8 @@ def test_what_the_table_says_is_granted_where_it_says(granted: ApiServer, right:
     [
         pytest.param("get", "", "secrets", id="secrets"),
         pytest.param("create", "", "pods/exec", id="exec"),
-        pytest.param("delete", "slipway.dev", "nodesets", id="delete-a-set"),
+        pytest.param("create", "slipway.dev", "nodesets", id="make-a-set"),
+        pytest.param("deletecollection", "slipway.dev", "nodesets", id="delete-all-sets-at-once"),
         pytest.param("delete", "", "configmaps", id="delete-files"),
         pytest.param("patch", "", "nodes", id="change-machines"),
         pytest.param("create", "rbac.authorization.k8s.io", "rolebindings", id="grant-more"),

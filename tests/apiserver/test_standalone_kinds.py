@@ -4,6 +4,7 @@ The stack is tests/apiserver/fixtures/kinds.
 """
 
 import contextlib
+import json
 import re
 import shutil
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from standalone import cli
 from tests.apiserver.server import ApiServer
@@ -39,6 +41,8 @@ class Widgets:
         """One verb, and all that it printed."""
         where = ["--stack", "dev", "-C", str(self.folder), "--kubectl", str(self.server.kubectl)]
         where += ["--kubeconfig", str(self.server.kubeconfig()), "--context", "bare", "-c", f"app.namespace={self.namespace}", *self.extra]
+        # A cluster not of this checkout's own, and without nodes: `up` would ask, and would miss them.
+        options = ("--yes", "--ignore-missing", *options) if verb == "up" else options
         with pytest.raises(SystemExit) as ended:
             cli.main([verb, *where, *options])
         with self.hearing:
@@ -220,3 +224,48 @@ def test_kind_that_another_stack_brings_is_left_to_it(widgets: Widgets, tmp_path
     assert "belongs to another stack. Let one stack bring the kind and leave it out of this one, or take it over with --adopt." in said
     with other.controlled(other.say):
         assert "2 created" in other.run("up", "-c", "app.definition=false", "--timeout", "120")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(("create",), id="first-made"),
+        pytest.param(("apply", "--server-side", "--force-conflicts"), id="taken-over"),
+        pytest.param(("replace",), id="changed"),
+    ],
+)
+def test_kinds_of_the_pulumi_cli_and_of_standalone_are_each_others(widgets: Widgets, write: tuple[str, ...]) -> None:
+    """What pulumi-kubernetes 4.34 does with a kind and a class: it makes an object by a plain create, takes over one that exists by a
+    forced server-side apply, and changes a definition by a replace, each under a field manager of its own. It leaves no mark of ours."""
+    name = f"class-{widgets.namespace}"
+    widgets.extra = ["-c", "app.adopts=true", "-c", f"app.classes={json.dumps([name])}"]
+    definition = f"widgets.{widgets.namespace}.example.com"
+    rendered = [one for one in yaml.safe_load_all(widgets.run("render")) if one["kind"] in ("CustomResourceDefinition", "RuntimeClass")]
+    for one in rendered:
+        one["metadata"].pop("annotations", None)
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered})
+    if write[0] != "create":
+        widgets.server.run_kubectl("create", "-f", "-", stdin=text)
+    widgets.server.run_kubectl(*write, "--field-manager", "pulumi-kubernetes-5f1e", "-f", "-", stdin=text)
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "120")
+    assert "nothing to change" in widgets.run("up")
+    # The CLI again, as its next `up` after `destroy` does it.
+    forced = ("apply", "--server-side", "--force-conflicts", "--field-manager", "pulumi-kubernetes-5f1e", "-f", "-")
+    widgets.server.run_kubectl(*forced, stdin=text)
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "120")
+    said = widgets.run("destroy", "--yes", "--timeout", "60")
+    assert f"CustomResourceDefinition {definition} stays in the cluster" in said
+    assert f"RuntimeClass {name} stays in the cluster" in said
+    widgets.server.run_kubectl(*forced, stdin=text)
+
+
+def test_class_that_somebody_else_made_is_taken_over_only_where_the_stack_says_so(widgets: Widgets) -> None:
+    name = f"class-{widgets.namespace}"
+    widgets.extra = ["-c", f"app.classes={json.dumps([name])}"]
+    made = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name}
+    widgets.server.run_kubectl("create", "-f", "-", stdin=json.dumps(made))
+    assert f"RuntimeClass {name} exists and was not made by this stack" in widgets.run("up", code=1)
+    with widgets.controlled(widgets.say):
+        assert f"RuntimeClass {name} updated" in widgets.run("up", "-c", "app.adopts=true", "--timeout", "120")

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import informers, shared_root, sleeping, waking
+from tests.bench import forty, informers, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,14 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("job on a sleeping node: sbatch to running", None, [way.submit_to_running_s for way in ways]))
     figures.append(figure("worker's container started to slurmd registered", None, [way.start_to_registered_s for way in ways]))
     figures.append(figure("container started to job running, in times of that", 1.5, [way.ratio for way in ways], unit=""))
-    figures.append(figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev")) for _ in range(5)]))
+    figures.append(
+        figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev", "--context", "slipway-local")) for _ in range(5)])
+    )
+    real = forty.measure()
+    figures.append(figure("40 real pods on two kubelets: 1 to 40 idle", 11, [one.out_s for one in real]))
+    figures.append(figure("40 real pods on two kubelets: 40 plain pods, 1 to 40 Ready", None, [one.plain_s for one in real]))
+    figures.append(figure("40 real pods on two kubelets: in times of the plain pods", None, [one.ratio for one in real], unit=""))
+    figures.append(figure("40 real pods on two kubelets: 40 idle nodes to 1 pod", None, [one.in_s for one in real]))
     figures.append(
         figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(5)])
     )

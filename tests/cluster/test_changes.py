@@ -51,8 +51,7 @@ def test_larger_disk_in_the_stack_file_touches_neither_the_set_nor_its_disk_and_
 def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(restored: DevStack) -> None:
     job = restored.hold("--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
-    room = ("--config", "cluster.nodePools[0].hardware.coresPerSocket=4")
-    change = (*room, "--config", f"cluster.nodeSets[3]={NEW_SET}", "--config", f"cluster.partitions[3]={NEW_PARTITION}")
+    change = ("--config", f"cluster.nodeSets[3]={NEW_SET}", "--config", f"cluster.partitions[3]={NEW_PARTITION}")
     assert "extra" in restored.standalone("preview", *change).stdout
     restored.standalone("up", *change)
     eventually("the new node idle", lambda: restored.nodes().get("extra-0") == "IDLE+CLOUD", 180)

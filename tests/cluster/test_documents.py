@@ -7,7 +7,7 @@ from tests.cluster.dev_stack import DevStack
 from tests.cluster.guides import commands, run
 
 ELSEWHERE = {
-    "docs/node-sets.md": ("jobid=7",),
+    "docs/node-sets.md": ("jobid=7", "worker-3", "burst-7"),
     # Of the own NFS server, which this kernel could not mount; and of a version that is not there.
     "docs/storage.md": ("cluster-info dump", "create service clusterip", "kubectl taint", "dev-nfs-0", "--root-version="),
     "docs/accounting.md": ("/archive/", "dev-backup", "job/now", "state-backup", "delete pvc", "-c restore"),

@@ -1,8 +1,14 @@
 """What a researcher does first: log in, sbatch over two nodes, ask for GPUs, run MPI; and what Slurm must guard while they do."""
 
+import json
+import os
 import re
+import socket
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
 
@@ -11,6 +17,16 @@ for device in /dev/nvidia[0-9]; do
   case $( { : <"$device"; } 2>&1) in *"not permitted"*) echo "refused $device" ;; *) echo "ours $device" ;; esac
 done
 """
+
+
+def test_login_pods_have_a_name_that_users_recognise(stack: DevStack) -> None:
+    """In the prompt, and as the node that a job was submitted from."""
+    job = stack.hold()
+    assert " AllocNode:Sid=dev-login:" in stack.slurm(f"scontrol show job {job} -o")
+    stack.let_go()
+    stack.wait_for_job(job)
+    assert stack.ssh("prompt='\\u@\\h'; echo ${prompt@P}; hostname").split() == ["alice@dev-login", "dev-login"]
+    assert "alice" in stack.ssh("salloc --quiet srun --ntasks=1 id -un")  # replicas share the name; answers go to the pod's own address
 
 
 def test_two_node_job_prints_both_host_names_into_the_shared_home(stack: DevStack) -> None:
@@ -28,13 +44,46 @@ def test_gpu_job_sees_the_two_devices_it_asked_for_and_is_refused_the_others(sta
     assert sorted(verdicts) == ["ours", "ours", "refused", "refused"]
 
 
-def test_four_gpus_are_shared_by_two_jobs_without_overlap(stack: DevStack) -> None:
-    script = "#!/bin/bash\necho $CUDA_VISIBLE_DEVICES\nsleep 5\n"
-    jobs = [stack.submit(script, f"--nodelist=gpu-0 --gres=gpu:2 --mem=200 --oversubscribe --output=half-{half}.out") for half in (1, 2)]
+def test_two_jobs_run_on_one_node_at_once(stack: DevStack) -> None:
+    jobs = [stack.hold("--nodelist=cpu-0 --output=/dev/null") for _ in range(2)]
+    for job in jobs:
+        stack.wait_for_job(job, "RUNNING")
+    assert stack.slurm("scontrol show node cpu-0 -o | grep -o 'CPUAlloc=[0-9]*'").strip() == "CPUAlloc=2"
+    stack.let_go()
     for job in jobs:
         stack.wait_for_job(job)
-    seen = stack.ssh("cat half-1.out half-2.out").replace(",", " ").split()
-    assert len(seen) == 4
+
+
+def test_two_jobs_share_four_gpus_at_once_and_none_is_in_both(stack: DevStack) -> None:
+    """CUDA_VISIBLE_DEVICES counts from 0 in each job, as a job sees no other devices; SLURM_JOB_GPUS has the node's own numbers."""
+    stack.ssh("rm -f go")
+    script = f"{OPEN_EVERY_DEVICE}echo gpus $SLURM_JOB_GPUS $CUDA_VISIBLE_DEVICES\nuntil [[ -e go ]]; do sleep 0.5; done\n"
+    jobs = [stack.submit(script, f"--nodelist=gpu-0 --gpus=2 --output=half-{half}.out") for half in (1, 2)]
+    for job in jobs:
+        stack.wait_for_job(job, "RUNNING")
+    stack.let_go()
+    for job in jobs:
+        stack.wait_for_job(job)
+    halves = [[line.split() for line in stack.ssh(f"cat half-{half}.out").splitlines()] for half in (1, 2)]
+    devices = [line[1] for half in halves for line in half if line[0] == "ours"]
+    assert sorted(devices) == [f"/dev/nvidia{number}" for number in range(4)]
+    assert sorted(line[1] for half in halves for line in half if line[0] == "gpus") == ["0,1", "2,3"]
+    assert {line[2] for half in halves for line in half if line[0] == "gpus"} == {"0,1"}
+
+
+def test_typo_in_the_account_is_refused_in_words(stack: DevStack) -> None:
+    assert "Invalid account or account/partition combination specified" in stack.ssh("sbatch -A reseach --wrap true 2>&1", check=False)
+    assert stack.ssh("srun --account=research bash -c 'echo $SLURM_JOB_ACCOUNT'", user="carol") == "research\n"
+
+
+def test_usage_of_a_job_is_that_of_its_users_account(stack: DevStack) -> None:
+    assert "research|alice|" in stack.ssh("sshare --noheader --parsable2 --users=alice --format=account,user,rawusage").replace(" ", "")
+    job = stack.submit("#!/bin/bash\nsleep 2\n", "--output=/dev/null")
+    stack.wait_for_job(job)
+    eventually("in sacct", lambda: stack.ssh(f"sacct -nXP -j {job} -o account,state") == "research|COMPLETED\n", 60)
+    report = "sreport --noheader --parsable2 -t seconds job SizesByAccount FlatView start=now-1hours end=now+1hours"
+    used = eventually("in sreport", lambda: [line for line in stack.ssh(report).splitlines() if line.startswith("dev|research|")], 60)
+    assert int(used[0].split("|")[2]) > 0
 
 
 def test_mpirun_inside_sbatch_spans_two_nodes(stack: DevStack) -> None:
@@ -78,6 +127,28 @@ def test_quickstart_ends_with_both_jobs_a_package_from_the_login_session_in_a_th
     assert done.stdout.count("COMPLETED") == 2
     assert re.search(r"installed here, in a job:\s+slipway-hello on (cpu|gpu)-\d\n", done.stdout), done.stdout
     assert f"-p {NODE_PORT}" in done.stdout
+
+
+def test_make_up_names_its_own_cluster_whatever_kubeconfig_says(stack: DevStack, tmp_path: Path) -> None:
+    """KUBECONFIG names a cluster that counts its visitors."""
+    with socket.create_server(("127.0.0.1", 0)) as visitors:
+        cluster = {"name": "theirs", "cluster": {"server": f"http://127.0.0.1:{visitors.getsockname()[1]}"}}
+        context = {"name": "slipway-local", "context": {"cluster": "theirs", "user": ""}}
+        config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context], "current-context": "slipway-local"}
+        (tmp_path / "kubeconfig").write_text(json.dumps(config))
+        environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
+        command = ("make", "--no-print-directory", "up", "STACK=dev")
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert 'context "slipway-local", server https://198.18.0.1:6443, namespace slurm' in done.stdout
+        previewed = subprocess.run(
+            ("make", "--no-print-directory", "preview"), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert "Nothing to change" in previewed.stdout, previewed.stdout + previewed.stderr
+        visitors.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            visitors.accept()
+    stack.wait_until_idle()
 
 
 def test_user_goes_by_ssh_to_a_node_where_a_job_of_theirs_runs_and_to_no_other(stack: DevStack) -> None:

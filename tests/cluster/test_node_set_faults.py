@@ -163,3 +163,52 @@ def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
     holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
     assert len(pods) == 2
     assert any(holder.startswith(pod["metadata"]["name"]) for pod in pods)
+
+
+def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_given_back(stack: DevStack) -> None:
+    worker = cpu_on_worker_1(stack)
+    before, words = uid(stack, worker), "new fans"
+    on_machine = pods_on(stack, "worker-1")
+    job = stack.submit("#!/bin/bash\nsleep 15\n", f"--nodelist={worker}", "--output=/dev/null")
+    stack.wait_for_job(job, "RUNNING")
+    stack.kubectl("annotate", "node", "worker-1", f"slipway.dev/reason={words}")
+    try:
+        stack.kubectl("cordon", "worker-1")
+        expected = f"slipway: cordon worker-1: {words}"
+        eventually("all drained", lambda: all(reason(stack, node) == expected for node in on_machine), 10)
+        only = ("--pod-selector=slipway.dev/nodeset", "--ignore-daemonsets", "--delete-emptydir-data", "--force")
+        stack.kubectl("drain", "worker-1", *only, "--timeout=120s", timeout_s=180)
+        stack.wait_for_job(job)
+        # The worker that had the job was evicted after it, and comes back on the other machine.
+        eventually("elsewhere", lambda: uid(stack, worker) != before and machine_of(stack, worker) == "worker-0", 90)
+        eventually("takes jobs", lambda: stack.nodes()[worker] == "IDLE+CLOUD", 60)
+    finally:
+        stack.kubectl("uncordon", "worker-1")
+        stack.kubectl("annotate", "node", "worker-1", "slipway.dev/reason-")
+    eventually("none drained", lambda: not any("DRAIN" in state for state in stack.nodes().values()), 90)
+    stack.wait_until_settled()
+
+
+def test_pod_that_the_kubelet_refuses_is_tried_less_and_less_often_and_named(restored: DevStack) -> None:
+    stack = restored
+    # A pod with a machine of its own passes no scheduler; the kubelet looks at the selector then.
+    refused = '{"spec": {"template": {"spec": {"nodeName": "worker-0", "nodeSelector": {"no-such": "label"}}}}}'
+    mended = '{"spec": {"template": {"spec": {"nodeName": null, "nodeSelector": {"no-such": null}}}}}'
+    stack.kubectl("patch", "nodeset", "cpu", "--type=merge", "-p", refused)
+    try:
+        eventually("named", lambda: "worker-0 refused it (NodeAffinity" in condition(stack, "cpu", "PodsStart").get("message", ""), 60)
+        seen: set[str] = set()
+        until = time.monotonic() + 15
+
+        def watched() -> bool:
+            pods = stack.get("pods", "-l", "slipway.dev/nodeset=cpu")["items"]
+            seen.update(pod["metadata"]["uid"] for pod in pods)
+            return time.monotonic() > until
+
+        eventually("a while", watched, 30, every_s=0.3)
+        assert len(seen) <= 8, "one that runs still, and a few tries"
+    finally:
+        stack.kubectl("patch", "nodeset", "cpu", "--type=merge", "-p", mended)  # a deployment leaves what kubectl alone has set
+    # With another template the next try does not wait.
+    eventually("mended", lambda: condition(stack, "cpu", "PodsStart").get("status") == "True", 60)
+    stack.wait_until_settled()

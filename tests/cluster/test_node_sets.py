@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -49,8 +50,24 @@ def evict(stack: DevStack, pod: str) -> str:
     return done.stdout
 
 
+def test_job_for_nodes_on_their_way_down_starts_in_seconds_and_is_never_lost(stack: DevStack) -> None:
+    """Two-node jobs, submitted at every moment of a power-down: before it, while the pods end, and after. None lands on a pod that ends."""
+    for moment_s in (0, 0.5, 1, 1.5, 2, 3, 4, 6):
+        first = stack.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", "--nodes=2", "--output=/dev/null")
+        stack.wait_for_job(first)
+        before = {pod: uid(stack, pod) for pod in ("burst-0", "burst-1")}
+        stack.slurm(f"scontrol update nodename=burst-[0-1] state=power_down && sleep {moment_s}")
+        job = stack.submit("#!/bin/bash\nsrun hostname\n", "--partition=burst", "--nodes=2", "--output=/dev/null")
+        began = time.monotonic()
+        stack.wait_for_job(job, deadline_s=60)
+        took = time.monotonic() - began
+        assert f"JobId={job} " in stack.slurm(f"scontrol show job {job} -o")
+        assert " Restarts=0 " in stack.slurm(f"scontrol show job {job} -o"), f"submitted {moment_s} s after the power-down began"
+        assert all(uid(stack, pod) != before[pod] for pod in before), "a job ran on a pod that was to end"
+        assert took < 15 * PATIENCE, f"submitted {moment_s} s after the power-down began"
+
+
 def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevStack) -> None:
-    # Slurm wakes no node that is still on its way down.
     eventually("asleep", lambda: all("POWERED_DOWN" in state for node, state in stack.nodes().items() if node.startswith("burst-")), 200)
     eventually("none counted any more", lambda: status(stack, "burst").get("ready", 0) == 0, 60)
     job = stack.submit("#!/bin/bash\nhostname\n", "--partition=burst", "--output=woken.out")
@@ -63,7 +80,7 @@ def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevS
 
 
 def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored: DevStack) -> None:
-    sizes = ("nodeSets[2].max=8", "nodePools[0].hardware.coresPerSocket=8", "slurm.suspendTimeS=20")
+    sizes = ("nodeSets[2].max=8", "slurm.suspendTimeS=20")
     restored.standalone("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
     eventually("eight nodes to wake", lambda: sum(name.startswith("burst-") for name in restored.nodes()) == 8, 120)
     job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", "--array=1-200", "--output=/dev/null")

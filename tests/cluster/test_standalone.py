@@ -33,6 +33,8 @@ class SmallStack:
         """The command line of a verb."""
         settings = [part for one in self._settings for part in ("-c", one)]
         where = ("--kubeconfig", str(STATE / "kubeconfig"), "--kubectl", str(STATE / "bin" / "kubectl"))
+        # This project is not the cluster's own checkout, so its first `up` would ask, and look for what the cluster lacks.
+        options = ("--yes", "--ignore-missing", *options) if verb == "up" else options
         return [sys.executable, "-m", "standalone", verb, "--stack", "dev", "-C", str(self.folder), *where, *settings, *options]
 
     def run(self, verb: str, *options: str, code: int = 0) -> str:

@@ -124,8 +124,7 @@ def test_killed_login_pod_drops_its_own_sessions_and_no_other(home: Home) -> Non
     while len(sessions) < 2:  # the Service picks one
         session = _session(stack)
         assert session.stdout is not None
-        pod = session.stdout.readline().strip()
-        assert pod.startswith("dev-login-")
+        pod = logins(stack)[session.stdout.readline().split()[0]]
         if pod in sessions:
             session.kill()
         else:
@@ -231,8 +230,14 @@ def _refusal(stack: DevStack, user: str) -> str:
     return stack.run("ssh", "-i", str(KEY), "-p", NODE_PORT, *words, f"{user}@{stack.address}", "true", check=False).stderr
 
 
+def logins(stack: DevStack) -> dict[str, str]:
+    """The login pods by their addresses: all have one host name."""
+    pods = stack.get("pods", "-l", "app.kubernetes.io/component=login")["items"]
+    return {pod["status"].get("podIP", ""): pod["metadata"]["name"] for pod in pods}
+
+
 def _session(stack: DevStack) -> subprocess.Popen[str]:
-    """A session of alice's that says its host's name, and then what it hears."""
+    """A session of alice's that says its host's address, and then what it hears."""
     options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
     command = ["ssh", "-i", str(KEY), "-p", NODE_PORT, *(word for option in options for word in ("-o", option)), f"alice@{stack.address}"]
-    return subprocess.Popen([*command, "hostname; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([*command, "hostname -I; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -20,7 +20,7 @@ from tests.plan.conftest import ROOT, plan_of
 
 GOLDEN = ROOT / "tests" / "golden" / "plan"
 MOST_RESOURCES = 500
-PROTECTED = ("Namespace", "PersistentVolume", "PersistentVolumeClaim", "RandomBytes", "RandomPassword")
+PROTECTED = ("Namespace", "PersistentVolume", "PersistentVolumeClaim", "RandomPassword")
 
 
 def normalised(plan: Plan) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class DatabaseCluster(ImageCluster):
         """The files that slurmdbd wrote what it purged to."""
         return sorted((self.machine.folder / "volume-archive" / "t").iterdir())
 
-    def munged(self, pod: str) -> None:
+    def munged(self, pod: str, origin: str = "") -> None:
         """The sidecar of a pod; each pod has a copy of the Secret of its own, as each kubelet brings a change at its own time."""
         if not (self.machine.folder / f"volume-munge-{pod}").exists():
             self.new_munge_key(self.munge_key, pod)
@@ -60,7 +60,8 @@ class DatabaseCluster(ImageCluster):
             "/run/munge": (self.empty(f"{pod}-munge"), False),
             "/var/lib": (self.empty(f"{pod}-munge-state"), False),
         }
-        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_KEY_LATEST_S": "15"}, user=MUNGE, read_only=True)
+        settings = {"SLIPWAY_KEY_LATEST_S": "15", "SLIPWAY_ORIGIN": origin}
+        self._start(pod, "munged", "munged.sh", mounts, settings, user=MUNGE, read_only=True)
 
     def new_munge_key(self, key: bytes, *pods: str) -> None:
         """The kubelets of these pods bring a key."""

@@ -74,7 +74,7 @@ class Site(ImageCluster):
         cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
         self.volume("users", users.render(cluster))
         self.volume("user-keys", users.render_keys(cluster))
-        pods = arguments.pod_defaults(cluster, "image", "scripts")
+        pods = arguments.pod_defaults(cluster, "image", "scripts", {})
         said = cluster.login.ldap
         assert said is not None
         made = arguments.identity_args(cluster, pods, "programs", said)

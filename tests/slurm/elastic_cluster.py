@@ -46,6 +46,18 @@ class ElasticCluster(ImageCluster):
             files["slurm.conf"] = re.sub(rf"^{key}=.*$", f"{key}={value}", files["slurm.conf"], flags=re.MULTILINE)
         self.volume("slurm", {**files, "slurm.conf": files["slurm.conf"] + extra})
 
+    def start_with_rest(self) -> None:
+        """slurmctld that has read its files, slurmrestd with the list of running jobs, and one worker."""
+        self.prepare()
+        for pod in ("t-slurmctld-0", "fix-0"):
+            self.munged(pod)
+        self.slurmctld()
+        self.reconfigure()
+        self.taken()
+        self.slurmrestd()
+        self.running_jobs()
+        self.up("fix-0")
+
     def slurm(self, *command: str, user: int = SLURM) -> str:
         """Runs a Slurm command in slurmctld's pod."""
         inside = self.containers["t-slurmctld-0/reconfigure"]

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from components.pods import PACKAGES_PATH, program_command
 from configs import accounts
 from configs.load import load_cluster
-from configs.slurm import render, render_slurmdbd
-from tests.slurm.image_pods import LOGIN_CAPABILITIES, SCRIPTS, Container, Machine
+from configs.slurm import job_processes, render, render_slurmdbd
+from tests.slurm.image_pods import LOGIN_CAPABILITIES, PROJECT, SCRIPTS, Container, Machine
 
 SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE, BOB = 64030, 401, 402, 403, 10001, 10002
 
@@ -75,6 +76,15 @@ def write_volume(folder: Path, files: Mapping[str, str | bytes], mode: int = 0o4
     link.symlink_to(version.name)
     link.replace(folder / "..data")
     return folder
+
+
+STOP = program_command("worker", "stop")
+"""The stop hook of a worker."""
+
+
+def program_mount(program: str) -> dict[str, tuple[Path, bool]]:
+    """Where a container sees one of our programs."""
+    return {f"{PACKAGES_PATH}/programs/{program}": (PROJECT / "programs" / program, True)}
 
 
 @dataclass
@@ -139,14 +149,14 @@ class ImageCluster:
         """A volume made before, as a mount."""
         return self.machine.folder / f"volume-{name}", read_only
 
-    def munged(self, pod: str) -> None:
-        """The sidecar of a pod."""
+    def munged(self, pod: str, origin: str = "") -> None:
+        """The sidecar of a pod; `origin` is the Service that its credentials name."""
         mounts = {
             "/etc/slipway/munge": self.path("munge"),
             "/run/munge": (self.empty(f"{pod}-munge"), False),
             "/var/lib": (self.empty(f"{pod}-munge-state"), False),
         }
-        self._start(pod, "munged", "munged.sh", mounts, user=MUNGE, read_only=True)
+        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_ORIGIN": origin}, user=MUNGE, read_only=True)
 
     def mariadb(self) -> Container:
         """The accounting database."""
@@ -219,7 +229,8 @@ class ImageCluster:
             "/var/spool": (self.empty("state", SLURM), False),
             "/tmp": (self.empty(f"{pod}-reconfigure-tmp", SLURM), False),
         }
-        return self._start(pod, "reconfigure", "reconfigure.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+        mounts |= program_mount("config_sync")
+        return self._start(pod, "reconfigure", program_command("config_sync"), mounts, user=SLURM, fs_group=SLURM, read_only=True)
 
     def slurmrestd(self) -> Container:
         """The REST daemon."""
@@ -230,6 +241,11 @@ class ImageCluster:
             "/tmp": (self.empty(f"{pod}-tmp"), False),
         }
         return self._start(pod, "slurmrestd", "slurmrestd.sh", mounts, user=SLURMRESTD, read_only=True)
+
+    def running_jobs(self, pod: str = "t-slurmrestd") -> Container:
+        """The list of running jobs beside slurmrestd."""
+        mounts = {"/etc/slurm": self.path("slurm"), "/var/lib/extrausers": self.path("users")}
+        return self._start(pod, "jobs", "running-jobs.py", mounts, {"SLURM_CONF": "/etc/slurm/slurm.conf"}, user=SLURMRESTD, read_only=True)
 
     def ssh_mounts(self) -> dict[str, tuple[Path, bool]]:
         """What lets users go from login nodes and jobs to workers; nothing where `ssh_to_nodes` is off."""
@@ -244,10 +260,18 @@ class ImageCluster:
             "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
+            **program_mount("worker"),
             **self.ssh_mounts(),
             **self.user_mounts,
         }
-        env = {"SLIPWAY_NODESET": "gpu", "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s), "SLIPWAY_SIMULATED_GPUS": "4", **(more or {})}
+        env = {
+            "SLIPWAY_NODESET": "gpu",
+            "SLIPWAY_DRAIN_GRACE_S": str(drain_grace_s),
+            "SLIPWAY_GPUS": "4",
+            "SLIPWAY_SIMULATED_GPUS": "4",
+            "SLIPWAY_JOB_PROCESSES": job_processes(load_cluster(self.stack, Path(), "Pulumi.test.yaml")),
+            **(more or {}),
+        }
         return self._start(node, "slurmd", "slurmd.sh", mounts, env, privileged=True)
 
     def login(self, key: str, host_key: str) -> Container:
@@ -273,10 +297,16 @@ class ImageCluster:
         return self._start(pod, "login", "login.sh", mounts, env, **more)
 
     def _start(
-        self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str] | None = None, **more: Any
+        self,
+        pod: str,
+        name: str,
+        script: str | list[str],
+        mounts: Mapping[str, tuple[Path, bool]],
+        env: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> Container:
         variables = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", **(env or {})}
-        command = [f"/opt/slipway/scripts/{script}"]
-        assert (SCRIPTS / script).is_file()
-        self.containers[f"{pod}/{name}"] = self.machine.start(pod, name, command, mounts, variables, **more)
+        command = [f"{PACKAGES_PATH}/scripts/{script}"] if isinstance(script, str) else script
+        assert not isinstance(script, str) or (SCRIPTS / script).is_file()
+        self.containers[f"{pod}/{name}"] = self.machine.start(pod, name, command, mounts, variables, cwd=PACKAGES_PATH, **more)
         return self.containers[f"{pod}/{name}"]

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from tests.patience import PATIENCE
 
-SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts" / "start"
+PROJECT = Path(__file__).parents[2]
+SCRIPTS = PROJECT / "configs" / "scripts" / "start"
 LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
 ADMIN_CAPABILITIES = ("FSETID", "SETFCAP", "SETPCAP")
 
@@ -148,7 +149,11 @@ class Machine:
             (bundle / part).mkdir(parents=True)
         layers = f"lowerdir={self.image},upperdir={bundle / 'upper'},workdir={bundle / 'work'}"
         _run("mount", "-t", "overlay", "overlay", "-o", layers, str(bundle / "root"))
-        shared = {"/etc/hosts": (self.folder / "hosts", True), "/opt/slipway/scripts": (SCRIPTS, True)}
+        shared = {
+            "/etc/hosts": (self.folder / "hosts", True),
+            "/opt/slipway/scripts": (SCRIPTS, True),
+            "/opt/slipway/slurm": (PROJECT / "slurm", True),
+        }
         all_mounts = sorted({**shared, **mounts}.items())  # a folder before what lies in it
         granted = [f"CAP_{each}" for each in (_ALL if privileged else capabilities)]
         variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", **(env or {})}

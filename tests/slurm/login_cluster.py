@@ -16,6 +16,8 @@ from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, make_versions
 
 LOGINS = ("t-login", "t-login-2")
 NAMES = {"t-slurmctld-0": ["t-slurmctld"], "gpu-0": [], "gpu-1": [], **{pod: [] for pod in LOGINS}}
+SERVICE = "t-login.slurm.svc"
+"""The Service of the login nodes, as their munged looks it up."""
 LOGIN_CONF = f"{CONF}file?=/etc/ssh/ssh_config.d/slipway.conf\n"
 
 
@@ -114,12 +116,14 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[LoginCluster]:
         cluster.switch("v1")
         cluster.settings(LOGIN_CONF)
         cluster.prepare()
+        with (folder / "hosts").open("a") as hosts:  # as cluster DNS has a Service: its address by its name, and its name by the address
+            hosts.write(f"198.18.255.200 {SERVICE}.cluster.local {SERVICE}\n")
         cluster.volume("keys", dict.fromkeys(("alice", "bob"), (folder / "id.pub").read_text()))
         cluster.volume("host-keys", {"ssh_host_ed25519_key": (folder / "host").read_text()}, 0o400)
         cluster.volume("node-host-keys", {"ssh_host_ed25519_key": (folder / "node-host").read_text()}, 0o400)
         cluster.settings_of_login()
         for pod in NAMES:
-            cluster.munged(pod)
+            cluster.munged(pod, SERVICE if pod in LOGINS else "")
         cluster.slurmctld()
         cluster.reconfigure()
         for worker in WORKERS:

@@ -6,6 +6,8 @@ Jobs are those of plain users on real workers. The cluster is one for all tests;
 import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from configs import users
 from configs.load import load_cluster
+from local.first_job import ACCOUNT
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for
 
@@ -243,6 +246,7 @@ def test_partition_takes_the_accounts_and_the_limits_of_its_qos(cluster: Cluster
     cluster.declare(accounting, partitions=[main, more])
     # Slurm refuses the files until the QOS is there, and is asked again within a minute.
     wait_for("the partition", lambda: "more" in cluster.slurm("sinfo", "--noheader", "--format", "%R"), deadline_s=90)
+    wait_for("the accounts", lambda: {"ml|alice", "vision|alice", "other|bob"} <= cluster.members())
     cluster.state(cluster.submit("--partition=more", "--cpus-per-task=2"), "RUNNING")
     cluster.reason(cluster.submit("--partition=more", "--account=vision", "--cpus-per-task=2"), "QOSMaxCpuPerUserLimit")
     with pytest.raises(PodError, match="Invalid account"):
@@ -447,6 +451,23 @@ def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_g
     # A job from before has no account, and Slurm gives it none by itself.
     cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml")
     cluster.state(waiting, "RUNNING")
+
+
+def test_first_jobs_wait_until_their_user_has_an_account(cluster: Cluster) -> None:
+    """What `make up` does before its jobs: in a new cluster slurmctld is there before the accounts are."""
+    cluster.declare({"enforce": ["associations"], "accounts": []})
+    enforced(cluster)
+    with pytest.raises(PodError, match="Invalid account"):
+        cluster.submit(seconds=0)
+    worker = cluster.containers["gpu-0/slurmd"]
+    with ThreadPoolExecutor() as pool:
+        conf = {"SLURM_CONF": "/run/slurm/conf/slurm.conf"}
+        waiting = pool.submit(worker.run, "bash", "-c", f"set -e\n{ACCOUNT}echo there", user=ALICE, env=conf)
+        with pytest.raises(FutureTimeoutError):
+            waiting.result(3)
+        cluster.declare({"enforce": ["associations"], "accounts": [ALICES]})
+        assert waiting.result(60) == "there\n"
+    assert cluster.submit(seconds=0)
 
 
 def test_health_checks_may_submit_where_associations_are_enforced(cluster: Cluster) -> None:

@@ -89,6 +89,13 @@ def test_lost_database_is_restored_and_sacct_shows_the_old_jobs(cluster: Databas
     assert [cluster.accounted(job) for job in (old, new)] == ["COMPLETED", "COMPLETED"]
 
 
+def test_script_and_comment_of_a_job_are_kept_without_a_word_in_the_config(cluster: DatabaseCluster) -> None:
+    job = cluster.submit("echo what-was-run", "--wait", "--comment=for-the-paper")
+    wait_for("its record", lambda: cluster.accounted(job) == "COMPLETED", deadline_s=60)
+    assert "echo what-was-run" in cluster.slurm("sacct", "--batch-script", "--jobs", job)
+    assert "for-the-paper" in cluster.slurm("sacct", "--noheader", "--allocations", "--parsable2", "--jobs", job, "--format", "comment")
+
+
 def test_database_with_records_is_never_touched(cluster: DatabaseCluster) -> None:
     job = cluster.run_job()
     cluster.decide("latest")
@@ -116,7 +123,8 @@ def test_restore_that_is_killed_begins_anew(cluster: DatabaseCluster) -> None:
 def test_damaged_backup_is_named_and_leaves_nothing_behind(cluster: DatabaseCluster) -> None:
     old = cluster.run_job()
     good = back_up(cluster)
-    damaged = cluster.backups / "database" / "2999-01-01T00-00-00Z.sql.zst"
+    soon = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(time.time() + 200))  # the newest, and not yet of the future
+    damaged = cluster.backups / "database" / f"{soon}.sql.zst"
     whole = (cluster.backups / "database" / f"{good}.sql.zst").read_bytes()
     damaged.write_bytes(whole[:-40])
     shutil.chown(damaged, MYSQL, MYSQL)
@@ -129,6 +137,26 @@ def test_damaged_backup_is_named_and_leaves_nothing_behind(cluster: DatabaseClus
     code, log = cluster.finish(cluster.database_restore())
     damaged.unlink()
     assert (code, f"restored {good}" in log) == (0, True)
+    cluster.mariadb()
+    wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
+
+
+def test_backup_of_the_future_is_a_fault_stops_no_other_and_wins_no_restore(cluster: DatabaseCluster) -> None:
+    old = cluster.run_job()
+    first = back_up(cluster)
+    wait_for("another second, as it is a backup's name", lambda: time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime()) > first)
+    future = cluster.backups / "database" / "2999-01-01T00-00-00Z.sql.zst"
+    future.write_bytes(b"not even a dump")
+    shutil.chown(future, MYSQL, MYSQL)
+    code, log = cluster.finish(cluster.backup())
+    assert (code, f"dated in the future, by a clock that was wrong: {future.name.partition('.')[0]}" in log) == (1, True), log
+    newest = cluster.made("database")[-2].removesuffix(ENDING["database"])
+    assert newest > first
+    lose_database(cluster)
+    cluster.decide("latest")
+    code, log = cluster.finish(cluster.database_restore())
+    future.unlink()
+    assert (code, f"restored {newest}" in log) == (0, True), log
     cluster.mariadb()
     wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
 
@@ -241,7 +269,7 @@ def test_old_jobs_are_purged_into_the_archive_and_come_back_by_the_command_of_th
     wait_for("the purge", lambda: cluster.accounted_steps(old) == [], deadline_s=90)
     assert cluster.accounted(new) == "COMPLETED"
     files = as_the_guide_says(cluster, "ls /archive").split()
-    assert [re.sub(r"_archive_.*", "", file) for file in files] == ["t_job_table", "t_step_table"]
+    assert [re.sub(r"_archive_.*", "", file) for file in files] == ["t_job_script_table", "t_job_table", "t_step_table"]
     for file in files:
         as_the_guide_says(cluster, "archive load", FILE=file)
     assert cluster.accounted_steps(old) == whole

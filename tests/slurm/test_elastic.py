@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURM
+from tests.slurm.image_cluster import ALICE, SLURM, STOP
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-elastic-pods")
@@ -79,6 +80,66 @@ def test_job_wakes_its_nodes_and_runs_as_soon_as_they_are_up(cluster: ElasticClu
     assert cluster.job(job, "Restarts") == "0"
 
 
+SLOW_DOWN = {**TIMES, "SuspendTimeout": "60"}
+"""As it is rendered: Slurm by itself wakes no node sooner after it has begun to power it down."""
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param("asked", id="as-they-begin-to-power-down"),
+        pytest.param("gone", id="as-their-pods-are-gone"),
+        pytest.param("released", id="as-they-are-released"),
+    ],
+)
+def test_job_for_nodes_on_their_way_down_starts_once_their_pods_are_gone(cluster: ElasticCluster, moment: str) -> None:
+    """RESUME, sent when the pods are gone, ends the wait for SuspendTimeout; without it the job waits 62 to 94 s."""
+    cluster.configure(elastic_stack(), times=SLOW_DOWN)
+    cluster.taken()
+    nodes = "el-2", "el-3"
+    cluster.up(*nodes)
+    job, began = "", 0.0
+
+    def submit(now: str) -> None:
+        nonlocal job, began
+        if now == moment:
+            job, began = cluster.submit("--partition=burst", "--nodes=2", "--nodelist=el-[2-3]"), time.monotonic()
+
+    cluster.slurm("scontrol", "update", "NodeName=el-[2-3]", "State=POWER_DOWN")
+    for node in nodes:
+        wait_for(f"{node} on its way down", lambda node=node: cluster.state(node) == "IDLE+CLOUD+POWERING_DOWN")
+    submit("asked")
+    for node in nodes:
+        cluster.remove(node)
+    submit("gone")
+    cluster.slurm("scontrol", "update", "NodeName=el-[2-3]", "State=RESUME")
+    submit("released")
+    for node in nodes:
+        wait_for(f"{node} to be asked for", lambda node=node: "POWERING_UP" in cluster.state(node), deadline_s=20)
+        cluster.worker(node)
+    wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=30)
+    assert time.monotonic() - began < 15 * PATIENCE
+    assert cluster.job(job, "Restarts") == "0"
+
+
+def test_release_that_comes_late_is_refused_and_harms_no_job(cluster: ElasticCluster) -> None:
+    """Slurm may have woken the node between the controller's reading and its word."""
+    cluster.off("el-2")
+    release = ("scontrol", "update", "NodeName=el-2", "State=RESUME")
+    job = ""
+    for state in ("IDLE+CLOUD+POWERED_DOWN", "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", "MIXED+CLOUD"):
+        wait_for(state, lambda state=state: cluster.state("el-2") == state, deadline_s=40)
+        with pytest.raises(PodError, match="Invalid node state transition"):
+            cluster.slurm(*release)
+        assert cluster.state("el-2") == state
+        if "POWERED_DOWN" in state:
+            job = cluster.submit("--partition=burst", "--nodelist=el-2")
+        elif "POWERING_UP" in state:
+            cluster.worker("el-2")
+    wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=40)
+    assert cluster.job(job, "Restarts") == "0"
+
+
 def test_job_that_waits_for_a_node_outlives_a_reconfigure_and_a_restart(cluster: ElasticCluster) -> None:
     cluster.off("el-2")
     job = cluster.submit("--partition=burst", "--nodelist=el-2")
@@ -134,16 +195,16 @@ def test_stopping_worker_of_a_node_that_is_put_off_leaves_at_once_and_sets_no_dr
     cluster.slurm("scontrol", "update", "NodeName=el-1", "State=POWER_DOWN")
     for states in (("POWERING_DOWN", "POWERED_DOWN"), ("POWERED_DOWN",)):  # the first lasts a few seconds, and may be missed
         wait_for(states[0], lambda states=states: any(each in cluster.state("el-1") for each in states))
-        worker.run(f"{SCRIPTS}/slurmd-prestop.sh", timeout_s=60)
+        worker.run(*STOP, timeout_s=60)
     assert "DRAIN" not in cluster.state("el-1")
-    assert worker.log.count("Slurm has put el-1 off") == 2
+    assert worker.log.count("Slurm has powered el-1 down") == 2
 
 
 def test_stopping_worker_of_a_busy_elastic_node_waits_for_its_job(cluster: ElasticCluster) -> None:
     cluster.up("el-1")
     job = cluster.submit("--partition=burst", "--nodelist=el-1", seconds=15)
     wait_for("a running job", lambda: cluster.job(job) == "RUNNING")
-    cluster.containers["el-1/slurmd"].run(f"{SCRIPTS}/slurmd-prestop.sh", timeout_s=60)
+    cluster.containers["el-1/slurmd"].run(*STOP, timeout_s=60)
     assert cluster.job(job) == "COMPLETED"
     assert "DRAIN" in cluster.state("el-1")
 
@@ -289,3 +350,28 @@ def test_files_wait_while_slurmctld_is_silent(cluster: ElasticCluster) -> None:
     cluster.slurmctld()
     cluster.taken()
     assert cluster.state("el-3") == ""
+
+
+def test_node_that_was_away_longer_than_slurmd_timeout_after_a_stop_comes_back(cluster: ElasticCluster) -> None:
+    """slurmctld appends to the reason that the stop hook gave, and sets the node down."""
+    cluster.up("fix-1")
+    cluster.containers["fix-1/slurmd"].run(*STOP, timeout_s=60)
+    cluster.remove("fix-1")
+
+    def is_down() -> bool:  # an answer of the old slurmd that was on its way may bring the node back once
+        cluster.slurm("scontrol", "update", "NodeName=fix-1", "State=DOWN", "Reason=slipway: pod stopping : Not responding")
+        return cluster.state("fix-1").startswith("DOWN+CLOUD+DRAIN")
+
+    wait_for("the node to be down", is_down)
+    worker = cluster.worker("fix-1")
+    wait_for("the node", lambda: cluster.state("fix-1") == "IDLE+CLOUD", deadline_s=60)
+    assert "lifted the drain of Slipway's own: slipway: pod stopping : Not responding" in worker.log
+
+
+def test_slurm_conf_that_is_empty_is_a_fault_and_closes_nothing(cluster: ElasticCluster) -> None:
+    cluster.volume("slurm", {"slurm.conf": ""})
+    wait_for("a word", lambda: "wait for: names of nodes and partitions that can be read" in cluster.said())
+    states = dict(line.split() for line in cluster.slurm("sinfo", "--noheader", "--format=%R %a").splitlines())
+    assert states == dict.fromkeys(("main", "burst", "mix"), "up")
+    cluster.configure(elastic_stack())
+    cluster.taken()

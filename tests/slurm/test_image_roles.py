@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
+from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, STOP, ImageCluster
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-image-pods")
@@ -183,7 +183,7 @@ def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: C
     wait_for("a refusal in the sidecar's log", lambda: sidecar.log.count("REFUSED") == said_before + 1)
     assert "RUNNING" in cluster.ssh(f"squeue --noheader --format %T --job {job}")
     cluster.configure(STACK)
-    wait_for("the good files", lambda: sidecar.log.rstrip().splitlines()[-1].startswith("reconfigure.sh: slurmctld runs with"))
+    wait_for("the good files", lambda: sidecar.log.rstrip().splitlines()[-1].startswith("config-sync: slurmctld runs with"))
     assert cluster.job_state(job) == "RUNNING"
     cluster.slurm("scancel", job)
 
@@ -219,7 +219,7 @@ def test_job_steps_outlive_their_slurmd(cluster: Cluster) -> None:
 def test_stopping_worker_drains_waits_for_its_job_and_returns_to_service(cluster: Cluster) -> None:
     job = cluster.start_job("drain", 6, "--nodelist=gpu-1")
     worker = cluster.containers["gpu-1/slurmd"]
-    worker.run("/opt/slipway/scripts/slurmd-prestop.sh", timeout_s=60)
+    worker.run(*STOP, timeout_s=60)
     assert cluster.job_state(job) == "COMPLETED"
     assert "slipway: pod stopping" in cluster.slurm("sinfo", "--noheader", "--Node", "--nodes", "gpu-1", "--format", "%E")
     worker.stop()
@@ -230,7 +230,7 @@ def test_stopping_worker_drains_waits_for_its_job_and_returns_to_service(cluster
 def test_drain_of_someone_else_survives_a_stop_and_a_start(cluster: Cluster) -> None:
     cluster.slurm("scontrol", "update", "NodeName=gpu-1", "State=DRAIN", "Reason=bad fan")
     worker = cluster.containers["gpu-1/slurmd"]
-    worker.run("/opt/slipway/scripts/slurmd-prestop.sh", timeout_s=60)
+    worker.run(*STOP, timeout_s=60)
     worker.stop()
     worker = cluster.slurmd("gpu-1")
     wait_for("slurmd", lambda: "slurmd started" in worker.log)
@@ -249,7 +249,7 @@ def test_worker_counts_as_busy_while_slurmctld_is_silent(cluster: Cluster) -> No
     controller = cluster.containers["t-slurmctld-0/slurmctld"]
     controller.run("pkill", "--signal", "STOP", "^slurmctld", user=SLURM)
     try:
-        said = worker.run("/opt/slipway/scripts/slurmd-prestop.sh", timeout_s=90)
+        said = worker.run(*STOP, timeout_s=90)
     finally:
         controller.run("pkill", "--signal", "CONT", "^slurmctld", user=SLURM)
     assert "no job is left" not in worker.log + said

@@ -1,5 +1,6 @@
 """Login nodes and ssh into workers, with the real sshd, PAM, Slurm and cgroups: who gets where, what ends with what, who disturbs whom."""
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,21 @@ def cgroups(said: str) -> set[str]:
 def eat(mib: int) -> str:
     """A script whose child fills so much memory; says how that ended."""
     return f'exec 2>/dev/null; python3 -c "bytes([1]) * ({mib} << 20)"; echo $?'
+
+
+# What Slurm says of them.
+
+
+@pytest.mark.parametrize("pod", LOGINS)
+def test_job_names_the_service_of_the_login_nodes_as_its_alloc_node(cluster: LoginCluster, pod: str) -> None:
+    """The same for every replica. What slurmctld sends to srun goes to the pod, not to the name."""
+    waits = cluster.open_session("srun -n1 sh -c 'echo $SLURM_JOB_ID; sleep 600'", "alice", pod)
+    job = waits.hear("").strip()
+    assert " AllocNode:Sid=t-login:" in cluster.slurm("scontrol", "show", "job", job, "-o")
+    cluster.slurm("scontrol", "notify", job, "a word from slurmctld")
+    waits.hear("a word from slurmctld")
+    cluster.slurm("scancel", job)
+    waits.end()
 
 
 # Into workers.
@@ -135,6 +151,29 @@ def test_key_that_is_made_for_workers_opens_nothing_else(cluster: LoginCluster, 
     )
 
 
+def test_key_in_the_home_opens_a_login_node_only_where_the_config_says_so(cluster: LoginCluster) -> None:
+    """And only for who is still a user: one who is removed has no name any more, whatever the home holds."""
+    mine = FOLDER / "home-key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(mine)], check=True)
+    public = mine.with_suffix(".pub").read_text().strip()
+    cluster.session(f"mkdir -p -m 0700 ~/.ssh; echo '{public}' >~/.ssh/authorized_keys")
+    with_mine = [str(mine) if word == str(FOLDER / "id") else word for word in cluster.ssh_options("alice")]
+
+    def enter() -> str:
+        return cluster.outside("ssh", *with_mine, cluster.machine.addresses["t-login-2"], "echo in", check=False)
+
+    assert "Permission denied" in enter()
+    cluster.containers["t-login-2/login"].stop()
+    cluster.start_login("t-login-2", {"SLIPWAY_HOME_KEYS": "1"})
+    assert enter() == "in"
+    cluster.session("chmod 0777 ~/.ssh")  # somebody else could have put the key there
+    assert "Permission denied" in enter()
+    cluster.session("chmod 0700 ~/.ssh; rm ~/.ssh/authorized_keys")
+    assert "Permission denied" in enter()
+    cluster.containers["t-login-2/login"].stop()
+    cluster.start_login("t-login-2")
+
+
 def test_host_that_is_no_worker_is_not_touched_by_our_ssh_settings(cluster: LoginCluster) -> None:
     for host in ("gpu-x", "gpu-", "cpu-0", "gpu-0.example.com", "t-login"):
         assert "id_slipway" not in cluster.session(f"ssh -G {host}")
@@ -197,6 +236,69 @@ def test_terminal_shows_banner_and_state_and_nothing_else_does(cluster: LoginClu
     cluster.slurm("scancel", job)
 
 
+def test_node_that_is_drained_is_not_shown_as_idle(cluster: LoginCluster) -> None:
+    cluster.slurm("scontrol", "update", "NodeName=gpu-1", "State=DRAIN", "Reason=fan")
+    try:
+        wait_for(
+            "the figures", lambda: ["main", "1", "0", "1", "2"] in map(str.split, terminal(cluster).splitlines()), deadline_s=90, pause_s=1
+        )
+    finally:
+        cluster.slurm("scontrol", "update", "NodeName=gpu-1", "State=UNDRAIN")
+
+
+PROGRAMS = """\
+perl -e 'print "perl\n"'
+python3 -c 'import locale; locale.setlocale(locale.LC_ALL, ""); print("python")'
+bash -c 'echo bash'
+sh -c 'echo sh'
+locale charmap
+locale >/dev/null
+printf 'ä' | wc -m
+"""
+QUIET = ["perl", "python", "bash", "sh", "UTF-8", "1"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param("LANG=de_DE.UTF-8", id="german"),
+        pytest.param("LC_ALL=zh_CN.UTF-8", id="chinese-all"),
+        pytest.param("LANG=de_DE@euro", id="modifier"),
+        pytest.param("LANG=en_DE.UTF-8", id="region-that-no-list-has"),
+        pytest.param("LC_CTYPE=UTF-8", id="macos"),
+        pytest.param("LC_CTYPE=zh_CN.GBK", id="other-charset"),
+        pytest.param("LANG=xx_YY.bogus", id="bogus"),
+        pytest.param("LC_ALL=xx_YY.bogus", id="bogus-all"),
+        pytest.param("LC_ALL=zh_CN.GBK LANG=de_DE@euro LC_TIME=nonsense", id="several"),
+        pytest.param("LC_TERMINAL=iTerm2", id="no-locale-at-all"),
+    ],
+)
+def test_no_program_complains_of_a_client_s_locale(cluster: LoginCluster, sent: str) -> None:
+    """In a command, in an interactive session, in what a job takes along."""
+    cluster.session(f"cat >programs <<'END'\n{PROGRAMS}END")
+    options = ("alice", "t-login", "-o", f"SetEnv={sent}")
+    assert cluster.session(". ./programs", *options, check=False).split() == QUIET
+    session = cluster.open_session("", *options, "-tt")
+    session.say("PS1=; stty -echo; echo begin; . ./programs; exit")
+    said = "\n".join(session.rest())
+    assert "warning" not in said
+    assert said.rpartition("begin\n")[2].splitlines() == [*QUIET, "logout"]
+    assert cluster.session("srun bash programs", *options, check=False).split() == QUIET
+
+
+def test_locale_that_can_be_had_arrives_as_it_was_sent(cluster: LoginCluster) -> None:
+    sent = "LANG=de_DE.UTF-8 LC_ALL=fr_FR.UTF-8 LC_CTYPE=xx_YY.bogus LC_TERMINAL=iTerm2"
+    said = cluster.session(
+        "env | grep -E '^(LANG|LC_)' | sort; env | grep -c PRELOAD", "alice", "t-login", "-o", f"SetEnv={sent}", check=False
+    )
+    assert said.split() == ["LANG=de_DE.UTF-8", "LC_ALL=fr_FR.UTF-8", "LC_CTYPE=C.UTF-8", "LC_TERMINAL=iTerm2", "0"]
+
+
+def test_session_on_a_worker_gets_no_locale_that_is_not_there(cluster: LoginCluster) -> None:
+    start_job(cluster, "--nodelist=gpu-0")
+    assert cluster.session("ssh -o SetEnv=LC_ALL=xx_YY.bogus gpu-0 'echo $LC_ALL' 2>&1").split() == ["C.UTF-8"]
+
+
 def test_login_is_quick_and_says_so_while_slurmctld_is_silent(cluster: LoginCluster) -> None:
     wait_for("the state", lambda: "PARTITION" in terminal(cluster), deadline_s=60, pause_s=1)
     controller = cluster.containers["t-slurmctld-0/slurmctld"]
@@ -257,6 +359,34 @@ def test_changed_limits_count_from_the_next_login(cluster: LoginCluster) -> None
     assert cluster.containers["t-login/login"].run(*read).strip() == "77"
 
 
+def test_limits_that_cannot_be_read_are_small_ones_and_both_user_and_log_hear_of_it(cluster: LoginCluster) -> None:
+    """Before, they were none. A user with open sessions keeps what these have."""
+    login = cluster.containers["t-login/login"]
+
+    def tasks(user: int) -> str:
+        return login.run("cat", f"/run/slipway/cgroup/pids/users/{user}/pids.max").strip()
+
+    cluster.settings_of_login(limits="tasks=77\n")
+    session = cluster.open_session("echo in; exec cat")
+    session.hear("in")
+    for broken in (None, "tasks=\n", "tasks=many\n"):
+        cluster.settings_of_login(limits="tasks=77\n")
+        cluster.session("true")
+        if broken is None:
+            (cluster.machine.folder / "volume-login" / "limits").unlink()
+        else:
+            cluster.settings_of_login(limits=broken)
+        assert cluster.session("id -un") == "alice"
+        assert tasks(10001) == "77"
+        assert "limits of this login node cannot be read" in terminal(cluster, "bob")
+        assert tasks(10002) == "100"
+    assert "cannot read /etc/slipway/login/limits" in login.log
+    cluster.settings_of_login()
+    cluster.session("true", "bob")
+    assert tasks(10002) == "max"
+    assert session.end() == 0
+
+
 def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says_so(cluster: LoginCluster) -> None:
     cluster.settings_of_login(limits="cpus=1\nmemoryMiB=2000\ntasks=70\n")
     cluster.containers["t-login-2/login"].stop()
@@ -268,6 +398,11 @@ def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says
         assert cluster.session("ulimit -u; ulimit -v", pod="t-login-2").split() == ["70", "2048000"]
         # A job has the limits of its node, not those of the login node that it came from.
         assert cluster.session("srun bash -c 'ulimit -u; ulimit -v'", pod="t-login-2").split()[1] == "unlimited"
+        (cluster.machine.folder / "volume-login" / "limits").unlink()
+        again = "/opt/slipway/scripts/login-limits.sh pam; cat /etc/security/limits.d/slipway.conf"
+        assert "* - nproc 70" in login.run("bash", "-c", again)
+        assert "* - nproc 100" in login.run("bash", "-c", f"rm /etc/security/limits.d/slipway.conf; {again}")
+        cluster.settings_of_login(limits="cpus=1\nmemoryMiB=2000\ntasks=70\n")
         lower = "ulimit -u 60; /opt/slipway/scripts/login-limits.sh pam; cat /etc/security/limits.d/slipway.conf"
         assert "* - nproc 60" in login.run("bash", "-c", lower)  # more than the pod may have would refuse every session
         login.stop()

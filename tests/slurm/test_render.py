@@ -173,8 +173,19 @@ def test_controller_is_configless_with_munge_and_jwt_and_accounts(readings: dict
     assert config["SelectType"] == "select/cons_tres"
 
 
+def test_scripts_are_kept_where_there_is_accounting(readings: dict[str, Reading]) -> None:
+    assert readings["dev"].config["AccountingStoreFlags"] == "job_comment,job_script"
+    assert readings["dev-without-accounting"].config["AccountingStoreFlags"] == "(null)"
+
+
+def test_nodes_without_gpus_have_the_lower_weight(readings: dict[str, Reading]) -> None:
+    nodes = readings["dev"].records("nodes")
+    assert int(nodes["cpu-0"]["Weight"]) < int(nodes["gpu-0"]["Weight"])
+
+
 def test_enforcement_and_who_may_use_a_partition_arrive(readings: dict[str, Reading]) -> None:
-    assert readings["dev"].config["AccountingStorageEnforce"] == "none"
+    assert readings["dev-without-accounting"].config["AccountingStorageEnforce"] == "none"
+    assert readings["dev"].config["AccountingStorageEnforce"] == "associations"
     assert readings["dev-accounts"].config["AccountingStorageEnforce"] == "associations,limits,qos,safe"
     main = readings["dev-accounts"].records("partitions")["main"]
     assert (main["AllowAccounts"], main["AllowQos"]) == ("root", "normal")

@@ -17,10 +17,10 @@ import pytest
 from controllers.nodeset.observe import node_job
 from controllers.nodeset.workers import NodeJob
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
-from controllers.slurm.hostlist import expand
 from controllers.slurm.snapshot import Poller
-from controllers.slurm.states import NodeState, is_drained, is_idle, node_state
 from controllers.slurm.tokens import TokenSource
+from slurm.hostlists import expand
+from slurm.states import NodeState, is_drained, is_idle, node_state
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURMRESTD
 from tests.slurm.image_pods import Machine, wait_for
@@ -42,14 +42,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], OLDER: [], "fix-0": []}
     made = ElasticCluster(machine, stack=elastic_stack(), names={**NAMES, **names})
     try:
-        made.prepare()
-        for pod in ("t-slurmctld-0", "fix-0"):
-            made.munged(pod)
-        made.slurmctld()
-        made.reconfigure()
-        made.taken()
-        made.slurmrestd()
-        made.up("fix-0")
+        made.start_with_rest()
         yield made
     finally:
         machine.close()
@@ -63,6 +56,7 @@ def ask(
     life_s: float = 1800,
     deadline_s: float = 10,
     pod: str = "t-slurmrestd",
+    prefix: str = PREFIX,
 ) -> T:
     """What the client gives, from inside the pods' network: a thread enters it, and its event loop makes its sockets there."""
     tokens = TokenSource(key or cluster.machine.folder / "volume-jwt" / "jwt_hs256.key", time.time, life_s=life_s)
@@ -74,7 +68,7 @@ def ask(
             return await work(client)
 
     def inside() -> None:
-        handle = os.open(f"/run/netns/{PREFIX}hub", os.O_RDONLY)
+        handle = os.open(f"/run/netns/{prefix}hub", os.O_RDONLY)
         try:
             assert ctypes.CDLL(None, use_errno=True).setns(handle, 0) == 0
             answers.append(asyncio.run(session()))
@@ -121,6 +115,17 @@ def test_update_with_a_node_that_slurm_does_not_know_is_an_error_although_the_ot
     assert "DRAIN" in cluster.state("fix-0")
     ask(cluster, lambda client: client.update_nodes(["fix-0"], "UNDRAIN"))
     wait_for("fix-0", lambda: cluster.state("fix-0") == "IDLE+CLOUD")
+
+
+def test_node_that_powers_down_is_released_and_all_others_are_left_as_they_are(cluster: ElasticCluster) -> None:
+    cluster.slurm("scontrol", "update", "NodeName=el-[1-2]", "State=POWER_DOWN")
+    for node in ("el-1", "el-2"):
+        wait_for(f"{node} on its way down", lambda node=node: cluster.state(node) == "IDLE+CLOUD+POWERING_DOWN")
+    ask(cluster, lambda client: client.release_nodes(["el-0", "el-1", "el-2", "fix-0"]))
+    states = [cluster.state(node) for node in ("el-0", "el-1", "el-2", "fix-0")]
+    assert states == [*["IDLE+CLOUD+POWERED_DOWN"] * 3, "IDLE+CLOUD"]
+    with pytest.raises(SlurmRefused):
+        ask(cluster, lambda client: client.release_nodes(["nobody-7"]))
 
 
 def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: ElasticCluster) -> None:
@@ -174,6 +179,35 @@ def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(clu
     finally:
         cluster.slurm("scancel", f"--user={ALICE}")
         wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def test_list_of_running_jobs_says_when_they_end_and_refuses_a_token_of_another_key(cluster: ElasticCluster, tmp_path: Path) -> None:
+    job = cluster.running("--partition=main", "--nodelist=fix-0", "--time=5")
+    waiting = cluster.submit("--partition=main", "--nodelist=fix-0", "--hold")
+    try:
+        [seen] = ask(cluster, lambda client: client.jobs()).jobs
+        assert (str(seen.job_id), seen.nodes, seen.job_state) == (job, "fix-0", ("RUNNING",))
+        assert 240 < (seen.end_time.value or 0) - time.time() <= 300
+    finally:
+        cluster.slurm("scancel", job, waiting)
+    key = tmp_path / "key"
+    key.write_bytes(secrets.token_bytes(32))
+    with pytest.raises(SlurmUnauthorized):
+        ask(cluster, lambda client: client.jobs(), key=key)
+    wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def test_killed_slurmrestd_that_comes_back_at_once_is_not_noticed(cluster: ElasticCluster) -> None:
+    async def work(client: SlurmClient) -> int:
+        await client.nodes()
+        cluster.containers["t-slurmrestd/slurmrestd"].stop("KILL")
+        starting = asyncio.get_running_loop().run_in_executor(None, cluster.slurmrestd)
+        found = await client.nodes()
+        await starting
+        assert found is not None
+        return len(found.nodes)
+
+    assert ask(cluster, work) == len(NODES)
 
 
 def jobs_on(cluster: ElasticCluster, node: str) -> list[str]:
@@ -310,7 +344,7 @@ def jobs_of_many_readings(cluster: ElasticCluster, pod: str = "t-slurmrestd") ->
         poller = Poller(client, time.monotonic)
         seen: list[list[int]] = []
         for _ in range(10):
-            seen.append([job.job_id for job in (await poller.poll()).jobs])
+            seen.append([job.job_id for job in (await poller.fresh()).jobs])
             await asyncio.sleep(0.3)
         return seen
 
@@ -397,6 +431,7 @@ def older(cluster: ElasticCluster) -> ElasticCluster:
         read_only=True,
     )
     cluster.containers[f"{OLDER}/slurmrestd"] = container
+    cluster.running_jobs(OLDER)
 
     def answers() -> bool:
         try:

@@ -106,7 +106,7 @@ def test_what_the_new_image_changed_itself_stays_and_is_told(image_root: Path, t
     conflicts = [line.removeprefix("CONFLICT, the new one's stays: ") for line in lines if line.startswith("CONFLICT")]
     assert conflicts == [
         "/etc/bash.bashrc: the new image changed it too",
-        "/etc/issue.net: the new image has it no more",
+        "/etc/issue.net: the new image no longer has it",
         "/opt/y: its user 871 is nobody in the old root and other here",
         "/srv/data: /srv is no folder here",
         "/srv/data/x: /srv is no folder here",

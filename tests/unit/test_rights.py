@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from components.controllers import rights
+from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
 from controllers.nodeset.structs import NODESETS
+from controllers.runtime.clock import SYSTEM
 from controllers.runtime.lease import Election
-from controllers.runtime.structs import KUBE_NODES, PODS
+from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
+from controllers.runtime.writer import Writer
 from tests.fakes.kubernetes import FakeKubernetes, Request
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
@@ -27,6 +30,22 @@ def used(requests: list[Request]) -> set[tuple[str, str, str]]:
         resource = f"{one.plural}/{one.subresource}" if one.subresource else one.plural
         found |= {(group, resource, verb) for verb in (("patch", "create") if one.verb == "apply" else (one.verb,))}
     return found
+
+
+async def use_of_lists(cluster: Cluster) -> None:
+    """A set that is on no list any more is deleted, and the list released."""
+    meta: dict[str, Any] = {"namespace": "slurm", "name": "dev-node-sets"}
+    cluster.server.put(CONFIG_MAPS, {"metadata": {**meta, "finalizers": [HOLD]}, "data": {}})
+    cluster.declare(replicas=0)
+    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {ANNOTATION_LIST: meta["name"]}}})
+    process = cluster.process
+    looking = DeclaredSets(process.nodesets, process.places, process.api, Writer(process.api), SYSTEM)
+    await process.caught_up()
+    await looking.look()
+    await cluster.rounds(3)
+    cluster.server.objects.delete(cluster.server.objects.kind("v1", "configmaps"), ("slurm", meta["name"]))
+    await process.caught_up()
+    await looking.look()
 
 
 @pytest.mark.anyio
@@ -48,6 +67,7 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         server.objects.delete(server.objects.kind(NODESETS.api_version, NODESETS.plural), KEY)
         await cluster.rounds(5)
         assert not set(server.keys(PODS))
+        await use_of_lists(cluster)
         await cluster.process.end()
         asked = used(server.requests)
     allowed = {(one["group"], one["resource"], verb) for one in rights() for verb in one["verbs"]}

@@ -114,6 +114,8 @@ class Plan:
     """A line for each thing that goes later."""
     is_busy: bool = False
     """True when something is closed and goes once it is known to be unused."""
+    is_early: bool = False
+    """True while there is nothing to put accounts in."""
 
 
 def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
@@ -124,7 +126,7 @@ def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
     wanted = _with_kept(wanted, present)
     made = _make_qos(wanted, present)
     if not present.is_registered:
-        return Plan(tuple(made), ("slurmctld has not made itself known to slurmdbd yet",))
+        return Plan(tuple(made), ("slurmctld has not made itself known to slurmdbd yet",), is_early=True)
     made += [*_make_accounts(wanted, present), *_make_members(wanted, present)]
     members = _go_members(wanted, present, usage)
     accounts = _go_accounts(wanted, present)

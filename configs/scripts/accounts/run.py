@@ -23,11 +23,16 @@ from .wanted import read_wanted
 
 PERIOD_S = 30
 RETRY_S = 5
+EARLY_S = 1
+"""Until slurmctld is there: where associations are enforced, users cannot submit jobs before they have theirs."""
 _LOOK_S = 1
 _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
 """Of one tick; the rest is done in the next."""
-_PEOPLE = range(1000, 65_534)
+_LEAST_ID = 1000
+_SYSTEM = Path("/etc/passwd")
+_PASSWD = Path("/var/lib/extrausers/passwd")
+"""Where people are; the image's own users, some of which have higher numbers than people, are in the system's file."""
 
 
 class Reporter:
@@ -41,7 +46,7 @@ class Reporter:
         self._write(line)
 
     def states(self, subject: str, lines: Collection[str]) -> None:
-        """The lines that are true of a subject now; those that were said of it before are not repeated."""
+        """The lines that are true of a subject now; lines that were logged before are not repeated."""
         for line in dict.fromkeys(lines):
             if line not in self._said.get(subject, ()):
                 self._write(line)
@@ -66,6 +71,8 @@ def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> int:
     reporter.states("waiting", plan.waiting)
     reporter.states("refused", [f"REFUSED: {change}: {why}" for change, why in refused.items()])
     reporter.states("all", [] if plan.changes or plan.waiting else ["all accounts, users and QOS are as the config has them"])
+    if plan.is_early:
+        return EARLY_S
     return RETRY_S if plan.changes or plan.is_busy else PERIOD_S
 
 
@@ -104,6 +111,9 @@ class Directory:
 
     @cached_property
     def users(self) -> list[pwd.struct_passwd]:
+        """All users. Raises OSError where their file cannot be read, which the C library takes for an empty one."""
+        if _PASSWD.parent.is_dir():
+            _PASSWD.read_bytes()
         return pwd.getpwall()
 
     def members_of(self, group: str) -> set[str] | None:
@@ -116,7 +126,8 @@ class Directory:
 
     def people(self) -> list[str]:
         """All users but those of the system."""
-        return [user.pw_name for user in self.users if user.pw_uid in _PEOPLE]
+        system = {line.partition(":")[0] for line in _SYSTEM.read_text().splitlines()}
+        return [user.pw_name for user in self.users if user.pw_uid >= _LEAST_ID and user.pw_name not in system]
 
 
 def tick(file: Path, reporter: Reporter) -> int:

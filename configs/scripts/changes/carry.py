@@ -66,7 +66,7 @@ def _copy(path: bytes, new: int, linked: dict[tuple[int, int], bytes]) -> str:
     for _ in range(_TRIES):
         if _copy_file(path, new):
             return ""
-    return "was being written: what was there in between is copied"
+    return "was being written: the copy has what was there at that moment"
 
 
 def _copy_file(path: bytes, new: int) -> bool:
@@ -173,7 +173,7 @@ def _read(path: str, folder: int | None = None) -> str:
 
 
 def _write(path: str, text: str, folder: int) -> None:
-    """Writes a file anew, with the owner and mode that it had."""
+    """Replaces a file, with the owner and mode that it had."""
     try:
         about = os.stat(path, dir_fd=folder, follow_symlinks=False)
         mode, uid, gid = stat.S_IMODE(about.st_mode), about.st_uid, about.st_gid

@@ -1,4 +1,4 @@
-"""dpkg's own files: who is installed, which paths a package has, and how a package's record gets from one root into another. Pure.
+"""dpkg's own files: what is installed, which paths a package has, and how a package's record gets from one root into another. Pure.
 
 Sources: dpkg's lib/dpkg/parse.c (the status file) and infodb-access.c (how files in info/ are called).
 """

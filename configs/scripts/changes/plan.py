@@ -94,7 +94,7 @@ def _why_not(roots: _Roots, path: bytes) -> str:
         if parent not in roots.new.entries and (why := _stranger(roots, above)):
             return f"{shown(parent)}: {why}"
     if here is None and was is not None:
-        return "the new image has it no more"
+        return "the new image no longer has it"
     if here is not None and was is None:
         return "" if not differences(entry, here) else "the new image has one of its own"
     if here is not None and was is not None:

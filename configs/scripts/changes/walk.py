@@ -70,7 +70,7 @@ def look(wanted: Wanted, walked: Iterable[tuple[bytes, Entry]] | None = None) ->
 
 
 def worth_reading() -> Wanted:
-    """For a root as it was filled: the files that users change and builds make anew, which are those that are in no package as they are.
+    """For a root as it was filled: the files that users change and builds recreate, which are those that are in no package as they are.
 
     A package's own files have the time that the package gave them.
     """
@@ -130,7 +130,7 @@ def _without_made(walked: Iterable[tuple[bytes, Entry]]) -> Iterator[tuple[bytes
 
 
 def digest_of(path: bytes) -> str:
-    """Of a file in the root that the process is inside of; empty when it is a file no more."""
+    """Of a file in the root that the process is inside of; empty when it is no longer a file."""
     try:
         with os.fdopen(os.open(b"/" + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -156,8 +156,10 @@ def _read_owners(packages: dict[str, Package]) -> dict[bytes, str]:
     for top in (b"bin", b"lib", b"lib32", b"lib64", b"libx32", b"sbin"):
         try:
             aliases[top] = os.readlink(b"/" + top).lstrip(b"/")
-        except OSError:
-            continue
+        except OSError as error:
+            if error.errno in _GONE:  # a folder, or nothing
+                continue
+            raise
     owners: dict[bytes, str] = {}
     for name, package in sorted(packages.items()):
         if package.is_installed or package.is_unfinished:

@@ -16,6 +16,9 @@ from typing import Any
 
 _DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
 _FIELDS = ("index", "pstate", "ecc.errors.uncorrected.volatile.total", "retired_pages.pending", "remapped_rows.failure")
+_ANSWERS = re.compile(r"P\d+")
+_NO_SUCH_MEMORY = ("[N/A]", "N/A", "[Not Supported]", "Disabled")
+"""What nvidia-smi says for a GPU that does not count memory errors."""
 _FAULTS = (8, 9, 10, 14, 15)
 """Exit codes of nvidia-smi that mean a GPU or its driver is at fault: power, driver, interrupts, infoROM, inaccessible."""
 
@@ -42,7 +45,7 @@ def judge(devices: int, states: list[State] | None, settings: dict[str, Any]) ->
     if states is not None and len(states) != wanted:
         faults.append(f"{len(states)} GPUs answer, {wanted} declared")
     for gpu in states or []:
-        if not re.fullmatch(r"P\d+", gpu.performance):
+        if not _ANSWERS.fullmatch(gpu.performance):
             faults.append(f"GPU {gpu.index} says {gpu.performance}")
         if gpu.uncorrectable > settings["maxUncorrectableErrors"]:
             faults.append(f"GPU {gpu.index} has {gpu.uncorrectable} uncorrectable memory errors")
@@ -64,6 +67,8 @@ def _state(fields: list[str]) -> State:
     if len(fields) != len(_FIELDS):
         raise ValueError(f"nvidia-smi said {fields}")
     index, performance, errors, pending, failure = fields
+    if not errors.isdigit() and errors not in _NO_SUCH_MEMORY and _ANSWERS.fullmatch(performance):
+        raise ValueError(f"the memory errors of GPU {index} cannot be read: nvidia-smi says {errors}")
     return State(index, performance, int(errors) if errors.isdigit() else 0, "Yes" in (pending, failure))
 
 

@@ -7,30 +7,18 @@ Slurm has no compare-and-set: between our last look at a node and our write, an 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from slurm import reasons
+from slurm.scontrol import Node
+from slurm.states import is_busy, is_idle, may_be_drained, waits_for_power
 
 PASSED, FAILED, UNKNOWN, SKIPPED = "passed", "failed", "unknown", "skipped"
 
-_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
-_ASLEEP = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "FUTURE", "DYNAMIC_FUTURE"})
 _ABSENT = frozenset({"DOWN", "ERROR", "FAIL", "UNKNOWN", "NOT_RESPONDING", "INVALID_REG", "REBOOT_ISSUED", "REBOOT_REQUESTED", "BLOCKED"})
+_ASLEEP = frozenset({"POWER_DOWN", "FUTURE", "DYNAMIC_FUTURE"})
 _KEPT = frozenset({"RESERVED", "MAINTENANCE", "UNDRAIN"})
 _LONGEST_REASON = 240
-
-
-@dataclass(frozen=True)
-class Node:
-    """A Slurm node as `scontrol show node` describes it."""
-
-    name: str
-    state: frozenset[str]
-    """Base state and flags, in capitals: IDLE, DRAIN, CLOUD."""
-    reason: str = ""
-    """Why it is drained or down; empty otherwise."""
-    reason_user: str = ""
-    partitions: tuple[str, ...] = ()
-    extra: str = ""
-    """Slurm's free field of the node, where results are recorded."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ def drain_reason(check: str, found: str) -> str:
 
 def reason_prefix(check: str) -> str:
     """How every drain reason of one check starts. No check's prefix starts another's: names hold no colon."""
-    return f"slipway: check {check}: "
+    return f"{reasons.CHECK}{check}: "
 
 
 def reservation_name(check: str, node: str) -> str:
@@ -128,15 +116,19 @@ def next_step(check: str, name: str, node: Node | None, held: Reservation | None
     """
     if node is None:
         return Release(held) if held else Done(outcome or Outcome(UNKNOWN, f"Slurm has no node {name}"))
-    is_drained = "DRAIN" in node.state
+    is_drained = "DRAIN" in node.state.flags
     if is_drained and not node.reason.startswith(reason_prefix(check)):
         # Somebody else's drain holds the node: nothing of ours is added, changed or lifted.
         return Release(held) if held else Done(outcome or Outcome(SKIPPED, _drained_by(node)))
     if held:
         return _again(node, held, outcome) if is_drained else _resumed(check, node, held, outcome)
     if outcome:
-        if outcome.result == SKIPPED and not node.state & _BUSY:
+        if outcome.result == SKIPPED and not is_busy(node.state):
             return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
+        if outcome.result == FAILED and not is_drained and not may_be_drained(node.state):
+            return Done(
+                replace(outcome, found=f"{outcome.found}; not drained while Slurm wakes the node ({node.state}): that would end its job")
+            )
         return Drain(drain_reason(check, outcome.found)) if outcome.result == FAILED and not is_drained else Done(outcome)
     if hindrance := _hindrance(node):
         return Done(hindrance)
@@ -165,23 +157,26 @@ def _resumed(check: str, node: Node, held: Reservation, outcome: Outcome | None)
         return Run(held)
     if outcome.result == PASSED:
         return Release(held)
-    if outcome.result == SKIPPED and node.state & _BUSY:
+    if outcome.result == SKIPPED and is_busy(node.state):
         return Done(Outcome(UNKNOWN, "the job of an earlier run has not ended; the node stays reserved until the next run"))
     return Drain(drain_reason(check, outcome.found) if outcome.result == FAILED else held.reason)
 
 
 def _hindrance(node: Node, in_reservation: bool = False) -> Outcome | None:
     """Why the check cannot or should not run on the node now; None when it can."""
-    flags = " ".join(sorted(node.state))
-    if node.state & _ABSENT:
+    words = node.state.flags
+    flags = " ".join(sorted(words))
+    if words & _ABSENT:
         return Outcome(UNKNOWN, f"the node does not answer: {flags}")
-    if node.state & _ASLEEP:
+    if not node.state.is_known:
+        return Outcome(UNKNOWN, f"in a state that is not known here: {flags}")
+    if waits_for_power(node.state) or words & _ASLEEP:
         return Outcome(SKIPPED, f"powered down: {flags}")
-    if node.state & _BUSY:
+    if is_busy(node.state):
         return Outcome(SKIPPED, "busy")
-    if node.state & _KEPT and not in_reservation:
+    if words & _KEPT and not in_reservation:
         return Outcome(SKIPPED, f"kept for others: {flags}")
-    return None if "IDLE" in node.state else Outcome(UNKNOWN, f"in a state that is not known here: {flags}")
+    return None if is_idle(node.state) else Outcome(UNKNOWN, f"in a state that is not known here: {flags}")
 
 
 def _drained_by(node: Node) -> str:

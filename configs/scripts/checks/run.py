@@ -18,13 +18,14 @@ from threading import Lock
 from types import FrameType
 from typing import Any
 
+from slurm.scontrol import Node
+
 from .plan import (
     PASSED,
     SKIPPED,
     UNKNOWN,
     Done,
     Drain,
-    Node,
     Outcome,
     Release,
     Reservation,
@@ -145,7 +146,7 @@ def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], cl
     nodes = slurm.nodes()
     reservations = slurm.reservations(spec.name)
     steps = plan_checks(spec.name, spec.targets, nodes, reservations)
-    drained = {node.name for node in nodes.values() if "DRAIN" in node.state and node.reason.startswith(reason_prefix(spec.name))}
+    drained = {node.name for node in nodes.values() if "DRAIN" in node.state.flags and node.reason.startswith(reason_prefix(spec.name))}
     allowance = Allowance(spec.max_drained, len(drained | reservations.keys()))
     end = clock() + spec.deadline_s
     program = Path(__file__).with_name(f"{spec.check}.py")

@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .plan import FAILED, PASSED, SKIPPED, UNKNOWN, Node, Outcome, Reservation, reason_prefix
+from slurm.commands import SlurmError, call
+from slurm.scontrol import AnswerError, Node, read_nodes
+
+from .plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome, Reservation, reason_prefix
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
@@ -23,17 +26,15 @@ _TOP_PRIORITY = 4294967293
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
 
 
-class SlurmError(Exception):
-    """Slurm did not answer, or refused."""
-
-
 class Slurm:
     """One Slurm cluster, as the commands in this container reach it. Run it as SlurmUser: others may not drain or reserve."""
 
     def nodes(self, name: str = "") -> dict[str, Node]:
         """All nodes by name, or the one named; nothing for a node that Slurm does not know."""
-        answer = json.loads(_call("scontrol", "show", "node", *([name] if name else []), "--json"))
-        return {entry["name"]: _node(entry) for entry in answer["nodes"]}
+        try:
+            return read_nodes(_call("scontrol", "show", "node", *([name] if name else []), "--json"))
+        except AnswerError as error:
+            raise SlurmError(str(error)) from None
 
     def reservations(self, check: str) -> dict[str, Reservation]:
         """The reservations that runs of this check hold, by node name."""
@@ -63,7 +64,7 @@ class Slurm:
         """Lifts the drain, and waits until slurmctld has heard from the node: right after, it shows NOT_RESPONDING for about a second."""
         _call("scontrol", "update", f"NodeName={node}", "State=RESUME")
         end = time.monotonic() + _ANSWER_S
-        while "NOT_RESPONDING" in self.nodes(node)[node].state and time.monotonic() < end:
+        while "NOT_RESPONDING" in self.nodes(node)[node].state.flags and time.monotonic() < end:
             time.sleep(_POLL_S)
 
     def drain(self, node: str, reason: str) -> None:
@@ -115,27 +116,7 @@ def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome
 
 
 def _call(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_CALL_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise SlurmError(f"{command[0]} {command[1]} did not answer within {_CALL_S} s") from None
-    except OSError as error:
-        raise SlurmError(f"{command[0]}: {error.strerror}") from None
-    if done.returncode:
-        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise SlurmError(words[-1] if words else f"{' '.join(command[:3])} ended with {done.returncode}")
-    return done.stdout
-
-
-def _node(entry: dict[str, Any]) -> Node:
-    return Node(
-        name=entry["name"],
-        state=frozenset(entry["state"]),
-        reason=entry["reason"],
-        reason_user=entry.get("reason_set_by_user") or "",
-        partitions=tuple(entry["partitions"]),
-        extra=entry.get("extra") or "",
-    )
+    return call(*command, timeout_s=_CALL_S)
 
 
 def _reservation(line: str) -> Reservation | None:

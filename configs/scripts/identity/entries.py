@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from .accounts import LONGEST_GECOS, LONGEST_NAME, SHELL, Accounts, Group, User, as_plain, is_gecos, is_name
 from .keys import key_fault
-from .names import MOST_ID, NOBODY, RESERVED
+from .names import MOST_ID, RESERVED, TAKEN
 
 USERS_GID = 100
 """Debian's group `users`, which many directories give to everybody."""
@@ -36,14 +36,14 @@ class Rules:
     """In lower case."""
     taken_names: Collection[str] = RESERVED
     """Users and groups of the system."""
-    taken_uids: Collection[int] = (NOBODY,)
-    taken_gids: Collection[int] = (NOBODY,)
+    taken_uids: Collection[int] = TAKEN
+    taken_gids: Collection[int] = TAKEN
     has_shell: Callable[[str], bool] = field(default=lambda _: True)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What could be taken, and what is to be said of the rest."""
+    """What could be taken, and what to report of the rest."""
 
     accounts: Accounts
     remarks: tuple[str, ...]

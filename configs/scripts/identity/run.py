@@ -22,7 +22,7 @@ from typing import Any
 from .accounts import Accounts, Configured, merge, removal_fault
 from .entries import USERS_GID, Entry, Rules, read_accounts
 from .files import Folder, read_folder
-from .names import NOBODY, RESERVED
+from .names import RESERVED, TAKEN
 
 Read = Callable[[], tuple[list[Entry], list[Entry]]]
 """Gives the entries of users and of groups, or raises an Exception whose text says why not."""
@@ -137,8 +137,8 @@ def system_rules(settings: dict[str, Any]) -> Rules:
         min_gid=settings["minGid"],
         key_attribute=settings["keyAttribute"].lower(),
         taken_names=RESERVED | {user.pw_name for user in users} | {group.gr_name for group in groups},
-        taken_uids={NOBODY, *(user.pw_uid for user in users)},
-        taken_gids={NOBODY, *(group.gr_gid for group in groups)} - {USERS_GID},
+        taken_uids={*TAKEN, *(user.pw_uid for user in users)},
+        taken_gids={*TAKEN, *(group.gr_gid for group in groups)} - {USERS_GID},
         has_shell=lambda path: Path(path).is_file() and os.access(path, os.X_OK),
     )
 

@@ -41,9 +41,18 @@ publish "$partial" "$folder/$name$ending" || { say "FAILED: the dump could not b
 prune "$folder" "$ending" "$SLIPWAY_BACKUP_KEEP"
 say "$name: $tables tables, $(du -h --apparent-size "$folder/$name$ending" | cut -f1) in $((SECONDS - began)) s; there are $(list_backups "$folder" "$ending" | wc -l)"
 
+# What an administrator has to see fails this Job, whose own backup is made all the same.
+fault=0
+future_fault "$folder" "$ending" || fault=1
 # slurmctld's pod backs up its own state. A failure there is seen in its log only, so it fails this Job too.
 if [[ -n ${SLIPWAY_STATE_BACKUP_S:-} ]]; then
-  age=$(newest_age "/backup/$SLIPWAY_CLUSTER/state" .tar.zst)
+  state=/backup/$SLIPWAY_CLUSTER/state
+  future_fault "$state" .tar.zst || fault=1
   oldest=$((SLIPWAY_STATE_BACKUP_S * 3))
-  ((${age:-$((oldest + 1))} <= oldest)) || { say "FAILED: slurmctld's state has no backup younger than $oldest s. Its pod says why: container state-backup"; exit 1; }
+  age=$(newest_age "$state" .tar.zst) || fault=1
+  if ((${age:-$((oldest + 1))} > oldest)); then
+    say "FAILED: slurmctld's state has no backup younger than $oldest s. Its pod says why: container state-backup"
+    fault=1
+  fi
 fi
+exit "$fault"

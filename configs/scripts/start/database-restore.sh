@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Before the accounting database is used: when it is empty and there are backups, fills it from one, as backup.restoreFrom says, or waits for that
-# word. A database with records is never touched. Killed half-way, the next start begins anew: half a restore never counts.
+# word. A database with records is never touched. If it is killed half-way, the next start begins again: half a restore never counts.
 # With SLIPWAY_MARIADB_HOST: over the network, before slurmdbd starts. Without: the data folder of the cluster's own MariaDB, before that starts.
 set -euo pipefail
 say() { printf 'database-restore.sh: %s\n' "$*" >&2; }
@@ -13,7 +13,7 @@ fill() { # CLIENT-COMMAND..: from the chosen backup. Routines become those of th
   say "restoring $chosen ($(du -h --apparent-size "$chosen" | cut -f1))"
   zstd --quiet --test "$chosen" || { say "FAILED: $chosen is damaged. Set backup.restoreFrom to the time of an older one: $(list_backups "$folder" "$ending" | tr '\n' ' ')"; return 1; }
   zstd --quiet --decompress --stdout "$chosen" | sed -E 's/^CREATE DEFINER=`[^`]*`@`[^`]*` /CREATE /' | "$@" ||
-    { say "FAILED: the restore of $chosen broke off; it begins anew"; return 1; }
+    { say "FAILED: the restore of $chosen broke off; it starts over"; return 1; }
 }
 
 restore_over_network() {

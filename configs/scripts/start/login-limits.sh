@@ -69,6 +69,12 @@ at_most() { # FLAG-OF-ULIMIT VALUE: no more than the pod itself may have, else p
   if [[ $hard == unlimited ]] || (($2 <= hard)); then echo "$2"; else echo "$hard"; fi
 }
 
+if ! limits=$(cat /etc/slipway/login/limits) || grep -qvE '^([A-Za-z]+=[0-9]+)?$' <<<"$limits"; then
+  [[ ! -e /etc/security/limits.d/slipway.conf ]] || { say "cannot read the limits; those read before stay"; exit 1; }
+  say "cannot read the limits: each user gets 1 GiB a process and 100 tasks until they can be read"
+  limits=$'memoryMiB=1024\ntasks=100'
+fi
+
 # For pam_limits, and again when the limits change. Slurm must not carry these limits on to jobs: slurm.conf, PropagateResourceLimitsExcept.
 {
   while IFS='=' read -r key value; do
@@ -77,6 +83,6 @@ at_most() { # FLAG-OF-ULIMIT VALUE: no more than the pod itself may have, else p
     memoryMiB) echo "* - as $(at_most -v $((value * 1024)))" ;;
     cpus) ;; # a share of CPUs is nothing that pam_limits knows
     esac
-  done </etc/slipway/login/limits
+  done <<<"$limits"
 } >/etc/security/limits.d/slipway.conf.new
 mv /etc/security/limits.d/slipway.conf.new /etc/security/limits.d/slipway.conf

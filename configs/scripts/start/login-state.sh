@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every 30 s: what slipway-login-session shows of the cluster to those who log in. Two small answers of slurmctld for all users together,
-# whatever the number of jobs and nodes, and no login waits for them. Files in /run/slipway/login: cluster, jobs (user, running, pending).
+# Every 30 s: what slipway-login-session shows of the cluster to those who log in. Two answers of slurmctld for all users together, and no login
+# waits for them. Files in /run/slipway/login: cluster, jobs (user, running, pending).
 set -euo pipefail
 folder=/run/slipway/login
 install -d -m 0755 "$folder"
@@ -12,17 +12,19 @@ write() { # in one step
   mv "$folder/$1.new" "$folder/$1"
 }
 
-show_partitions() { # a line is: slurm_partition_nodes_idle{partition="main"} 2
-  awk -F '[{}"]' '
-    $1 ~ /^slurm_partition_nodes(_idle|_alloc|_mixed)?$/ { count[$1, $3] = $NF + 0 }
-    $1 == "slurm_partition_nodes" { names[++known] = $3; if (length($3) > width) width = length($3) }
+show_partitions() { # a line is: main|2|idle~ - Slurm's own word for these nodes, so that a drained one is not idle, and its marks
+  # Idle is what can take a job: a node that power saving has off (~), or has on its way (% #), too; one that is silent (*) or reboots not.
+  awk -F '|' '
+    !($1 in all) { names[++known] = $1; if (length($1) > width) width = length($1) }
+    { all[$1] += $2 }
+    $3 ~ /^(idle|planned)[-~!%#]*$/ { idle[$1] += $2 }
+    $3 ~ /^(allocated|mixed|completing)/ { used[$1] += $2 }
     END {
       if (width < 9) width = 9
       printf "%-*s %9s %9s %9s %9s\n", width, "PARTITION", "IDLE", "IN USE", "OTHER", "NODES"
       for (i = 1; i <= known; i++) {
-        name = names[i]; all = count["slurm_partition_nodes", name]; idle = count["slurm_partition_nodes_idle", name]
-        used = count["slurm_partition_nodes_alloc", name] + count["slurm_partition_nodes_mixed", name]
-        printf "%-*s %9d %9d %9d %9d\n", width, name, idle, used, all - idle - used, all
+        name = names[i]
+        printf "%-*s %9d %9d %9d %9d\n", width, name, idle[name], used[name], all[name] - idle[name] - used[name], all[name]
       }
     }'
 }
@@ -34,7 +36,7 @@ show_jobs() { # a line is: slurm_user_jobs_running{username="alice"} 2
 }
 
 while true; do
-  if partitions=$(ask partitions) && users=$(ask jobs-users-accts); then
+  if partitions=$(timeout 20 sinfo --noheader --format '%R|%D|%T') && users=$(ask jobs-users-accts); then
     show_partitions <<<"$partitions" | write cluster
     show_jobs <<<"$users" | write jobs
     printf '%(%s)T\n' -1 | write read

@@ -67,6 +67,10 @@ keep_state() { # what sessions show of the cluster; a full disk for a minute mus
   done
 }
 
+# sshd reads such a file as its user, and none that others could have written (StrictModes). What is given here comes before sshd_config.
+keys=()
+[[ -z ${SLIPWAY_HOME_KEYS:-} ]] || keys=(-o AuthorizedKeysFile=.ssh/authorized_keys)
+
 keep_configuration &
 keepers=($!)
 keep_state &
@@ -76,7 +80,7 @@ sshd=
 trap 'stopping=1; kill -TERM "$sshd" 2>/dev/null || true' TERM INT
 code=0
 while [[ -z $stopping ]]; do
-  /usr/sbin/sshd -D -e &
+  LD_PRELOAD=/usr/lib/slipway/sshd_locale.so /usr/sbin/sshd -D -e "${keys[@]}" & # clients' locales: images/slurm/root/sshd.c
   sshd=$!
   [[ -z $stopping ]] || kill -TERM "$sshd" 2>/dev/null || true # the signal came in between
   code=0

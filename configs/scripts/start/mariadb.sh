@@ -17,7 +17,7 @@ if [[ ! -d $data ]]; then
   rm -rf "$data.partial"
   "${as_mysql[@]}" mariadb-install-db --no-defaults --datadir="$data.partial" --skip-test-db --skip-name-resolve --auth-root-socket-user=mysql >&2
   sync --file-system "$data.partial"
-  mv "$data.partial" "$data"
+  mv -T "$data.partial" "$data"
   sync --file-system "$data"
 fi
 

@@ -12,27 +12,52 @@ if [[ $(id -u) == 0 ]]; then
   as_munge=(setpriv --reuid munge --regid munge --clear-groups)
   install -d -o munge -g munge -m 0755 /run/munge
   install -d -o munge -g munge -m 0700 /var/lib/munge
-else
-  install -d -m 0700 /var/lib/munge
+elif [[ ! -d /var/lib/munge ]]; then
+  mkdir -m 0700 /var/lib/munge
 fi
 secret=/etc/slipway/munge/munge.key
 key=/var/lib/munge/munge.key
 
 take_key() { # munged wants one that only its own user can read; a Secret's file cannot be that
-  rm -f "$key.new"
-  (umask 0377 && cat "$secret" >"$key.new")
+  [[ ! -e $key.new ]] || rm -f "$key.new"
+  (umask 0377 && exec cat "$secret" >"$key.new")
   [[ $(id -u) != 0 ]] || chown munge:munge "$key.new"
   mv "$key.new" "$key"
-  sha256sum <"$key" | cut -c1-16 >/run/munge/key-id # for slurmctld.sh, which sees no key; it says nothing of one
+  local sum
+  sum=$(exec sha256sum <"$key")
+  echo "${sum:0:16}" >/run/munge/key-id # for slurmctld.sh, which sees no key; it says nothing of one
+}
+
+origin=()
+find_origin() { # SLIPWAY_ORIGIN: the Service whose address credentials are to name; Slurm shows its name as the AllocNode of jobs
+  local address='' end=$((SECONDS + 15))
+  # At the first start the Service may be younger than the pod, and cluster DNS remembers a "no" for 5 s. The startup probe waits for 60 s.
+  until read -r address _ < <(timeout 3 getent ahostsv4 "$SLIPWAY_ORIGIN"); do
+    ((SECONDS < end)) || break
+    sleep 1
+  done
+  if [[ -n $address ]]; then origin=(--origin "$address"); else say "no IPv4 address of $SLIPWAY_ORIGIN in DNS: jobs from here show this pod's address as their AllocNode"; fi
 }
 
 start() {
   # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its successor.
-  "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key" &
+  "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key" "${origin[@]}" 9<&- &
   munged=$!
 }
 
-has_waiting_key() { [[ -s $secret ]] && ! cmp --silent "$secret" "$key"; }
+unread=''
+has_waiting_key() { # one that cannot be read is no other: slurmctld stops for another
+  local code=0
+  # The kubelet never writes into a file, so another key is another file. The file that was compared last stays open as descriptor 9.
+  [[ -s $secret && ! $secret -ef /dev/fd/9 ]] || return 1
+  # Opened once: the kubelet may put another file there between two looks.
+  if { exec 9<"$secret"; } 2>/dev/null; then cmp --silent /dev/fd/9 "$key" || code=$?; else code=2; fi
+  ((code < 2)) || [[ -n $unread ]] || say "FAILED: whether $secret has another key is unknown: it cannot be compared with the one in use, which stays"
+  unread=
+  ((code < 2)) || unread=1
+  ((code == 0)) || exec 9<&-
+  ((code == 1))
+}
 
 silent=0
 is_silent() { # slurmctld's port is closed; or three times in a row there was no answer at all, as when its pod is made anew
@@ -50,6 +75,7 @@ is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-6
 stopping='' pause=5
 waiting=/run/munge/key-waits # for slurmctld.sh
 trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
+[[ -z ${SLIPWAY_ORIGIN:-} ]] || find_origin
 [[ -s $key ]] || take_key # there already: this container was started again, and the pod's key is the one that it had
 start
 while kill -0 "$munged" 2>/dev/null; do

@@ -7,4 +7,5 @@ install -d -m 0700 /run/slipway/ssh
 install -m 0600 /etc/slipway/node-host-keys/ssh_host_ed25519_key /run/slipway/ssh/ssh_host_ed25519_key
 # slurmd.sh is shielded from the kernel's out-of-memory killer; a session must not be.
 echo 0 >/proc/self/oom_score_adj || true
+export LD_PRELOAD=/usr/lib/slipway/sshd_locale.so # clients' locales: images/slurm/root/sshd.c
 exec /usr/sbin/sshd -D -e -f /etc/ssh/sshd_config_node

@@ -112,7 +112,7 @@ for folder in "$shared"/filling/.aside-*/; do
   [[ -d $folder ]] && lock "$version" || continue
   if [[ -d $folder && ! -e $shared/versions/$version ]]; then
     mv -T "$folder" "$shared/versions/$version"
-  elif [[ -d $folder ]] && is_clear && (($(users "$version") == 0)); then
+  elif [[ -d $folder ]] && is_clear && number=$(users "$version") && ((number == 0)); then
     mv -T "$folder" "$shared/filling/.gone-$version"
     rm -rf "$shared/filling/.gone-$version"
     say "version $version was filled again; what was put aside of it is removed"
@@ -132,6 +132,11 @@ for folder in "$shared"/versions/*/; do
   # An empty one is of a full volume.
   [[ -s $mark ]] || echo "$now" >"$mark" || { say "version $version stays: the shared volume takes no note of it"; continue; }
   since=$(cat "$mark") || continue # a fill has just taken it away
+  if [[ ! $since =~ ^[1-9][0-9]{9,11}$ ]]; then # a damaged or cut note says nothing of how long it has been so
+    rm -f "$mark"
+    say "version $version stays: $mark is damaged; its days are counted from now on"
+    continue
+  fi
   if ((now - since < SLIPWAY_ROOT_KEEP_DAYS * 86400)); then
     say "version $version is not declared any more; it stays for $((SLIPWAY_ROOT_KEEP_DAYS - (now - since) / 86400)) more days"
     continue

@@ -132,7 +132,7 @@ unpack() {
     sed -n '1,20p;$p;/No space left on device/p;/Disk quota exceeded/p;/Wrote only/p') || code=$?
   [[ -z $said ]] || printf '%s\n' "$said" | head -n 20 >&2
   if [[ -n $sum ]]; then
-    read -r found <&"$sum" || { rm -rf "$partial"; say "$tarball cannot be read; the next try begins anew"; exit 1; }
+    read -r found <&"$sum" || { rm -rf "$partial"; say "$tarball cannot be read; the next try starts over"; exit 1; }
     exec {sum}<&-
     check_digest "$found"
   fi

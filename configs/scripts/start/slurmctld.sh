@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# slurmctld as user slurm: state in the StateSaveLocation, on the claim; configuration from a copy beside it, which reconfigure.sh keeps: what
+# slurmctld as user slurm: state in the StateSaveLocation, on the claim; configuration from a copy beside it, which config_sync keeps: what
 # the ConfigMap in /etc/slurm has may not be taken over yet, and a start that takes nodes or partitions away would end their jobs.
 # Jobs, and nodes that are down or drained, are recovered from the state; partitions and node lines are those of the configuration.
 # slurmctld runs as a daemon that this script watches, not with -D: only so does a reconfigure try the new files in a process of its own,
@@ -22,26 +22,45 @@ install -d "${owner[@]}" -m 0700 "$state"
 
 # Slurm saves the usage of associations every few minutes and at its end. A slurmctld that ended before the first time, killed or over a QOS that
 # was not in slurmdbd yet, would never start again ("No Assoc usage file to recover"): it asks for what is missing because of this file, which
-# it makes anew with the same id, that of slurmdbd. What else it has saved, jobs and nodes, is recovered all the same.
+# it makes again with the same id, that of slurmdbd. What else it has saved, jobs and nodes, is recovered all the same.
 if [[ -n $(setting AccountingStorageType) && -e $state/clustername && ! -e $state/assoc_usage && ! -e $state/assoc_usage.old ]]; then
   say "slurmctld ended before it saved any usage; there is none to recover"
   rm -f "$state/clustername"
 fi
 
 accept_files() { # those of the ConfigMap, as they are now
-  rm -rf "$accepted.start" "$accepted.link"
+  rm -rf "$accepted.before" "$accepted.start" "$accepted.link"
   install -d "${owner[@]}" "$accepted.start"
   cp -L /etc/slurm/* "$accepted.start"
   ln -s conf.start "$accepted.link"
   mv -T "$accepted.link" "$accepted"
 }
 
+# Only where there is no copy: one that cannot be read is not missing, and the ConfigMap's files may not be taken over yet.
+is_missing() { [[ $(LC_ALL=C stat --dereference -- "$1" 2>&1) == *"No such file or directory" ]]; }
 version=$(slurmctld -V)
-[[ -r $accepted/slurm.conf ]] || accept_files
+if [[ -L $accepted.before ]]; then # the pod was killed while slurmctld read other files: it may have refused them, and would end with them now
+  say "slurmctld ended before it had taken the files of $(readlink "$accepted"); it starts with those before, $(readlink "$accepted.before")"
+  mv -T "$accepted.before" "$accepted"
+fi
+if is_missing "$accepted/slurm.conf"; then
+  accept_files
+elif [[ ! -r $accepted/slurm.conf ]]; then
+  say "FAILED: $accepted/slurm.conf, the configuration that slurmctld had, cannot be read"
+  exit 1
+fi
 export SLURM_CONF=$accepted/slurm.conf
 
 stopping=
 trap 'stopping=1' TERM INT
+is_new_slurm() { # another version than the last that ran here. A note that cannot be read says neither
+  local noted=''
+  if ! is_missing "$accepted.version"; then
+    noted=$(cat "$accepted.version") || { say "FAILED: $accepted.version cannot be read: which Slurm ran here last is unknown"; return 1; }
+  fi
+  [[ $noted != "$version" ]]
+}
+
 pause() { sleep "$1" & wait $! || true; } # so that a signal is heard at once
 
 tries=0
@@ -81,7 +100,10 @@ key_id() { cat /run/munge/key-id 2>/dev/null || true; }
 
 await_key_elsewhere() { # this pod is new and has another munge key than slurmctld had; the other pods take it while nothing listens here
   local last until_s=$((SECONDS + ${SLIPWAY_KEY_SPREAD_S:-120}))
-  last=$(cat "$accepted.munge-key" 2>/dev/null || true)
+  last=''
+  if ! is_missing "$accepted.munge-key"; then
+    last=$(cat "$accepted.munge-key") || { say "FAILED: $accepted.munge-key cannot be read: which munge key slurmctld had is unknown"; exit 1; }
+  fi
   [[ -n $last && $last != $(key_id) ]] || return 0
   say "this pod has another munge key than slurmctld had; it starts in ${SLIPWAY_KEY_SPREAD_S:-120} s, when all pods have it"
   while ((SECONDS < until_s)) && [[ -z $stopping ]]; do pause 1; done
@@ -111,6 +133,7 @@ await_key_elsewhere
 watch_nodes &
 start_slurmctld
 missed=0
+noted=''
 began=$SECONDS
 while ((missed < 10)); do
   if pid=$(main_process); then
@@ -121,8 +144,9 @@ while ((missed < 10)); do
     elif [[ -z $stopping ]] && key_is_due; then
       change_key "$pid"
     fi
-    if ((SECONDS - began > 10)) && [[ $(cat "$accepted.version" 2>/dev/null) != "$version" ]]; then
-      echo "$version" >"$accepted.version"
+    if ((SECONDS - began > 10)) && [[ -z $noted ]]; then
+      if is_new_slurm; then echo "$version" >"$accepted.version" || say "cannot note which Slurm runs here"; fi
+      noted=1
     fi
   elif [[ -n $stopping ]]; then
     exit 0
@@ -132,7 +156,7 @@ while ((missed < 10)); do
   pause 0.5
 done
 say "slurmctld ended"
-if ((SECONDS - began < 15)) && [[ $(cat "$accepted.version" 2>/dev/null) != "$version" ]]; then
+if ((SECONDS - began < 15)) && is_new_slurm; then
   say "this Slurm, another than before, may not read the files of its predecessor; the next start is with those of the ConfigMap"
   accept_files
 fi

@@ -1,21 +1,32 @@
 #!/usr/bin/env bash
-# slurmd for the node that carries the pod's name. Its configuration comes from slurmctld. Runs as root in a privileged container.
-# This script is PID 1's only child and starts slurmd again when it ends: the steps of running jobs are processes of their own and live on.
+# Prepares a worker's container for jobs, devices and cgroups, and becomes the program that runs slurmd: PID 1's only child. Runs as root in a
+# privileged container.
 set -euo pipefail
 say() { printf 'slurmd.sh: %s\n' "$*" >&2; }
-[[ -n ${SLIPWAY_UNDER_INIT:-} ]] || SLIPWAY_UNDER_INIT=1 exec tini -- "${BASH:-bash}" "$0" "$@"
+[[ $$ != 1 ]] || exec tini -- "${BASH:-bash}" "$0" "$@" # workers of a node set have it in their command already
 
-node=$(hostname)
-stopping=/run/slipway/stopping # made by slurmd-prestop.sh
-own_reason="slipway: pod stopping"
 install -d -m 0755 /run/slipway /run/slurm /var/spool/slurmd /var/log/slurm
-rm -f "$stopping"
+rm -f /run/slipway/stopping # made by the stop hook
 
 make_devices() { # stand-ins for GPUs, so that Slurm can hand them out and guard them; there is nothing behind them
   local minor
   for ((minor = 0; minor < ${SLIPWAY_SIMULATED_GPUS:-0}; minor++)); do
     [[ -e /dev/nvidia$minor ]] || mknod -m 0666 "/dev/nvidia$minor" c 195 "$minor"
   done
+}
+
+hide_gpus() { # of a node set without GPUs: Slurm guards the devices that gres.conf names, and a privileged pod has all that its machine has
+  local each devices=()
+  [[ ${SLIPWAY_GPUS:-} == 0 ]] || return 0
+  for each in /dev/nvidia* /dev/dri /dev/kfd; do # the pattern itself where nothing matches
+    [[ ! -e $each ]] || devices+=("$each")
+  done
+  ((${#devices[@]})) || return 0
+  if [[ $(findmnt --noheadings --output FSTYPE --mountpoint /dev) != tmpfs ]]; then
+    say "the pod has no /dev of its own, so ${devices[*]} would be open to jobs: take a machine without GPUs for this node set"
+    exit 1
+  fi
+  rm -rf "${devices[@]}"
 }
 
 prepare_cgroup() { # v2: a group with processes has no children with controllers, so ours move into a leaf. Slurm puts jobs beside PID 1's group:
@@ -42,108 +53,25 @@ shield() { # the kernel must pick a job's task, never its slurmstepd: a pod's sc
   done
 }
 
-answers() { timeout 3 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>/dev/null; }
-
-read_node() { # sets state and reason to what slurmctld has for this node
-  local line
-  line=$(timeout 10 scontrol --oneliner show node "$node" 2>/dev/null) || return 1
-  [[ $line =~ " State="([^ ]+) ]] || return 1
-  state=${BASH_REMATCH[1]} reason=
-  if [[ $line =~ " Reason="(.*)" ["[^][@\ ]+@[-0-9T:]+"]" ]]; then reason=${BASH_REMATCH[1]}; fi # text [who@when]
-}
-
-is_ours() { [[ $1 == "$own_reason" || $1 == "slipway: nodeset "* ]]; } # all other drains, of health checks too, are for others to lift
-
-settle_past() { # before slurmd: what an earlier pod of this node left behind
-  local -x SLURM_CONF_SERVER="$SLIPWAY_SLURMCTLD:6817" # slurmd has not fetched the files for clients yet
-  until read_node; do
-    ((ended)) && return 0
-    ((waited++ % 15)) || say "waiting until slurmctld knows node $node"
-    sleep 1 & wait $! || true
-  done
-  # A job on a node that is powered down or powering up has not begun: it waits for this very pod.
-  if [[ $state =~ ALLOCATED|MIXED && $state != *POWER* ]]; then # their processes ended with that pod; Slurm would learn it in minutes only, and hold the jobs until then
-    timeout 10 scontrol update NodeName="$node" State=DOWN Reason="${reason:-slipway: pod was replaced}"
-    say "an earlier pod of this node ended with jobs on it; told slurmctld, which requeues them"
+raise_limits() { # jobs get slurmd's limit of locked memory, and RDMA registers what a job computes with
+  if ! ulimit -l unlimited 2>/dev/null; then
+    say "jobs may lock no more than $(ulimit -Hl) KiB of memory each, and RDMA may need more: the container runtime has this limit, and the pod no CAP_SYS_RESOURCE to raise it"
   fi
-  if is_ours "$reason" && [[ $state == *DRAIN* ]]; then
-    timeout 10 scontrol update NodeName="$node" State=UNDRAIN
-    say "lifted the drain of Slipway's own: $reason"
-  elif [[ $state == *DRAIN* && $state == *POWER* ]]; then
-    kept_reason=$reason # registering from power saving keeps such a drain and clears its reason (26.05.5)
-  fi
-}
-
-give_back_reason() { # of a drain that is not ours, in the same words
-  [[ -n $kept_reason ]] || return 0
-  if [[ $state == *DRAIN* && -z $reason ]]; then
-    timeout 10 scontrol update NodeName="$node" State=DRAIN Reason="$kept_reason" || return 0
-    say "registering cleared the reason of the drain; wrote it back: $kept_reason"
-  fi
-  kept_reason=
-}
-
-is_unheard() { # slurmctld waits for a start of slurmd: it asked for the node later than our slurmd started, or it lost its state
-  [[ $state == *POWERING_UP* ]] || [[ $state == *POWERED_DOWN* && -z ${SLIPWAY_ELASTIC:-} ]] # an elastic node that is powered down is the controller's to remove
-}
-
-stay_registered() { # slurmctld never dials a CLOUD node that it takes for powered down or powering up: only a new slurmd start registers
-  local pause=1 since=$SECONDS
-  while [[ ! -e $stopping ]]; do
-    sleep "$pause"
-    pause=$((pause < 8 ? pause * 2 : 15))
-    read_node || continue
-    if [[ $state != *POWER* ]]; then
-      give_back_reason
-    elif is_unheard && ((SECONDS - since >= 15)) && [[ ! -e $stopping ]]; then
-      say "slurmctld has not heard this node (state $state); registering again (jobs' steps run on)"
-      pkill -TERM --parent $$ '^slurmd' || true # Debian calls the process slurmd-wlm
-      since=$SECONDS
-    fi
-  done
-}
-
-keep_sshd() { # its end is no one else's: sessions are processes of their own, and so are jobs
-  while true; do
-    "${0%/*}/node-sshd.sh" || say "sshd ended with code $?; starting it again in 3 s (sessions and jobs run on)"
-    sleep 3
-  done
 }
 
 make_devices
+hide_gpus
+if [[ ! -e /usr/lib/slipway/su ]]; then # with Debian's own, a program of a user's could run outside of every job
+  say "FAILED: this image is older than Slipway's scripts: build and push it again"
+  exit 1
+fi
+mount --bind /usr/lib/slipway/su /usr/bin/su # slurmd runs it for jobs that have no cgroup yet
 if [[ -e /etc/slipway/root/root.conf ]]; then # jobs see another root than this pod's
   "${0%/*}/share-driver.sh" || say "jobs will not find the driver's files; see the lines above"
 fi
 prepare_cgroup
 shield
-ended=0 slurmd_pid= state= reason= kept_reason=
-trap 'ended=1; [[ -z $slurmd_pid ]] || kill -TERM "$slurmd_pid" 2>/dev/null || true' TERM INT
+raise_limits
 
-waited=0
-until answers && munge --no-input --output /dev/null 2>/dev/null; do
-  ((ended)) && exit 0
-  ((waited++ % 15)) || say "waiting for munged and for slurmctld at $SLIPWAY_SLURMCTLD:6817"
-  sleep 1 & wait $! || true
-done
-
-[[ ! -e /etc/slipway/node-host-keys ]] || keep_sshd &
-settle_past || say "could not settle what an earlier pod left behind; see: scontrol show node $node"
-stay_registered &
-while ((!ended)); do
-  # -b: the node has just booted. slurmctld, once it asked for a node, takes no registration of an older boot, and a pod shows the machine's.
-  # Elsewhere not: with returnToService below 2 a new boot would be an unexpected one, and the node down.
-  booted=()
-  if [[ $state == *POWER* ]]; then booted=(-b); fi
-  slurmd -D "${booted[@]}" --conf-server "$SLIPWAY_SLURMCTLD:6817" -N "$node" &
-  slurmd_pid=$!
-  code=0
-  wait "$slurmd_pid" || code=$?
-  if ((ended)); then # the first wait ended with the signal; this one with slurmd
-    wait "$slurmd_pid" || true
-    break
-  fi
-  slurmd_pid=
-  say "slurmd ended with code $code; starting it again in 3 s (jobs' steps run on)"
-  sleep 3 & wait $! || true
-  read_node || true
-done
+cd /opt/slipway
+exec python3 -EsSB -m programs.worker.run

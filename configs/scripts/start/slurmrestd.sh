@@ -9,4 +9,6 @@ export SLURM_CONF=/etc/slurm/slurm.conf
 export SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv
 # Makes JWT its own way to authenticate; with munge it would reject every token. Source: Slurm's JWT guide.
 export SLURM_JWT=daemon
+# Each of its 20 threads keeps the memory of its largest answer, unless they share it. Source: mallopt(3); measured on 26.05.5.
+export MALLOC_ARENA_MAX=1
 exec "${as_slurmrestd[@]}" slurmrestd -a rest_auth/jwt -d v0.0.45 0.0.0.0:6820

@@ -10,7 +10,11 @@ folder=/backup/$SLIPWAY_CLUSTER/state
 ending=.tar.zst
 umask 077
 
-if [[ -n $(find "$state" -maxdepth 1 -type f -print -quit 2>/dev/null) ]]; then
+present=
+if [[ -e $state ]]; then # what cannot be read is not empty
+  present=$(find "$state" -maxdepth 1 -type f -print -quit) || { say "FAILED: $state cannot be read: whether slurmctld's state is there is unknown"; exit 1; }
+fi
+if [[ -n $present ]]; then
   say "slurmctld's state is there; nothing to restore"
   exit 0
 fi

@@ -1,9 +1,13 @@
 #include "conf.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "reason.h"
 
@@ -107,13 +111,23 @@ static int check_together(const char *file, struct root_conf *conf) {
     return result;
 }
 
+/* Pins of namespaces take a kernel that tells where mounts begin (5.8). Health checks are jobs of SlurmUser, and look at the node. */
+static int without_versions(struct root_conf *conf) {
+    struct statx folder;
+    if (statx(AT_FDCWD, conf->tmp, 0, STATX_TYPE, &folder) < 0 || !(folder.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)) return 0;
+    const struct passwd *found = getpwnam("slurm");
+    if (found) conf->outside[conf->outside_count++] = found->pw_uid;
+    return 1;
+}
+
 int root_conf_read(const char *path, struct root_conf *conf) {
     memset(conf, 0, sizeof *conf);
     strcpy(conf->shared, "/shared");
     strcpy(conf->tmp, "/var/spool/slipway/tmp");
     strcpy(conf->spool, "/var/spool/slurmd");
     FILE *file = fopen(path, "re");
-    if (file == NULL) return errno == ENOENT ? 0 : root_fail("%s: %m", path);
+    if (file == NULL) return errno == ENOENT ? without_versions(conf) : root_fail("%s: %m", path);
+    conf->has_versions = true;
     int result = 1;
     struct seen seen = {0};
     char *text = NULL;
@@ -128,4 +142,10 @@ int root_conf_read(const char *path, struct root_conf *conf) {
     fclose(file);
     qsort(conf->binds, conf->count, sizeof *conf->binds, by_target);
     return check_together(path, conf) < 0 ? -1 : result;
+}
+
+bool root_conf_is_outside(const struct root_conf *conf, unsigned user) {
+    for (size_t i = 0; i < conf->outside_count; i++)
+        if (conf->outside[i] == user) return true;
+    return false;
 }

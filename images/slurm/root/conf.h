@@ -1,4 +1,5 @@
-/* The settings: key=value lines, # comments, usually /etc/slipway/root/root.conf. No file means that the feature is off. */
+/* The settings: key=value lines, # comments, usually /etc/slipway/root/root.conf. Without the file there are no versions: jobs see their pod, where
+   it has the folder for it with a /tmp of their own, and sessions of login pods stay as they are. */
 #ifndef SLIPWAY_CONF_H
 #define SLIPWAY_CONF_H
 
@@ -17,6 +18,7 @@ struct root_bind {
 };
 
 struct root_conf {
+    bool has_versions;
     char shared[ROOT_PATH_MAX];
     char tmp[ROOT_PATH_MAX];
     char spool[ROOT_PATH_MAX]; /* slurmd's own folder */
@@ -26,7 +28,10 @@ struct root_conf {
     size_t outside_count;
 };
 
-/* 1: read; 0: no such file; -1: faults, all of them in root_reason() with their lines. */
+/* 1: read, or there is no such file but the folder for /tmp of jobs; 0: neither; -1: faults, all of them in root_reason() with their lines. */
 int root_conf_read(const char *path, struct root_conf *conf);
+
+/* True for a user whose jobs see the pod itself. */
+bool root_conf_is_outside(const struct root_conf *conf, unsigned user);
 
 #endif

@@ -11,13 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock.h"
+#include "owned.h"
 #include "place.h"
 #include "reason.h"
 #include "tree.h"
@@ -25,6 +26,7 @@
 
 #define CACHES "/run/nvidia/cache"
 #define WORK CACHES "/.work"
+#define LOCK ROOT_LOCKS "/driver"
 enum { NOBODY = 65534, LDCONFIG_S = 60, CACHE_MAX = 64 << 20 };
 
 /* FNV-1a: enough to notice a change, and it keeps no secret. */
@@ -124,7 +126,9 @@ static int refresh(DIR *libraries, int caches, const char *version) {
     char name[ROOT_VERSION_MAX + 16], mark[ROOT_VERSION_MAX + 16];
     snprintf(name, sizeof name, "%s.cache", version);
     snprintf(mark, sizeof mark, "%s.mark", version);
-    if (flock(caches, LOCK_EX) < 0) return root_fail(CACHES ": %m");
+    owned_fd lock = open(LOCK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600); /* not the folder of caches, which ldconfig, as nobody, goes through */
+    if (lock < 0) return root_fail(LOCK ": %m");
+    if (root_lock(lock, "the driver's libraries", ROOT_LOCK_S) < 0) return -1;
     uint64_t wanted = fingerprint(libraries);
     if (!is_fresh(caches, name, mark, wanted)) {
         unlinkat(caches, mark, 0); /* a half-way failure must not look fresh */

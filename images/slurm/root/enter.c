@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -19,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock.h"
+#include "owned.h"
 #include "place.h"
 #include "reason.h"
 #include "tree.h"
@@ -36,49 +37,41 @@ static int own_folder(const char *path, mode_t mode) {
     return root_fail("%s does not belong to root", path);
 }
 
+/* /run is open to users, so what is locked lies below. */
 static int make_run(void) {
-    int run = own_folder(ROOT_RUN, 0755);
-    int stage = run < 0 ? -1 : own_folder(ROOT_STAGE, 0700);
-    if (stage < 0) {
-        if (run >= 0) close(run);
-        return -1;
-    }
-    close(stage);
-    return run;
+    owned_fd run = own_folder(ROOT_RUN, 0755);
+    owned_fd stage = run < 0 ? -1 : own_folder(ROOT_STAGE, 0700);
+    owned_fd locks = stage < 0 ? -1 : own_folder(ROOT_LOCKS, 0700);
+    return locks < 0 ? -1 : 0;
 }
 
 /* The folder of pins is a private mount: the kernel pins a namespace nowhere else. Gives it, opened. */
 static int open_pins(void) {
-    int run = make_run();
-    if (run < 0) return -1;
-    int pins = own_folder(ROOT_PINS, 0700), result = -1;
+    if (make_run() < 0) return -1;
+    owned_fd pins = own_folder(ROOT_PINS, 0700); /* mounted on itself, it is one and the same file for locks */
+    int result = -1;
     struct statx found;
-    if (pins < 0 || flock(run, LOCK_EX) < 0) root_fail(ROOT_RUN ": %m");
-    else if (statx(AT_FDCWD, ROOT_PINS, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &found) < 0) root_fail(ROOT_PINS ": %m");
+    if (pins < 0 || root_lock(pins, ROOT_PINS, ROOT_PINS_S) < 0) return -1;
+    if (statx(AT_FDCWD, ROOT_PINS, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &found) < 0) root_fail(ROOT_PINS ": %m");
     else if (!(found.stx_attributes & STATX_ATTR_MOUNT_ROOT) && mount(ROOT_PINS, ROOT_PINS, NULL, MS_BIND, NULL) < 0) root_fail("mounting " ROOT_PINS ": %m");
     else if (mount(NULL, ROOT_PINS, NULL, MS_PRIVATE, NULL) < 0) root_fail("making " ROOT_PINS " private: %m");
     else result = open(ROOT_PINS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (pins >= 0) close(pins);
-    close(run);
     return result;
 }
 
 /* One at a time for a job; the file holds the version's name once the pin is there. -2: `may_wait` is false and another has it. */
 static int lock_job(int pins, const char *name, bool may_wait) {
-    char file[32];
+    char file[32], what[sizeof file + 8];
     snprintf(file, sizeof file, "%s.lock", name);
+    snprintf(what, sizeof what, "job %s", name);
     for (;;) {
         int lock = openat(pins, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         struct stat found;
         if (lock < 0) return root_fail(ROOT_PINS "/%s: %m", file);
-        if (flock(lock, LOCK_EX | (may_wait ? 0 : LOCK_NB)) < 0) {
-            if (errno == EINTR) {
-                close(lock);
-                continue;
-            }
-            bool is_taken = errno == EWOULDBLOCK;
+        int taken = root_lock(lock, what, may_wait ? ROOT_LOCK_S : 0);
+        if (taken < 0) {
             close(lock);
-            return is_taken ? -2 : root_fail(ROOT_PINS "/%s: %m", file);
+            return taken;
         }
         if (fstat(lock, &found) == 0 && found.st_nlink == 1) return lock;
         close(lock); /* its last owner has removed it meanwhile */
@@ -147,10 +140,38 @@ static int unshare_pinnable(void) {
     return is_higher ? 0 : root_fail("the kernel gives no mount namespace that can be pinned");
 }
 
+static int cover(const char *place, const char *job_tmp, const char *folder) {
+    char path[ROOT_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", job_tmp, folder);
+    if (mount(path, place, NULL, MS_BIND, NULL) < 0) return root_fail("showing the job's %s: %m", place);
+    return mount(NULL, place, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, NULL) == 0 ? 0 : root_fail("restricting the job's %s: %m", place);
+}
+
+/* A folder of the pod's that is open to all, under a tmpfs in its place. */
+static int cover_open(const char *place, unsigned long flags) {
+    if (mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV | flags, "mode=1777") == 0 || errno == ENOENT) return 0;
+    return root_fail("a %s of the job's own: %m", place);
+}
+
+/* For a process with a mount namespace of its own. */
+static int enslave(void) { return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 ? 0 : root_fail("making the mounts slaves: %m"); }
+
+static int cover_both(const char *job_tmp) {
+    if (enslave() < 0) return -1;
+    return cover("/tmp", job_tmp, "tmp") < 0 ? -1 : cover("/var/tmp", job_tmp, "var_tmp");
+}
+
+/* Where there are no versions: the pod as it is, but for what jobs have of their own. As above, by calls that kernels before 5.12 have, too. */
+static int stay(const char *job_tmp) {
+    if (cover_both(job_tmp) < 0) return -1;
+    if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) return root_fail("hiding " ROOT_PINS ": %m");
+    return cover_open("/dev/shm", 0) < 0 ? -1 : cover_open("/run/lock", 0);
+}
+
 static void build(const struct root_conf *conf, const char *version, const char *job_tmp, int answer, int permission) {
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (unshare_pinnable() == 0 && root_place(conf, version, job_tmp) == 0) byte = 1;
+    if (unshare_pinnable() == 0 && (conf->has_versions ? root_place(conf, version, job_tmp) : stay(job_tmp)) == 0) byte = 1;
     ssize_t done = write(answer, &byte, 1);
     if (byte == 0) done = write(answer, root_reason(), strlen(root_reason()));
     close(answer);
@@ -205,17 +226,17 @@ static int make_space(const struct root_conf *conf, const char *version, int pin
 }
 
 static int decide_and_make(const struct root_conf *conf, uint32_t job, const char *wanted, int pins, const char *name, int lock, root_version version) {
-    int shared = root_shared_open(conf->shared);
-    if (shared < 0) return -1;
-    int result = root_version_of_job(shared, job, wanted, version);
-    close(shared);
-    if (result < 0 || make_space(conf, version, pins, name) < 0) return -1;
+    *version = 0;
+    owned_fd shared = conf->has_versions ? root_shared_open(conf->shared) : -1;
+    if (conf->has_versions && (shared < 0 || root_version_of_job(shared, job, wanted, version) < 0)) return -1;
+    if (make_space(conf, version, pins, name) < 0) return -1;
     size_t length = strlen(version);
     if (ftruncate(lock, 0) < 0 || pwrite(lock, version, length, 0) != (ssize_t)length) return root_fail("noting the job's version: %m");
     return open_pin(pins, name);
 }
 
 int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted, root_version version) {
+    if (wanted && !conf->has_versions) return root_fail("--root-version=%s: this cluster has no versioned root", wanted);
     job_name name;
     snprintf(name, sizeof name, "%u", job);
     int pins = open_pins();
@@ -293,6 +314,22 @@ int root_job_join(int space, const char *script) {
     return result;
 }
 
+/* A file of --output there would stay on the node after the job, seen and counted by nobody. */
+static int close_memory(void) { return cover_open("/dev/shm", MS_RDONLY) < 0 ? -1 : cover_open("/run/lock", MS_RDONLY); }
+
+int root_step_cover(const struct root_conf *conf, uint32_t job) {
+    char job_tmp[ROOT_PATH_MAX + 20];
+    snprintf(job_tmp, sizeof job_tmp, "%s/%u", conf->tmp, job);
+    if (unshare(CLONE_NEWNS) < 0) return root_fail("unshare: %m");
+    return cover_both(job_tmp) < 0 ? -1 : close_memory();
+}
+
+int root_step_refuse(void) {
+    if (unshare(CLONE_NEWNS) < 0) return root_fail("unshare: %m");
+    if (enslave() < 0 || cover_open("/tmp", 0) < 0 || cover_open("/var/tmp", 0) < 0) return -1;
+    return close_memory();
+}
+
 /* With the job's lock held: what this node has of it. */
 static int remove_job(const struct root_conf *conf, int pins, const char *name, int lock) {
     char path[64], file[32];
@@ -335,12 +372,8 @@ int root_job_close(const struct root_conf *conf, uint32_t job) {
 }
 
 int root_session_enter(const struct root_conf *conf, root_version version) {
-    int run = make_run();
-    int shared = run < 0 ? -1 : root_shared_open(conf->shared);
-    int result = shared < 0 ? -1 : root_version_current(shared, version);
-    if (shared >= 0) close(shared);
-    if (run >= 0) close(run);
-    if (result < 0) return -1;
+    owned_fd shared = make_run() < 0 ? -1 : root_shared_open(conf->shared);
+    if (shared < 0 || root_version_current(shared, version) < 0) return -1;
     if (unshare(CLONE_NEWNS) < 0) return root_fail("unshare: %m");
     return root_place(conf, version, NULL);
 }

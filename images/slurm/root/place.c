@@ -218,7 +218,8 @@ static int put_session(int root) {
 
 static int put_job(int root, int run) {
     if (put(root, root_clone("/dev", true), "/dev", "/dev", false) < 0) return -1;
-    return put(root, run, "/run", "/run", false);
+    if (put(root, run, "/run", "/run", false) < 0) return -1;
+    return put(root, root_tmpfs("1777"), "a tmpfs", "/run/lock", false);
 }
 
 static int fill(int root, const struct root_conf *conf, const char *version, const char *job_tmp, int run) {

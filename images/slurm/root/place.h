@@ -10,6 +10,7 @@
 #define ROOT_RUN "/run/slipway"
 #define ROOT_PINS ROOT_RUN "/ns"
 #define ROOT_STAGE ROOT_RUN "/stage"
+#define ROOT_LOCKS ROOT_RUN "/locks" /* closed to users, as are the pins */
 
 /* `job_tmp` is the folder with a job's tmp and var_tmp; NULL takes the pod's own, and leaves its /dev/shm. */
 int root_place(const struct root_conf *conf, const char *version, const char *job_tmp);

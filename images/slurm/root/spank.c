@@ -1,32 +1,46 @@
-/* SPANK plugin: every task of a job runs in the version of the shared root that the job has.
+/* SPANK plugin: every task of a job runs in the version of the shared root that the job has, and under what holds for all jobs, root or not:
+   /tmp is the job's own, setuid programs get no rights, the kernel takes a task before a daemon, and processes are limited.
 
-   slurmstepd stays outside, for its plugins, cgroups and spool. What it does itself happens in the pod's file system, therefore:
-   --output, --error and --input name files of the pod. Those below a mount= line, homes for instance, are the same files inside; with
-   --output=/tmp/x the file lies in the pod's /tmp, not in the job's. So it is with sbcast to /tmp, and with srun's --task-epilog, which
-   runs as its user outside. The folder that a job starts in must exist in the pod, too; inside it is looked up again. */
+   slurmstepd stays outside, for its plugins, cgroups and spool, but it sees the job's /tmp and /var/tmp as its own: a file of --output, --error and
+   --input there is the job's, and none can be in /dev/shm or /run/lock. All other files that it opens are of the pod. Those below a mount= line,
+   homes for instance, are the same files inside. So it is with srun's --task-epilog, which runs as its user outside, under the job's limits. The
+   folder that a job starts in must exist in the pod, too; inside it is looked up again. bcast.c does the same for files that are sent to a job, and
+   sees to those limits. */
 #include <errno.h>
 #include <limits.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "driver.h"
 #include "enter.h"
+#include "group.h"
+#include "mpi.h"
 #include "place.h"
 #include "reason.h"
 #include "version.h"
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(slipway_root, 1)
-spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init_privileged, slurm_spank_task_init;
+spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init_privileged,
+    slurm_spank_task_init, slurm_spank_task_post_fork;
 #pragma GCC visibility pop
+
+/* Of bcast.c, which slurmstepd has preloaded; a client has none. */
+extern char slipway_step_groups[ROOT_GROUPS_MAX] __attribute__((weak, visibility("default")));
+extern bool slipway_step_has_tasks __attribute__((weak, visibility("default")));
 
 static const char *conf_path = ROOT_CONF_PATH;
 static char bad_argument[256];
 static root_version asked; /* by --root-version */
+static enum { FAILED, STAYS, ENTERS } step_goes; /* what a step's slurmstepd found out for its tasks */
+static int job_space = -1; /* where they enter */
+static root_version job_version;
 static bool is_inside; /* or stays outside, as it should */
 static char start_folder[PATH_MAX];
 
@@ -66,14 +80,28 @@ static void complain(void) {
     for (char *line; (line = strsep(&rest, "\n"));) slurm_error("slipway: %s", line);
 }
 
-/* slurmd's start. What jobs start outside the root, such as a --task-epilog, is under this too. */
+/* For the node's log: the user can do nothing about it. */
+static void note(void) {
+    if (*root_reason()) slurm_info("slipway: %s", root_reason());
+    root_reason_clear();
+}
+
+/* slurmd's start. A kernel too old for a versioned root may be too old for this as well, and without one renounce() does for jobs. */
 static int seal(void) {
     struct root_conf *conf = NULL;
     int result = read_settings(&conf); /* faults in it are for the jobs to meet and tell */
+    bool has_none = result == 0 || (result > 0 && !conf->has_versions);
     free(conf);
     root_reason_clear();
-    if (result == 0 || root_seal() == 0) return ESPANK_SUCCESS;
+    if (root_seal() == 0) return ESPANK_SUCCESS;
     complain();
+    return has_none ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+/* For all that comes of the calling thread. Mounts may come after slurmd's start, automounted homes for one: this holds for programs there, too. */
+static int renounce(void) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) return ESPANK_SUCCESS;
+    slurm_error("slipway: taking setuid programs their rights: %m");
     return ESPANK_ERROR;
 }
 
@@ -81,16 +109,14 @@ int slurm_spank_init(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
     spank_context_t context = spank_context();
     if (context == S_CTX_SLURMD) return seal();
+    if (context == S_CTX_REMOTE && renounce() != ESPANK_SUCCESS) return ESPANK_ERROR;
     if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return ESPANK_SUCCESS;
     return spank_option_register(spank, &version_option);
 }
 
 static bool is_outside(spank_t spank, const struct root_conf *conf) {
     uid_t user;
-    if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS) return false;
-    for (size_t i = 0; i < conf->outside_count; i++)
-        if (conf->outside[i] == user) return true;
-    return false;
+    return spank_get_item(spank, S_JOB_UID, &user) == ESPANK_SUCCESS && root_conf_is_outside(conf, user);
 }
 
 /* Whatever fails here, the job's tasks meet and tell: a failed prolog would drain the node. */
@@ -103,8 +129,7 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     int space = -1, result = read_settings(&conf);
     if (result > 0 && spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) result = root_fail("Slurm names no job");
     if (result > 0 && spank_option_getopt(spank, &version_option, &wanted) != ESPANK_SUCCESS) wanted = NULL;
-    if (result > 0 && root_job_close(conf, job) < 0) complain(); /* what a requeued job left, or one that had the number before */
-    root_reason_clear();
+    if (result > 0 && root_job_close(conf, job) < 0) result = -1; /* what a requeued job left, or one that had the number before */
     if (result > 0 && !is_outside(spank, conf)) result = space = root_job_open(conf, job, wanted, version);
     if (result < 0) complain();
     if (space >= 0) close(space);
@@ -123,11 +148,13 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
     struct root_conf *conf = NULL;
     uint32_t job;
+    bool is_known = spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS;
+    if (is_known) root_group_remove(job); /* first: what is left in it could write to the job's /tmp while that is removed */
     int result = read_settings(&conf);
-    if (result > 0 && spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) result = root_fail("Slurm names no job");
+    if (result > 0 && !is_known) result = root_fail("Slurm names no job");
     if (result > 0) result = root_job_close(conf, job);
     if (result < 0) complain();
-    if (result == 0 && !is_outside(spank, conf)) forget(conf, job);
+    if (result == 0 && conf->has_versions && !is_outside(spank, conf)) forget(conf, job);
     free(conf);
     return ESPANK_SUCCESS;
 }
@@ -151,16 +178,78 @@ static int put_driver_first(spank_t spank) {
     return spank_setenv(spank, "PATH", path, 1) == ESPANK_SUCCESS ? 0 : root_fail("cannot set PATH");
 }
 
-static int enter(spank_t spank, const struct root_conf *conf) {
+/* How many CPUs a list such as 0-3,6 names. */
+static unsigned long count_listed(const char *list) {
+    unsigned long count = 0;
+    for (const char *at = list; *at; at += *at == ',') {
+        char *end;
+        unsigned long first = strtoul(at, &end, 10), last = first;
+        if (*end == '-') last = strtoul(end + 1, &end, 10);
+        if (end == at || last < first) return count;
+        count += last - first + 1;
+        at = end;
+    }
+    return count;
+}
+
+/* The pod's settings for processes of a job: so many, and so many more for each of its CPUs on this node. */
+static void limit(spank_t spank) {
+    const char *setting = getenv("SLIPWAY_JOB_PROCESSES");
+    char *cpus = NULL;
     uint32_t job;
-    root_version version;
+    unsigned long base, each;
+    if (setting == NULL || sscanf(setting, "%lu+%lu", &base, &each) != 2) return;
+    if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS || spank_get_item(spank, S_JOB_ALLOC_CORES, &cpus) != ESPANK_SUCCESS) return;
+    root_reason_clear();
+    root_group_limit(job, base + each * count_listed(cpus ? cpus : ""));
+    note();
+}
+
+static int prepare(spank_t spank, const struct root_conf *conf) {
+    uint32_t job;
     if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return root_fail("Slurm names no job");
+    job_space = root_job_open(conf, job, *asked ? asked : NULL, job_version);
+    return job_space < 0 ? -1 : root_step_cover(conf, job);
+}
+
+/* A step's slurmstepd, before it opens the step's files. A failure is kept for slurm_spank_task_init: one of slurmstepd's own counts as a fault of
+   the node and drains it. So it should where slurmstepd cannot be kept off the node's folders: no user brings that about. */
+int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments) {
+    (void)count;
+    (void)arguments;
+    uint32_t step;
+    if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
+    limit(spank);
+    if (spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step == SLURM_EXTERN_CONT) return ESPANK_SUCCESS;
+    struct root_conf *conf = NULL;
+    int result = read_settings(&conf);
+    if (result == 0 && *asked) result = root_fail("--root-version=%s: this cluster has no versioned root", asked);
+    if (result == 0 || (result > 0 && is_outside(spank, conf))) step_goes = STAYS;
+    else if (result > 0 && prepare(spank, conf) == 0) step_goes = ENTERS;
+    free(conf);
+    if (step_goes != FAILED || root_step_refuse() == 0) return ESPANK_SUCCESS;
+    complain();
+    return ESPANK_ERROR;
+}
+
+static int enter(spank_t spank) {
     if (getcwd(start_folder, sizeof start_folder) == NULL || start_folder[0] != '/') strcpy(start_folder, "/tmp");
-    int space = root_job_open(conf, job, *asked ? asked : NULL, version);
-    if (space < 0 || root_job_join(space, batch_script(spank)) < 0) return -1;
-    close(space);
-    if (spank_setenv(spank, "SLIPWAY_ROOT_VERSION", version, 1) != ESPANK_SUCCESS) return root_fail("cannot set SLIPWAY_ROOT_VERSION");
+    if (root_job_join(job_space, *job_version ? batch_script(spank) : NULL) < 0) return -1;
+    if (*job_version == 0) return 0;
+    if (spank_setenv(spank, "SLIPWAY_ROOT_VERSION", job_version, 1) != ESPANK_SUCCESS) return root_fail("cannot set SLIPWAY_ROOT_VERSION");
     return put_driver_first(spank);
+}
+
+/* What a task's environment says of MPI. The user's own word counts, except where it is ours of a step around this one. */
+static void guard_mpi(spank_t spank) {
+    uint32_t tasks = 1;
+    int count;
+    char **words, value[sizeof ROOT_MPI_VALUE + 1], ignored[8];
+    spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &tasks);
+    bool has_daemon = spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0 && root_mpi_is_daemon(words[0]);
+    bool has_server = spank_getenv(spank, "PMIX_NAMESPACE", ignored, sizeof ignored) != ESPANK_ENV_NOEXIST;
+    if (tasks > 1 && !has_daemon && !has_server) spank_setenv(spank, ROOT_MPI_NAME, ROOT_MPI_VALUE, 0);
+    else if (spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strcmp(value, ROOT_MPI_VALUE) == 0) spank_unsetenv(spank, ROOT_MPI_NAME);
 }
 
 /* The task's process has forked and is root still. A failure is kept for slurm_spank_task_init: a task that ends here, before Slurm has
@@ -168,13 +257,28 @@ static int enter(spank_t spank, const struct root_conf *conf) {
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments) {
     (void)count;
     (void)arguments;
-    struct root_conf *conf = NULL;
-    int result = read_settings(&conf);
-    if (result == 0 && *asked) result = root_fail("--root-version=%s: this cluster has no versioned root", asked);
-    bool stays = result == 0 || (result > 0 && is_outside(spank, conf));
-    is_inside = stays || (result > 0 && enter(spank, conf) == 0);
-    if (stays) *start_folder = 0;
-    free(conf);
+    uint32_t job;
+    if (renounce() != ESPANK_SUCCESS) return ESPANK_ERROR;
+    if (root_group_offer() < 0) slurm_info("slipway: %s", root_reason());
+    if (spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS && root_group_join(job) < 0) {
+        step_goes = FAILED; /* a task without its limit could end those of others */
+    }
+    guard_mpi(spank);
+    is_inside = step_goes == STAYS || (step_goes == ENTERS && enter(spank) == 0);
+    if (step_goes == STAYS) *start_folder = 0;
+    return ESPANK_SUCCESS;
+}
+
+/* slurmstepd, which Slurm has put into the job's groups by now. It leaves them only once its later children can find back. */
+int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments) {
+    (void)count;
+    (void)arguments;
+    pid_t task;
+    limit(spank);
+    if (&slipway_step_has_tasks) slipway_step_has_tasks = true;
+    bool is_known = slipway_step_groups && spank_get_item(spank, S_TASK_PID, &task) == ESPANK_SUCCESS;
+    if (is_known && root_group_list(task, slipway_step_groups) == 0) root_group_spare();
+    note();
     return ESPANK_SUCCESS;
 }
 
@@ -188,7 +292,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
         return ESPANK_ERROR;
     }
     if (*start_folder && chdir(start_folder) < 0) {
-        slurm_error("slipway: the job's version of the root has no folder %s for it (%s): going to /tmp instead", start_folder, strerror(errno));
+        slurm_error("slipway: the job has no folder %s (%s): going to /tmp instead", start_folder, strerror(errno));
         if (chdir("/tmp") < 0) return ESPANK_ERROR;
     }
     return ESPANK_SUCCESS;

@@ -23,7 +23,7 @@ from typing import Any
 from lightkube.config.kubeconfig import KubeConfig
 
 from components.arguments import node_set_args, pod_defaults
-from components.controllers import build_crd
+from components.kinds import build_crd
 from components.node_set import build_node_set
 from configs.load import load_cluster
 from configs.models import Cluster
@@ -220,7 +220,7 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
 
 
 def _node_set(cluster: Cluster) -> Mapping[str, Any]:
-    args = node_set_args(cluster, pod_defaults(cluster, "slurm", "scripts"), cluster.node_sets[0])
+    args = node_set_args(cluster, pod_defaults(cluster, "slurm", "scripts", {"slurm": "slurm", "worker": "worker"}), cluster.node_sets[0])
     manifest = build_node_set(args)
     if "replicas" in manifest["spec"]:
         manifest["spec"]["replicas"] = 0

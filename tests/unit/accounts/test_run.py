@@ -1,13 +1,15 @@
 """The program around the plan: outages are told once, a bad file changes nothing, commands are what sacctmgr takes."""
 
 import json
+import pwd
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from configs.scripts.accounts import run
 from configs.scripts.accounts.plan import Account, Association, Change, State
-from configs.scripts.accounts.run import PERIOD_S, RETRY_S, Reporter, converge, tick
+from configs.scripts.accounts.run import EARLY_S, PERIOD_S, RETRY_S, Reporter, converge, tick
 from configs.scripts.accounts.slurm import SlurmError, command
 from tests.unit.accounts.fake import FakeSlurm
 from tests.unit.accounts.test_plan import NOTHING
@@ -79,6 +81,15 @@ def test_slurmctld_is_asked_only_when_something_is_to_go() -> None:
     assert Asked.asked > 0
 
 
+def test_users_have_accounts_seconds_after_slurmctld_is_there() -> None:
+    slurm = FakeSlurm(replace(NOTHING, accounts={}, members={}, is_registered=False))
+    assert converge(WANTED, slurm, Reporter(lambda _: None)) == EARLY_S
+    assert EARLY_S <= 2
+    slurm.state = NOTHING
+    assert converge(WANTED, slurm, Reporter(lambda _: None)) == PERIOD_S
+    assert ("a", "u") in slurm.state.members
+
+
 def test_what_jobs_have_is_looked_at_again_soon_and_done_is_said_once_it_went() -> None:
     said: list[str] = []
     reporter = Reporter(said.append)
@@ -114,3 +125,25 @@ def test_what_jobs_have_is_looked_at_again_soon_and_done_is_said_once_it_went() 
 )
 def test_change_as_sacctmgr_takes_it(change: Change, words: str) -> None:
     assert command(change, "t") == ["sacctmgr", "-i", *words.split()]
+
+
+@pytest.mark.parametrize("said", [{"accounts": {"a": {"groups": ["root"]}}}, {"accounts": {}, "defaultAccount": "a", "directory": True}])
+def test_file_of_users_that_cannot_be_read_is_not_an_empty_one(
+    said: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The C library says nothing of it: everybody would leave the account."""
+    file, lines = tmp_path / "accounts.json", list[str]()
+    file.write_text(json.dumps({"cluster": "t", "qos": {}, **said}))
+    monkeypatch.setattr(run, "_PASSWD", tmp_path / "passwd")
+    tick(file, Reporter(lines.append))
+    assert len(lines) == 1
+    assert "cannot be read, nothing is changed: FileNotFoundError" in lines[0]
+
+
+def test_people_are_all_above_the_systems_ids_but_the_images_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [("root", 0), ("slurm", 64030), ("ada", 1000), ("grace", 70_000), ("www-data", 33)]
+    users = [pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for name, uid in entries]
+    (tmp_path / "system").write_text("root:x:0:0::/:/bin/sh\nslurm:x:64030:64030::/:/bin/sh\n")
+    monkeypatch.setattr(run, "_SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(run.pwd, "getpwall", lambda: users)
+    assert run.Directory().people() == ["ada", "grace"]

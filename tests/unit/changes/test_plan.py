@@ -52,7 +52,7 @@ ROOT = {b"etc": FOLDER, b"usr": FOLDER}
         pytest.param({}, {b"etc/a": FILE}, {}, None, id="added"),
         pytest.param({}, {b"etc/a": FILE}, {b"etc/a": FILE._replace(size=1)}, "the new image has one of its own", id="added-in-both"),
         pytest.param({b"etc/a": FILE}, {b"etc/a": FILE._replace(size=1)}, {b"etc/a": FILE}, None, id="changed"),
-        pytest.param({b"etc/a": FILE}, {b"etc/a": FILE._replace(size=1)}, {}, "the new image has it no more", id="gone-in-the-new"),
+        pytest.param({b"etc/a": FILE}, {b"etc/a": FILE._replace(size=1)}, {}, "the new image no longer has it", id="gone-in-the-new"),
         pytest.param({b"etc/a": FILE}, {b"etc/a": FILE._replace(size=1)}, {b"etc/a": FILE._replace(size=2)}, "the new image changed it too", id="changed-in-both"),
         pytest.param({b"etc/a": FILE}, {b"etc/a": FOLDER}, {b"etc/a": FILE}, "one is a folder and the other is not", id="a-folder-by-now"),
         pytest.param({}, {b"etc/a": FILE._replace(kind="s")}, {}, "only files, folders and links are carried", id="socket"),

@@ -1,12 +1,14 @@
 """A Slurm in memory with the few operations that health checks use, which can be killed at any of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from configs.scripts.checks.plan import FAILED, Node, Outcome, Reservation, reason_prefix
+from configs.scripts.checks.plan import FAILED, Outcome, Reservation, reason_prefix
 from configs.scripts.checks.slurm import Slurm
+from slurm.scontrol import Node
+from slurm.states import node_state
 
 
 class Killed(BaseException):
@@ -46,25 +48,25 @@ class FakeSlurm(Slurm):
 
     def resume(self, node: str) -> None:
         self._operate("resume", node)
-        self.known[node] = replace(self.known[node], reason="", reason_user="")
+        self.known[node] = _changed(self.known[node], reason="", reason_user="")
         self._flags(node, remove={"DRAIN"})
 
     def drain(self, node: str, reason: str) -> None:
         self._operate("drain", node)
-        self.known[node] = replace(self.known[node], reason=reason, reason_user="slurm")
+        self.known[node] = _changed(self.known[node], reason=reason, reason_user="slurm")
         self._flags(node, add={"DRAIN"})
 
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
     ) -> Outcome:
         self._operate("run", node.name)
-        assert not self.known[node.name].state & {"DRAIN", "ALLOCATED", "DOWN"}, "Slurm starts no job there"
+        assert not self.known[node.name].state.flags & {"DRAIN", "ALLOCATED", "DOWN"}, "Slurm starts no job there"
         assert self.held.get(node.name) == held, "Slurm starts only jobs of its reservation there"
         self.on_job(node.name)
         return self.found[node.name]
 
     def is_open_to_users(self, name: str) -> bool:
-        return name not in self.held and "DRAIN" not in self.known[name].state
+        return name not in self.held and "DRAIN" not in self.known[name].state.flags
 
     def is_failing(self, name: str) -> bool:
         return self.found[name].result == FAILED
@@ -76,4 +78,8 @@ class FakeSlurm(Slurm):
 
     def _flags(self, name: str, add: set[str] = frozenset(), remove: set[str] = frozenset()) -> None:  # type: ignore[assignment]
         node = self.known[name]
-        self.known[name] = replace(node, state=(node.state | add) - remove)
+        self.known[name] = _changed(node, state=node_state((node.state.flags | add) - remove))
+
+
+def _changed(node: Node, **more: Any) -> Node:
+    return Node(**{**vars(node), **more})

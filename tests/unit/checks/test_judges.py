@@ -139,6 +139,13 @@ def test_gpu_states_are_read_from_nvidia_smi() -> None:
         gpu.read_states("No devices were found\n")
 
 
+def test_count_of_memory_errors_that_cannot_be_read_is_not_none() -> None:
+    with pytest.raises(ValueError, match=r"the memory errors of GPU 1 cannot be read: nvidia-smi says \[Unknown Error\]"):
+        gpu.read_states("0, P0, 0, No, No\n1, P0, [Unknown Error], No, No\n")
+    lost = gpu.read_states("0, [Unknown Error], [Unknown Error], [Unknown Error], [Unknown Error]\n")
+    assert gpu.judge(1, lost, H100 | {"count": 1})[0] == "failed"
+
+
 @pytest.mark.parametrize(
     ("code", "output", "errors", "outcome"),
     [

@@ -9,7 +9,6 @@ from configs.scripts.checks.plan import (
     UNKNOWN,
     Done,
     Drain,
-    Node,
     Outcome,
     Release,
     Reservation,
@@ -23,6 +22,9 @@ from configs.scripts.checks.plan import (
     plan_checks,
     reason_prefix,
 )
+from slurm.scontrol import Node
+from slurm.states import node_state
+from tests.unit.slurm.law import Law, every_state
 
 OURS = "slipway: check disk: / is read-only"
 HELD = Reservation("slipway-check-disk-gpu-0", "gpu-0", OURS)
@@ -33,7 +35,7 @@ BUSY = Outcome(SKIPPED, "busy")
 
 
 def node(*state: str, reason: str = "", user: str = "") -> Node:
-    return Node("gpu-0", frozenset(state), reason, user, ("main",))
+    return Node("gpu-0", node_state(state), reason, user, ("main",))
 
 
 IDLE = node("IDLE", "CLOUD")
@@ -169,3 +171,21 @@ def test_no_check_takes_the_reason_of_another_for_its_own() -> None:
 )
 def test_action_says_what_came_of_it(steps: list[Step], outcome: Outcome, action: str) -> None:
     assert actions(steps, outcome) == action
+
+
+def lawful(law: Law) -> Node:
+    words = [word for word in law.words.split("+") if word]
+    return node(*words, reason=OURS if "DRAIN" in words else "")
+
+
+@every_state
+def test_check_runs_on_no_node_where_a_job_may_be(law: Law) -> None:
+    step = next_step("disk", "gpu-0", lawful(law), None, None)
+    is_idle = law.words.startswith("IDLE") and (law.may_be_drained or law.is_free) and "COMPLETING" not in law.words
+    assert is_idle or isinstance(step, Done)
+
+
+@every_state
+def test_failed_check_drains_no_node_that_wakes_or_whose_state_is_unknown(law: Law) -> None:
+    step = next_step("disk", "gpu-0", lawful(law), None, FAIL)
+    assert isinstance(step, Drain) == law.may_be_drained

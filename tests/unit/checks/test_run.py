@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.scripts.checks.plan import FAILED, PASSED, SKIPPED, UNKNOWN, Node, Outcome, Reservation, reservation_name
+from configs.scripts.checks.plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome, Reservation, reservation_name
 from configs.scripts.checks.run import Spec, Target, extra_with, read_spec, record, run_all
+from slurm.scontrol import Node
+from slurm.states import node_state
 from tests.unit.checks.fake import FakeSlurm, Killed
 
 OURS = "slipway: check disk: it was full"
@@ -37,7 +39,7 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
     for ordinal, state in enumerate(states):
         name = f"n-{ordinal}"
         flags, reason = STATES[state]
-        slurm.known[name] = Node(name, flags, reason, "slurm" if reason == OURS else "alice" if reason else "", ("main",))
+        slurm.known[name] = Node(name, node_state(flags), reason, "slurm" if reason == OURS else "alice" if reason else "", ("main",))
         if state.startswith("left"):
             slurm.held[name] = Reservation(reservation_name("disk", name), name, OURS)
     return slurm
@@ -72,8 +74,8 @@ def test_run_killed_anywhere_is_finished_by_the_next(each: list[tuple[str, str]]
         killed.kill_at = -1
         assert {name: outcome.result for name, outcome in run(killed, len(each)).items()} == expected
     assert killed.held == {}
-    assert {name: "DRAIN" in node.state for name, node in killed.known.items()} == {
-        name: "DRAIN" in node.state for name, node in whole.known.items()
+    assert {name: "DRAIN" in node.state.flags for name, node in killed.known.items()} == {
+        name: "DRAIN" in node.state.flags for name, node in whole.known.items()
     }
 
 
@@ -88,9 +90,9 @@ def test_only_our_own_drains_are_lifted_and_only_failures_drain(each: list[tuple
             assert after == before[name]
             assert outcomes[name].result == (UNKNOWN if state == "down" else SKIPPED)
         elif state == "idle":
-            assert ("DRAIN" in after.state) == (finding == FAILED)
+            assert ("DRAIN" in after.state.flags) == (finding == FAILED)
         else:
-            assert ("DRAIN" in after.state) == (finding != PASSED)
+            assert ("DRAIN" in after.state.flags) == (finding != PASSED)
             assert after.reason == {PASSED: "", FAILED: "slipway: check disk: full"}.get(finding, OURS)
 
 
@@ -100,7 +102,7 @@ def test_drain_by_an_administrator_during_the_check_stays(each: list[tuple[str, 
     drained: set[str] = set()
 
     def drain(name: str) -> None:
-        slurm.known[name] = Node(name, slurm.known[name].state | {"DRAIN"}, "burning", "alice", ("main",))
+        slurm.known[name] = Node(name, node_state(slurm.known[name].state.flags | {"DRAIN"}), "burning", "alice", ("main",))
         drained.add(name)
 
     slurm.on_job = drain
@@ -138,7 +140,7 @@ def test_check_that_fails_everywhere_drains_no_more_than_its_cap(states: list[st
     slurm = cluster(states, [FAILED] * len(states))
     outcomes: dict[str, Outcome] = {}
     run_all(spec(len(states), max_drained=2), slurm, outcomes.__setitem__, clock=lambda: 0)
-    drained = {name for name, node in slurm.known.items() if "DRAIN" in node.state}
+    drained = {name for name, node in slurm.known.items() if "DRAIN" in node.state.flags}
     assert len(drained) == expected
     spared = {name for name, state in zip(slurm.known, states, strict=True) if state == "idle"} - drained
     assert all("not drained: this check holds 2 nodes already" in outcomes[name].found for name in spared)

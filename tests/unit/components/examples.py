@@ -10,6 +10,7 @@ from components.nfs_server import NfsServerArgs
 from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
 from components.shared_storage import SharedMountArgs
+from components.slurm_files import SlurmFilesArgs
 
 PODS: PodDefaults = {
     "cluster": "dev",
@@ -18,6 +19,7 @@ PODS: PodDefaults = {
     "pull_policy": "IfNotPresent",
     "pull_secrets": ["registry"],
     "scripts": "dev-scripts-0123456789",
+    "programs": {name: f"dev-{name}-0123456789" for name in ("config_sync", "slurm", "worker")},
     "node_selector": {"slipway.dev/pool": "system"},
     "tolerations": [{"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"}],
 }
@@ -28,9 +30,17 @@ MOUNTS: list[SharedMountArgs] = [
     {"name": "mount-data", "mount_path": "/data", "read_only": True, "claim": "datasets"},
 ]
 
+SLURM_FILES: SlurmFilesArgs = {
+    "cluster": "dev",
+    "namespace": "slurm",
+    "files": {"slurm.conf": "ClusterName=dev\n"},
+    "jwt_generation": 1,
+    "keep_jwt": False,
+    "deletion_protection": False,
+}
+
 CONTROL_PLANE: ControlPlaneArgs = {
     "pods": PODS,
-    "files": {"slurm.conf": "ClusterName=dev\n"},
     "users": "dev-users",
     "state": {"size": "5Gi"},
     "key_spread_s": 120,
@@ -99,6 +109,7 @@ NODE_SET: NodeSetArgs = {
     "users": "dev-users",
     "mounts": MOUNTS,
     "drain_grace_s": 3600,
+    "job_processes": "512+256",
     "update": {"type": "RollingUpdate", "max_unavailable": "10%"},
     "drain": {"action": "Requeue", "deadline_s": 600},
     "placement": "Any",
@@ -118,7 +129,6 @@ ACCOUNTS: AccountsArgs = {
 CONTROLLERS: ControllersArgs = {
     "pods": {**PODS, "image": "registry.example/controllers:1"},
     "jwt_secret": "dev-jwt",
-    "install_crds": True,
 }
 
 LOGIN: LoginNodesArgs = {
@@ -128,6 +138,7 @@ LOGIN: LoginNodesArgs = {
     "users": "dev-users",
     "user_keys": "dev-user-keys",
     "mounts": MOUNTS,
+    "home_keys": False,
     "has_admins": False,
     "node_host_keys": "dev-node-host-keys",
     "settings": {"banner": "", "limits": "tasks=2000\n"},

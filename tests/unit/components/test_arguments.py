@@ -23,6 +23,7 @@ DEV, H100 = cluster_of("dev"), cluster_of("h100")
     [
         pytest.param(Source(host_path="/srv"), {"host_path": "/srv"}, id="host-path"),
         pytest.param(Source(claim="homes"), {"claim": "homes"}, id="claim"),
+        pytest.param(Source(disk=Disk(size="10Gi")), {"disk": {"size": "10Gi"}}, id="disk"),
         pytest.param(Source(storage_class="efs", size="1Ti"), {"storage_class": "efs", "size": "1Ti"}, id="storage-class"),
         pytest.param(
             Source(nfs=Nfs(server="nfs", path="/home", options=("nfsvers=4.1",))),
@@ -122,8 +123,13 @@ def test_gpu_operator_tolerates_every_pool_and_is_left_out_when_off() -> None:
     made = arguments.gpu_runtime_args(H100)
     assert "operator" in made
     assert {one["key"] for one in made["operator"]["tolerations"]} == {"nvidia.com/gpu", "slipway.dev/pool"}
-    assert made["runtime_classes"] == ["nvidia"]
     assert "operator" not in arguments.gpu_runtime_args(DEV)
+
+
+def test_runtime_classes_are_those_of_the_pools_less_the_one_that_the_operator_makes() -> None:
+    without = H100.model_copy(update={"gpu_operator": H100.gpu_operator.model_copy(update={"enabled": False})})
+    assert arguments.kinds_args(H100)["runtime_classes"] == []
+    assert arguments.kinds_args(without) == {"cluster": "h100", "install_crds": True, "runtime_classes": ["nvidia"]}
 
 
 def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None:
@@ -138,7 +144,7 @@ def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None
 
 def test_controllers_run_from_an_image_of_their_own() -> None:
     made = arguments.controllers_args(DEV, PODS, "controllers:1")
-    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt", "install_crds": True}
+    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt"}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +179,7 @@ def test_updates_drains_and_disks_are_passed_on() -> None:
 
 
 def test_system_pods_go_to_system_nodes() -> None:
-    made = arguments.pod_defaults(DEV, "image:1", "dev-scripts-1")
+    made = arguments.pod_defaults(DEV, "image:1", "dev-scripts-1", {"slurm": "dev-slurm-1"})
     assert (made["image"], made["scripts"]) == ("image:1", "dev-scripts-1")
     assert made["node_selector"] == {"slipway.dev/pool": "system"}
     assert made["tolerations"] == []

@@ -1,13 +1,17 @@
 """slurmctld and slurmrestd."""
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components import control_plane
+from components import control_plane, slurm_files
 from components.control_plane import ControlPlaneArgs
 from components.pods import service
-from tests.unit.components.examples import CONTROL_PLANE, PODS
+from components.slurm_files import SlurmFilesArgs
+from programs.config_sync.run import REFUSED
+from tests.unit.components.examples import CONTROL_PLANE, PODS, SLURM_FILES
 from tests.unit.components.structure import structural_faults
 
 
@@ -30,11 +34,13 @@ def test_one_slurmctld_with_its_own_disk() -> None:
 
 
 def test_changed_slurm_conf_does_not_touch_the_pods() -> None:
-    changed: ControlPlaneArgs = {**CONTROL_PLANE, "files": {"slurm.conf": "ClusterName=dev\nPartitionName=new\n"}}
-    assert slurmctld(changed) == slurmctld()
-    assert control_plane.build_slurmrestd(changed) == control_plane.build_slurmrestd(CONTROL_PLANE)
-    assert control_plane.build_config(changed)["metadata"] == control_plane.build_config(CONTROL_PLANE)["metadata"]
-    assert control_plane.build_config(changed)["data"] == changed["files"]
+    changed: SlurmFilesArgs = {**SLURM_FILES, "files": {"slurm.conf": "ClusterName=dev\nPartitionName=new\n"}}
+    made = slurm_files.build_config(changed)
+    assert made["metadata"] == slurm_files.build_config(SLURM_FILES)["metadata"]
+    assert made["data"] == changed["files"]
+    mounted = [slurmctld(), control_plane.build_slurmrestd(CONTROL_PLANE)]
+    volumes = [named(one["spec"]["template"]["spec"]["volumes"], "config") for one in mounted]
+    assert {volume["configMap"]["name"] for volume in volumes} == {made["metadata"]["name"]}
 
 
 def test_config_is_mounted_as_a_folder_so_that_changes_arrive() -> None:
@@ -54,6 +60,25 @@ def test_slurmctld_is_probed_over_http() -> None:
     }
 
 
+def test_refused_files_make_an_event_and_neither_end_nor_unready_the_pod() -> None:
+    """The StatefulSet rolls no pod that is not ready, and a restart would take the sidecar's place in mid-change."""
+    sidecar = named(slurmctld()["spec"]["template"]["spec"]["containers"], "reconfigure")
+    assert "readinessProbe" not in sidecar
+    probe = sidecar["livenessProbe"]
+    assert probe["failureThreshold"] == 2**31 - 1
+    assert str(REFUSED) in probe["exec"]["command"][-1]
+
+
+def test_probe_of_the_sidecar_says_what_slurmctld_refused(tmp_path: Path) -> None:
+    sidecar = named(slurmctld()["spec"]["template"]["spec"]["containers"], "reconfigure")
+    *shell, script = sidecar["livenessProbe"]["exec"]["command"]
+    command = [*shell, script.replace(str(REFUSED), str(tmp_path / "refused"))]
+    assert subprocess.run(command, check=False).returncode == 0
+    (tmp_path / "refused").write_text("MinJobAge")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "MinJobAge")
+
+
 @pytest.mark.parametrize(
     ("protected", "kept"), [pytest.param(True, "Retain", id="protected"), pytest.param(False, "Delete", id="unprotected")]
 )
@@ -66,13 +91,22 @@ def test_munged_is_a_native_sidecar_under_its_own_user() -> None:
     [munged] = slurmctld()["spec"]["template"]["spec"]["initContainers"]
     assert munged["restartPolicy"] == "Always"
     assert munged["securityContext"]["runAsUser"] == 401
+    assert munged["startupProbe"]["exec"]["command"][:2] == ["test", "-S"]
 
 
 def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_key() -> None:
     spec = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]
-    [container] = spec["containers"]
-    assert container["securityContext"]["runAsUser"] == 402
+    assert [container["name"] for container in spec["containers"]] == ["slurmrestd", "jobs"]
+    assert {container["securityContext"]["runAsUser"] for container in spec["containers"]} == {402}
     assert not [volume["name"] for volume in spec["volumes"] if "secret" in volume]
+
+
+def test_slurmrestd_and_the_list_of_running_jobs_have_a_limit_each_and_one_service() -> None:
+    containers = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]["containers"]
+    assert [container["resources"]["limits"] for container in containers] == [{"memory": "2Gi"}] * 2
+    made = control_plane.build_rest_service(PODS)
+    assert [port["port"] for port in made["spec"]["ports"]] == [container["ports"][0]["containerPort"] for container in containers]
+    assert structural_faults(made) == []
 
 
 def test_headless_service_answers_before_slurmctld_is_ready() -> None:

@@ -1,4 +1,4 @@
-"""The controllers: one kind for all of Kubernetes, and no more rights than the table says."""
+"""The controllers: no more rights than the table says."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def test_network_lets_out_names_the_api_server_and_slurmrestd_only() -> None:
     assert policy["podSelector"]["matchLabels"] == DEPLOYMENT["spec"]["selector"]["matchLabels"]
     assert sorted(policy["policyTypes"]) == ["Egress", "Ingress"]
     opened = {(one["port"], one["protocol"]) for rule in policy["egress"] for one in rule["ports"]}
-    assert opened == {(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP"), (6820, "TCP")}
+    assert opened == {(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP"), (6820, "TCP"), (6821, "TCP")}
     [slurmrestd] = [rule for rule in policy["egress"] if rule["ports"][0]["port"] == 6820]
     assert slurmrestd["to"] == [{"podSelector": {"matchLabels": selector("dev", "slurmrestd")}}]
 
@@ -121,10 +121,3 @@ def test_bindings_bind_the_role_to_the_account(kind: str) -> None:
 def test_what_has_no_namespace_carries_it_in_its_name() -> None:
     assert ROLES["ClusterRole"]["metadata"]["name"] == f"slurm-{NAME}"
     assert "namespace" not in ROLES["ClusterRole"]["metadata"]
-
-
-def test_kind_is_the_same_whichever_cluster_brings_it() -> None:
-    made = controllers.build_crd("dev")
-    assert made == controllers.build_crd("other")
-    assert made["metadata"]["name"] == "nodesets.slipway.dev"
-    assert made["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}

@@ -1,4 +1,4 @@
-"""RuntimeClasses and the GPU Operator."""
+"""The GPU Operator."""
 
 from components import gpu_runtime
 from components.gpu_runtime import GpuOperatorArgs
@@ -12,16 +12,6 @@ OPERATOR: GpuOperatorArgs = {
         {"key": "slipway.dev/pool", "operator": "Equal", "value": "h100", "effect": "NoSchedule"},
     ],
 }
-
-
-def test_runtime_class_is_made_once_and_named_like_its_handler() -> None:
-    made = gpu_runtime.build_runtime_classes({"cluster": "dev", "runtime_classes": ["nvidia", "kata", "nvidia"]})
-    assert [(each["metadata"]["name"], each["handler"]) for each in made] == [("kata", "kata"), ("nvidia", "nvidia")]
-
-
-def test_operator_makes_its_own_runtime_class() -> None:
-    made = gpu_runtime.build_runtime_classes({"cluster": "dev", "runtime_classes": ["nvidia", "kata"], "operator": OPERATOR})
-    assert [each["metadata"]["name"] for each in made] == ["kata"]
 
 
 def test_operator_never_replaces_a_driver_under_running_jobs() -> None:

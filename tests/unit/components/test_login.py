@@ -1,6 +1,5 @@
 """The way in: host key, Service, sshd's pod."""
 
-import base64
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.unit.components.examples import LOGIN
 from tests.unit.components.structure import structural_faults
 
 SEED = bytes(range(32))
-PEM = host_keys.host_key(base64.b64encode(SEED).decode())
+PEM = host_keys.host_key(SEED)
 
 
 def service(**said: Any) -> Any:
@@ -29,7 +28,7 @@ def test_host_key_is_the_ed25519_key_of_its_seed() -> None:
 @pytest.mark.parametrize("length", [0, 31, 33, 64])
 def test_seed_of_another_length_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        host_keys.host_key(base64.b64encode(bytes(length)).decode())
+        host_keys.host_key(bytes(length))
 
 
 def test_node_port_is_fixed_and_not_waited_for() -> None:
@@ -39,10 +38,10 @@ def test_node_port_is_fixed_and_not_waited_for() -> None:
     assert structural_faults(made) == []
 
 
-def test_load_balancer_is_waited_for_and_open_to_named_networks_only() -> None:
+def test_load_balancer_is_open_to_named_networks_only() -> None:
     wanted = service(type="LoadBalancer", annotations={"cloud/scheme": "internal"}, source_ranges=["203.0.113.0/24"])
     made = login.build_service({**LOGIN, "service": wanted})
-    assert made["metadata"]["annotations"] == {"cloud/scheme": "internal"}
+    assert made["metadata"]["annotations"] == {"cloud/scheme": "internal", "pulumi.com/skipAwait": "true"}
     assert made["spec"]["loadBalancerSourceRanges"] == ["203.0.113.0/24"]
     assert structural_faults(made) == []
 
@@ -87,6 +86,17 @@ def test_pod_that_goes_gives_its_sessions_their_time_and_a_little_more() -> None
     assert spec["terminationGracePeriodSeconds"] == 3630
 
 
+def test_host_name_is_the_cluster_s_own_and_stays_when_pods_are_made_anew() -> None:
+    spec = login.build_deployment(LOGIN)["spec"]["template"]["spec"]
+    assert spec["hostname"] == f"{LOGIN['pods']['cluster']}-login"
+
+
+def test_credentials_of_login_pods_name_the_address_of_their_service() -> None:
+    [munged] = login.build_deployment(LOGIN)["spec"]["template"]["spec"]["initContainers"]
+    about = login.build_service(LOGIN)["metadata"]
+    assert {"name": "SLIPWAY_ORIGIN", "value": f"{about['name']}.{about['namespace']}.svc"} in munged["env"]
+
+
 def test_changed_banner_and_limits_roll_no_pod() -> None:
     changed: LoginNodesArgs = {**LOGIN, "settings": {"banner": "New.\n", "limits": "tasks=100\n"}}
     assert login.build_settings(changed)["data"] == changed["settings"]
@@ -101,3 +111,10 @@ def test_login_pod_knows_the_workers_key_only_where_users_go_there() -> None:
         spec = login.build_deployment(args)["spec"]["template"]["spec"]  # type: ignore[arg-type]
         assert {one["name"] for one in spec["volumes"]} & {"node-host-keys"} == names
         assert {one["name"] for one in spec["containers"][0]["volumeMounts"]} & {"node-host-keys"} == names
+
+
+@pytest.mark.parametrize("home_keys", [False, True])
+def test_keys_in_homes_count_only_where_the_config_says_so(home_keys: bool) -> None:
+    [sshd] = login.build_deployment({**LOGIN, "home_keys": home_keys})["spec"]["template"]["spec"]["containers"]
+    said = {one["name"]: one["value"] for one in sshd["env"]}
+    assert said.get("SLIPWAY_HOME_KEYS") == ("1" if home_keys else None)

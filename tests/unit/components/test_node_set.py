@@ -83,8 +83,14 @@ def test_each_node_has_its_own_disks_where_jobs_see_them() -> None:
     assert "volumeClaimTemplates" not in spec({**NODE_SET, "volume_claims": []})
 
 
+def test_worker_starts_under_its_init_and_is_probed_once_it_can_listen() -> None:
+    assert slurmd()["command"] == ["tini", "--", "/opt/slipway/scripts/slurmd.sh"]
+    assert slurmd()["readinessProbe"] == {"tcpSocket": {"port": 6818}, "initialDelaySeconds": 2, "periodSeconds": 5}
+
+
 def test_deleted_pod_drains_and_has_time_for_its_jobs() -> None:
-    assert slurmd()["lifecycle"]["preStop"]["exec"]["command"] == ["/opt/slipway/scripts/slurmd-prestop.sh"]
+    assert slurmd()["lifecycle"]["preStop"]["exec"]["command"] == ["python3", "-EsSB", "-m", "programs.worker.stop"]
+    assert slurmd()["workingDir"] == "/opt/slipway"
     assert pod()["terminationGracePeriodSeconds"] == 3630
     assert {"name": "SLIPWAY_DRAIN_GRACE_S", "value": "3600"} in slurmd()["env"]
 

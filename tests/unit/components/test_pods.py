@@ -67,9 +67,11 @@ def test_every_mount_has_its_volume_and_every_volume_a_mount(workload: Manifest)
 
 
 @each_workload
-def test_every_container_runs_a_start_script_and_asks_for_what_it_needs(workload: Manifest) -> None:
+def test_every_container_runs_a_start_script_or_a_program_and_asks_for_what_it_needs(workload: Manifest) -> None:
     for one in containers(workload):
-        assert one["command"][0].startswith("/opt/slipway/scripts/")
+        command = one["command"][2:] if one["command"][:2] == ["tini", "--"] else one["command"]
+        program = command[:3] == ["python3", "-EsSB", "-m"] and one["workingDir"] == "/opt/slipway"
+        assert program or command[0].startswith("/opt/slipway/scripts/")
         assert one["resources"]["requests"].keys() >= {"cpu", "memory"}
         assert one["imagePullPolicy"] == "IfNotPresent"
 

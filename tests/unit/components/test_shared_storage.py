@@ -37,6 +37,12 @@ def claims(*mounts: SharedMountArgs) -> list[dict[str, Any]]:
             id="storage-class",
         ),
         pytest.param(
+            {"disk": {"size": "10Gi"}},
+            {"persistentVolumeClaim": {"claimName": "dev-home"}},
+            ["PersistentVolumeClaim"],
+            id="disk",
+        ),
+        pytest.param(
             {"nfs": {"server": "nfs", "path": "/home", "options": []}},
             {"persistentVolumeClaim": {"claimName": "dev-home"}},
             ["PersistentVolume", "PersistentVolumeClaim"],
@@ -55,6 +61,11 @@ def test_claim_is_not_waited_for_as_it_may_bind_only_with_its_first_pod() -> Non
     [claim] = claims({"name": "home", "mount_path": "/home", "storage_class": "efs", "size": "1Ti"})
     assert claim["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
     assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+
+
+def test_disk_is_of_the_default_class_and_for_one_machine() -> None:
+    [claim] = claims({"name": "home", "mount_path": "/home", "disk": {"size": "10Gi"}})
+    assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
 
 
 def test_nfs_volume_is_for_its_claim_alone_and_is_never_wiped() -> None:

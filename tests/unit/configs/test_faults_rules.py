@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from configs.slurm_keys import RESERVED_KEYS
+from configs.taken import POD_VOLUMES, PROGRAMS
 from tests.unit.configs.stacks import GONE, KEY
 from tests.unit.configs.test_faults_shape import faults
 
@@ -105,10 +107,11 @@ NODES = [
     pytest.param({"nodeSets[+]": {**SET, "name": "big-1", "cpus": 1, "size": 0}, "partitions[0].nodeSets[+]": "big-1"}, "cluster.nodeSets[3].name", 'take "big1"', id="name-ends-like-a-node"),
     pytest.param({"nodeSets[+]": {**SET, "name": "all", "size": 0}, "partitions[0].nodeSets[+]": "all"}, "cluster.nodeSets[3].name", "a meaning of its own", id="reserved-set-name"),
     pytest.param({"nodeSets[+]": {**SET, "name": "dev-login", "size": 0}, "partitions[0].nodeSets[+]": "dev-login"}, "cluster.nodeSets[3].name", "own programs", id="name-of-a-program"),
+    *(pytest.param({"nodeSets[+]": {**SET, "name": f"dev-{name}", "size": 0}, "partitions[0].nodeSets[+]": f"dev-{name}"}, "cluster.nodeSets[3].name", "own programs", id=f"name-of-{name}") for name in sorted(PROGRAMS)),
     pytest.param({"nodeSets[+]": {**SET, "size": 0}}, "cluster.nodeSets[3]", "no partition has the node set", id="set-in-no-partition"),
-    pytest.param({"nodeSets[+]": SET, "partitions[0].nodeSets[+]": "big"}, "cluster.nodePools[0].max", '"cpu" (2), "gpu" (2), "big" (1) together need 7 CPUs of 6', id="sets-over-pool"),
-    pytest.param({"nodeSets[2].max": 4}, "cluster.nodePools[0].max", '"burst" (up to 4), "cpu" (2), "gpu" (2) together need 8 CPUs of 6', id="elastic-set-over-pool"),
-    pytest.param({"nodeSets[0].size": 7}, "cluster.nodeSets[0].size", "7 is more than pool \"workers\" can hold (6)", id="size-over-shared-machines"),
+    pytest.param({"nodeSets[+]": {**SET, "size": 2}, "partitions[0].nodeSets[+]": "big"}, "cluster.nodePools[0].max", '"cpu" (2), "gpu" (2), "big" (2) together need 24 CPUs of 16', id="sets-over-pool"),
+    pytest.param({"nodeSets[2].max": 9}, "cluster.nodePools[0].max", '"burst" (up to 9), "cpu" (2), "gpu" (2) together need 17 CPUs of 16', id="elastic-set-over-pool"),
+    pytest.param({"nodeSets[0].size": 9}, "cluster.nodeSets[0].size", "9 is more than pool \"workers\" can hold (8)", id="size-over-shared-machines"),
     pytest.param({"nodeSets[0].simulatedGpus": True}, "cluster.nodeSets[0].simulatedGpus", "no GPUs to simulate", id="nothing-to-simulate"),
     pytest.param({"nodeSets[1].features": ["a", "a"]}, "cluster.nodeSets[1].features[1]", "stands in this list twice", id="feature-twice"),
     pytest.param({"nodeSets[0].slurmd": {"MemSpecLimt": 1}}, "cluster.nodeSets[0].slurmd.MemSpecLimt", 'Did you mean "MemSpecLimit"?', id="unknown-node-key"),
@@ -116,7 +119,7 @@ NODES = [
     pytest.param({"nodeSets[0].slurmd": {"state": "DOWN"}}, "cluster.nodeSets[0].slurmd.state", "State is rendered from other keys", id="owned-node-key-in-lower-case"),
     pytest.param({"nodeSets[0].slurmd": {"Weight": 1, "weight": 2}}, "cluster.nodeSets[0].slurmd.weight", "is Weight again", id="node-key-twice"),
     pytest.param({"nodeSets[0].resources.memoryMiB": 4096}, "cluster.nodeSets[0].resources.memoryMiB", "more than the Slurm node has (2048)", id="request-over-limit"),
-    pytest.param({"nodeSets[0].resources.cpu": "4"}, "cluster.nodeSets[0].resources.cpu", "more than a machine", id="request-over-machine"),
+    pytest.param({"nodeSets[0].resources.cpu": "9"}, "cluster.nodeSets[0].resources.cpu", "more than a machine", id="request-over-machine"),
     pytest.param({"partitions[0].nodeSets[1]": "gpus"}, "cluster.partitions[0].nodeSets[1]", 'no node set is called "gpus". Did you mean "gpu"?', id="unknown-set-in-partition"),
     pytest.param({"partitions[0].nodeSets[0]": "cpus"}, "cluster.partitions[0].nodeSets[0]", 'Did you mean "cpu"?', id="only-mention-misspelled"),
     pytest.param({"partitions[0].nodeSets[1]": "cpu"}, "cluster.partitions[0].nodeSets[1]", "twice", id="set-twice-in-partition"),
@@ -129,7 +132,7 @@ NODES = [
     pytest.param({"partitions[0].settings": {"OverSubscrib": "NO"}}, "cluster.partitions[0].settings.OverSubscrib", 'Did you mean "OverSubscribe"?', id="unknown-partition-key"),
     pytest.param({"partitions[0].settings": {"Nodes": "ALL"}}, "cluster.partitions[0].settings.Nodes", "rendered from other keys", id="owned-partition-key"),
     pytest.param({"partitions[0].settings": {"DefMemPerCPU": 1, "DefMemPerNode": 1}}, "cluster.partitions[0].settings", "exclude each other", id="two-memory-defaults"),
-    pytest.param({"nodeSets[2].max": 7}, "cluster.nodeSets[2].max", "7 is more than pool \"workers\" can hold (6)", id="max-over-pool"),
+    pytest.param({"nodeSets[2].max": 17}, "cluster.nodeSets[2].max", "17 is more than pool \"workers\" can hold (16)", id="max-over-pool"),
     pytest.param({"partitions[0].settings": {"PowerDownOnIdle": True}}, "cluster.partitions[0].settings.PowerDownOnIdle", 'would put off the nodes of "cpu"', id="fixed-set-put-off-when-idle"),
     pytest.param({"partitions[2].settings": {"powerdownonidle": "yes"}, "nodeSets[2].min": 1}, "cluster.partitions[2].settings.powerdownonidle", 'would put off the nodes of "burst"', id="least-nodes-put-off-when-idle"),
 ]  # fmt: skip
@@ -148,8 +151,8 @@ LIFECYCLE = [
     pytest.param({"nodeSets[0].drain": {"deadlineS": 60}}, "cluster.nodeSets[0].drain.deadlineS", "goes with action: Requeue or Cancel", id="deadline-of-waiting"),
     pytest.param(claims(CLAIM, {**CLAIM, "mountPath": "/other"}), "cluster.nodeSets[0].volumeClaims[1].name", "name of cluster.nodeSets[0].volumeClaims[0] already", id="same-claim-name"),
     pytest.param(claims(CLAIM, {**CLAIM, "name": "other"}), "cluster.nodeSets[0].volumeClaims[1].mountPath", "is where cluster.nodeSets[0].volumeClaims[0] is", id="same-claim-path"),
-    pytest.param(claims({**CLAIM, "name": "spool"}), "cluster.nodeSets[0].volumeClaims[0].name", "a volume that every worker has", id="claim-named-as-a-volume-of-the-pod"),
-    pytest.param(claims({**CLAIM, "name": "mount-a"}), "cluster.nodeSets[0].volumeClaims[0].name", "a volume that every worker has", id="claim-named-as-a-mount"),
+    pytest.param(claims({**CLAIM, "name": "spool"}), "cluster.nodeSets[0].volumeClaims[0].name", "a volume that workers have", id="claim-named-as-a-volume-of-the-pod"),
+    pytest.param(claims({**CLAIM, "name": "mount-a"}), "cluster.nodeSets[0].volumeClaims[0].name", "a volume that workers have", id="claim-named-as-a-mount"),
     pytest.param(claims({**CLAIM, "mountPath": "/var/spool/slurmd"}), "cluster.nodeSets[0].volumeClaims[0].mountPath", "hide a folder of the system", id="claim-over-slurmds-own-folder"),
     pytest.param(claims({**CLAIM, "mountPath": "/home"}), "cluster.nodeSets[0].volumeClaims[0].mountPath", "where the users' homes are", id="claim-over-homes"),
     pytest.param(claims({**CLAIM, "mountPath": "/shared/x"}), "cluster.nodeSets[0].volumeClaims[0].mountPath", "where the shared root is", id="claim-over-the-shared-root"),
@@ -158,10 +161,20 @@ LIFECYCLE = [
 
 STORAGE = [
     pytest.param({"storage.home": {}}, "cluster.storage.home", "has no source", id="no-source"),
+    pytest.param({"storage.home": {"disk": {"size": "1Gi"}}}, "cluster.storage.home.disk", "holds up to 2", id="disk-for-two-machines"),
     pytest.param({"storage.home.claim": "x"}, "cluster.storage.home", "has 2 sources, hostPath and claim", id="two-sources"),
     pytest.param({"storage.home.size": "5Gi"}, "cluster.storage.home.size", "goes with storageClass only", id="size-without-class"),
     pytest.param({"storage.home.hostPath": "/etc/home"}, "cluster.storage.home.hostPath", "is the node's own", id="host-path-of-the-system"),
     pytest.param({"storage.home.hostPath": "/var/lib/slipway/dev/shared"}, "cluster.storage.home", "same place as cluster.storage.sharedRoot", id="one-folder-twice"),
+    pytest.param({"backup": {"volume": {"hostPath": "/var/lib/slipway/dev/home/x"}}}, "cluster.backup.volume", '"/var/lib/slipway/dev/home/x" lies in "/var/lib/slipway/dev/home", the place of cluster.storage.home', id="backups-inside-homes"),
+    pytest.param({"storage.mounts": [{"name": "all", "mountPath": "/all", "hostPath": "/var/lib/slipway/dev"}]}, "cluster.storage.mounts[0]", '"/var/lib/slipway/dev" holds "/var/lib/slipway/dev/shared", the place of cluster.storage.sharedRoot', id="mount-of-what-holds-the-shared-root"),
+    *(pytest.param({"storage.mounts": [{**MOUNT, "nfs": {**NFS, "path": first}}, {"name": "b", "mountPath": "/b", "nfs": {"server": server, "path": other}}]}, "cluster.storage.mounts[1]", part, id=f"nfs-{name}") for name, first, server, other, part in (
+        ("with-a-slash-behind", "/e", NFS["server"], "/e/", "is the same place as cluster.storage.mounts[0]"),
+        ("with-two-slashes", "/e/f", NFS["server"], "//e//f", "is the same place as cluster.storage.mounts[0]"),
+        ("inside-the-other", "/e", NFS["server"], "/e/f/", '"/e/f" lies in "/e"'),
+        ("of-all-exports", "/e", NFS["server"], "/", '"/" holds "/e"'),
+    )),
+    pytest.param(mount(mountPath="/var/spool/slipway/tmp"), "cluster.storage.mounts[0].mountPath", "hide a folder of the system", id="mount-over-tmp-of-jobs"),
     pytest.param(mount(mountPath="/etc/x"), "cluster.storage.mounts[0].mountPath", "hide a folder of the system", id="mount-over-the-system"),
     pytest.param(mount(mountPath="/home/data"), "cluster.storage.mounts[0].mountPath", "where the users' homes are", id="mount-over-homes"),
     pytest.param(mount(mountPath="/shared"), "cluster.storage.mounts[0].mountPath", "where the shared root is", id="mount-over-the-shared-root"),
@@ -184,7 +197,7 @@ ACCESS = [
     pytest.param({"login.users[+]": {**BOB, "name": "alice"}}, "cluster.login.users[2].name", "name of cluster.login.users[0] already", id="same-user-name"),
     pytest.param({"login.users[+]": {**BOB, "uid": 10001, "gid": 10002}}, "cluster.login.users[2].uid", "uid of cluster.login.users[0] already", id="same-uid"),
     pytest.param({"login.users[0].uid": 500}, "cluster.login.users[0].uid", "500 is not for people", id="uid-of-the-system"),
-    pytest.param({"login.users[0].uid": 65534}, "cluster.login.users[0].uid", "65534 is not for people", id="uid-of-nobody"),
+    pytest.param({"login.users[0].uid": 65534}, "cluster.login.users[0].uid", "65534 is the number of the system", id="uid-of-nobody"),
     pytest.param({"storage.root": GONE}, "cluster.login.users[0].admin", "wants storage.root", id="admin-without-root"),
     pytest.param({"storage.root": GONE, "login.users[0].admin": GONE, "login.groups": [{"name": "ops", "gid": 20001}], "login.adminGroups": ["ops"]}, "cluster.login.adminGroups", "wants storage.root", id="admin-group-without-root"),
     pytest.param({"login.groups": [{"name": "ops", "gid": 20001}], "login.adminGroups": ["opps"]}, "cluster.login.adminGroups[0]", 'Did you mean "ops"?', id="unknown-admin-group"),
@@ -221,7 +234,39 @@ HEALTH = [
     pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreePercent": 101}}}, "cluster.healthChecks[4].settings.minFreePercent", "more than 100 percent", id="over-100-percent"),
 ]  # fmt: skip
 
+NAMES = [
+    *(pytest.param(claims({**CLAIM, "name": name}), "cluster.nodeSets[0].volumeClaims[0].name", "name of a volume that workers have", id=f"claim-{name}") for name in sorted(POD_VOLUMES)),
+    *(pytest.param({f"login.users[0].{key}": number}, f"cluster.login.users[0].{key}", f"{number} is the number of the system's own user", id=f"{key}-{number}") for key in ("uid", "gid") for number in (64030, 65534, 401)),
+    pytest.param({"login.groups": [{"name": "hpc", "gid": 64030}]}, "cluster.login.groups[0].gid", "64030 is the number of the system's own user slurm", id="gid-of-slurm"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "c", "size": 0, "volumeClaims": [{**CLAIM, "name": "a-b"}]}, "nodeSets[0].name": "b-c", "nodeSets[0].volumeClaims": [{**CLAIM, "name": "a"}], "partitions[0].nodeSets": ["b-c", "gpu", "c"], "healthChecks": []}, "cluster.nodeSets[3].volumeClaims[0].name", "would be called a-b-c-0, as that of cluster.nodeSets[0].volumeClaims[0]", id="claims-of-two-sets"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "slurmctld", "size": 0, "volumeClaims": [{**CLAIM, "name": "state-dev"}]}, "partitions[0].nodeSets[+]": "slurmctld"}, "cluster.nodeSets[3].volumeClaims[0].name", "state-dev-slurmctld-0, which is the name of the disk of slurmctld", id="claim-and-disk-of-slurmctld"),
+    pytest.param({"nodeSets[+]": {**SET, "name": "x", "size": 0, "mounts": [], "volumeClaims": [{**CLAIM, "name": "dev-mount"}]}, "partitions[0].nodeSets[+]": "x", "storage.mounts": [{**MOUNT, "name": "x-1"}]}, "cluster.nodeSets[3].volumeClaims[0].name", "dev-mount-x-1, which is the name of the volume mount-x-1", id="claim-and-mount"),
+    pytest.param({"nodeSets[0].volumeClaims": [CLAIM], "storage.home": {"claim": "local-cpu-1"}}, "cluster.storage.home.claim", '"local-cpu-1" would be the disk of a node, by cluster.nodeSets[0].volumeClaims[0].name', id="home-on-the-disk-of-a-node"),
+    *(pytest.param({"backup": {"volume": {"claim": claim}}, **more}, "cluster.backup.volume.claim", part, id=f"backups-on-{name}") for name, claim, more, part in (
+        ("the-disk-of-the-database", "data-dev-mariadb-0", {}, "is the disk of mariadb"),
+        ("the-disk-of-slurmctld", "state-dev-slurmctld-0", {}, "is the disk of slurmctld"),
+        ("the-volume-of-homes", "dev-home", {}, "is the volume home"),
+        ("the-disk-of-a-node", "local-cpu-1", {"nodeSets[0].volumeClaims": [CLAIM]}, "would be the disk of a node"),
+    )),
+    pytest.param({"accounting": {"archive": {"volume": {"claim": "dev-home"}, "records": ["jobs"]}, "purge": {"jobs": "24month"}}}, "cluster.accounting.archive.volume.claim", "is the volume home", id="archive-on-the-volume-of-homes"),
+    pytest.param({"storage.home": {"claim": "data-dev-mariadb-0"}}, "cluster.storage.home.claim", "is the disk of mariadb", id="home-on-the-disk-of-the-database"),
+]  # fmt: skip
+
 SLURM = [
+    *(pytest.param(slurm(**{key: "1"}), f"cluster.slurm.settings.{key}", f"Slipway itself depends on {key} as it is: {why}", id=f"{key}-as-a-setting") for key, why in RESERVED_KEYS.items()),
+    *(pytest.param(raw(f"{key.lower()} = 1"), "cluster.slurm.raw[0]", f"Slipway itself depends on {key} as it is: {why}", id=f"{key}-as-a-raw-line") for key, why in RESERVED_KEYS.items()),
+    pytest.param(slurm(MinJobAge="soon"), "cluster.slurm.settings.MinJobAge", '"soon" is nothing that Slurm reads as MinJobAge. Give a whole number from 0 to 4294967295, without a unit (or INFINITE).', id="word-as-a-number"),
+    pytest.param(slurm(waittime=65536), "cluster.slurm.settings.waittime", "Give a whole number from 0 to 65535", id="number-of-seventeen-bits"),
+    pytest.param(slurm(KillOnBadExit=True), "cluster.slurm.settings.KillOnBadExit", '"yes" is nothing that Slurm reads as KillOnBadExit. Give a whole number from 0 to 65535, without a unit (or INFINITE). For yes that is 1.', id="truth-as-a-number"),
+    pytest.param(slurm(TrackWCKey="maybe"), "cluster.slurm.settings.TrackWCKey", "Give yes or no.", id="word-as-a-truth"),
+    pytest.param(slurm(PriorityMaxAge="a week"), "cluster.slurm.settings.PriorityMaxAge", "Give a time such as 90 (minutes) or 7-12:00:00 (or INFINITE).", id="words-as-a-time"),
+    pytest.param(raw("MinJobAge=5m"), "cluster.slurm.raw[0]", '"5m" is nothing that Slurm reads as MinJobAge', id="raw-number-with-a-unit"),
+    pytest.param(raw("NodeName=old-1 RealMemory=2G"), "cluster.slurm.raw[0]", '"2G" is nothing that Slurm reads as RealMemory', id="raw-node-with-a-unit"),
+    pytest.param(raw("PartitionName=old Nodes=ALL hidden=maybe"), "cluster.slurm.raw[0]", '"maybe" is nothing that Slurm reads as Hidden', id="raw-partition-with-a-word"),
+    pytest.param({"nodeSets[0].slurmd": {"Weight": "heavy"}}, "cluster.nodeSets[0].slurmd.Weight", '"heavy" is nothing that Slurm reads as Weight', id="word-as-a-weight"),
+    pytest.param({"nodeSets[0].slurmd": {"MemSpecLimit": "1G"}}, "cluster.nodeSets[0].slurmd.MemSpecLimit", '"1G" is nothing that Slurm reads as MemSpecLimit. Give a whole number from 0 to 18446744073709551615, without a unit', id="memory-with-a-unit"),
+    pytest.param({"partitions[0].settings": {"MaxNodes": "two"}}, "cluster.partitions[0].settings.MaxNodes", '"two" is nothing that Slurm reads as MaxNodes', id="nodes-in-words"),
+    pytest.param({"partitions[0].settings": {"Hidden": "maybe"}}, "cluster.partitions[0].settings.Hidden", '"maybe" is nothing that Slurm reads as Hidden. Give yes or no.', id="partition-that-may-be-hidden"),
     pytest.param(slurm(PriorityDecayHalfLive="1-0"), "cluster.slurm.settings.PriorityDecayHalfLive", 'Did you mean "PriorityDecayHalfLife"?', id="unknown-setting"),
     pytest.param(slurm(Zqx="1"), "cluster.slurm.settings.Zqx", "See slurm.conf(5).", id="setting-unlike-any"),
     pytest.param(slurm(SlurmUser="root"), "cluster.slurm.settings.SlurmUser", "Slipway itself depends on SlurmUser=slurm", id="owned-setting"),
@@ -241,7 +286,29 @@ SLURM = [
     pytest.param(slurm(JobCompPass="x"), "cluster.slurm.settings.JobCompPass", "password cannot stand there", id="password"),
     pytest.param(raw("SlurmUser=root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-against-a-rendered-line"),
     pytest.param(raw("SLURMUSER = root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-in-capitals-with-spaces"),
-    pytest.param(raw("MinJobAge=9 SlurmUser=root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-with-a-second-key"),
+    pytest.param(raw("MinJobAge=9 SlurmUser=root"), "cluster.slurm.raw[0]", "Slurm reads one key a line here", id="raw-with-a-second-key"),
+    pytest.param(raw("MinJobAge=9 NodeName=gpu-0"), "cluster.slurm.raw[0]", "Slurm reads one key a line here", id="raw-node-behind-another-key"),
+    *(pytest.param(raw(line), "cluster.slurm.raw[0]", "contradicts gpu-[0-1], the nodes of node set", id=f"raw-node-of-a-set-as-{name}") for name, line in {
+        "one": "NodeName=gpu-0", "quoted": 'NodeName = "gpu-0"', "small": "nodename=gpu-0 cpus=1", "added-to": "NodeName+=gpu-1 CPUs=1", "in-a-list": "NodeName=old-1,gpu-0",
+        "in-a-range-of-others": "NodeName=old-[1-2],gpu-[1-9]", "later-growth": "NodeName=gpu-77", "in-capitals": "NodeName=GPU-0", "in-part": "NodeName=gpu-1[0-3]",
+        "host-name": "NodeName=old NodeHostname=gpu-0", "address": "NodeName=old NodeAddr=gpu-0", "before-a-comment": "NodeName=gpu-0#x", "down": "DownNodes=gpu-0 State=DOWN",
+        "node-set": "NodeSet=gpu-0 Nodes=old-[1-2]",
+    }.items()),
+    *(pytest.param(raw(line), "cluster.slurm.raw[0]", "is no list of nodes", id=f"raw-nodes-as-{name}") for name, line in {
+        "two-words": 'NodeName="old gpu-0"', "two-brackets": "NodeName=g[1-2]u-[0-1]", "an-open-bracket": "NodeName=gpu-[0-1", "a-sign": "NodeName=gpu-0;", "an-escape": "NodeName=%gpu-0",
+    }.items()),
+    pytest.param(raw("NodeSet=main Nodes=old-1"), "cluster.slurm.raw[0]", "has a meaning already", id="raw-node-set-named-as-a-partition"),
+    pytest.param(raw("NodeSet=ALL Nodes=old-1"), "cluster.slurm.raw[0]", "has a meaning already", id="raw-node-set-of-all"),
+    pytest.param(raw("DownNodes=ALL"), "cluster.slurm.raw[0]", "would take down the nodes of node sets too", id="raw-all-nodes-down"),
+    pytest.param(raw("NodeName=old-[1-3]", "NodeName=old-2"), "cluster.slurm.raw[1]", "NodeName=old-2 again, after cluster.slurm.raw[0]", id="raw-node-twice"),
+    pytest.param(raw("PartitionName=old Nodes=ALL", "partitionname=old Nodes=ALL"), "cluster.slurm.raw[1]", "PartitionName=old again", id="raw-partition-twice"),
+    pytest.param(raw("PartitionName=old Nodes=ALL DisableRootJobs=NO"), "cluster.slurm.raw[0]", "root in a job is root on the machine", id="raw-partition-for-root"),
+    pytest.param({"partitions[0].settings": {"disablerootjobs": False}}, "cluster.partitions[0].settings.disablerootjobs", "root in a job is root on the machine", id="partition-for-root"),
+    pytest.param(slurm(DisableRootJobs=False), "cluster.slurm.settings.DisableRootJobs", "root in a job is root on the machine", id="jobs-of-root"),
+    pytest.param(raw("DisableRootJobs=0"), "cluster.slurm.raw[0]", "root in a job is root on the machine", id="raw-jobs-of-root"),
+    pytest.param(raw("MinJobAge=5 \\ "), "cluster.slurm.raw[0]", "A backslash has a meaning of its own there", id="backslash-and-space-at-the-end"),
+    pytest.param(raw("MinJobAge=5\\#6"), "cluster.slurm.raw[0]", "A backslash has a meaning of its own there", id="hidden-comment"),
+    pytest.param({"nodeSets[0].slurmd": {"Reason": "x"}}, "cluster.nodeSets[0].slurmd.Reason", "rendered from other keys of this node", id="reason-of-a-node"),
     pytest.param(raw("SlurmUser=slurm"), "cluster.slurm.raw[0]", "repeats SlurmUser=slurm", id="raw-repeats-a-rendered-line"),
     pytest.param(raw("ReturnToService=0"), "cluster.slurm.raw[0]", "contradicts ReturnToService=2, which is rendered from the rest of this file. Use slurm.returnToService.", id="raw-against-a-typed-key"),
     pytest.param(raw("MpiDefault=pmi2"), "cluster.slurm.raw[0]", "Use slurm.settings.", id="raw-against-a-default"),
@@ -261,11 +328,25 @@ SLURM = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("edits", "path", "part"), [*POOLS, *NODES, *LIFECYCLE, *STORAGE, *ACCESS, *HEALTH, *SLURM])
+@pytest.mark.parametrize(("edits", "path", "part"), [*POOLS, *NODES, *LIFECYCLE, *STORAGE, *ACCESS, *HEALTH, *NAMES, *SLURM])
 def test_contradiction_is_one_fault_at_its_place(edits: dict[str, Any], path: str, part: str) -> None:
     found = faults("dev", edits)
     assert [each for each, _ in found] == [path], found
     assert part in found[0][1]
+
+
+def test_all_values_that_slurm_cannot_read_are_told_at_once() -> None:
+    edits = {"nodeSets[0].slurmd": {"Weight": "heavy", "MemSpecLimit": "1G"}, "partitions[0].settings": {"Hidden": "maybe"}}
+    found = faults("dev", {**edits, "slurm": {"settings": {"MinJobAge": "soon"}, "raw": ["NodeName=old-1 CPUs=a Weight=b", "WaitTime=c"]}})
+    assert sorted(path for path, _ in found) == [
+        "cluster.nodeSets[0].slurmd.MemSpecLimit",
+        "cluster.nodeSets[0].slurmd.Weight",
+        "cluster.partitions[0].settings.Hidden",
+        "cluster.slurm.raw[0]",
+        "cluster.slurm.raw[0]",
+        "cluster.slurm.raw[1]",
+        "cluster.slurm.settings.MinJobAge",
+    ]
 
 
 @pytest.mark.parametrize(("edits", "path", "part"), EKS)

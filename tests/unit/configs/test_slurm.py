@@ -6,7 +6,7 @@ import jinja2
 import pytest
 
 from configs.fields import MAX_NODES
-from configs.slurm import DEFAULTS, hostlist, render, render_settings, render_slurmdbd
+from configs.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
 from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
 from tests.unit.configs.golden import assert_golden
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
@@ -76,7 +76,7 @@ def test_whole_machine_has_its_topology_and_a_part_of_it_one_socket() -> None:
 def test_memory_is_the_machines_less_five_percent_shared_out_by_cpus() -> None:
     assert line_of(conf({}, "h100"), "NodeName=cpu-")["RealMemory"] == str(262_144 - 13_107)
     assert line_of(conf({"nodeSets[1].cpus": 32}, "h100"), "NodeName=cpu-")["RealMemory"] == str((262_144 - 13_107) // 2)
-    assert line_of(conf({"nodeSets[0].memoryMiB": GONE}), "NodeName=cpu-")["RealMemory"] == str((20_000 - 1_024) // 3)
+    assert line_of(conf({"nodeSets[0].memoryMiB": GONE}), "NodeName=cpu-")["RealMemory"] == str((20_000 - 1_024) * 2 // 8)
 
 
 FIXED = {"nodeSets[2]": GONE, "partitions[2]": GONE}
@@ -136,8 +136,8 @@ def test_longest_host_name_is_one() -> None:
 
 def test_job_without_a_memory_request_can_take_all_cpus_of_the_smallest_node() -> None:
     text = conf({"nodeSets[0].slurmd": {"memspeclimit": 500}})
-    assert line_of(text, "PartitionName=main ")["DefMemPerCPU"] == "1548"
-    assert line_of(text, "PartitionName=gpu ")["DefMemPerCPU"] == "2048"
+    assert line_of(text, "PartitionName=main ")["DefMemPerCPU"] == "774"
+    assert line_of(text, "PartitionName=gpu ")["DefMemPerCPU"] == "1024"
     own = conf({"slurm": {"defaultMemoryPerCpuMiB": 100}})
     assert line_of(own, "PartitionName=gpu ")["DefMemPerCPU"] == "100"
 
@@ -254,3 +254,35 @@ def test_limits_of_login_nodes_stay_there_unless_the_user_says_what_jobs_inherit
     assert "PropagateResourceLimitsExcept=AS,MEMLOCK,NPROC" in render_settings(cluster("dev")).splitlines()
     own = render_settings(cluster("dev", {"slurm.settings": {"PropagateResourceLimits": "NONE"}})).splitlines()
     assert [line for line in own if line.startswith("Propagate")] == ["PropagateResourceLimits=NONE"]
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        pytest.param({}, "512+256", id="default"),
+        pytest.param({"slurm.processesPerJob": 2000, "slurm.processesPerCpu": 0}, "2000+0", id="own"),
+        pytest.param({"slurm.processesPerJob": None}, "", id="none"),
+    ],
+)
+def test_processes_of_a_job_are_limited_unless_the_config_says_none(edits: dict[str, Any], expected: str) -> None:
+    assert job_processes(cluster("dev", edits)) == expected
+
+
+def test_nodes_with_gpus_are_given_to_jobs_last_and_a_weight_of_ones_own_wins() -> None:
+    def weights(edits: dict[str, Any]) -> list[str | None]:
+        loaded = cluster("dev", edits)
+        pairs = [dict(pairs_of(node_line(loaded, node_set)) or []) for node_set in loaded.node_sets]
+        return [each.get("Weight") for each in pairs]
+
+    assert weights({}) == [None, str(1 + 4 * (81559 // 1024)), None]
+    assert weights({"nodeSets[1].slurmd": {"weight": 7}})[1] is None  # it stands there in the user's own spelling
+    assert weights({"nodeSets[0].slurmd": {"Weight": 9}})[0] == "9"
+
+
+def test_job_scripts_are_kept_unless_there_is_no_accounting_or_the_user_says_so() -> None:
+    def line(edits: dict[str, Any]) -> list[str]:
+        return [each for each in render_settings(cluster("dev", edits)).splitlines() if each.startswith("AccountingStoreFlags")]
+
+    assert line({}) == ["AccountingStoreFlags=job_comment,job_script"]
+    assert line({"slurm.settings": {"AccountingStoreFlags": "job_comment"}}) == ["AccountingStoreFlags=job_comment"]
+    assert line({"accounting": {"enabled": False}}) == []

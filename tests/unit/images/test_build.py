@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from configs.images import content_tag
 from images import debian, store
-from images.__main__ import app
+from images.__main__ import app, main
 from images.build import build, default_base, labels, scratch_folder
 from images.steps import BuildError, run, step
 from local import quickstart
@@ -177,3 +177,19 @@ def test_accounts_have_the_ids_that_pods_run_as() -> None:
     setup = (SLURM / "setup.sh").read_text()
     for line in ("account slurm 64030 ", "account munge 401 ", "account slurmrestd 402 ", "account mysql 403 "):
         assert line in setup
+
+
+def test_file_that_vanishes_while_it_is_read_is_an_error_without_a_stack_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def vanish(_name: str) -> Path:
+        raise FileNotFoundError(2, "No such file or directory", "images/slurm/gone")
+
+    monkeypatch.setattr(store, "archive", vanish)
+    monkeypatch.setattr(sys, "argv", ["images", "archive"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert "'images/slurm/gone'" in said
+    assert "Traceback" not in said

@@ -24,6 +24,16 @@ def test_containerd_uses_our_pause_image_and_the_nodes_own_network(each: Node) -
     assert cri["cni"]["conf_dir"] == str(PATHS.node(each) / "net.d")
 
 
+def test_nodes_pull_by_plain_http_from_the_bridge_and_from_nowhere_else() -> None:
+    files = node.config_files(SYSTEM, PATHS, PAUSE)
+    config = tomllib.loads(files[PATHS.node(SYSTEM) / "containerd.toml"])
+    folder = Path(config["plugins"]["io.containerd.grpc.v1.cri"]["registry"]["config_path"])
+    (hosts,) = [path for path in files if path.name == "hosts.toml"]
+    assert hosts == folder / "198.18.0.1:5000" / "hosts.toml"
+    url = "http://198.18.0.1:5000"
+    assert tomllib.loads(files[hosts]) == {"server": url, "host": {url: {"capabilities": ["pull", "resolve"]}}}
+
+
 @pytest.mark.parametrize("each", NODES, ids=lambda each: each.name)
 def test_pods_keep_their_addresses(each: Node) -> None:
     (plugin,) = json.loads(node.render_cni(each))["plugins"]

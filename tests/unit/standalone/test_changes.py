@@ -10,14 +10,16 @@ from standalone.changes import (
     applyset_id,
     claims_left,
     consequences,
+    deleted_by_controller,
     labelled,
     left_as_they_are,
+    losses,
     object_changes,
     refusals,
     retained,
 )
-from standalone.plan import MASK, Difference, Resource, Secret
-from standalone.render import PROTECT, RETAIN, Document, Key, key_of
+from standalone.plan import MASK, Difference, Resource, Secret, revealed
+from standalone.render import DECLARED_IN, PROTECT, RETAIN, Document, Key, key_of
 from tests.unit.standalone.conftest import stateful_set
 
 SET = applyset_id("slipway-demo-dev", "slurm")
@@ -27,9 +29,10 @@ def config_map(name: str, data: Mapping[str, Any] | None = None, kind: str = "Co
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "slurm", **about}, "data": dict(data or {})}
 
 
-def document(manifest: Mapping[str, Any]) -> Document:
+def document(manifest: Mapping[str, Any], ignored: tuple[str, ...] = (), adopts: bool = False) -> Document:
     name = manifest["metadata"]["name"]
-    return Document(Resource(name, f"kubernetes:core/v1:{manifest['kind']}", name, inputs=manifest), manifest, {})
+    options = {"ignoreChanges": list(ignored)} if ignored else {}
+    return Document(Resource(name, f"kubernetes:core/v1:{manifest['kind']}", name, inputs=manifest, options=options), manifest, {}, adopts)
 
 
 def live(manifest: Mapping[str, Any], set_id: str | None = SET, **about: Any) -> dict[str, Any]:
@@ -201,6 +204,55 @@ def test_what_is_retained_is_named() -> None:
     assert [key.name for key in retained([keep, drop])] == ["a"]
 
 
+def keeping(kind: str, field: str, when_deleted: str) -> dict[str, Any]:
+    templates = [{"metadata": {"name": "data"}}]
+    return {**config_map("db", kind=kind), "spec": {field: {"whenDeleted": when_deleted}, "volumeClaimTemplates": templates}}
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        pytest.param(config_map("home", kind="PersistentVolumeClaim"), "the claim and the data on its volume", id="claim"),
+        pytest.param(config_map("home", kind="PersistentVolumeClaim", annotations={RETAIN: "true"}), "", id="claim-that-is-retained"),
+        pytest.param(config_map("slurm", kind="Namespace"), "the namespace with all that is in it", id="namespace"),
+        pytest.param(keeping("StatefulSet", "persistentVolumeClaimRetentionPolicy", "Delete"), "the set with its claims", id="set"),
+        pytest.param(keeping("StatefulSet", "persistentVolumeClaimRetentionPolicy", "Retain"), "", id="set-whose-claims-stay"),
+        pytest.param(keeping("NodeSet", "volumeClaimRetention", "Delete"), "the set with its claims", id="node-set"),
+        pytest.param(config_map("files"), "", id="files"),
+    ],
+)
+@pytest.mark.parametrize("op", ["delete", "update"])
+def test_data_that_goes_is_named(gone: dict[str, Any], said: str, op: Any) -> None:
+    found = losses([ObjectChange(op, key_of(gone), live=live(gone))])
+    assert [line.startswith(f"{key_of(gone)}: {said}") for line in found] == ([True] if said and op != "update" else [])
+
+
+def listed(name: str, declared_in: str = "sets") -> dict[str, Any]:
+    return config_map(name, kind="NodeSet", annotations={DECLARED_IN: declared_in})
+
+
+@pytest.mark.parametrize(
+    ("declared_in", "lists", "is_left"),
+    [
+        pytest.param("sets", ["sets"], True, id="listed"),
+        pytest.param("sets", [], False, id="list-is-not-declared"),
+        pytest.param("others", ["sets"], False, id="in-another-list"),
+        pytest.param("", ["sets"], False, id="in-no-list"),
+    ],
+)
+def test_set_that_leaves_a_declared_list_is_not_pruned(declared_in: str, lists: list[str], is_left: bool) -> None:
+    gone = live(listed("burst", declared_in))
+    found = changes_of([config_map(name) for name in lists], [*(live(config_map(name)) for name in lists), gone])
+    assert deleted_by_controller(found) == ([key_of(gone)] if is_left else [])
+
+
+@pytest.mark.parametrize(("declared_in", "is_taken"), [("sets", True), ("others", False)])
+def test_set_that_its_controller_has_not_deleted_yet_can_be_declared_again(declared_in: str, is_taken: bool) -> None:
+    there = live(listed("burst", declared_in), None)
+    again = ObjectChange("update", key_of(there), document(listed("burst")), there)
+    assert (refusals([again], SET, adopt=False) == []) == is_taken
+
+
 WORKER = {"metadata": {"labels": {"app": "gpu", "slipway.dev/nodeset": "gpu"}}}
 TEMPLATE = Difference(("spec", "template", "spec", "containers", "[slurmd]", "image"), "1", "2")
 
@@ -262,7 +314,7 @@ IMAGE = changed("template.spec.containers.[slurmd].image", "1", "2")
             {"updateStrategy": {"type": "RollingUpdate", "maxUnavailable": 1}},
             {"updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "10%"}},
             IMAGE,
-            "its nodes are drained and their pods made anew, at most 10% at a time; jobs end first",
+            "its nodes are drained and their pods replaced, at most 10% at a time; jobs end first",
             id="rolls-by-the-new-strategy",
         ),
         pytest.param(
@@ -315,6 +367,32 @@ def test_kind_is_taken_over_only_when_it_is_nobodys(there: dict[str, Any], words
     said = refusals([change], SET, adopt=False)
     assert len(said) == (1 if words else 0)
     assert words is None or words in said[0]
+
+
+@pytest.mark.parametrize("kind", ["CustomResourceDefinition", "RuntimeClass", "Namespace", "PersistentVolumeClaim"])
+@pytest.mark.parametrize(
+    ("owner", "adopts", "refused"),
+    [
+        pytest.param(None, True, False, id="left-by-the-pulumi-cli"),
+        pytest.param(None, False, True, id="somebodys"),
+        pytest.param("applyset-x-v1", True, True, id="another-stacks"),
+    ],
+)
+def test_what_outlives_stacks_is_taken_over_where_its_provider_does(kind: str, owner: str | None, adopts: bool, refused: bool) -> None:
+    """The provider's `upsertExistingObjects` counts here as it does in the pulumi CLI, which leaves no mark on what it retains."""
+    there = live(config_map("one", kind=kind), owner)
+    change = ObjectChange("same", key_of(there), document(config_map("one", kind=kind), adopts=adopts), there)
+    assert bool(refusals([change], SET, adopt=False)) == refused
+
+
+def test_key_that_stays_is_neither_changed_nor_told() -> None:
+    """The Secret of a key ignores its data until a rotation: no warning may hold the live key or the declared one."""
+    declared = document(config_map("key", {"key": Secret("bmV3")}, "Secret"), ignored=("data",))
+    there = live(config_map("key", {"key": "b2xk"}, "Secret"))
+    beside = declared.beside(there)
+    assert revealed(beside.manifest["data"]) == {"key": "b2xk"}
+    assert beside.has_secrets
+    assert left_as_they_are([ObjectChange("same", key_of(there), beside, there)]) == []
 
 
 def test_retained_claim_is_never_taken_over_silently() -> None:

@@ -1,11 +1,12 @@
 """Pulumi.yaml, stack files and `--config` are read as the Pulumi CLI reads them."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from standalone import project
@@ -112,7 +113,7 @@ def test_any_value_set_by_path_is_found_again(values: dict[str, Any]) -> None:
     ("text", "words"),
     [
         pytest.param("config:\n  a: [1\n  b: 2\n", r"Pulumi\.dev\.yaml:3:4: expected", id="broken-yaml-with-line"),
-        pytest.param("config:\n  a: 1\n  a: 2\n", r"Pulumi\.dev\.yaml:3:3: \"a\" is said twice", id="key-said-twice"),
+        pytest.param("config:\n  a: 1\n  a: 2\n", r"Pulumi\.dev\.yaml:3:3: \"a\" is there twice", id="key-twice"),
         pytest.param("config: [a]\n", "expected `key: value` lines", id="list-for-mapping"),
         pytest.param("config:\n  demo:o:\n    list: [{secure: v1:abc}]\n", r"demo:o\.list\[0\] is encrypted.*pulumi up", id="encrypted"),
         pytest.param("environment: [prod]\n", "Pulumi ESC", id="environment"),
@@ -133,3 +134,156 @@ def test_an_unknown_stack_lists_the_ones_there_are(tmp_path: Path) -> None:
 def test_outside_a_project_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(StandaloneError, match=r"Pulumi\.yaml: no such file"):
         project.load(tmp_path, "dev")
+
+
+BAD_BYTES = [
+    pytest.param("config:\n  # Köln\n  a: 1\n".encode("latin-1"), r"Pulumi\.dev\.yaml:2: is not UTF-8", id="latin-1"),
+    pytest.param("config: {}\n".encode("utf-16"), r"Pulumi\.dev\.yaml: is UTF-16", id="utf-16"),
+    pytest.param("config: {}\n".encode("utf-16-le"), r"Pulumi\.dev\.yaml:1: holds the control character U\+0000", id="utf-16-without-mark"),
+    pytest.param(b"config:\n  a: x\0y\n", r"Pulumi\.dev\.yaml:2: holds the control character U\+0000", id="nul"),
+    pytest.param(b"config:\n  a: &a [1, *a]\n", r"Pulumi\.dev\.yaml:2:13: \*a stands inside of &a", id="alias-loop"),
+    pytest.param(b"config:\n  a: &a {<<: *a}\n", r"Pulumi\.dev\.yaml:2:14: \*a stands inside of &a", id="merge-loop"),
+    pytest.param(
+        b"config:\n  a: &0 [x]\n" + b"".join(b"  b%d: &%d [*%d, *%d, *%d]\n" % (at, at, at - 1, at - 1, at - 1) for at in range(1, 40)),
+        r"Pulumi\.dev\.yaml:\d+:\d+: is too large with its aliases written out",
+        id="alias-bomb",
+    ),
+    pytest.param(b"config:\n  a: !!binary aGk=\n", r"Pulumi\.dev\.yaml:2:6: has the tag !!binary", id="binary"),
+    pytest.param(b"config:\n  a: !!set {x}\n", r"Pulumi\.dev\.yaml:2:6: has the tag !!set", id="set"),
+    pytest.param(b"config:\n  a: !!timestamp 2026-01-01\n", r"2:6: has the tag !!timestamp", id="timestamp"),
+    pytest.param(b"config:\n  a: !!python/object:os.system x\n", r"2:6: has the tag !!python/object:os\.system", id="python"),
+    pytest.param(b"config:\n  a: !!int x\n", r"Pulumi\.dev\.yaml:2:6: is not what its tag says", id="tag-that-lies"),
+    pytest.param(b"config:\n  a: " + b"7" * 5000 + b"\n", r"Pulumi\.dev\.yaml:2:6: .*digits", id="number-of-5000-digits"),
+    pytest.param(b"config:\n  a: 0x" + b"7" * 5000 + b"\n", r"Pulumi\.dev\.yaml:2:6: .*digits", id="hexadecimal-of-5000-digits"),
+    pytest.param(b"config:\n  a: " + b"[" * 100_000, r"Pulumi\.dev\.yaml:2:\d+: is nested too deeply", id="deep-in-brackets"),
+    pytest.param(
+        b"config:\n" + b"".join(b" " * at + b"a:\n" for at in range(1, 2000)), r":\d+:\d+: is nested too deeply", id="deep-in-lines"
+    ),
+    pytest.param(b"config:\n  ? [a, b]\n  : 1\n", r"Pulumi\.dev\.yaml:2:5: has a list as a key", id="list-as-key"),
+    pytest.param(b"config:\n  {a: 1}: 1\n", r"Pulumi\.dev\.yaml:2:3: has a mapping as a key", id="mapping-as-key"),
+    pytest.param(b'config:\n  a: "\\UFFFFFFFF"\n', r"Pulumi\.dev\.yaml: is not YAML", id="escape-of-no-character"),
+    pytest.param(b'config:\n  a: "\\ud800"\n', r"Pulumi\.dev\.yaml:2:6: holds half of a character", id="surrogate"),
+    pytest.param(b"a: 1\n---\nb: 2\n", r"Pulumi\.dev\.yaml:2:1: but found another document", id="two-documents"),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), BAD_BYTES)
+def test_stack_file_that_cannot_be_read_is_one_line_with_its_place(tmp_path: Path, data: bytes, words: str) -> None:
+    (tmp_path / "Pulumi.yaml").write_text(ABOUT)
+    (tmp_path / "Pulumi.dev.yaml").write_bytes(data)
+    with pytest.raises(StandaloneError, match=words) as caught:
+        project.load(tmp_path, "dev")
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 400
+
+
+def test_mark_at_the_start_of_utf_8_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text(ABOUT)
+    (tmp_path / "Pulumi.dev.yaml").write_bytes("config:\n  a: Köln\n".encode("utf-8-sig"))
+    assert project.load(tmp_path, "dev").config == {"demo:a": "Köln"}
+
+
+def test_folder_in_place_of_a_stack_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text(ABOUT)
+    (tmp_path / "Pulumi.dev.yaml").mkdir()
+    with pytest.raises(StandaloneError, match=r"Pulumi\.dev\.yaml: cannot be read: Is a directory"):
+        project.load(tmp_path, "dev")
+
+
+PIECES = [
+    *(
+        b"config:",
+        b"\n",
+        b"  ",
+        b"a: ",
+        b"- ",
+        b"? ",
+        b": ",
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b"&a ",
+        b"*a",
+        b"<<: ",
+        b"!!int ",
+        b"!!binary ",
+        b"!x ",
+    ),
+    *(
+        b"|\n",
+        b">",
+        b'"',
+        b"'",
+        b"\\u",
+        b"\\U0",
+        b"%YAML 9",
+        b"%TAG ! x",
+        b"---",
+        b"...",
+        b"\xff",
+        b"\0",
+        b"\xc3\xa4",
+        b"9" * 400,
+        b"0x",
+        b"!<",
+    ),
+    *(
+        b"~",
+        b"1:2",
+        b"2026-01-01",
+        b"#",
+        b",",
+        b"@",
+        b"`",
+        b"\t",
+        b"\r",
+        b"\xe2\x80\xa8",
+        b"main: ",
+        b"environment: ",
+        b"secure: ",
+        b".inf",
+    ),
+]
+
+
+@given(
+    st.binary(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map(b"".join),
+    st.sampled_from(["Pulumi.yaml", "Pulumi.dev.yaml"]),
+)
+@settings(deadline=None, max_examples=1500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_give_a_project_or_one_line(tmp_path: Path, data: bytes, name: str) -> None:
+    (tmp_path / "Pulumi.yaml").write_text(ABOUT)
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {}\n")
+    (tmp_path / name).write_bytes(data)
+    try:
+        found = project.load(tmp_path, "dev")
+    except StandaloneError as error:
+        said = str(error)
+    else:
+        said = "".join("." for value in found.config.values() if json.dumps(value).startswith('"'))
+        assert len(said) == len(found.config)
+    assert said.isprintable(), said
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+@settings(deadline=None, max_examples=500)
+def test_any_override_is_taken_or_one_line(path: str, value: str) -> None:
+    with contextlib.suppress(StandaloneError):
+        project.set_path({}, f"{path}={value}", "p")
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        pytest.param("a=" + "[" * 100_000, id="deep-json"),
+        pytest.param("a=" + "[" * 2000 + "]" * 2000, id="deep-json-that-ends"),
+        pytest.param("a" + "[0]" * 5000 + "=1", id="deep-path"),
+        pytest.param("a[" + "7" * 5000 + "]=1", id="index-of-5000-digits"),
+        pytest.param("a={" + '"b":' + "7" * 5000 + "}", id="number-of-5000-digits-in-json"),
+    ],
+)
+def test_override_that_python_cannot_hold_is_one_short_line(override: str) -> None:
+    with pytest.raises(StandaloneError) as caught:
+        project.set_path({}, override, "p")
+    assert len(str(caught.value)) < 400

@@ -1,11 +1,12 @@
 """What is waited for and why it takes long, read from the statuses that a real API server gives."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from standalone.faults import StandaloneError
-from standalone.readiness import expectation, leaving, stuck, troubles, waiting
+from standalone.readiness import expectation, leaving, refusals, stuck, troubles, waiting
 from standalone.render import key_of
 from tests.unit.standalone.conftest import stateful_set
 
@@ -279,3 +280,24 @@ def test_logs_are_asked_of_the_container_that_crashes() -> None:
 def test_only_a_pod_that_never_started_is_taken_out_of_the_way(given: dict[str, Any], is_stuck: bool) -> None:
     newest = stateful_set(status_updateRevision="new")
     assert stuck([newest], [given]) == (["gpu-1"] if is_stuck else [])
+
+
+def probe_event(seconds: int, container: str = "reconfigure", probe: str = "Liveness") -> dict[str, Any]:
+    return {
+        "kind": "Event",
+        "metadata": {"name": "dev-slurmctld-0.1", "namespace": "slurm"},
+        "involvedObject": {"kind": "Pod", "name": "dev-slurmctld-0", "fieldPath": f"spec.containers{{{container}}}"},
+        "lastTimestamp": f"2026-11-22T08:{seconds // 60:02}:{seconds % 60:02}Z",
+        "message": f"{probe} probe failed: slurmctld refused Slurm's changed files: no MinJobAge\n",
+    }
+
+
+def test_refused_files_are_told_while_the_news_is_fresh() -> None:
+    now = datetime(2026, 11, 22, 8, 20, tzinfo=UTC)
+    nothing: dict[str, Any] = {"metadata": {}, "message": None}
+    others = [probe_event(1190, "slurmctld"), probe_event(1190, probe="Readiness"), probe_event(500), nothing]
+    assert refusals(others, now) == []
+    assert refusals([*others, probe_event(1000), probe_event(1180)], now) == [
+        "dev-slurmctld-0, 20 s ago: slurmctld refused Slurm's changed files: no MinJobAge. Its own log has the line: "
+        "kubectl -n slurm logs dev-slurmctld-0 -c slurmctld"
+    ]

@@ -47,6 +47,13 @@ def test_every_object_comes_after_what_it_needs_and_the_order_is_stable(order: l
         assert all(found.index(need) < found.index(one.name) for need in one.dependencies)
 
 
+def test_object_in_a_component_comes_after_what_the_component_needs() -> None:
+    outer = Resource("cluster", "slipway:index:SlurmCluster", "cluster", dependencies=("files",))
+    inner = Resource("workers", "slipway:index:NodeSet", "workers", parent="cluster", dependencies=("z-list",))
+    child = dataclasses.replace(resource("a-set"), parent="workers")
+    assert [one.name for one in ordered((outer, inner, child, resource("z-list"), resource("files")))] == ["files", "z-list", "a-set"]
+
+
 def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_destroyed_first() -> None:
     made = (resource("config"), resource("slurmctld", needs=("config",)), resource("gpu", needs=("config", "slurmctld")))
     workers = Resource("workers", "slipway:index:NodeSet", "workers", dependencies=("slurmctld",))

@@ -6,8 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any
 
-from controllers.nodeset.controller import nodeset_of
-from controllers.nodeset.reconcile import Next, Reconciler, World
+from controllers.nodeset.controller import CLAIM_INDEXES, nodeset_of
+from controllers.nodeset.reconcile import Next, Reconciler
+from controllers.nodeset.rounds import World
 from controllers.nodeset.structs import NODESETS
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
@@ -18,11 +19,13 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
+from slurm.reasons import NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import Failure, FakeKubernetes
 
 KEY: Key = ("slurm", "gpu")
 READY = [{"type": "Ready", "status": "True"}]
+RUNNING: list[dict[str, Any]] = [{"name": "slurmd", "ready": True, "state": {"running": {}}}]
 
 
 class MemorySlurm(SlurmClient):
@@ -35,8 +38,6 @@ class MemorySlurm(SlurmClient):
     def __init__(self) -> None:
         self.words: dict[str, set[str]] = {}
         self.reasons: dict[str, str] = {}
-        self.reasons_at: dict[str, float] = {}
-        """When they were set, where a test says so; else in 1970."""
         self.jobs_on: dict[str, int] = {}
         self.ends_at: dict[str, float] = {}
         """When the job on a node ends at the latest, where it has a limit."""
@@ -48,6 +49,10 @@ class MemorySlurm(SlurmClient):
         self.after_reading: Callable[[], Awaitable[object]] | None = None
         """Awaited when an answer has been put together, and before it is given."""
         self.requeued: list[str] = []
+        self.cancelled: list[str] = []
+        """Nodes whose jobs were cancelled."""
+        self.lost: list[int] = []
+        """Jobs that ended because their node was drained before it was up."""
         self.not_batch: set[int] = set()
         self.updates: list[tuple[str, tuple[str, ...]]] = []
 
@@ -58,7 +63,6 @@ class MemorySlurm(SlurmClient):
                 name,
                 words=tuple(sorted(words)),
                 reason=self.reasons.get(name, ""),
-                reason_changed_at=Number(True, False, self.reasons_at.get(name, 0)),
             )
             for name, words in self.words.items()
         )
@@ -66,7 +70,7 @@ class MemorySlurm(SlurmClient):
             await self.after_reading()
         return Nodes(nodes=found, last_update=Number(True, False, 1))
 
-    async def jobs(self, since: float | None = None) -> Jobs | None:
+    async def jobs(self) -> Jobs:
         self._answer()
         if self.has_no_jobs_list:
             raise SlurmUnreachable("too many of them")
@@ -74,8 +78,7 @@ class MemorySlurm(SlurmClient):
             jobs=tuple(
                 Job(number, ("RUNNING",), name, self._end_of(name), batch_flag=number not in self.not_batch)
                 for name, number in self.jobs_on.items()
-            ),
-            last_update=Number(True, False, 1),
+            )
         )
 
     def _end_of(self, name: str) -> Number:
@@ -93,13 +96,28 @@ class MemorySlurm(SlurmClient):
     def _update(self, names: tuple[str, ...], state: NodeUpdate, reason: str | None) -> None:
         self.updates.append((state, names))
         for name in names:
+            words = self.words[name]
             if state == "DRAIN":
-                self.words[name].add("DRAIN")
+                if name in self.jobs_on and words & {"POWERING_UP", "POWERED_DOWN"}:
+                    self.lost.append(self.jobs_on.pop(name))  # NODE_FAIL for srun, --no-requeue and several nodes
+                    self.words[name] = words = (words - {"ALLOCATED", "MIXED"}) | {"IDLE"}
+                words.add("DRAIN")
                 self.reasons[name] = reason or ""
-            else:
-                self.words[name] -= {"DRAIN", "DOWN"}
-                self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
+            elif state == "RESUME" and "POWERING_DOWN" in self.words[name]:  # measured: a drain goes with it
+                self.words[name] = (self.words[name] - {"DRAIN", "POWERING_DOWN"}) | {"POWERED_DOWN"}
                 self.reasons[name] = ""
+            elif state == "UNDRAIN":
+                words -= {"DRAIN"}
+                self.reasons[name] = self.reasons.get(name, "") if "DOWN" in words else ""
+            elif state == "RESUME" and "POWERED_DOWN" in words:
+                self.words[name], self.reasons[name] = {"IDLE", "CLOUD", "POWERED_DOWN"}, ""
+            else:
+                words -= {"DRAIN", "DOWN"}
+                words |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
+                self.reasons[name] = ""
+
+    async def release_nodes(self, names: Iterable[str]) -> None:
+        await self.update_nodes([name for name in names if "POWERING_DOWN" in self.words[name]], "RESUME")
 
     async def requeue_jobs(self, ids: Iterable[str]) -> None:
         self._answer()
@@ -109,6 +127,14 @@ class MemorySlurm(SlurmClient):
                 raise SlurmRefused(f"Requeue JobId={min(refused)} failed (2039 Only batch jobs are accepted or processed)")
             for name in [name for name, number in self.jobs_on.items() if str(number) in self.requeued]:
                 self.end_job(name)
+
+    async def cancel_jobs(self, nodes: Iterable[str]) -> None:
+        self._answer()
+        with self._write():
+            for name in nodes:
+                self.cancelled.append(name)
+                if name in self.jobs_on:
+                    self.end_job(name)
 
     @contextlib.contextmanager
     def _write(self) -> Generator[None]:
@@ -131,12 +157,29 @@ class MemorySlurm(SlurmClient):
         del self.jobs_on[name]
         self.words[name] = (self.words[name] - {"ALLOCATED"}) | {"IDLE"}
 
+    def wake(self, name: str, number: int) -> None:
+        """A job is given a node that is powered down."""
+        self.jobs_on[name] = number
+        self.words[name] = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
+
+    def fall_silent(self, name: str) -> None:
+        """The machine of a node dies, under a job or not: SlurmdTimeout later the node is down, SuspendTime later powered down."""
+        self.jobs_on.pop(name, None)
+        self.words[name] = {"DOWN", "CLOUD", "POWERED_DOWN"} | self.words[name] & {"DRAIN"}
+        self.reasons[name] = f"{self.reasons[name]} : {NOT_RESPONDING}" if self.reasons.get(name) else NOT_RESPONDING
+
     def register(self, name: str) -> None:
-        """What a worker's start does: its own drains lifted, then slurmd registers."""
-        if self.reasons.get(name, "").startswith("slipway: nodeset "):
+        """What a worker's start does: the drains of its pod lifted, then slurmd registers. From power saving that clears the reason."""
+        if is_drain_of_a_pod(self.reasons.get(name, "")):
             self.words[name].discard("DRAIN")
             self.reasons[name] = ""
-        self.words[name] -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING", "DOWN"}
+        self.answer(name)
+
+    def answer(self, name: str) -> None:
+        """slurmd registers."""
+        if self.words[name] & {"POWERED_DOWN", "POWERING_UP", "DOWN"}:
+            self.reasons[name] = ""
+        self.words[name] -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING", "DOWN", "MIXED"}
         self.words[name] |= {"ALLOCATED"} if name in self.jobs_on else {"IDLE"}
 
 
@@ -154,14 +197,18 @@ class Process:
         self.pods = Informer(self.api, PODS, namespace="slurm", indexes=by_set)
         self.machines = Informer(self.api, KUBE_NODES)
         self.places = Informer(self.api, CONFIG_MAPS, namespace="slurm")
-        self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=by_set)
+        self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=CLAIM_INDEXES)
         self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims)
         self.expectations: Expectations[Key] = Expectations()
         self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
         self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs)
-        writer = Writer(self.api, rate_per_s=10_000, burst=10_000)
+        self.leads = True
+        writer = Writer(self.api, rate_per_s=10_000, burst=10_000, may_write=lambda: self.leads)
         self.reconciler = Reconciler(
-            World(self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, writer, self.expectations, clock)
+            World(
+                *(self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, writer, self.expectations, clock),
+                may_write=lambda: self.leads,
+            )
         )
         self.tasks = [asyncio.create_task(informer.run()) for informer in self.informers]
 
@@ -206,6 +253,12 @@ class Cluster:
         self.slurm = MemorySlurm()
         self.process = Process(server, self.slurm)
         self.ended_with_a_job: list[str] = []
+        self.place = "machine"
+        """Where pods go that ask for no machine."""
+        self.refusing: set[str] = set()
+        """Machines whose kubelets refuse every pod."""
+        self.refusals = 0
+        self.machine(self.place)
 
     def declare(self, image: str = "a", nodes: int = 4, **spec: Any) -> None:
         template = {"metadata": {"labels": {"app": "slurm"}}, "spec": {"containers": [{"name": "slurmd", "image": image}]}}
@@ -213,7 +266,10 @@ class Cluster:
         whole = {"cluster": "dev", "template": template, **spec}
         before = self.server.get(NODESETS, KEY) if KEY in self.server.keys(NODESETS) else {"metadata": {"generation": 0}}
         meta = {"namespace": "slurm", "name": "gpu", "labels": labels, "finalizers": before["metadata"].get("finalizers", [])}
-        self.server.put(NODESETS, {"metadata": {**meta, "generation": before["metadata"].get("generation", 0) + 1}, "spec": whole})
+        status = {"status": before["status"]} if "status" in before else {}
+        self.server.put(
+            NODESETS, {"metadata": {**meta, "generation": before["metadata"].get("generation", 0) + 1}, "spec": whole, **status}
+        )
         for ordinal in range(nodes):
             self.slurm.words.setdefault(f"gpu-{ordinal}", {"IDLE", "CLOUD", "POWERED_DOWN"})
 
@@ -225,10 +281,39 @@ class Cluster:
                 if key[1] in self.slurm.jobs_on:
                     self.ended_with_a_job.append(key[1])
                 self.server.remove(PODS, key)
-            elif not pod.get("status", {}).get("conditions"):
-                self.server.patch(PODS, key, {"spec": {"nodeName": "machine"}})
-                self.server.patch(PODS, key, {"status": {"phase": "Running", "conditions": READY}}, "status")
-                self.slurm.register(key[1])
+            elif not pod.get("status", {}).get("phase") and not pod.get("status", {}).get("conditions"):
+                self.start(key, pod)
+
+    def start(self, key: Key, pod: dict[str, Any]) -> None:
+        """A pod that a scheduler takes: to the machine that it asks for, or to `place`; onto none that is cordoned. One may refuse it."""
+        machine = self.place
+        if required := pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+            machine = required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
+        known = ("", machine) in self.server.keys(KUBE_NODES)
+        if known and self.server.get(KUBE_NODES, ("", machine)).get("spec", {}).get("unschedulable"):
+            return
+        self.server.patch(PODS, key, {"spec": {"nodeName": machine}})
+        if machine in self.refusing:
+            refusal = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no free devices"}
+            self.server.patch(PODS, key, {"status": refusal}, "status")
+            self.refusals += 1
+            return
+        status: dict[str, Any] = {"phase": "Running", "conditions": READY, "containerStatuses": RUNNING}
+        self.server.patch(PODS, key, {"status": status}, "status")
+        self.slurm.register(key[1])
+
+    def machine(self, name: str, cordoned: bool = False, words: str = "", ready: bool = True) -> None:
+        """A Kubernetes node as it is now."""
+        annotations = {"slipway.dev/reason": words} if words else {}
+        conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
+        self.server.put(
+            KUBE_NODES,
+            {
+                "metadata": {"name": name, "annotations": annotations},
+                "spec": {"unschedulable": cordoned},
+                "status": {"conditions": conditions},
+            },
+        )
 
     async def rounds(self, number: int) -> None:
         for _ in range(number):

@@ -13,16 +13,22 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S, Plan, plan
+from controllers.nodeset.plan import Plan, plan
 from controllers.nodeset.pods import revision
+from controllers.nodeset.rolls import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
-from controllers.nodeset.workers import OWN_REASON, RESUME_FAILED, UPDATE, NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
-from controllers.slurm.states import node_state
+from slurm.reasons import CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, RESUME_FAILED, UPDATE, is_lost
+from slurm.states import node_state
 
 ORDINALS = 6
-STOPPING = "slipway: pod stopping"
+RESUME_TIMEOUT_S = 600
+MACHINES = ("m-0", "m-1", "m-2")
+NOWHERE = "nowhere"
+"""The image of a template whose pods fit no machine."""
 PEOPLE = ("fan is loud", "slipway: check disk: full", "maintenance by carol")
+"""Reasons of people and of health checks."""
 
 
 class LawBroken(AssertionError):
@@ -40,6 +46,12 @@ class Pod:
     terminating: bool = False
     finished: bool = False
     marked_busy: bool = True
+    has_run: bool = False
+    machine: str | None = None
+    fits: bool = True
+    """A scheduler finds a machine for it."""
+    version: int = 0
+    """Changes with what the API server has of it."""
 
 
 @dataclass
@@ -48,9 +60,10 @@ class Node:
 
     words: set[str]
     reason: str = ""
-    reason_at: float = 0
     job_ends: float | None = None
     """When its job ends; None without one."""
+    drained_since: float = 0
+    """When it got its present drain that takes its worker away."""
     is_interactive: bool = False
     """Its job is one that Slurm does not requeue."""
 
@@ -58,9 +71,18 @@ class Node:
     def is_off(self) -> bool:
         return bool(self.words & {"POWERED_DOWN", "POWERING_DOWN"})
 
+    @property
+    def is_waking(self) -> bool:
+        """A drain would end the job that waits for it."""
+        return "POWERING_UP" in self.words or {"MIXED", "POWERED_DOWN"} <= self.words
+
+    def append(self, why: str) -> None:
+        """As slurmctld does it to a reason that is there."""
+        self.reason = f"{self.reason} : {why}" if self.reason else why
+
     def set_job(self, ends: float | None) -> None:
         self.job_ends = ends
-        self.words = (self.words - {"IDLE", "ALLOCATED", "DOWN"}) | ({"ALLOCATED"} if ends is not None else {"IDLE"})
+        self.words = (self.words - {"IDLE", "ALLOCATED", "MIXED", "DOWN"}) | ({"ALLOCATED"} if ends is not None else {"IDLE"})
 
 
 def make_set(elastic: bool, image: str = "a") -> NodeSet:
@@ -86,6 +108,11 @@ class World:
     """Ordinals that have a disk."""
     struck: set[int] = field(default_factory=set[int])
     """Ordinals whose nodes Slurm has no more: its files are without them, as the set is being deleted."""
+    drained_at: dict[int, float] = field(default_factory=dict[int, float])
+    """What the set's status says of the controller's drains."""
+    cordoned: set[str] = field(default_factory=set[str])
+    absent: set[str] = field(default_factory=set[str])
+    """Machines whose Kubernetes nodes were deleted; the pods on them end some time later."""
     is_silent: bool = False
     is_window_open: bool = False
     is_finished: bool = False
@@ -105,19 +132,32 @@ class World:
     def look(self) -> Observed:
         pods = {
             ordinal: WorkerPod(
-                str(pod.uid), pod.revision, pod.created_at, pod.ready, pod.terminating, pod.finished, marked_busy=pod.marked_busy
+                *(str(pod.uid), pod.revision, pod.created_at, pod.ready, pod.terminating),
+                finished=pod.finished,
+                marked_busy=pod.marked_busy,
+                has_run=pod.has_run,
+                machine=pod.machine,
+                version=str(pod.version),
             )
             for ordinal, pod in self.pods.items()
         }
         nodes = {
-            ordinal: WorkerNode(node_state(node.words), node.reason, node.reason_at, node.job_ends, _jobs(ordinal, node))
+            ordinal: WorkerNode(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node))
             for ordinal, node in self.nodes.items()
             if ordinal not in self.struck
         }
         claims = frozenset(self.claims)
         due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
         seen = None if self.is_silent else nodes
-        return Observed(pods, seen, self.now, window_open=self.is_window_open, ghosts_due=due, with_claims=claims)
+        return Observed(
+            *(pods, seen, self.now),
+            window=frozenset(range(ORDINALS)) if self.is_window_open else frozenset(),
+            ghosts_due=due,
+            with_claims=claims,
+            machines={name: Machine(name in self.cordoned, "new fans") for name in MACHINES if name not in self.absent},
+            drained_at=dict(self.drained_at),
+            stopping_settled=frozenset(range(ORDINALS)),
+        )
 
     # What it does, one write after the other.
 
@@ -139,15 +179,21 @@ class World:
 
     def _writes(self, made: Plan) -> list[tuple[str, int, Callable[[int], None]]]:
         writes: list[tuple[str, int, Callable[[int], None]]] = [("mark busy", one, self._mark(True)) for one in made.mark_busy]
+        record = {**self.drained_at, **made.drained_at}
+        writes += [("record", -1, self._record(record))] if made.drain else []
         writes += [(f"drain ({reason})", one, self._drain(reason)) for reason, each in made.drain.items() for one in each]
         writes += [("undrain", one, self._undrain) for one in made.undrain]
         writes += [("resume", one, self._resume) for one in made.resume]
+        writes += [("release", one, self._release) for one in made.release]
         writes += [("requeue", int(one), self._end_jobs("Requeue")) for one in made.requeue]
         writes += [("cancel", one, self._end_jobs("Cancel")) for one in made.cancel]
         writes += [("create", one, self._create) for one in made.create]
         writes += [("delete", one, self._delete) for one in made.delete]
+        unbound = [(one, self.pods[one]) for one in made.delete_unbound]
+        writes += [("delete unbound", one, self._delete_unbound(pod.uid, pod.version, one in made.wanted)) for one, pod in unbound]
         writes += [("mark free", one, self._mark(False)) for one in made.mark_free]
         writes += [("retire", one, self._retire) for one in made.retire]
+        writes += [("record", -1, self._record(made.drained_at))]
         writes += [("finish", -1, self._finish)] if made.done else []
         return writes
 
@@ -159,54 +205,80 @@ class World:
 
         return mark
 
+    def _record(self, drained_at: dict[int, float]) -> Callable[[int], None]:
+        def record(_: int) -> None:
+            self.drained_at = dict(drained_at)
+
+        return record
+
+    def _is_ours(self, ordinal: int) -> bool:
+        node = self.nodes[ordinal]
+        return node.reason.startswith((NODESET, CORDON)) or (is_lost(node.reason) and ordinal in self.drained_at)
+
     def _drain(self, reason: str) -> Callable[[int], None]:
         def drain(ordinal: int) -> None:
             node = self.nodes[ordinal]
             self.law(not self.is_silent, "drained while Slurm is silent")
             self.law(ordinal not in self.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
-            self.law("DRAIN" not in node.words, f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
+            self.law("DRAIN" not in node.words or self._is_ours(ordinal), f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
+            self.law(not node.is_waking, f"gpu-{ordinal} was drained while a job waited for it")
+            is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
+            self.law(not is_theirs or reason == node.reason, f"the words of who took gpu-{ordinal} down were overwritten: {node.reason}")
+            self.law(is_theirs or ordinal in self.drained_at, f"gpu-{ordinal} was drained, and nothing says that it is ours")
             if reason == UPDATE and self._takes_jobs(ordinal):
                 away = sum(not self._takes_jobs(one) and not self._is_others(one) for one in self._wanted())
                 self.law(away < self._budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {self._budget()}")
+            if "DRAIN" not in node.words or node.reason.startswith(CORDON):
+                node.drained_since = self.now
             node.words.add("DRAIN")
-            node.reason, node.reason_at = reason, self.now
+            node.reason = reason
 
         return drain
 
     def _undrain(self, ordinal: int) -> None:
         node = self.nodes[ordinal]
         self.law(not self.is_silent, "undrained while Slurm is silent")
-        self.law(node.reason.startswith(OWN_REASON), f"a drain of others was lifted: {node.reason}")
-        node.words -= {"DRAIN"}
-        node.words |= set() if node.is_off else {"NOT_RESPONDING"}
-        node.reason = ""
+        pod = self.pods.get(ordinal)
+        is_back = pod is None or pod.machine not in self.absent
+        self.law(is_back, f"gpu-{ordinal} may take jobs again on a machine that Kubernetes has no more")
+        self.law(self._is_ours(ordinal) or node.reason.startswith(POD_STOPPING), f"a drain of others was lifted: {node.reason}")
+        self.lift_drain(node)
 
     def _resume(self, ordinal: int) -> None:
         node = self.nodes[ordinal]
-        self.law(node.reason == RESUME_FAILED and ordinal not in self.pods, f"gpu-{ordinal} is tried again too early: {node}")
+        self.law({"DOWN", "POWERED_DOWN"} <= node.words and ordinal not in self.pods, f"gpu-{ordinal} is tried again too early: {node}")
+        self.law(node.reason not in PEOPLE, f"gpu-{ordinal} was resumed, which others have drained: {node}")
         node.words = {"IDLE", "CLOUD", "POWERED_DOWN"}
         node.reason = ""
+
+    def _release(self, ordinal: int) -> None:
+        """RESUME of a node that powers down: Slurm may wake it at once, and lifts what drain there is."""
+        node = self.nodes[ordinal]
+        self.law(not self.is_silent, "released while Slurm is silent")
+        self.law(ordinal not in self.pods, f"gpu-{ordinal} may be woken while its pod is there")
+        self.law(node.words == {"IDLE", "CLOUD", "POWERING_DOWN"}, f"more than the power-down of gpu-{ordinal} was ended: {node}")
+        node.words = {"IDLE", "CLOUD", "POWERED_DOWN"}
 
     def _end_jobs(self, action: str) -> Callable[[int], None]:
         def end(ordinal: int) -> None:
             node, drain = self.nodes[ordinal], self.nodeset.spec.drain
             self.law(action != "Requeue" or not node.is_interactive, f"Slurm refuses to requeue the job on gpu-{ordinal}")
             self.law(drain.action == action, f"{action} although the set says {drain.action}")
-            late = drain.deadline_seconds is not None and self.now - node.reason_at >= drain.deadline_seconds
-            self.law(
-                late and node.reason.startswith(OWN_REASON), f"{action} on gpu-{ordinal} before the deadline, or without a drain of ours"
-            )
+            late = drain.deadline_seconds is not None and self.now - node.drained_since >= drain.deadline_seconds
+            self.law(late and self._is_ours(ordinal), f"{action} on gpu-{ordinal} before the deadline, or without a drain of ours")
             node.set_job(None)
 
         return end
 
     def _create(self, ordinal: int) -> None:
         self.law(ordinal not in self.pods, f"a second pod for gpu-{ordinal}")
-        on_their_way = sum(not pod.ready and not pod.terminating for pod in self.pods.values())
+        young = self.now - self.nodeset.spec.resume_timeout_seconds
+        on_their_way = sum(not pod.ready and not pod.terminating and pod.created_at > young for pod in self.pods.values())
         self.law(on_their_way < self.nodeset.spec.max_pods_in_flight, f"{on_their_way + 1} pods on their way")
         self.uids += 1
         self.claims.add(ordinal)
-        self.pods[ordinal] = Pod(self.uids, revision(self.nodeset.spec), self.now)
+        fits = self.nodeset.spec.template.spec["containers"][0]["image"] != NOWHERE
+        self.pods[ordinal] = Pod(self.uids, revision(self.nodeset.spec), self.now, fits=fits)
 
     def _delete(self, ordinal: int) -> None:
         self.law(not self.is_silent, "deleted while Slurm is silent")
@@ -214,15 +286,32 @@ class World:
         is_drained = "DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"}
         may = ordinal in self.struck or node.is_off or is_drained
         self.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
-        is_given_up = node.reason == RESUME_FAILED or self.nodeset.metadata.deletion_timestamp is not None
+        is_given_up = "DOWN" in node.words or self.nodeset.metadata.deletion_timestamp is not None
         is_old = pod.ready and not pod.finished and pod.created_at < self.now - GHOST_S
         if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:
             self.law(
-                not self.nodeset.spec.is_elastic or all(self.now - at >= GHOST_PAUSE_S for at in self.ghosts_gone),
+                all(self.now - at >= GHOST_PAUSE_S for at in self.ghosts_gone),
                 f"gpu-{ordinal} went, busy when last heard of, soon after another whose node was off already",
             )
             self.ghosts_gone.append(self.now)
         self._stop(ordinal)
+
+    def _delete_unbound(self, uid: int, version: int, is_wanted: bool) -> Callable[[int], None]:
+        """A scheduler may be faster by a moment; the API server compares the version."""
+
+        def delete(ordinal: int) -> None:
+            self.law(not self.is_silent, "deleted while Slurm is silent")
+            if not self.is_calm and self.rng.random() < 0.3:
+                self.place(ordinal)
+            pod = self.pods.get(ordinal)
+            if pod is None or (pod.uid, pod.version) != (uid, version):
+                return
+            self.law(pod.machine is None, f"gpu-{ordinal} was deleted as unbound, on {pod.machine}")
+            is_old = pod.revision != revision(self.nodeset.spec)
+            self.law(is_old or not is_wanted, f"gpu-{ordinal} was deleted, which is wanted and made from the present template")
+            del self.pods[ordinal]
+
+        return delete
 
     def _retire(self, ordinal: int) -> None:
         spec, pods = self.nodeset.spec, len(self.pods)
@@ -251,6 +340,7 @@ class World:
                 self.fail_resume,
                 self.administrate,
                 self.lift,
+                self.lift_ours,
                 self.delete_by_hand,
                 self.fail_pod,
                 self.lose_machine,
@@ -265,6 +355,12 @@ class World:
                 self.lose_state,
                 self.delete_set,
                 self.strike_off,
+                self.cordon,
+                self.uncordon,
+                self.delete_machine,
+                self.add_machine,
+                self.fall_silent_node,
+                self.drain_too_late,
             ),
         )
         thing = self.rng.choice(things)
@@ -277,7 +373,7 @@ class World:
     def start_pods(self) -> None:
         for ordinal, pod in self.pods.items():
             if not pod.ready and not pod.terminating and not pod.finished and self.rng.random() < 0.7:
-                self.register(ordinal)
+                self.place(ordinal)
 
     def stop_pods(self) -> None:
         for ordinal in [one for one, pod in self.pods.items() if pod.terminating and self.nodes[one].job_ends is None]:
@@ -297,14 +393,22 @@ class World:
 
     def ping(self) -> None:
         for ordinal, node in self.nodes.items():
-            if (pod := self.pods.get(ordinal)) is not None and pod.ready:
-                # A worker that stays unheard while Slurm waits for it starts its slurmd again.
-                node.words -= {"NOT_RESPONDING", "POWERING_UP"}
+            if (pod := self.pods.get(ordinal)) is not None and pod.ready and "DOWN" not in node.words and ordinal not in self.struck:
+                # A worker that stays unheard while Slurm waits for it starts its slurmd again; one of a fixed set whenever it is unheard.
+                if node.is_waking or (not self.nodeset.spec.is_elastic and "POWERED_DOWN" in node.words):
+                    self.answer(node)
+                    if pod.terminating:
+                        self._stop(ordinal)  # its hook has waited for that
+                node.words -= {"NOT_RESPONDING"}
 
     def wake(self) -> None:
         asleep = [one for one in self.nodes.values() if one.words == {"IDLE", "CLOUD", "POWERED_DOWN"}]
         if asleep and self.nodeset.spec.is_elastic:
-            self.rng.choice(asleep).words = {"IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
+            words = ({"MIXED", "CLOUD", "POWERED_DOWN"}, {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"})
+            self.rng.choice(asleep).words = set(self.rng.choice(words))
+        for node in self.nodes.values():
+            if {"MIXED", "POWERED_DOWN"} <= node.words and self.rng.random() < 0.5:
+                node.words = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"} | node.words & {"DRAIN"}
 
     def suspend(self) -> None:
         if not self.nodeset.spec.is_elastic:
@@ -312,25 +416,67 @@ class World:
         for ordinal, node in self.nodes.items():
             if "POWERING_DOWN" in node.words:
                 node.words = (node.words - {"POWERING_DOWN"}) | {"POWERED_DOWN"}
-            elif ordinal >= (self.nodeset.spec.min or 0) and node.words == {"IDLE", "CLOUD"} and self.rng.random() < 0.4:
-                node.words = {"IDLE", "CLOUD", "POWERING_DOWN"}
+            elif ordinal >= (self.nodeset.spec.min or 0) and node.words - {"DRAIN"} == {"IDLE", "CLOUD"} and self.rng.random() < 0.4:
+                node.words = {"IDLE", "CLOUD", "POWERING_DOWN"} | node.words & {"DRAIN"}
 
     def fail_resume(self) -> None:
         for node in self.nodes.values():
-            if "POWERING_UP" in node.words and "DRAIN" not in node.words and self.rng.random() < 0.3:
-                node.words, node.reason, node.reason_at = {"DOWN", "CLOUD", "POWERED_DOWN"}, RESUME_FAILED, self.now
+            if "POWERING_UP" in node.words and self.rng.random() < 0.3:
+                node.words = {"DOWN", "CLOUD", "POWERED_DOWN"} | node.words & {"DRAIN"}
+                node.append(RESUME_FAILED)
+
+    def fall_silent_node(self) -> None:
+        """Past SlurmdTimeout a node without a slurmd is down; an elastic one is powered down after SuspendTime."""
+        for ordinal, node in self.nodes.items():
+            pod = self.pods.get(ordinal)
+            is_heard = pod is not None and pod.ready
+            if not is_heard and not node.is_off and not node.is_waking and node.job_ends is None and self.rng.random() < 0.5:
+                node.words = {"DOWN", "CLOUD"} | node.words & {"DRAIN"} | ({"POWERED_DOWN"} if self.nodeset.spec.is_elastic else set())
+                node.append(NOT_RESPONDING)
+
+    def drain_too_late(self) -> None:
+        """A drain of the controller's arrives when Slurm has just asked for the node: the job that waits has ended by that."""
+        waking = [one for one, node in self.nodes.items() if node.is_waking and "DRAIN" not in node.words]
+        if waking and self.rng.random() < 0.5:
+            ordinal = self.rng.choice(waking)
+            self.drained_at[ordinal] = self.nodes[ordinal].drained_since = self.now
+            self.nodes[ordinal].words = {"IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP", "DRAIN"}
+            self.nodes[ordinal].reason = UPDATE
+
+    def cordon(self) -> None:
+        self.cordoned.add(self.rng.choice(MACHINES))
+
+    def uncordon(self) -> None:
+        if self.cordoned:
+            self.cordoned.remove(self.rng.choice(sorted(self.cordoned)))
+
+    def delete_machine(self) -> None:
+        self.absent |= set(self.rng.sample(sorted(self.cordoned), min(1, len(self.cordoned))))
+
+    def add_machine(self) -> None:
+        self.absent -= set(self.rng.sample(sorted(self.absent), min(1, len(self.absent))))
 
     def administrate(self) -> None:
         node = self.rng.choice(list(self.nodes.values()))
-        node.words.add("DRAIN")
-        node.reason, node.reason_at = self.rng.choice(PEOPLE), self.now
+        if node.is_waking:
+            return
+        if self.rng.random() < 0.3:
+            node.set_job(None)
+            node.words = (node.words - {"IDLE"}) | {"DOWN"}
+        else:
+            node.words.add("DRAIN")
+        node.reason = self.rng.choice(PEOPLE)
 
     def lift(self) -> None:
         for node in self.nodes.values():
-            if "DRAIN" in node.words and not node.reason.startswith(OWN_REASON) and self.rng.random() < 0.5:
-                node.words.discard("DRAIN")
-                node.words |= set() if node.is_off else {"NOT_RESPONDING"}
-                node.reason = ""
+            if node.reason.startswith(PEOPLE) and self.rng.random() < 0.5:
+                self.resume(node)
+
+    def lift_ours(self) -> None:
+        """An administrator lifts drains of the controller's. Should it drain again, jobs get their whole time again."""
+        for node in self.nodes.values():
+            if "DRAIN" in node.words and node.reason.startswith(NODESET) and self.rng.random() < 0.5:
+                self.lift_drain(node)
 
     def delete_by_hand(self) -> None:
         if self.pods and self.rng.random() < 0.3:
@@ -359,7 +505,7 @@ class World:
             self.respec(replicas=self.rng.randint(0, ORDINALS))
 
     def change_template(self) -> None:
-        image = self.rng.choice("abc")
+        image = self.rng.choice(["a", "b", "c", NOWHERE])
         self.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": image}]}))
 
     def change_strategy(self) -> None:
@@ -387,7 +533,7 @@ class World:
 
     def lose_state(self) -> None:
         """slurmctld begins with nothing. Nodes of a fixed set are heard of at once."""
-        if self.nodeset.spec.is_elastic and self.rng.random() < 0.3:
+        if self.rng.random() < 0.3:
             self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in self.nodes}
 
     def open_window(self) -> None:
@@ -395,30 +541,72 @@ class World:
 
     # How things hang together.
 
+    def place(self, ordinal: int) -> None:
+        """A scheduler finds a machine that is not cordoned, the kubelet starts the pod."""
+        pod = self.pods[ordinal]
+        free = [name for name in MACHINES if name not in self.cordoned | self.absent]
+        if pod.machine is not None or (free and pod.fits):
+            pod.machine = pod.machine or self.rng.choice(free)
+            pod.version += 1
+            self.register(ordinal)
+
     def register(self, ordinal: int) -> None:
-        """The start script settles what an earlier pod left, then slurmd registers."""
-        node = self.nodes[ordinal]
-        self.pods[ordinal].ready = True
-        if "POWERING_DOWN" in node.words:
+        """The start script settles what an earlier pod left, then slurmd registers. A drain may come between these two."""
+        node, pod = self.nodes[ordinal], self.pods[ordinal]
+        pod.ready = pod.has_run = True
+        if "POWERING_DOWN" in node.words or ordinal in self.struck:
             return
-        if node.reason.startswith((OWN_REASON, STOPPING)):
+        is_certain = self.is_calm or node.reason.startswith(
+            POD_STOPPING
+        )  # nobody has a record of a stop hook's drain that no round has seen
+        if node.reason.startswith((NODESET, POD_STOPPING)) and (is_certain or self.rng.random() < 0.7):
             node.words.discard("DRAIN")
             node.reason = ""
-        if "DOWN" in node.words:
+        self.answer(node)
+
+    def answer(self, node: Node) -> None:
+        """slurmd registers: from power saving that clears the reason, and keeps the drain. slurmd.sh writes back what others said."""
+        if "MIXED" in node.words:
+            node.set_job(self.now + 500)
+        elif "DOWN" in node.words:
             node.set_job(None)
-            node.reason = node.reason if "DRAIN" in node.words else ""
+        if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
+            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON)) and "DRAIN" in node.words else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
+    def lift_drain(self, node: Node) -> None:
+        """UNDRAIN: a node that is down stays down, with its reason."""
+        node.words -= {"DRAIN"}
+        node.words |= set() if node.is_off else {"NOT_RESPONDING"}
+        node.reason = NOT_RESPONDING if "DOWN" in node.words else ""
+
+    def resume(self, node: Node) -> None:
+        """What people type when they are done: RESUME lifts their drain and their DOWN."""
+        if "DOWN" in node.words:
+            node.words = {"IDLE", "CLOUD"} | ({"POWERED_DOWN"} if node.is_off else {"NOT_RESPONDING"})
+            node.reason = ""
+        elif "DRAIN" in node.words:
+            self.lift_drain(node)
+
     def _stop(self, ordinal: int) -> None:
-        """A pod is asked to stop: its hook drains the node, unless it is off or drained, and waits for the job."""
+        """A pod is asked to stop: its hook drains the node, unless it is off or drained, or waking as yet, and waits for the job."""
         pod, node = self.pods[ordinal], self.nodes[ordinal]
         if pod.finished:
             del self.pods[ordinal]
             return
         pod.terminating = True
-        if pod.ready and not node.is_off and "DRAIN" not in node.words and not self.is_silent and ordinal not in self.struck:
+        is_down = "DOWN" in node.words and node.reason.startswith(PEOPLE)
+        if (
+            pod.ready
+            and not is_down
+            and not node.is_off
+            and not node.is_waking
+            and "DRAIN" not in node.words
+            and not self.is_silent
+            and ordinal not in self.struck
+        ):
             node.words.add("DRAIN")
-            node.reason, node.reason_at = STOPPING, self.now
+            node.reason = POD_STOPPING
 
     def _lose_worker(self, ordinal: int) -> None:
         node = self.nodes[ordinal]
@@ -438,8 +626,10 @@ class World:
         return here and not node.words & {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
 
     def _is_others(self, ordinal: int) -> bool:
-        node, pod = self.nodes[ordinal], self.pods.get(ordinal)
-        return pod is not None and pod.ready and not pod.terminating and "DRAIN" in node.words and not node.reason.startswith(OWN_REASON)
+        node = self.nodes[ordinal]
+        if "DOWN" in node.words and node.reason.startswith(PEOPLE):
+            return True
+        return "DRAIN" in node.words and not node.reason.startswith((NODESET, POD_STOPPING)) and bool(node.reason)
 
     def _budget(self) -> int:
         said = self.nodeset.spec.update_strategy.max_unavailable
@@ -462,23 +652,30 @@ def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:
 def settle(world: World) -> None:
     """Faults stop, people lift their drains and wait, jobs end: within so many rounds the set must be what it should be."""
     world.is_silent, world.is_window_open, world.is_calm = False, True, True
+    world.cordoned.clear()
+    world.absent.clear()
     world.respec(update_strategy=UpdateStrategy("RollingUpdate", 1))
+    if world.nodeset.spec.template.spec["containers"][0]["image"] == NOWHERE:
+        world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]}))  # somebody mends it
+    begun = world.now
     for _ in range(80):
-        for node in world.nodes.values():
+        for ordinal, node in world.nodes.items():
             if node.job_ends is not None:
                 node.set_job(None)
-            if "DRAIN" in node.words and node.reason in (*PEOPLE, STOPPING):
-                node.words.discard("DRAIN")
-                node.reason = ""
-            if "POWERING_UP" in node.words and not world.nodeset.spec.is_elastic:
-                node.words = {"IDLE", "CLOUD", "POWERED_DOWN"}
+            if node.reason.startswith(PEOPLE):
+                world.resume(node)
             if "POWERING_DOWN" in node.words:
                 node.words = (node.words - {"POWERING_DOWN"}) | {"POWERED_DOWN"}
+            if {"MIXED", "POWERED_DOWN"} <= node.words:
+                node.words = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
+            elif "POWERING_UP" in node.words and ordinal not in world.pods and world.now - begun > RESUME_TIMEOUT_S:
+                node.words = {"DOWN", "CLOUD", "POWERED_DOWN"} | node.words & {"DRAIN"}
+                node.append(RESUME_FAILED)
         world.now += 100
         world.round()
         for ordinal, pod in world.pods.items():
             if not pod.ready and not pod.terminating and not pod.finished:
-                world.register(ordinal)
+                world.place(ordinal)
         world.stop_pods()
         world.ping()
     if world.nodeset.metadata.deletion_timestamp is not None:
@@ -494,8 +691,11 @@ def settle(world: World) -> None:
     else:
         world.law(len(here) == spec.replicas, f"{len(here)} pods, wanted {spec.replicas}")
         world.law(world.claims == here, f"disks of {world.claims}, pods {here}")
-    ours = {ordinal for ordinal in here if world.nodes[ordinal].reason.startswith(OWN_REASON)}
-    world.law(not ours, f"our drains stay on {ours}: {world.nodes}")
+    served = range(min(spec.max, ORDINALS)) if spec.max is not None else here
+    drained = {ordinal for ordinal in served if world.nodes[ordinal].words & {"DRAIN", "DOWN"}}
+    world.law(not drained, f"{drained} take no jobs: {world.nodes}")
+    others = {ordinal for ordinal in world.nodes if ordinal not in served and "DRAIN" not in world.nodes[ordinal].words}
+    world.law(not others, f"Slurm may give jobs to {others}, which have no pod: {world.nodes}")
 
 
 def run(seed: int, steps: int) -> int:

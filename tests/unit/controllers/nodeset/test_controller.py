@@ -1,15 +1,16 @@
 """The controller as a whole, with its lease, queue and informers: what it hears of, it acts on at once and not at the next sweep."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from prometheus_client import REGISTRY
 
 from controllers.nodeset.controller import Controller
 from controllers.nodeset.reconcile import Next
 from controllers.nodeset.settings import Settings
+from controllers.nodeset.structs import NODESETS
 from controllers.runtime.api import connect
 from controllers.runtime.structs import CLAIMS, PODS, Key
 from tests.fakes.clock import eventually
@@ -48,7 +49,7 @@ async def test_pod_is_made_as_soon_as_the_claim_that_held_it_back_is_gone(
     labels = {"slipway.dev/cluster": "dev", "slipway.dev/nodeset": "gpu"}
     cluster.server.put(CLAIMS, {"metadata": {**meta, "labels": labels}, "spec": {}})
     cluster.server.objects.delete(cluster.server.objects.kind("v1", "persistentvolumeclaims"), CLAIM)
-    await eventually(lambda: controller.claims.get(CLAIM) is not None and _has_noted_slurm())
+    await eventually(lambda: controller.claims.get(CLAIM) is not None and not controller.is_slurm_silent)
     cluster.declare(replicas=1, **disks("Retain", "Retain"))
     await eventually(lambda: bool(seen) and "disk is still being deleted" in seen[-1])  # nothing is left to be done before the next sweep
     assert POD not in cluster.server.keys(PODS)
@@ -57,6 +58,77 @@ async def test_pod_is_made_as_soon_as_the_claim_that_held_it_back_is_gone(
     assert cluster.disks() == {CLAIM[1]}
 
 
-def _has_noted_slurm() -> bool:
-    """True once the controller has seen that Slurm answers, which makes it look at every set."""
-    return 0 < (REGISTRY.get_sample_value("slipway_slurm_reading_age_seconds") or 0) < float("inf")
+@pytest.mark.anyio
+async def test_set_that_nobody_thought_of_ends_no_other_and_says_so(
+    cluster: Cluster, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.declare(replicas=1)
+    await eventually(lambda: POD in cluster.server.keys(PODS))
+
+    async def fail(key: Key) -> Next:
+        raise TypeError(f"{key[1]} is odd")
+
+    monkeypatch.setattr(controller.reconciler, "reconcile", fail)
+    cluster.declare(replicas=2)
+    await eventually(lambda: "TypeError: gpu is odd" in str(cluster.status().get("conditions", "")))
+    assert cluster.status()["phase"] == "Degraded"
+
+
+@pytest.mark.anyio
+async def test_set_that_was_never_readable_says_so_and_others_go_on(cluster: Cluster, controller: Controller) -> None:
+    odd = ("slurm", "odd")
+    spec: dict[str, Any] = {"cluster": "dev", "replicas": "four", "template": {"spec": {"containers": []}}}
+    cluster.server.put(NODESETS, {"metadata": {"namespace": "slurm", "name": "odd", "generation": 1}, "spec": spec})
+    another = {"metadata": {"namespace": "slurm", "name": "theirs"}, "spec": {**spec, "cluster": "another"}}
+    cluster.server.put(NODESETS, another)
+    cluster.declare(replicas=1)
+    await eventually(lambda: POD in cluster.server.keys(PODS) and "status" in cluster.server.get(NODESETS, odd))
+    said = cluster.server.get(NODESETS, odd)["status"]
+    assert said["phase"] == "Degraded"
+    assert "Expected `int | null`, got `str` - at `$.spec.replicas`" in said["why"]
+    assert "Nothing is done to this set until then" in said["why"]
+    written = cluster.server.get(NODESETS, odd)["metadata"]["resourceVersion"]
+    cluster.declare(replicas=2)
+    await eventually(lambda: ("slurm", "gpu-1") in cluster.server.keys(PODS))
+    assert cluster.server.get(NODESETS, odd)["metadata"]["resourceVersion"] == written, "the news of that write brings no other"
+    assert "status" not in cluster.server.get(NODESETS, ("slurm", "theirs"))
+    cluster.server.patch(NODESETS, odd, {"spec": {"replicas": 1}})
+    await eventually(lambda: ("slurm", "odd-0") in cluster.server.keys(PODS))
+
+
+@pytest.mark.anyio
+async def test_cordon_drains_ten_nodes_within_a_second_and_uncordon_lifts(cluster: Cluster, controller: Controller) -> None:
+    cluster.machine("machine")
+    cluster.declare(nodes=10, replicas=10)
+
+    def all_up() -> bool:
+        cluster.kubelets()
+        return cluster.status().get("ready") == 10
+
+    await eventually(all_up, within_s=20)
+    cluster.machine("machine", cordoned=True, words="new fans")
+    await eventually(lambda: all("DRAIN" in words for words in cluster.slurm.words.values()), within_s=1)
+    assert set(cluster.slurm.reasons.values()) == {"slipway: cordon machine: new fans"}
+    cluster.machine("machine")
+    await eventually(lambda: not any("DRAIN" in words for words in cluster.slurm.words.values()), within_s=1)
+
+
+@pytest.mark.anyio
+async def test_slurm_is_asked_less_often_only_while_no_set_wants_anything(cluster: Cluster, controller: Controller) -> None:
+    def settle(ready: int) -> Callable[[], bool]:
+        def is_settled() -> bool:
+            cluster.kubelets()
+            return cluster.status().get("ready") == ready and controller.poller.is_at_rest()
+
+        return is_settled
+
+    cluster.declare(nodes=4, replicas=2)
+    await eventually(settle(2), within_s=20)
+    cluster.declare(nodes=4, replicas=3)
+    await eventually(lambda: not controller.poller.is_at_rest())
+    await eventually(settle(3), within_s=20)
+    cluster.declare(nodes=4, min=0, max=4, ordinals=4)  # elastic: a job may wake a node at any time
+    await eventually(lambda: not controller.poller.is_at_rest())
+    rounds = controller.reconciler.reconcile
+    await rounds(("slurm", "gpu"))
+    assert not controller.poller.is_at_rest()

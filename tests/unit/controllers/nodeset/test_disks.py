@@ -135,3 +135,69 @@ async def test_pod_whose_claim_went_before_a_machine_was_found_gets_another(clus
     cluster.server.remove(CLAIMS, ("slurm", "disk-gpu-0"))
     await cluster.process.round()
     assert (set(cluster.pods()), cluster.disks()) == ({"gpu-0"}, {"disk-gpu-0"})
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "another"}
+OURS = {"slipway.dev/cluster": "dev", "slipway.dev/nodeset": "gpu"}
+
+
+def put_claim(cluster: Cluster, name: str, labels: dict[str, str], owners: list[dict[str, str]]) -> None:
+    cluster.server.put(CLAIMS, {"metadata": {"namespace": "slurm", "name": name, "labels": labels, "ownerReferences": owners}, "spec": {}})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("labels", [pytest.param({}, id="without-our-labels"), pytest.param(OURS, id="with-our-labels")])
+@pytest.mark.parametrize("size", [{"replicas": 1, "ordinals": 1}, {"min": 1, "max": 1}], ids=["fixed", "elastic"])
+async def test_claim_of_somebody_else_is_reported_and_left_alone(cluster: Cluster, labels: dict[str, str], size: dict[str, int]) -> None:
+    put_claim(cluster, "disk-gpu-0", labels, [OWNER])
+    cluster.declare(nodes=1, **size, **disks("Delete", "Delete"))
+    await cluster.rounds(3)
+    assert cluster.pods() == {}
+    told = next(one for one in cluster.status()["conditions"] if one["type"] == "PodsStart")
+    assert "claim disk-gpu-0 (StatefulSet db) belongs to somebody else" in told["message"]
+    assert "DRAIN" in cluster.slurm.words["gpu-0"], "a job would wait for a pod that nobody makes"
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(3)
+    assert KEY not in cluster.server.keys(NODESETS)
+    assert cluster.disks() == {"disk-gpu-0"}
+
+
+@pytest.mark.anyio
+async def test_fixed_set_takes_another_ordinal_than_one_whose_claim_is_somebody_elses(cluster: Cluster) -> None:
+    put_claim(cluster, "disk-gpu-0", {}, [OWNER])
+    cluster.declare(nodes=2, replicas=1, ordinals=2, **disks("Delete", "Delete"))
+    await cluster.rounds(3)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1"}, {"disk-gpu-0", "disk-gpu-1"})
+
+
+@pytest.mark.anyio
+async def test_node_gets_its_pod_once_the_claim_is_nobodys(cluster: Cluster) -> None:
+    put_claim(cluster, "disk-gpu-0", {}, [OWNER])
+    cluster.declare(nodes=1, replicas=1, ordinals=1, **disks("Delete", "Delete"))
+    await cluster.rounds(3)
+    cluster.server.patch(CLAIMS, ("slurm", "disk-gpu-0"), {"metadata": {"ownerReferences": None}})
+    await cluster.rounds(4)
+    assert (set(cluster.pods()), cluster.slurm.words["gpu-0"]) == ({"gpu-0"}, {"IDLE", "CLOUD"})
+
+
+@pytest.mark.anyio
+async def test_other_disk_of_a_node_that_is_somebody_elses_stays_when_its_own_goes(cluster: Cluster) -> None:
+    cluster.declare(nodes=2, replicas=2, ordinals=2, **disks("Delete", "Retain"))
+    await cluster.rounds(4)
+    put_claim(cluster, "old-gpu-0", OURS, [OWNER])
+    cluster.slurm.start_job("gpu-1", 7)
+    cluster.declare(nodes=2, replicas=1, ordinals=2, **disks("Delete", "Retain"))
+    await cluster.rounds(6)
+    assert (set(cluster.pods()), cluster.disks()) == ({"gpu-1"}, {"disk-gpu-1", "old-gpu-0"})
+
+
+@pytest.mark.anyio
+async def test_claim_that_somebody_made_for_a_node_is_used_and_never_deleted(cluster: Cluster) -> None:
+    put_claim(cluster, "disk-gpu-0", {}, [])
+    cluster.declare(nodes=1, replicas=1, ordinals=1, **disks("Delete", "Delete"))
+    await cluster.rounds(3)
+    assert set(cluster.pods()) == {"gpu-0"}
+    cluster.server.objects.delete(cluster.server.objects.kind("slipway.dev/v1alpha1", "nodesets"), KEY)
+    await cluster.rounds(4)
+    assert KEY not in cluster.server.keys(NODESETS)
+    assert cluster.disks() == {"disk-gpu-0"}

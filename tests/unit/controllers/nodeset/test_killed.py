@@ -33,13 +33,14 @@ class Killer:
         return Failure("cut") if self.writes > self.allowed else None
 
 
-async def killed_at(cluster: Cluster, allowed: int, rounds: int, busy_for: int = 0) -> Killer:
+async def killed_at(cluster: Cluster, allowed: int, rounds: int, busy_for: int = 0, round_s: float = 0) -> Killer:
     """Some rounds, in which the process ends at that write and is followed by another; the job on gpu-1 ends after `busy_for` of them."""
     killer = Killer(allowed)
     cluster.server.on_request, cluster.slurm.on_write = killer.of_kubernetes, killer.of_slurm
     for number in range(rounds):
         if busy_for and number == busy_for:
             cluster.slurm.end_job("gpu-1")
+        cluster.process.later_s += round_s
         try:
             await cluster.rounds(1)
         except ApiError:
@@ -79,7 +80,7 @@ async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(KILL_POINTS))
 async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
-    # The fake gives no time to a reason: the deadline is over as soon as a node is drained.
+    """The deadline is over a few rounds after the drain, for whichever process: the status says when that was."""
     spec: dict[str, Any] = {"ordinals": 3, "drain": {"action": "Requeue", "deadlineSeconds": 60}, **disks("Delete", "Retain")}
     cluster.declare(replicas=3, **spec)
     await cluster.rounds(5)
@@ -87,7 +88,10 @@ async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_t
     cluster.slurm.start_job("gpu-1", 7)
     await cluster.rounds(1)
     cluster.declare(replicas=1, **spec)
-    killer = await killed_at(cluster, allowed, rounds=10)
+    killer = await killed_at(cluster, allowed, rounds=10, round_s=20)
+    cluster.process.later_s += 20 * 10
+    await cluster.rounds(4)
+    cluster.process.later_s += 61
     assert killer.has_struck or allowed > 10, f"only {killer.writes} writes"
     assert not killer.has_struck or allowed < KILL_POINTS - 1, "more writes than are tried"
     await cluster.rounds(10)

@@ -6,14 +6,16 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from controllers.nodeset.plan import budget_of, plan
+from controllers.nodeset.plan import plan
 from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
-from controllers.nodeset.status import Silence, least_ready, status
+from controllers.nodeset.rolls import budget_of
+from controllers.nodeset.status import Silence, cut, least_ready, status
 from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.wanted import scale_in_order
-from controllers.nodeset.workers import SCALE_IN, UPDATE, NodeJob, Observed, Worker, WorkerNode, WorkerPod
+from controllers.nodeset.workers import Machine, NodeJob, Observed, Worker, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
-from controllers.slurm.states import node_state
+from slurm.reasons import SCALE_IN, UPDATE
+from slurm.states import node_state
 
 NOW = 10_000.0
 TEMPLATE = PodTemplate({"nodeSelector": {"slipway.dev/pool": "gpu"}, "containers": [{"name": "slurmd", "image": "a"}]})
@@ -52,6 +54,10 @@ OLD = pod(revision="old")
     [
         pytest.param(Worker(0, pod(), node("IDLE DRAIN", SCALE_IN)), Worker(1, pod(ready=False), node()), id="on-its-way-out"),
         pytest.param(Worker(0, pod(ready=False), node("ALLOCATED")), Worker(1, pod(), node()), id="not-ready"),
+        pytest.param(Worker(0, pod(ready=False), node()), Worker(1, pod(ready=False, machine="m"), node()), id="unscheduled-then-starting"),
+        pytest.param(Worker(0, pod(), node("IDLE DRAIN", "fan is loud")), Worker(1, pod(), node()), id="drained-by-others-then-idle"),
+        pytest.param(Worker(0, pod(), node("DOWN", "Not responding")), Worker(1, pod(), node()), id="down-then-idle"),
+        pytest.param(Worker(0, pod(), node()), Worker(1, pod(), node("MIXED CLOUD POWERING_UP")), id="idle-then-waking"),
         pytest.param(Worker(0, pod(), node()), Worker(1, pod(), node("ALLOCATED", last_job_end=1.0)), id="idle"),
         pytest.param(
             Worker(0, pod(), node("ALLOCATED", last_job_end=5.0)), Worker(1, pod(), node("ALLOCATED", last_job_end=9.0)), id="earlier-end"
@@ -70,7 +76,12 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
     [
         pytest.param({"replicas": 3}, look((None, None), IDLE), {"create": (0, 2)}, id="missing-is-made"),
         pytest.param({"replicas": 2}, look(on_their_way=frozenset({0})), {"create": (1,)}, id="made-once"),
-        pytest.param({"replicas": 9, "max_pods_in_flight": 2}, look((pod(ready=False), node())), {"create": (1,)}, id="in-flight"),
+        pytest.param(
+            {"replicas": 9, "max_pods_in_flight": 2},
+            look((pod(ready=False, created_at=NOW - 10), node())),
+            {"create": (1,)},
+            id="in-flight",
+        ),
         pytest.param({"replicas": 1}, look(IDLE, BUSY), {"drain": {SCALE_IN: (0,)}}, id="shrink-drains-the-idle-one"),
         pytest.param({"replicas": 1}, look((pod(), node("IDLE DRAIN", SCALE_IN)), BUSY), {"delete": (0,)}, id="drained-goes"),
         pytest.param({"replicas": 1}, look((pod(), node("MIXED DRAIN", SCALE_IN)), BUSY), {}, id="draining-stays"),
@@ -87,7 +98,7 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
         ),
         pytest.param(
             {"replicas": 1, "update_strategy": UpdateStrategy("Maintenance", 1, "window")},
-            look((OLD, node()), window_open=True),
+            look((OLD, node()), window=frozenset({0})),
             {"drain": {UPDATE: (0,)}},
             id="inside-the-window",
         ),
@@ -95,13 +106,34 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
         pytest.param({"min": 0, "max": 2}, look((None, node("IDLE CLOUD POWERED_DOWN"))), {}, id="asleep"),
         pytest.param({"min": 1, "max": 2}, look((None, node("IDLE CLOUD POWERED_DOWN"))), {"create": (0,)}, id="the-least-are-there"),
         pytest.param({"min": 0, "max": 2}, look((pod(), node("IDLE CLOUD POWERING_DOWN"))), {"delete": (0,)}, id="goes-to-sleep"),
+        pytest.param(
+            {"min": 0, "max": 2}, look((None, node("IDLE CLOUD POWERING_DOWN"))), {"release": (0,)}, id="asleep-once-its-pod-is-gone"
+        ),
+        pytest.param(
+            {"min": 0, "max": 2},
+            look((pod(terminating=True), node("IDLE CLOUD POWERING_DOWN"))),
+            {},
+            id="not-asleep-while-its-pod-is-there",
+        ),
+        pytest.param(
+            {"min": 0, "max": 2},
+            look((None, node("IDLE CLOUD POWERING_DOWN")), on_their_way=frozenset({0})),
+            {},
+            id="not-asleep-while-a-pod-is-on-its-way",
+        ),
+        pytest.param({"min": 0, "max": 2}, look((None, node("IDLE CLOUD POWERING_DOWN")), silent=True), {}, id="not-asleep-in-silence"),
+        *(
+            pytest.param({"min": 0, "max": 2}, look((None, node(f"{words} CLOUD POWERING_DOWN", "fan"))), {}, id=f"not-lifted-{words}")
+            for words in ("IDLE DRAIN", "DOWN", "IDLE FAIL")
+        ),
+        pytest.param({"replicas": 1}, look((None, node("IDLE CLOUD POWERING_DOWN"))), {"create": (0,)}, id="fixed-set-sleeps-by-itself"),
         pytest.param({"min": 0, "max": 2}, look((None, node("IDLE CLOUD"))), {"create": (0,)}, id="ghost-gets-its-pod-back"),
         pytest.param(
             {"min": 0, "max": 2}, look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached"))), {"resume": (0,)}, id="tried-again"
         ),
         pytest.param(
             {"min": 0, "max": 2},
-            look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached")), held_back=frozenset({0})),
+            look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached")), held_back=frozenset({0}), resumed_at={0: NOW + 30}),
             {},
             id="not-yet-tried-again",
         ),
@@ -113,7 +145,7 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
 def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) -> None:
     made = plan(nodeset(**spec), seen)
     marks = [name for name in ("mark_busy", "mark_free") if name in expected]
-    acts = {name: value for name in ("create", "delete", "drain", "undrain", "resume", *marks) if (value := getattr(made, name))}
+    acts = {name: value for name in ("create", "delete", "drain", "undrain", "resume", "release", *marks) if (value := getattr(made, name))}
     assert acts == expected
 
 
@@ -127,7 +159,7 @@ def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) ->
     ],
 )
 def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[str, ...], cancel: tuple[int, ...], late_in_s: float) -> None:
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, reason_at=since, jobs=(NodeJob("7"),))))
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"),))), drained_at={0: since})
     made = plan(nodeset(replicas=0, drain=drain), seen)
     assert (made.requeue, made.cancel, made.late_in_s) == (requeue, cancel, late_in_s)
 
@@ -155,7 +187,7 @@ def test_what_is_asked_of_jobs_past_the_deadline(
     cancel: tuple[int, ...],
     unmovable: dict[int, tuple[NodeJob, ...]],
 ) -> None:
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=jobs)))
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=jobs)), drained_at={0: 0.0})
     made = plan(nodeset(replicas=0, drain=Drain(action, None if action == "Wait" else 60)), seen)
     assert (made.requeue, made.cancel, made.unmovable) == (requeue, cancel, unmovable)
     assert made.needs_fresh_reading == bool(requeue or cancel), "a job that nothing is asked of is no reason to look again at once"
@@ -163,7 +195,7 @@ def test_what_is_asked_of_jobs_past_the_deadline(
 
 def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(SALLOC, NO_REQUEUE))))
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(SALLOC, NO_REQUEUE))), drained_at={0: 0.0})
     said = status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z")
     told = next(condition for condition in said.conditions if condition.type == "DrainsEnd")
     assert (told.status, told.reason) == ("False", "NotRequeued")
@@ -176,7 +208,7 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
 
 def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), can_requeue=False)
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), can_requeue=False, drained_at={0: 0.0})
     made = plan(one, seen)
     assert (made.requeue, made.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob("7"), SALLOC)}, False)
     told = next(each for each in status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
@@ -212,7 +244,7 @@ GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
         pytest.param({"min": 1, "max": 9}, look(GHOST, IDLE), (0,), (), id="one-below-min"),
         pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9), (0,), tuple(range(1, 9)), id="all-of-nine"),
         pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 60), (0, 1, 2), tuple(range(3, 60)), id="one-in-twenty"),
-        pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 9, ghost_lot=3), (0, 1, 2), tuple(range(3, 9)), id="as-many-as-at-first"),
+        pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 9, ghost_batch=3), (0, 1, 2), tuple(range(3, 9)), id="as-many-as-at-first"),
         pytest.param(
             {"min": 0, "max": 60, "max_pods_in_flight": 2}, look(*[GHOST] * 60), (0, 1), tuple(range(2, 60)), id="no-more-than-in-flight"
         ),
@@ -221,7 +253,7 @@ GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
         pytest.param({"min": 2, "max": 9}, look(*[(pod(), GHOST[1])] * 3), (0, 1, 2), (), id="idle-before-below-min"),
         pytest.param(
             {"min": 0, "max": 9},
-            look(*[(pod(marked_busy=True, ready=False, machine="lost"), GHOST[1])] * 2),
+            look(*[(pod(marked_busy=True, ready=False, machine="lost", has_run=True), GHOST[1])] * 2),
             (0,),
             (1,),
             id="not-ready-now-may-have-jobs",
@@ -241,7 +273,11 @@ GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
             id="too-late-is-none",
         ),
         pytest.param(
-            {"min": 0, "max": 9}, look(*[(pod(ready=False), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="never-ready-is-none"
+            {"min": 0, "max": 9},
+            look(*[(pod(ready=False, machine="m"), GHOST[1])] * 2, ghosts_due=False),
+            (0, 1),
+            (),
+            id="never-ready-is-none",
         ),
         pytest.param(
             {"min": 0, "max": 9}, look(*[(pod(created_at=NOW - 30), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="just-made-is-none"
@@ -271,6 +307,32 @@ def test_message_of_a_thousand_nodes_still_says_what_to_do() -> None:
     assert len(told.message) <= 1024
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param("x" * 5000, id="without-a-comma"),
+        pytest.param("jobs 1, " + "ü" * 900, id="bytes-not-characters"),
+        pytest.param("do this first, " + "y" * 5000, id="long-after-the-last-comma"),
+    ],
+)
+def test_long_message_keeps_its_beginning_and_fits_an_event(message: str) -> None:
+    shown = cut(message)
+    assert 900 < len(shown.encode()) <= 1024
+    assert shown.startswith(message[:400])
+    assert shown.endswith(" ...")
+
+
+def test_status_names_a_pod_that_does_not_end_and_a_machine_that_does_not_answer() -> None:
+    one, lost = nodeset(replicas=2), {"machine-7": Machine(answers=False)}
+    stuck = pod(terminating=True, terminating_since=NOW - 400, machine="machine-8")
+    seen = look((pod(machine="machine-7"), node()), (stuck, node("IDLE DRAIN", SCALE_IN)), machines={**lost, "machine-8": Machine()})
+    told = {each.type: each for each in status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z").conditions}
+    assert "gpu-1 should have ended 400 s ago" in told["PodsEnd"].message
+    assert "kubectl -n slurm delete pod gpu-1 --force" in told["PodsEnd"].message
+    assert "machine-7 with gpu-0 does not answer" in told["MachinesAnswer"].message
+    assert "kubectl delete node machine-7" in told["MachinesAnswer"].message
+
+
 def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
     one = nodeset(min=0, max=9)
     going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
@@ -281,7 +343,7 @@ def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
     one = nodeset(min=0, max=9)
     said = status(one, look(*[GHOST] * 9), plan(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
     assert said.phase == "Degraded"
-    assert "1 of them are removed every 30 s" in said.why
+    assert "1 of the pods are deleted every 30 s" in said.why
     assert "kubectl -n slurm scale statefulset dev-slurmctld --replicas=0" in said.why
     assert "gpu-[1-8]" in said.why
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.plan import GHOST_PAUSE_S, GHOST_S
-from controllers.nodeset.reconcile import FRESH_S, SOON_S, STALE_S, SWEEP_S, TAKEN_S
+from controllers.nodeset.objects import TAKEN_S
+from controllers.nodeset.reconcile import SOON_S, STALE_S
+from controllers.nodeset.rolls import GHOST_PAUSE_S, GHOST_S
+from controllers.nodeset.rounds import FRESH_S, SWEEP_S
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS
-from controllers.nodeset.workers import RESUME_FAILED
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
-from tests.fakes.clock import settle
+from slurm.reasons import RESUME_FAILED
+from tests.fakes.clock import eventually, settle
 from tests.fakes.kubernetes import Failure
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
@@ -50,6 +52,23 @@ async def test_waking_nodes_get_pods_and_sleeping_ones_lose_theirs(cluster: Clus
 
 
 @pytest.mark.anyio
+async def test_node_that_sleeps_may_be_woken_once_its_pod_is_gone(cluster: Cluster) -> None:
+    """And not before, however often the set is looked at while the pod ends."""
+    cluster.declare(min=0, max=4)
+    cluster.slurm.words["gpu-2"] = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
+    await cluster.rounds(3)
+    cluster.slurm.words["gpu-2"] = {"IDLE", "CLOUD", "POWERING_DOWN"}
+    for _ in range(3):
+        await cluster.process.round()
+    assert cluster.server.get(PODS, ("slurm", "gpu-2"))["metadata"]["deletionTimestamp"]
+    assert cluster.slurm.words["gpu-2"] == {"IDLE", "CLOUD", "POWERING_DOWN"}
+    cluster.kubelets()
+    await cluster.process.round()
+    assert cluster.slurm.words["gpu-2"] == {"IDLE", "CLOUD", "POWERED_DOWN"}
+    assert cluster.slurm.updates == [("RESUME", ("gpu-2",))]
+
+
+@pytest.mark.anyio
 async def test_pod_that_lost_its_label_is_named_left_alone_and_taken_back_with_it(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
@@ -68,10 +87,10 @@ async def test_pod_that_lost_its_label_is_named_left_alone_and_taken_back_with_i
 
 @pytest.mark.anyio
 async def test_silent_slurm_freezes_everything_but_pods_that_are_missing(cluster: Cluster) -> None:
-    cluster.declare(replicas=3)
+    cluster.declare(nodes=3, replicas=3)
     await cluster.rounds(5)
     cluster.slurm.is_silent = True
-    cluster.declare(image="b", replicas=1)
+    cluster.declare(image="b", nodes=3, replicas=1)
     cluster.server.remove(PODS, ("slurm", "gpu-0"))
     await cluster.rounds(5)
     assert cluster.slurm.updates == []
@@ -119,9 +138,9 @@ async def test_reading_that_was_under_way_when_the_round_began_is_not_enough(clu
 
 async def _drained(cluster: Cluster) -> str:
     """A set of two that is to have one. Gives the node that may go, as the informers and the last poll have it."""
-    cluster.declare(replicas=2)
+    cluster.declare(nodes=2, replicas=2)
     await cluster.rounds(4)
-    cluster.declare(replicas=1)
+    cluster.declare(nodes=2, replicas=1)
     await cluster.rounds(1)
     [node] = [name for name, words in cluster.slurm.words.items() if "DRAIN" in words]
     await cluster.process.caught_up()
@@ -148,9 +167,9 @@ async def test_reading_that_is_too_old_is_no_reading(cluster: Cluster) -> None:
 
 @pytest.mark.anyio
 async def test_with_on_delete_a_pod_gets_the_new_template_when_somebody_deletes_it(cluster: Cluster) -> None:
-    cluster.declare(replicas=2, updateStrategy={"type": "OnDelete"})
+    cluster.declare(nodes=2, replicas=2, updateStrategy={"type": "OnDelete"})
     await cluster.rounds(4)
-    cluster.declare(image="b", replicas=2, updateStrategy={"type": "OnDelete"})
+    cluster.declare(image="b", nodes=2, replicas=2, updateStrategy={"type": "OnDelete"})
     await cluster.rounds(6)
     assert cluster.pods() == {"gpu-0": "a", "gpu-1": "a"}
     assert cluster.slurm.updates == [], "nothing is drained"
@@ -249,7 +268,9 @@ async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
     cluster.slurm.start_job("gpu-0", 7)
     cluster.slurm.start_job("gpu-1", 8)
     cluster.declare(replicas=1, drain={"action": "Requeue", "deadlineSeconds": 3600})
-    # The reason is as old as 1970 here: the deadline is over as soon as the node is drained.
+    await cluster.rounds(4)
+    assert cluster.slurm.requeued == []
+    cluster.process.later_s += 3600
     await cluster.rounds(6)
     assert len(cluster.slurm.requeued) == 1
     assert len(cluster.pods()) == 1
@@ -258,18 +279,21 @@ async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
 REQUEUE: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
 
 
-async def _with_ten_seconds_left(cluster: Cluster) -> None:
-    """A job on gpu-0; when that is drained, it counts from so long ago that the deadline is ten seconds away."""
+async def _with_ten_seconds_left(cluster: Cluster, image: str, replicas: int, **spec: Any) -> None:
+    """A job on gpu-0, which was drained so long ago that the deadline is ten seconds away; since then another controller leads."""
     cluster.declare(replicas=1, **REQUEUE)
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-0", 7)
-    cluster.slurm.reasons_at["gpu-0"] = time.time() - 3590
+    cluster.declare(image, replicas=replicas, **REQUEUE, **spec)
+    await cluster.rounds(3)
+    assert "DRAIN" in cluster.slurm.words["gpu-0"]
+    await cluster.replace_process()
+    cluster.process.later_s += 3590
 
 
 @pytest.mark.anyio
 async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
-    await _with_ten_seconds_left(cluster)
-    cluster.declare(replicas=0, **REQUEUE)
+    await _with_ten_seconds_left(cluster, "a", 0)
     await cluster.rounds(4)
     assert cluster.slurm.requeued == []
     assert 0 < (await cluster.process.round()).seconds <= 10
@@ -283,7 +307,9 @@ async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(clust
     cluster.slurm.start_job("gpu-1", 8)
     cluster.slurm.not_batch = {7, 8}
     cluster.declare(replicas=1, **REQUEUE)
-    await cluster.rounds(4)
+    await cluster.rounds(3)
+    cluster.process.later_s += 3600
+    await cluster.rounds(3)
     said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
     assert (said["status"], "of srun or salloc" in said["message"]) == ("False", True)
     before = len(cluster.server.writes())
@@ -303,7 +329,9 @@ async def test_drain_goes_on_without_the_list_of_jobs_and_requeues_none_until_th
     cluster.slurm.start_job("gpu-0", 7)
     cluster.slurm.has_no_jobs_list = True
     cluster.declare(replicas=0, **REQUEUE)
-    await cluster.rounds(6)
+    await cluster.rounds(3)
+    cluster.process.later_s += 3600
+    await cluster.rounds(3)
     assert set(cluster.pods()) == {"gpu-0"}, "only the idle one went, although the deadline of both is over"
     assert cluster.slurm.requeued == []
     said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
@@ -332,12 +360,12 @@ async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -
 
 @pytest.mark.anyio
 async def test_roll_takes_the_worker_whose_job_ends_first(cluster: Cluster) -> None:
-    cluster.declare(replicas=3)
+    cluster.declare(nodes=3, replicas=3)
     await cluster.rounds(4)
     for ordinal, ends_s in enumerate((500, 100, 900)):
         cluster.slurm.start_job(f"gpu-{ordinal}", ordinal)
         cluster.slurm.ends_at[f"gpu-{ordinal}"] = time.time() + ends_s
-    cluster.declare(image="b", replicas=3, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1})
+    cluster.declare(image="b", nodes=3, replicas=3, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1})
     await cluster.rounds(3)
     assert {name for name, reason in cluster.slurm.reasons.items() if reason} == {"gpu-1"}
 
@@ -406,10 +434,41 @@ async def test_silence_is_no_new_failure_of_a_node_that_is_down(cluster: Cluster
 
 @pytest.mark.anyio
 async def test_deadline_is_kept_by_a_set_whose_pods_are_refused(cluster: Cluster) -> None:
-    await _with_ten_seconds_left(cluster)
+    await _with_ten_seconds_left(cluster, "b", 1)
     cluster.declare("b", replicas=2, **REQUEUE, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 2})
     cluster.server.fail(Failure("status", 403, reason="Forbidden", verb="create", plural="pods", times=float("inf")))
     await cluster.rounds(2)
     following = await cluster.process.round()
     assert following.has_failed
     assert 0 < following.seconds <= 10
+
+
+@pytest.mark.anyio
+async def test_set_that_can_no_longer_be_read_says_so_once_and_its_last_version_is_followed(cluster: Cluster) -> None:
+    cluster.declare(nodes=3, replicas=2)
+    await cluster.rounds(4)
+    cluster.server.patch(NODESETS, KEY, {"spec": {"maxPodsInFlight": "many"}})
+    await eventually(lambda: KEY in cluster.process.nodesets.unread)
+    cluster.server.remove(PODS, ("slurm", "gpu-0"))
+
+    async def look(rounds: int) -> None:
+        for _ in range(rounds):
+            await eventually(lambda: cluster.process.pods.store.keys() == cluster.server.keys(PODS))
+            await cluster.process.poller.fresh()
+            await cluster.process.reconciler.reconcile(KEY)
+            cluster.kubelets()
+
+    await look(4)
+    assert set(cluster.pods()) == {"gpu-0", "gpu-1"}, "the version before it has two"
+    said = cluster.status()
+    assert said["phase"] == "Degraded"
+    assert "Expected `int`, got `str` - at `$.spec.maxPodsInFlight`" in said["why"]
+    assert "kubectl -n slurm edit nodeset gpu" in said["why"]
+    assert "the version before it is followed" in said["why"]
+    before = len(cluster.server.writes())
+    cluster.process.later_s += 5
+    await look(3)
+    assert len(cluster.server.writes()) == before
+    cluster.server.patch(NODESETS, KEY, {"spec": {"maxPodsInFlight": None, "replicas": 3}})
+    await cluster.rounds(4)
+    assert (cluster.status()["phase"], len(cluster.pods())) == ("Ready", 3)

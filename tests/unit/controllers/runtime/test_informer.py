@@ -354,6 +354,38 @@ async def test_error_in_a_handler_ends_the_informer(server: FakeKubernetes, api:
         await informer.run()
 
 
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "watched"])
+async def test_object_that_cannot_be_decoded_is_told_of_once_until_it_is_good_or_gone(
+    server: FakeKubernetes, api: Api, listed: bool
+) -> None:
+    watched = Watched(api)
+    told: list[str] = []
+    watched.informer.on_unread(lambda unread: told.append(f"{unread.metadata.name}: {unread.fault}"))
+    odd = {**pod("gpu-0"), "spec": {"nodeName": 7}}
+    if listed:
+        server.put(PODS, odd)
+    async with watched.running():
+        await watched.informer.synced.wait()
+        server.put(PODS, pod("gpu-1"))
+        if not listed:
+            server.put(PODS, odd)
+        await eventually(lambda: watched.names == {"gpu-1"} and len(told) == 1)
+        assert "gpu-0: Expected `str | null`, got `int` - at `$.spec.nodeName`" in told
+        server.expire()
+        server.end_watches()
+        server.put(PODS, pod("gpu-2"))
+        await eventually(lambda: watched.names == {"gpu-1", "gpu-2"})
+        assert len(told) == 1, "another list brings no news of it"
+        server.put(PODS, pod("gpu-0"))
+        await eventually(lambda: watched.names == {"gpu-0", "gpu-1", "gpu-2"})
+        assert watched.informer.unread == {}
+        server.put(PODS, odd)
+        await eventually(lambda: len(told) == 2 and watched.names == {"gpu-0", "gpu-1", "gpu-2"})
+        server.remove(PODS, ("slurm", "gpu-0"))
+        await eventually(lambda: watched.names == {"gpu-1", "gpu-2"})
+        assert watched.informer.unread == {}
+
+
 async def test_kind_that_does_not_exist_yet_is_waited_for(server: FakeKubernetes, api: Api) -> None:
     unknown = Resource("slipway.dev/v1alpha1", "nodesets", "NodeSet", Pod)
     server.fail(Failure("status", 404, reason="NotFound", plural="nodesets", times=3))

@@ -1,27 +1,35 @@
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from controllers.runtime.api import Api, connect
+from controllers.runtime.holders import has_ended
 from controllers.runtime.lease import Election, LeaseLost, Terms
-from controllers.runtime.structs import LEASES
+from controllers.runtime.structs import LEASES, PODS, Lease
 from tests.fakes.clock import FakeClock, eventually
 from tests.fakes.kubernetes import Failure, FakeKubernetes, Request
 
 pytestmark = pytest.mark.anyio
 
 KEY = ("slurm", "nodeset")
-TERMS = Terms(duration_s=15, renew_s=10, retry_s=2)
+TERMS = Terms(duration_s=15, renew_s=10, pause_s=2, retry_s=2)
+
+
+def _ended(api: Api) -> Callable[[Lease], Awaitable[bool]]:
+    return lambda lease: has_ended(api, KEY[0], lease, "controller")
 
 
 class Candidate:
     """A process that waits for the lease, then holds it. With a clock of its own, as each machine has."""
 
-    def __init__(self, api: Api, name: str, clock: FakeClock) -> None:
+    def __init__(self, api: Api, name: str, clock: FakeClock, terms: Terms = TERMS, container: str = "", asks: bool = False) -> None:
         self.clock = clock
-        self.election = Election(api, KEY, name, terms=TERMS, clock=clock.clock)
+        self.election = Election(
+            api, KEY, name, container=container, terms=terms, clock=clock.clock, has_ended=_ended(api) if asks else None
+        )
         self.leads_from: float | None = None
         self.lost_at: float | None = None
         self.why = ""
@@ -97,6 +105,64 @@ async def test_second_waits_and_takes_over_after_the_duration(server: FakeKubern
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
 
 
+def ended_pod(name: str, finished_at: str, state: str) -> dict[str, Any]:
+    """The pod of a controller whose container has ended; its present state, or the one before a restart."""
+    terminated = {"terminated": {"finishedAt": finished_at}}
+    return {"metadata": {"namespace": KEY[0], "name": name}, "status": {"containerStatuses": [{"name": "controller", state: terminated}]}}
+
+
+@pytest.mark.parametrize(
+    ("finished_at", "state", "is_taken"),
+    [
+        pytest.param("2023-11-14T22:13:25Z", "state", True, id="ended"),
+        pytest.param("2023-11-14T22:13:25Z", "lastState", True, id="started-anew"),
+        pytest.param("2023-11-14T22:13:20Z", "state", False, id="ended-before-it-took-the-lease"),
+        pytest.param("", "state", False, id="no-word-of-it"),
+    ],
+)
+async def test_lease_of_a_holder_that_surely_ended_is_taken_within_five_seconds(
+    server: FakeKubernetes, api: Api, finished_at: str, state: str, is_taken: bool
+) -> None:
+    a, b = Candidate(api, "pod-a_x", FakeClock()), Candidate(api, "pod-b_y", FakeClock(), Terms(), asks=True)
+    for one in (a, b):
+        await one.rest()
+    await together([a, b], 10)
+    assert (a.election.is_held(), b.leads_from) == (True, None)
+    a.task.cancel()
+    if finished_at:
+        server.put(PODS, ended_pod("pod-a", finished_at, state))
+    await b.advance(5)
+    assert b.election.is_held() == is_taken
+    b.task.cancel()
+
+
+async def test_holder_that_renews_is_not_taken_from_whatever_its_pod_says(server: FakeKubernetes, api: Api) -> None:
+    a, b = Candidate(api, "pod-a_x", FakeClock()), Candidate(api, "pod-b_y", FakeClock(), Terms(), asks=True)
+    for one in (a, b):
+        await one.rest()
+    server.put(PODS, ended_pod("pod-a", "2023-11-14T22:13:25Z", "lastState"))
+    await together([a, b], 60)
+    assert (a.election.is_held(), b.leads_from) == (True, None)
+    for one in (a, b):
+        one.task.cancel()
+
+
+async def test_next_process_in_the_same_container_takes_the_lease_at_once(api: Api) -> None:
+    """Its predecessor has ended: the kubelet starts a container again only then. One in another container waits."""
+    first = Candidate(api, "pod-1_x", FakeClock(), container="pod-1_")
+    await first.rest()
+    first.task.cancel()
+    other = Candidate(api, "pod-10_y", FakeClock(), container="pod-10_")
+    await other.rest()
+    assert other.leads_from is None
+    again = Candidate(api, "pod-1_z", FakeClock(), container="pod-1_")
+    await again.rest()
+    assert again.leads_from == 0
+    assert again.election.is_held()
+    for one in (other, again):
+        one.task.cancel()
+
+
 async def test_released_lease_is_taken_at_once(server: FakeKubernetes, api: Api) -> None:
     async with candidates(api, "a", "b") as (a, b):
         a.task.cancel()
@@ -142,7 +208,7 @@ async def test_holder_that_cannot_renew_gives_up_before_others_may_take_over(ser
 
 async def test_holder_that_gets_no_answer_at_all_gives_up_in_time(server: FakeKubernetes) -> None:
     api = connect(server.config())
-    election = Election(api, KEY, "a", terms=Terms(duration_s=2, renew_s=0.4, retry_s=0.05))
+    election = Election(api, KEY, "a", terms=Terms(duration_s=2, renew_s=0.4, pause_s=0.05, retry_s=0.05))
     await election.acquire()
     server.fail(Failure("hang", times=1000))
     begun = asyncio.get_running_loop().time()
@@ -267,5 +333,5 @@ async def test_acquiring_waits_out_an_outage(server: FakeKubernetes, api: Api) -
     ],
 )
 def test_unsafe_times_are_refused(duration: int, renew: float, retry: float) -> None:
-    with pytest.raises(ValueError, match="retry_s < renew_s < duration_s"):
-        Terms(duration_s=duration, renew_s=renew, retry_s=retry)
+    with pytest.raises(ValueError, match="retry_s <= pause_s < renew_s < duration_s"):
+        Terms(duration_s=duration, renew_s=renew, pause_s=retry, retry_s=retry)

@@ -3,7 +3,7 @@ from ClusterShell.NodeSet import NodeSet as Reference  # pyright: ignore[reportM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.slurm.hostlist import HostlistError, expand, fold
+from slurm.hostlists import HostlistError, expand, fold
 
 names = st.lists(st.builds("{}-{}".format, st.sampled_from(["gpu", "cpu", "a-b", "big2"]), st.integers(0, 300)), max_size=60)
 

@@ -1,11 +1,13 @@
 """What a Slurm node's state says. REST gives a list such as ["IDLE", "CLOUD", "DRAIN"]: a base state and flags.
 
-Unknown is busy: a state that is empty or holds a word that is not known here is neither idle nor drained.
+Unknown is busy: a state that is empty or holds a word that is not known here is neither idle nor drained. Whoever asks whether a job can be
+on a node asks here: controllers, health checks, a worker's start and stop, slurmctld's sidecar. Truth table: tests/unit/slurm/law.py.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+from slurm.records import record
 
 BASE = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"})
 FLAGS = frozenset(
@@ -18,15 +20,17 @@ FLAGS = frozenset(
 """Source: the enumeration of node states in slurmrestd 26.05's OpenAPI document."""
 
 _WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+_WITHOUT_POWER = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_UP"})
+"""Slurm does not dial such a node until its slurmd registers. POWER_DOWN, a wish for later, is not among them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeState:
     """The state of one node: every word of it, the base state too."""
 
     flags: frozenset[str]
 
-    @property
+    @cached_property
     def is_known(self) -> bool:
         """True when exactly one base state is there, and every word is known."""
         return len(self.flags & BASE) == 1 and "UNKNOWN" not in self.flags and self.flags <= BASE | FLAGS
@@ -49,7 +53,7 @@ def is_drained(state: NodeState) -> bool:
     """True when no job can be running on the node nor start there: DRAIN, and none of ALLOCATED, MIXED, COMPLETING, UNDRAIN.
 
     A node whose only job is suspended is MIXED, as memory is always among what jobs take here (measured on 26.05).
-    Source: Slurm's node state flags; the truth table is tests/unit/controllers/slurm/test_states.py.
+    Source: Slurm's node state flags.
     """
     return state.is_known and "DRAIN" in state.flags and not state.flags & _WITH_JOBS and "UNDRAIN" not in state.flags
 
@@ -69,14 +73,54 @@ def is_off(state: NodeState) -> bool:
     return state.is_known and bool(state.flags & {"POWERED_DOWN", "POWERING_DOWN"}) and not state.flags & (_WITH_JOBS | {"POWERING_UP"})
 
 
+def may_be_removed(state: NodeState) -> bool:
+    """True when no job can be on the node, nor start there before Slurm is told: it is drained or off. Its pod and its line may go."""
+    return is_drained(state) or is_off(state)
+
+
+def waits_for_power(state: NodeState) -> bool:
+    """True while only a registration brings the node into service: Slurm takes it for off, or on its way up or down, and never dials it."""
+    return bool(state.flags & _WITHOUT_POWER)
+
+
+def is_waking(state: NodeState) -> bool:
+    """True when Slurm wakes the node, usually for a job. A drain would end that job (NODE_FAIL), so it waits until the node is up.
+
+    Source: measured on 26.05; a job's nodes show MIXED or ALLOCATED with POWERED_DOWN for a moment before they show POWERING_UP.
+    """
+    wakes = state.flags & {"POWERING_UP", "POWER_UP"} or (waits_for_power(state) and state.flags & {"ALLOCATED", "MIXED"})
+    return state.is_known and bool(wakes)
+
+
+def may_be_drained(state: NodeState) -> bool:
+    """True for a node that is up, or off without a job, and has no drain yet. Unknown is busy, and left alone."""
+    return state.is_known and "DRAIN" not in state.flags and not is_waking(state)
+
+
+def has_jobs_begun(state: NodeState) -> bool:
+    """True when jobs have processes on the node. Of a node that waits for power they have not begun: they wait for it, too."""
+    return state.is_known and bool(state.flags & {"ALLOCATED", "MIXED"}) and not waits_for_power(state)
+
+
 def is_powered_down(state: NodeState) -> bool:
     """True when the node is off, and its time to power down is over."""
     return is_off(state) and "POWERED_DOWN" in state.flags and "POWERING_DOWN" not in state.flags
 
 
+def is_released_by_resume(state: NodeState) -> bool:
+    """True when the node powers down and RESUME only ends the wait for SuspendTimeout: there is no drain and no failure to lift with it."""
+    others = {"POWERED_DOWN", "DRAIN", "FAIL", "UNDRAIN", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+    return is_off(state) and {"IDLE", "POWERING_DOWN"} <= state.flags and not state.flags & others
+
+
 def is_powering_up(state: NodeState) -> bool:
     """True when Slurm waits for the node to register, usually for a job."""
     return state.is_known and "POWERING_UP" in state.flags
+
+
+def has_jobs(state: NodeState) -> bool:
+    """True unless Slurm says that no job has the node. A node that is DOWN has lost its jobs."""
+    return not state.is_known or bool(state.flags & _WITH_JOBS)
 
 
 def is_registered(state: NodeState) -> bool:

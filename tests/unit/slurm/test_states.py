@@ -1,6 +1,20 @@
 import pytest
 
-from controllers.slurm.states import category, is_busy, is_drained, is_idle, is_off, is_powering_up, is_registered, node_state
+from slurm.states import (
+    category,
+    has_jobs_begun,
+    is_busy,
+    is_drained,
+    is_idle,
+    is_off,
+    is_powering_up,
+    is_registered,
+    is_released_by_resume,
+    may_be_drained,
+    may_be_removed,
+    node_state,
+)
+from tests.unit.slurm.law import Law, every_state
 
 
 @pytest.mark.parametrize(
@@ -53,8 +67,41 @@ def test_each_state_has_one_kind_and_unknown_is_busy(words: str, kind: str, busy
     assert (category(state), is_busy(state), is_registered(state)) == (kind, busy, registered)
 
 
+@pytest.mark.parametrize(
+    ("words", "released"),
+    [
+        pytest.param("IDLE CLOUD POWERING_DOWN", True, id="powering-down"),
+        pytest.param("IDLE CLOUD DRAIN POWERING_DOWN", False, id="drained"),
+        pytest.param("IDLE CLOUD UNDRAIN POWERING_DOWN", False, id="undrain-asked"),
+        pytest.param("IDLE CLOUD FAIL POWERING_DOWN", False, id="failing"),
+        pytest.param("DOWN CLOUD POWERING_DOWN", False, id="down"),
+        pytest.param("MIXED CLOUD POWERING_DOWN", False, id="with-a-job"),
+        pytest.param("IDLE CLOUD COMPLETING POWERING_DOWN", False, id="completing"),
+        pytest.param("IDLE CLOUD POWERED_DOWN", False, id="off"),
+        pytest.param("IDLE CLOUD POWERING_UP", False, id="waking"),
+        pytest.param("IDLE CLOUD POWER_DOWN", False, id="asked-to-power-down-later"),
+        pytest.param("IDLE CLOUD", False, id="idle"),
+        pytest.param("IDLE POWERING_DOWN WARPED", False, id="word-from-the-future"),
+    ],
+)
+def test_resume_ends_a_power_down_and_nothing_else(words: str, released: bool) -> None:
+    assert is_released_by_resume(node_state(words.split())) == released
+
+
 def test_node_that_wakes_with_a_job_is_neither_off_nor_idle() -> None:
     state = node_state(["MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP", "POWERED_DOWN"])
     assert is_powering_up(state)
     assert not is_off(state)
     assert not is_idle(state)
+
+
+@every_state
+def test_law_of_node_states(law: Law) -> None:
+    state = node_state(word for word in law.words.split("+") if word)
+    assert (may_be_removed(state), may_be_drained(state), has_jobs_begun(state)) == (law.is_free, law.may_be_drained, law.jobs_began)
+
+
+@every_state
+def test_node_without_a_job_is_not_called_busy_and_no_free_one_has_a_job(law: Law) -> None:
+    state = node_state(word for word in law.words.split("+") if word)
+    assert not (law.is_free and (is_busy(state) or law.jobs_began))

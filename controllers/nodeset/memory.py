@@ -1,0 +1,88 @@
+"""What this process remembers of one set from round to round. All of it may be lost: a new leader starts with none of it.
+
+Times are on the process's own clock, but for those of drains, which are seconds since 1970 as the set's status records them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from controllers.nodeset.records import read_records
+from controllers.nodeset.rolls import GHOST_PAUSE_S
+from controllers.nodeset.structs import NodeSet, NodeSetStatus
+from controllers.nodeset.workers import Worker
+
+STOP_SETTLED_S = 10.0
+"""A pod that runs on for so long, in seconds, beside a stop hook's drain is not about to end: the hook was an earlier pod's."""
+
+
+@dataclass
+class SetMemory:
+    """One set."""
+
+    budget: tuple[str, bool, float] = ("", False, 0.0)
+    """The disruption budget as it was last applied: uid of the set, whether all pods count as busy, and when."""
+    ghosts: tuple[float, int] | None = None
+    """When ghosts were last removed, and how many go at once; None without ghosts."""
+    taken: dict[int, float] = field(default_factory=dict[int, float])
+    """Ordinals whose pods existed already when they were to be created: since when."""
+    wants_jobs: bool = False
+    """The last plan asked for the jobs on the set's nodes."""
+    drained_at: tuple[str, dict[int, float]] = ("", {})
+    """The set's uid, and when its nodes were drained. Read from the status once, then written to it first."""
+    stopping: dict[int, tuple[str, float]] = field(default_factory=dict[int, tuple[str, float]])
+    """Pods beside which a stop hook's drain is seen: their uids, and since when."""
+    requeued: dict[str, float] = field(default_factory=dict[str, float])
+    """Jobs that Slurm was asked to requeue, by number, and when, in seconds since 1970; forgotten with a newer list of jobs."""
+    cancelled: dict[int, float] = field(default_factory=dict[int, float])
+    """The same of nodes whose jobs it was asked to cancel."""
+    late_since: float | None = None
+    """Since when every request to Slurm has come too late; None when the last did not."""
+    refused: dict[int, str] = field(default_factory=dict[int, str])
+    """Ordinals whose last pod a kubelet refused: where, and why."""
+    status: NodeSetStatus | None = None
+    """The status as it was last written: the only one known of a set whose present version cannot be decoded."""
+    revision: str = ""
+    """What the set's pods were made from in the last round."""
+
+    def drains_of(self, nodeset: NodeSet) -> dict[int, float]:
+        """When nodes were drained; a process that begins reads it from the status."""
+        uid, found = self.drained_at
+        if uid != nodeset.metadata.uid:
+            found = read_records(nodeset.metadata.name, nodeset.status.drains)
+            self.drained_at = nodeset.metadata.uid, found
+        return found
+
+    def forget_asked(self, jobs_read_at: float) -> None:
+        """A list of jobs asked for at that time shows what became of earlier requests."""
+        self.requeued = {number: at for number, at in self.requeued.items() if at >= jobs_read_at}
+        self.cancelled = {ordinal: at for ordinal, at in self.cancelled.items() if at >= jobs_read_at}
+
+    def note_late(self, is_late: bool, now: float) -> None:
+        """Remembers since when requests have come too late."""
+        self.late_since = None if not is_late else now if self.late_since is None else self.late_since
+
+    def late_s(self, now: float) -> float:
+        """Seconds for which nothing could be written to Slurm; 0 when the last request was in time."""
+        return 0.0 if self.late_since is None else now - self.late_since
+
+    def ghost_pause_s(self, now: float) -> float:
+        """Seconds until more ghosts may go."""
+        return (self.ghosts[0] if self.ghosts else float("-inf")) + GHOST_PAUSE_S - now
+
+    def note_stopping(self, workers: Iterable[Worker], now: float) -> None:
+        """Remembers which pods run on beside a stop hook's drain."""
+        after: dict[int, tuple[str, float]] = {}
+        for one in workers:
+            if one.has_stop_drain and one.pod is not None and one.pod.ready and not one.pod.terminating:
+                uid, since = self.stopping.get(one.ordinal, ("", now))
+                after[one.ordinal] = one.pod.uid, since if uid == one.pod.uid else now
+        self.stopping = after
+
+    def stop_settled(self, now: float) -> frozenset[int]:
+        """Ordinals whose pods have run on for long enough beside such a drain."""
+        return frozenset(one for one, (_, since) in self.stopping.items() if now - since >= STOP_SETTLED_S)
+
+    def stop_settles_s(self, now: float) -> float:
+        """Seconds until a stop hook's drain beside a running pod may be lifted; infinite without one."""
+        due = (since + STOP_SETTLED_S - now for _, since in self.stopping.values())
+        return min((seconds for seconds in due if seconds > 0), default=float("inf"))

@@ -1,0 +1,95 @@
+"""Tells people: the status and its events, and metrics. Thin; the words are in `status` and `events`."""
+
+import msgspec
+import structlog
+
+from controllers.nodeset import metrics
+from controllers.nodeset.events import build_events
+from controllers.nodeset.lateness import Lateness
+from controllers.nodeset.plan import Plan
+from controllers.nodeset.rounds import TOO_LATE_S, Round, World
+from controllers.nodeset.slurm_writer import FRESH_S
+from controllers.nodeset.status import Silence, cut, dated, status, unreadable, with_fault
+from controllers.nodeset.structs import NODESETS_WRITTEN, Condition
+from controllers.nodeset.workers import Observed
+from controllers.runtime.errors import ApiError
+from controllers.runtime.structs import EVENTS, Key, Unread
+
+log = structlog.get_logger()
+
+
+class _Conditions(msgspec.Struct):
+    conditions: tuple[Condition, ...] = ()
+
+
+class _Told(msgspec.Struct):
+    """What a set says of itself already, whatever the rest of it is."""
+
+    status: _Conditions = msgspec.field(default_factory=_Conditions)
+
+
+async def report(this: Round, observed: Observed, decided: Plan) -> None:
+    """Writes the status where it changed. Raises ApiError."""
+    world, nodeset = this.world, this.nodeset
+    now_text = world.now_text()
+    unread = world.nodesets.unread.get(this.key)
+    if unread is not None and this.memory.status is not None:
+        nodeset = msgspec.structs.replace(nodeset, status=this.memory.status)
+    silence = None
+    if observed.nodes is None:
+        silence = Silence(world.poller.silent_s(), world.poller.error or "the last reading is too old")
+    late_s, lateness = this.memory.late_s(world.clock.now()), None
+    if late_s >= TOO_LATE_S:
+        lateness = Lateness(late_s, this.reading_took_s, FRESH_S)
+    present = status(nodeset, observed, decided, silence, now_text, this.errors, lateness)
+    if unread is not None:
+        present = with_fault(nodeset, present, unread, now_text)
+    if present != nodeset.status:
+        this.fail_any("event", await world.writer.create_many(EVENTS, build_events(nodeset, present, world.identity)))
+        await world.writer.patch_status(NODESETS_WRITTEN, this.key, msgspec.to_builtins(present))
+    this.memory.status = present
+    this.memory.drained_at = nodeset.metadata.uid, decided.drained_at
+
+
+async def report_unread(world: World, unread: Unread) -> None:
+    """Says in the status of a set that no version of it could be decoded. Raises ApiError.
+
+    What is there is compared first: each write brings news of the object, which would bring the next write.
+    """
+    told = msgspec.structs.replace(unreadable(unread, has_earlier=False), last_transition_time=world.now_text())
+    if _tells(unread.raw, told):
+        return
+    present = {"phase": "Degraded", "why": told.message, "conditions": msgspec.to_builtins((told,))}
+    await world.writer.patch_status(NODESETS_WRITTEN, unread.metadata.key, present)
+
+
+def _tells(raw: bytes, told: Condition) -> bool:
+    """True when the object's status has that condition already."""
+    try:
+        found = msgspec.json.decode(raw, type=_Told).status.conditions
+    except msgspec.DecodeError:
+        return False
+    return any((one.type, one.message, one.observed_generation) == (told.type, told.message, told.observed_generation) for one in found)
+
+
+async def report_defect(world: World, key: Key, error: Exception) -> None:
+    """A round ended with an error that nobody thought of: the set's status says so. Best effort."""
+    nodeset = world.nodesets.get(key)
+    if nodeset is None:
+        return
+    message = f"{type(error).__name__}: {error}. A defect of the controller; its log has the details. Nothing is done to this set."
+    others = [one for one in nodeset.status.conditions if one.type != "Reconciled"]
+    conditions = [*others, dated(nodeset, Condition("Reconciled", "False", "Defect", message), world.now_text())]
+    try:
+        await world.writer.patch_status(
+            NODESETS_WRITTEN, key, {"phase": "Degraded", "why": cut(message), "conditions": msgspec.to_builtins(conditions)}
+        )
+    except ApiError as refusal:
+        log.warning("failed", nodeset=key[1], what="status", error=str(refusal))
+
+
+def count(key: Key, observed: Observed, decided: Plan) -> None:
+    """Sets the metrics of a set."""
+    metrics.WANTED.labels(key[1]).set(len(decided.wanted))
+    metrics.PODS.labels(key[1]).set(len(observed.pods))
+    metrics.UNAVAILABLE.labels(key[1]).set(decided.unavailable)

@@ -1,0 +1,155 @@
+"""What a round works with: the world that all rounds share, and one set's round with its errors. No decision is made here."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+
+from controllers.nodeset import pods as build
+from controllers.nodeset.memory import SetMemory
+from controllers.nodeset.retries import Retries
+from controllers.nodeset.slurm_writer import NotFresh, NotLeading, SlurmWriter
+from controllers.nodeset.structs import NodeSet
+from controllers.runtime.clock import Clock
+from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.expectations import Expectations
+from controllers.runtime.informer import Informer
+from controllers.runtime.structs import ConfigMap, Key, KubeNode, PartialObject, Pod
+from controllers.runtime.writer import Outdated, Writer
+from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused
+from controllers.slurm.snapshot import Poller
+
+SWEEP_S = 30.0
+"""Every set is looked at again after so many seconds, whatever was heard. Law 7."""
+TOO_LATE_S = 30.0
+"""When requests to Slurm have come too late for so many seconds, the status says so and the set is looked at less often."""
+FRESH_S = 10.0
+"""No pod is deleted on a reading that is older, in seconds."""
+
+log = structlog.get_logger()
+
+
+@dataclass
+class World:
+    """Where a round looks, and how it writes."""
+
+    nodesets: Informer[NodeSet]
+    pods: Informer[Pod]
+    """With an index `nodeset`: (namespace, name of the set)."""
+    machines: Informer[KubeNode]
+    places: Informer[ConfigMap]
+    """The records of pinned sets."""
+    claims: Informer[PartialObject]
+    """All of the namespace, with an index `nodeset`, as the pods, and one by (namespace, stem of the name): `stem`."""
+    slurm: SlurmClient
+    poller: Poller
+    writer: Writer
+    expectations: Expectations[Key]
+    clock: Clock
+    identity: str = "slipway"
+    """Which process reports events."""
+    retries: Retries = field(default_factory=Retries)
+    """Nodes that did not come up."""
+    refusals: Retries = field(default_factory=lambda: Retries(first_s=1, longest_s=300))
+    """Pods that a kubelet refused or ended."""
+    may_write: Callable[[], bool] = lambda: True
+    """This process leads."""
+    waking: dict[str, float] = field(default_factory=dict[str, float])
+    """Nodes that wait for a pod, and since when on the clock."""
+    slurm_writer: SlurmWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slurm_writer = SlurmWriter(self.slurm, self.clock, self.may_write)
+
+    def machine(self, name: str) -> KubeNode | None:
+        """One Kubernetes node."""
+        return self.machines.get(("", name))
+
+    def claims_of(self, nodeset: NodeSet) -> list[PartialObject]:
+        """The claims with the set's labels, and those whose names its pods use."""
+        space, name = nodeset.metadata.key
+        stems = {build.claim_name(one.metadata.name, name) for one in nodeset.spec.volume_claim_templates}
+        found = [
+            *self.claims.by_index("nodeset", (space, name)),
+            *(one for stem in stems for one in self.claims.by_index("stem", (space, stem))),
+        ]
+        return list({one.metadata.name: one for one in found}.values())
+
+    def now_text(self) -> str:
+        """The time as Kubernetes writes it."""
+        return datetime.fromtimestamp(self.clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class Round:
+    """One set in one round, and what went wrong in it."""
+
+    world: World
+    key: Key
+    nodeset: NodeSet
+    memory: SetMemory
+    errors: list[str] = field(default_factory=list[str])
+    has_no_reading: bool = False
+    """Slurm was asked for a fresh reading and gave none."""
+    asked_at: float = float("-inf")
+    """When the reading was requested that the plan stands on, on the clock."""
+    recorded: frozenset[int] = frozenset()
+    """Ordinals whose drains this round has recorded: only these may be asked for."""
+    is_late: bool = False
+    """A request to Slurm was not sent, as the reading had grown old meanwhile."""
+    reading_took_s: float = 0.0
+    """How old the fresh reading was when it arrived."""
+    came_too_late: bool = False
+    """Something was not written, as the reading had grown old meanwhile."""
+
+    async def attempt(self, what: str, write: Awaitable[object]) -> bool:
+        """One write; an error is noted for the status, and the round goes on with what does not depend on it.
+
+        True when it may have been done: it was answered, or the answer was lost.
+        """
+        try:
+            await write
+        except NotFresh:
+            self.came_too_late = self.is_late = True
+            return False
+        except (ApiError, SlurmError) as error:
+            self.fail(what, error)
+            return not isinstance(error, (NotLeading, SlurmRefused))
+        return True
+
+    def fail(self, what: str, error: Exception) -> None:
+        """Notes an error."""
+        self.errors.append(f"{what}: {error}")
+        log.warning("failed", nodeset=self.nodeset.metadata.name, what=what, error=str(error))
+
+    def fail_any(self, what: str, results: Iterable[object]) -> bool:
+        """Notes the first error of a batch; True when there was one. An object that exists or is gone already is no error."""
+        for result in results:
+            if isinstance(result, Outdated):
+                self.came_too_late = True
+                return False
+            if isinstance(result, ApiError) and not isinstance(result, (Conflict, NotFound)):
+                self.fail(what, result)
+                return True
+        return False
+
+    def is_fresh(self) -> bool:
+        """True as long as the reading of the round is good for taking a pod away: a job may have come since."""
+        return self.world.clock.now() - self.asked_at <= FRESH_S
+
+    def drains(self) -> dict[int, float]:
+        """When nodes of the set were drained."""
+        return self.memory.drains_of(self.nodeset)
+
+    def pod_key(self, ordinal: int) -> Key:
+        """Namespace and name of a worker's pod."""
+        return self.key[0], build.node_name(self.key[1], ordinal)
+
+    def names(self, ordinals: Iterable[int]) -> list[str]:
+        """Names of workers."""
+        return [build.node_name(self.key[1], ordinal) for ordinal in ordinals]
+
+    def text(self, ordinals: Iterable[int]) -> str:
+        """Workers as Slurm writes them: `gpu-[0-3]`."""
+        return build.range_text(self.key[1], ordinals)

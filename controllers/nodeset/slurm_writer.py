@@ -1,0 +1,66 @@
+"""The only way to write to Slurm. Right before each request is sent, it is checked that this process leads and its reading is fresh.
+
+A round may be held up between its reading and its writes, by an API server that asks for a rest for instance. A job may have started on a
+node meanwhile whose jobs the old reading would have cancelled. A request that comes too late is not sent; the next round looks again.
+"""
+
+from collections.abc import Callable, Iterable
+
+from controllers.runtime.clock import Clock
+from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError
+
+FRESH_S = 5.0
+"""A reading of Slurm that is older, in seconds, is no ground for a request to it."""
+
+
+class NotLeading(SlurmError):
+    """Not sent: this process does not lead, or does no longer."""
+
+
+class NotFresh(SlurmError):
+    """Not sent: the reading that asks for it has grown old."""
+
+
+class SlurmWriter:
+    """Every call raises SlurmError when the request was not sent, not answered or refused; `asked_at` is when the reading was asked for."""
+
+    def __init__(self, client: SlurmClient, clock: Clock, may_write: Callable[[], bool] = lambda: True) -> None:
+        """`may_write` is asked right before each request: a process that was frozen for a while must not write after its lease."""
+        self._client = client
+        self._clock = clock
+        self._may_write = may_write
+
+    def is_fresh(self, asked_at: float) -> bool:
+        """True while a reading is good for a request."""
+        return self._clock.now() - asked_at <= FRESH_S
+
+    @staticmethod
+    def is_quick(took_s: float) -> bool:
+        """True when a reading that took so many seconds leaves time for a request."""
+        return took_s <= FRESH_S
+
+    async def update_nodes(self, names: Iterable[str], state: NodeUpdate, asked_at: float, reason: str | None = None) -> None:
+        """Drains, lifts or resumes."""
+        self._check(asked_at)
+        await self._client.update_nodes(names, state, reason)
+
+    async def release_nodes(self, names: Iterable[str], asked_at: float) -> None:
+        """Ends the wait for SuspendTimeout of nodes that power down."""
+        self._check(asked_at)
+        await self._client.release_nodes(names)
+
+    async def requeue_jobs(self, ids: Iterable[str], asked_at: float) -> None:
+        """Puts running jobs back into the queue."""
+        self._check(asked_at)
+        await self._client.requeue_jobs(ids)
+
+    async def cancel_jobs(self, nodes: Iterable[str], asked_at: float) -> None:
+        """Cancels every job that has one of the nodes."""
+        self._check(asked_at)
+        await self._client.cancel_jobs(nodes)
+
+    def _check(self, asked_at: float) -> None:
+        if not self._may_write():
+            raise NotLeading("not sent to Slurm: this process does not lead")
+        if not self.is_fresh(asked_at):
+            raise NotFresh(f"not sent to Slurm: the reading is older than {FRESH_S:.0f} s")

@@ -1,0 +1,57 @@
+"""Whether the process that holds a lease has ended, by the word of its machine's kubelet: then nobody has to wait for the lease's end."""
+
+from datetime import datetime
+
+import msgspec
+
+from controllers.runtime.api import Api
+from controllers.runtime.structs import Lease, ObjectMeta, Resource
+
+
+class _Terminated(msgspec.Struct, rename="camel"):
+    finished_at: str | None = None
+
+
+class _State(msgspec.Struct, rename="camel"):
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str
+    state: _State | None = None
+    last_state: _State | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    container_statuses: list[_Container] | None = None
+
+
+class _Pod(msgspec.Struct, rename="camel"):
+    metadata: ObjectMeta
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_PODS = Resource("v1", "pods", "Pod", _Pod)
+
+
+async def has_ended(api: Api, namespace: str, lease: Lease, container: str) -> bool:
+    """True when the holder's container ended after it took the lease; the holder is `<pod>_<anything>`. Raises ApiError.
+
+    Only a positive answer counts: a pod that is gone may still run on a machine that cannot be reached. The kubelet and the holder are on
+    one machine, so their times are of one clock; the kubelet's are whole seconds, rounded down.
+    """
+    pod, _, _ = (lease.spec.holder_identity or "").partition("_")
+    if not pod or lease.spec.acquire_time is None:
+        return False
+    page = await api.list_page(_PODS, namespace=namespace, fields=f"metadata.name={pod}")
+    acquired_at = datetime.fromisoformat(lease.spec.acquire_time)
+    ends = [
+        state.terminated.finished_at
+        for one in page.items
+        if one.metadata.name == pod
+        for each in one.status.container_statuses or ()
+        if each.name == container
+        for state in (each.state, each.last_state)
+        if state is not None and state.terminated is not None
+    ]
+    return any(datetime.fromisoformat(end) > acquired_at for end in ends if end)

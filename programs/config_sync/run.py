@@ -1,0 +1,260 @@
+"""Sidecar of slurmctld: when the kubelet swaps the files in /etc/slurm, has slurmctld read them, and says how it went.
+
+slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
+goes (see plan). It has a copy on the claim, which gets a version only when that may be taken over: else its next start would take what its
+reconfigure may not. Until slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld.sh or
+this program, goes back to that. `python3 -m programs.config_sync.run`, as SlurmUser.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+from slurm.reasons import SCALE_IN
+
+from . import slurm
+from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
+from .slurm import Reading, Refused, SlurmError
+
+CLAIM = Path("/var/spool/slurmctld")
+ACCEPTED = CLAIM / "conf"
+"""A link to the copy, made by slurmctld.sh and swapped in one step."""
+BEFORE = CLAIM / "conf.before"
+"""A link to the previous copy until slurmctld accepts the one that `conf` names. At its start slurmctld.sh goes back to it."""
+OFFERED = Path("/etc/slurm")
+REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
+"""While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""
+_AGAIN_S = 2
+_REFUSED_S = 60
+_PATIENCE_S = 30
+
+
+class Waiting(Exception):
+    """slurmctld may not take the files now; the text says what they wait for."""
+
+
+class Sync:
+    """What one run of the sidecar has closed, and said."""
+
+    def __init__(self) -> None:
+        self._closed_partitions: set[str] = set()
+        self._closed_nodes: list[str] = []
+        self._told = ""
+
+    def tell(self, text: str) -> None:
+        """Says it, unless it was the last thing said."""
+        if text != self._told:
+            sys.stderr.write(f"config-sync: {text}\n")
+            sys.stderr.flush()
+        self._told = text
+
+    def attempt(self, version: Path) -> float | None:
+        """Takes the files of a version over if that may be; gives None then, else the seconds until the next attempt."""
+        try:
+            go_back()  # a run that was killed in the middle may have left files that not even Slurm's commands can read
+        except OSError as error:
+            self.tell(f"{BEFORE} cannot be taken back; trying again ({error})")
+            return _AGAIN_S
+        try:
+            reading = self._judge(version)
+        except Waiting as waiting:
+            note_refusal(None)
+            self.tell(f"slurmctld keeps the files it has; those of {version} wait for: {waiting}")
+            return _AGAIN_S
+        try:
+            reading.check_age()
+            take_over(version)
+        except Refused as refusal:
+            # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
+            self._open()
+            note_refusal(f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}")
+            self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}")
+            return _REFUSED_S
+        except (OSError, SlurmError) as error:
+            self._open()
+            self.tell(f"slurmctld does not answer yet; trying until it does ({error})")
+            return _AGAIN_S
+        note_refusal(None)
+        self.tell(f"slurmctld runs with the files of {version}")
+        self._closed_partitions.clear()
+        self._closed_nodes.clear()
+        return None
+
+    def _judge(self, version: Path) -> Reading:
+        """Closes what goes; gives the reading by which slurmctld may take the files. Raises Waiting."""
+        declared = _read_declared(version)
+        reading, going, obstacles = _look(declared)
+        if not going.nodes and not going.partitions:
+            return reading
+        try:
+            for name in plan_closing(going):
+                reading.check_age()
+                self._closed_partitions.add(name)
+                slurm.close_partition(name)
+            reading, going, obstacles = _look(declared)
+            if obstacles:
+                raise Waiting(some(obstacles))
+            if idle := plan_drains(going):
+                reading.check_age()
+                self._closed_nodes = idle
+                slurm.drain(idle, SCALE_IN)
+            reading, _, obstacles = _look(declared)
+            if obstacles:
+                raise Waiting(some(obstacles))
+        except SlurmError as error:
+            self._open_nodes()
+            raise Waiting(f"an answer of slurmctld ({error})") from None
+        except Waiting:
+            self._open_nodes()
+            raise
+        return reading
+
+    def _open(self) -> None:
+        self._open_nodes()
+        for name in sorted(self._closed_partitions):
+            try:
+                slurm.open_partition(name)
+                self._closed_partitions.discard(name)
+            except SlurmError:
+                continue
+
+    def _open_nodes(self) -> None:
+        if self._closed_nodes:
+            try:
+                slurm.undrain(self._closed_nodes)
+                self._closed_nodes = []
+            except SlurmError as error:
+                self.tell(f"the drain of {some(self._closed_nodes)} is not lifted yet: {error}")
+
+
+def _read_declared(version: Path) -> Declared:
+    """What the files declare. A file that cannot be read is a fault, never one without nodes. Raises Waiting."""
+    try:
+        text = (version / "slurm.conf").read_text()
+        check_config(text)
+        return Declared(slurm.expand(names_in(text, "NodeName")), slurm.expand(names_in(text, "PartitionName")))
+    except (ConfigError, OSError, UnicodeDecodeError, SlurmError) as error:
+        raise Waiting(f"names of nodes and partitions that can be read ({error})") from None
+
+
+def _look(declared: Declared) -> tuple[Reading, Going, list[str]]:
+    """A reading, what goes by it, and what that waits for. Raises Waiting."""
+    try:
+        reading = slurm.read()
+        going = find_going(reading.nodes, reading.partitions, declared)
+        wanted = slurm.expand(job.nodes for job in reading.jobs if job.nodes) if going.nodes else frozenset[str]()
+    except SlurmError as error:
+        raise Waiting(f"an answer of slurmctld ({error})") from None
+    return reading, going, find_obstacles(going, reading.jobs, wanted)
+
+
+def take_over(version: Path) -> None:
+    """Has slurmctld read a copy of the files; on a refusal its copy is the old one again. Raises OSError, Refused, SlurmError.
+
+    BEFORE is on the disk before `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld does not start with
+    files that it refuses, which would end each of its starts.
+    """
+    old = str(ACCEPTED.readlink())
+    copy = Path(tempfile.mkdtemp(prefix=f"{ACCEPTED.name}.", dir=CLAIM))
+    try:
+        copy.chmod(0o755)
+        for file in sorted(version.iterdir()):
+            if not file.name.startswith(".."):
+                _flush(Path(shutil.copy(file, copy)))
+        _flush(copy)
+        _link(BEFORE, old)
+        _flush(CLAIM)
+        _link(ACCEPTED, copy.name)
+        slurm.reconfigure()
+        BEFORE.unlink()  # not there any more: slurmctld has started in the meantime, with the files before
+    except (OSError, SlurmError):
+        go_back()
+        if str(ACCEPTED.readlink()) == copy.name:  # slurmctld has gone back just before the copy was named
+            _link(ACCEPTED, old)
+        shutil.rmtree(copy, ignore_errors=True)
+        raise
+    for other in CLAIM.glob(f"{ACCEPTED.name}.*"):
+        if other.is_dir() and not other.is_symlink() and other != copy:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def go_back() -> None:
+    """Names the copy before again, in one step, unless slurmctld has taken the present one or has gone back itself. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        BEFORE.replace(ACCEPTED)
+
+
+def _link(link: Path, folder: str) -> None:
+    made = ACCEPTED.with_name(f"{ACCEPTED.name}.link")
+    made.unlink(missing_ok=True)
+    made.symlink_to(folder)
+    made.replace(link)
+
+
+def _flush(path: Path) -> None:
+    """Has a file, or what a folder lists, on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def note_refusal(words: str | None) -> None:
+    """Leaves the words of a refusal for the probe, or takes them away. It is a message only: one that cannot be left is in the log."""
+    with contextlib.suppress(OSError):
+        if words is None:
+            REFUSED.unlink(missing_ok=True)
+        else:
+            REFUSED.write_text(f"{words}\n")
+
+
+def _version() -> Path:
+    """The folder that the files are in now: the kubelet swaps this link last, in one step."""
+    link = OFFERED / "..data"
+    return link.resolve() if link.exists() else OFFERED
+
+
+def main() -> int:
+    ended: list[int] = []
+    awake, wake = os.pipe()
+    for end in (awake, wake):
+        os.set_blocking(end, False)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        ended.append(number)
+
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):  # process 1 has no default action for signals
+        signal.signal(number, stop)
+    os.environ |= {"SLURM_CONF": str(ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
+    note_refusal(None)
+    sync = Sync()
+    began = time.monotonic()
+    # A change between slurmctld's start and ours would be missed: so the first version seen is told as well. It costs milliseconds.
+    applied = put_off = None
+    again_at = 0.0
+    while not ended:
+        now = _version()
+        if not os.access(CLAIM, os.W_OK) or not os.access(ACCEPTED / "slurm.conf", os.R_OK):
+            if time.monotonic() - began >= _PATIENCE_S:
+                sync.tell(f"waiting for slurmctld's files in {ACCEPTED}; the claim with slurmctld's state has to be mounted here, too")
+        elif now != applied and (now != put_off or time.monotonic() >= again_at):
+            wait_s = sync.attempt(now)
+            if wait_s is None:
+                applied, put_off = now, None
+            else:
+                put_off, again_at = now, time.monotonic() + wait_s
+        select.select([awake], [], [], 1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Slurm as the sidecar reaches it: what slurmctld has, names that hostlists stand for, and the few writes. Thin: it decides nothing.
+
+Every call has a deadline. Whatever cannot be read is a `SlurmError`, never an empty answer.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from slurm.commands import SlurmError, call
+from slurm.scontrol import AnswerError, read_partitions, read_states
+from slurm.states import NodeState
+
+from .plan import Job
+
+_CALL_S = 30
+_RECONFIGURE_S = 60
+FRESH_S = 10
+"""Seconds after which a reading is too old to change anything by it."""
+
+
+class Refused(SlurmError):
+    """slurmctld answered, and keeps its old configuration."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What slurmctld had when it was asked."""
+
+    nodes: Mapping[str, NodeState]
+    partitions: Mapping[str, str]
+    jobs: tuple[Job, ...]
+    asked_at: float
+    """Monotonic seconds."""
+
+    def check_age(self) -> None:
+        """Raises SlurmError once nothing may be changed by this reading."""
+        age_s = time.monotonic() - self.asked_at
+        if age_s > FRESH_S:
+            raise SlurmError(f"its answer is {age_s:.0f} s old")
+
+
+def read() -> Reading:
+    """Nodes, partitions and jobs. Raises SlurmError."""
+    asked_at = time.monotonic()
+    try:
+        nodes = read_states(_call("scontrol", "--oneliner", "show", "nodes"))
+        partitions = read_partitions(_call("scontrol", "--all", "--oneliner", "show", "partitions"))
+        jobs = tuple(_job(line) for line in _call("squeue", "--all", "--noheader", "--format", "%i|%P|%n").splitlines() if line.strip())
+    except AnswerError as error:
+        raise SlurmError(str(error)) from None
+    return Reading(nodes, partitions, jobs, asked_at)
+
+
+def expand(hostlists: Iterable[str]) -> frozenset[str]:
+    """The names that hostlists stand for, by Slurm's own parser. Raises SlurmError for lists that it does not expand."""
+    text = ",".join(dict.fromkeys(hostlists))
+    if not text:
+        return frozenset()
+    names = frozenset(_call("scontrol", "show", "hostnames", text).split())
+    if not names:
+        raise SlurmError(f"scontrol expands {text[:80]!r} to no name")
+    return names
+
+
+def close_partition(name: str) -> None:
+    _call("scontrol", "update", f"PartitionName={name}", "State=DRAIN")
+
+
+def open_partition(name: str) -> None:
+    _call("scontrol", "update", f"PartitionName={name}", "State=UP")
+
+
+def drain(nodes: Iterable[str], reason: str) -> None:
+    _call("scontrol", "update", f"NodeName={','.join(nodes)}", "State=DRAIN", f"Reason={reason}")
+
+
+def undrain(nodes: Iterable[str]) -> None:
+    _call("scontrol", "update", f"NodeName={','.join(nodes)}", "State=UNDRAIN")
+
+
+def reconfigure() -> None:
+    """Has slurmctld read its files. Raises Refused when it keeps the old ones, SlurmError when it does not answer."""
+    try:
+        _call("scontrol", "reconfigure", timeout_s=_RECONFIGURE_S)
+    except SlurmError as error:
+        words = str(error)
+        if any(each in words for each in ("Unable to contact", "timed out", "did not answer")):
+            raise
+        raise Refused(words) from None
+
+
+def _job(line: str) -> Job:
+    fields = line.strip().split("|")
+    if len(fields) != 3:
+        raise SlurmError(f"squeue's answer is not what 26.05 gives: {line[:80]!r}")
+    return Job(fields[0], tuple(name for name in fields[1].split(",") if name), fields[2])
+
+
+def _call(*command: str, timeout_s: float = _CALL_S) -> str:
+    return call(*command, timeout_s=timeout_s)

@@ -1,0 +1,203 @@
+"""slurmd for the node that carries the pod's name, started again whenever it ends: the steps of running jobs are processes of their own.
+
+`python3 -m programs.worker.run`, as root and as the only child of the pod's init, once slurmd.sh has prepared devices and cgroups. Settles
+first what an earlier pod of the node left behind in Slurm, and looks after the registration while slurmd runs. Decides nothing: see plan.
+"""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from slurm.scontrol import Node
+from slurm.states import waits_for_power
+
+from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_settle, plan_watch
+from .slurm import SlurmError, read, write
+from .steps import has_steps
+from .stopping import is_stopping
+
+_PORT = 6817
+_DIAL_S = 3
+_MUNGE_S = 10
+_AGAIN_S = 3
+_MOST_TRIES = 20
+_BCAST = "/usr/lib/slipway/slurmd_bcast.so"
+"""Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
+_SSHD = "/opt/slipway/scripts/node-sshd.sh"
+_SSHD_KEYS = "/etc/slipway/node-host-keys"
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"worker: {text}\n")
+    sys.stderr.flush()
+
+
+class Worker:
+    """One node's slurmd. The main thread runs it and hears signals; a second one watches the registration."""
+
+    def __init__(self, name: str, controller: str, is_elastic: bool) -> None:
+        self._name = name
+        self._controller = controller
+        self._server = f"{controller}:{_PORT}"
+        self._is_elastic = is_elastic
+        self._is_ended = False
+        self._slurmd: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._awake, wake = os.pipe()
+        for end in (self._awake, wake):
+            os.set_blocking(end, False)
+        # A signal ends a pause at once. An Event would not do: its lock is not free in a handler that comes at the wrong moment.
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
+
+    def run(self) -> int:
+        self._await_daemons()
+        if self._is_ended:
+            return 0
+        if os.access(_SSHD_KEYS, os.F_OK):
+            threading.Thread(target=_keep_sshd, daemon=True).start()
+        node = self._settle()
+        threading.Thread(target=self._watch, args=(node,), daemon=True).start()
+        while not self._is_ended:
+            code = self._run_slurmd(needs_boot(node))
+            if self._is_ended:
+                break
+            say(f"slurmd ended with code {code}; starting it again in {_AGAIN_S} s (jobs' steps run on)")
+            self._pause(_AGAIN_S)
+            try:
+                node = read(self._name).node
+            except SlurmError:
+                node = None  # what was read hours ago says nothing of now; -b beside running jobs could end them
+        return 0
+
+    def _run_slurmd(self, is_booted: bool) -> int:
+        command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
+        slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST})
+        self._started_at = time.monotonic()
+        self._slurmd = slurmd
+        if self._is_ended:  # the signal came before the handler could know this one
+            slurmd.terminate()
+        code = slurmd.wait()
+        self._slurmd = None
+        return code
+
+    def _await_daemons(self) -> None:
+        tries = 0
+        while not self._is_ended and not (_answers(self._controller) and _has_munge()):
+            if tries % 60 == 0:
+                say(f"waiting for munged and for slurmctld at {self._server}")
+            tries += 1
+            self._pause(0.25)
+
+    def _settle(self) -> Node | None:
+        """Until nothing of an earlier pod is left; gives the node as it is then, or None when the pod is about to end."""
+        last, tries = "", 0
+        while not self._is_ended:
+            try:
+                # slurmd has not fetched the files for clients yet.
+                reading = read(self._name, self._server)
+                change = plan_settle(reading.node) if reading.node else None
+                if reading.node and (change is None or tries == _MOST_TRIES):
+                    return reading.node
+                if change:
+                    write(self._name, change, reading, self._server)
+                    say(_done(change))
+                    tries += 1
+                    if tries > 1:
+                        self._pause(0.5)
+                    continue
+                now = f"waiting until slurmctld knows node {self._name}"
+            except SlurmError as error:
+                now = f"waiting for slurmctld's answer about node {self._name}: {error}"
+            if now != last:
+                say(now)
+            last = now
+            self._pause(1)
+        return None
+
+    def _watch(self, before: Node | None) -> None:
+        pause_s = 1
+        while True:
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, 15)
+            try:
+                reading = read(self._name)
+                node = reading.node
+                if node is None:
+                    continue
+                if waits_for_power(node.state):
+                    before = node
+                # After the reading: the hook says that it stops before it drains.
+                steps = waits_for_power(node.state) and has_steps()
+                change = plan_watch(node, before, self._is_elastic, is_stopping(), time.monotonic() - self._started_at, steps)
+                if isinstance(change, Restart):
+                    self._restart(node)
+                    pause_s = 1
+                elif change:
+                    write(self._name, change, reading)
+                    say(_done(change))
+                if not waits_for_power(node.state):
+                    before = None
+            except SlurmError as error:
+                if before:
+                    say(f"slurmctld did not answer: {error}")
+
+    def _restart(self, node: Node) -> None:
+        slurmd = self._slurmd
+        if slurmd and not self._is_ended:
+            say(f"slurmctld has not heard this node (state {node.state}); registering again")
+            self._started_at = time.monotonic()
+            slurmd.terminate()
+
+    def _end(self, _: int, __: object) -> None:
+        self._is_ended = True
+        if self._slurmd:
+            self._slurmd.terminate()
+
+    def _pause(self, seconds: float) -> None:
+        if not self._is_ended:
+            select.select([self._awake], [], [], seconds)
+
+
+def _done(change: Drain | Lift | SetDown) -> str:
+    match change:
+        case Drain(reason):
+            return f"registering cleared the reason of the drain; wrote it back: {reason}"
+        case SetDown():
+            return "an earlier pod of this node ended with jobs on it; told slurmctld, which requeues them"
+        case Lift(reason):
+            return f"lifted the drain of Slipway's own: {reason}"
+
+
+def _answers(host: str) -> bool:
+    try:
+        socket.create_connection((host, _PORT), _DIAL_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _has_munge() -> bool:
+    command = ["munge", "--no-input", "--output", "/dev/null"]
+    try:
+        return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=_MUNGE_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _keep_sshd() -> None:
+    """Its end is no one else's: sessions are processes of their own, and so are jobs."""
+    while True:
+        code = subprocess.run([_SSHD], cwd="/", check=False).returncode
+        say(f"sshd ended with code {code}; starting it again in {_AGAIN_S} s (sessions and jobs run on)")
+        time.sleep(_AGAIN_S)
+
+
+if __name__ == "__main__":
+    sys.exit(Worker(os.uname().nodename, os.environ["SLIPWAY_SLURMCTLD"], bool(os.environ.get("SLIPWAY_ELASTIC"))).run())

@@ -1,0 +1,4 @@
+"""Slurm's own vocabulary: node states, reasons, hostlists and what its commands print. Pure, but for `commands`, which runs them.
+
+It needs Python's own library alone: controllers, health checks, workers' programs and slurmctld's sidecar import it, in pods too.
+"""

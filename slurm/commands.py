@@ -1,0 +1,35 @@
+"""Runs one of Slurm's own commands. The only module here that acts: each call has a deadline, and whatever goes wrong is a SlurmError."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+
+
+class SlurmError(Exception):
+    """Slurm did not answer in time, or refused; in its own words where it has said any."""
+
+
+def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None) -> str:
+    """What the command prints. `env` is added to this process's own. Raises SlurmError.
+
+    Slurm keeps any byte that a reason or a comment was given (measured on 26.05): one that is not UTF-8 is read as U+FFFD.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+            env={**os.environ, **env} if env else None,
+        )
+    except subprocess.TimeoutExpired:
+        raise SlurmError(f"{command[0]} did not answer within {timeout_s:.0f} s") from None
+    except OSError as error:
+        raise SlurmError(f"{command[0]}: {error.strerror}") from None
+    if done.returncode:
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise SlurmError("; ".join(words) or f"{command[0]} ended with {done.returncode}")
+    return done.stdout

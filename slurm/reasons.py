@@ -1,0 +1,79 @@
+"""Why a node is drained or down, in words, and whose words they are. Slurm keeps one reason a node, and every program of ours reads it.
+
+A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout reached` to the one that is there (measured on 26.05).
+"""
+
+OWN = "slipway: "
+"""Start of every reason that Slipway writes. A reason without it is somebody else's, and is never cleared nor overwritten."""
+POD_STOPPING = f"{OWN}pod stopping"
+"""By a worker's stop hook: the pod is about to end."""
+POD_REPLACED = f"{OWN}pod was replaced"
+"""By a worker that starts where an earlier pod ended under jobs; the node is DOWN then, and comes back by registering."""
+NODESET = f"{OWN}nodeset "
+"""Start of the NodeSet controller's drains that take a worker away."""
+SCALE_IN = f"{NODESET}scale-in"
+UPDATE = f"{NODESET}update"
+DELETE = f"{NODESET}delete"
+CORDON = f"{OWN}cordon "
+"""Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
+CHECK = f"{OWN}check "
+"""Start of a health check's drain: `slipway: check <name>: <what it found>`. Only that check lifts it."""
+
+NOT_RESPONDING = "Not responding"
+RESUME_FAILED = "ResumeTimeout reached"
+"""Slurm's own reason for a node that did not register in time; it is DOWN and POWERED_DOWN then. Source: measured on 26.05."""
+_AUTOMATIC = (NOT_RESPONDING, RESUME_FAILED, "Node unexpectedly rebooted", "Low ", "gres/", POD_REPLACED)
+_APPENDED = (f" : {NOT_RESPONDING}", f" : {RESUME_FAILED}")
+
+
+def written(reason: str) -> str:
+    """The reason as it was written, without what slurmctld has appended since."""
+    while reason.endswith(_APPENDED):
+        reason = reason[: reason.rindex(" : ")]
+    return reason
+
+
+def is_lost(reason: str) -> bool:
+    """True when the words of whoever drained the node are gone.
+
+    slurmctld clears them when a node registers from power saving, keeps the drain, and may write a reason of its own later.
+    """
+    return written(reason) in ("", NOT_RESPONDING, RESUME_FAILED)
+
+
+def is_own(reason: str) -> bool:
+    """True for a reason that Slipway has written, whatever slurmctld has appended."""
+    return reason.startswith(OWN)
+
+
+def is_drain_of_a_pod(reason: str) -> bool:
+    """True for a drain that is about the pod, not the machine: it ends with the pod, so the next pod of the node lifts it."""
+    return reason.startswith((POD_STOPPING, NODESET))
+
+
+def is_automatic(reason: str) -> bool:
+    """True for a reason that nobody wrote on purpose: slurmctld gives it by itself when a node falls silent or does not come up.
+
+    Source: Slurm's src/slurmctld.
+    """
+    return reason.startswith(_AUTOMATIC)
+
+
+def is_on_purpose(reason: str) -> bool:
+    """True for the words of a person or a health check."""
+    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, CORDON))
+
+
+def cordon(machine: str, words: str = "") -> str:
+    """The reason of a drain that follows a cordoned Kubernetes node, with the administrator's own words where there are some."""
+    return f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}"
+
+
+def cordoned_machine(reason: str) -> str:
+    """The Kubernetes node that such a reason names; empty for any other reason."""
+    return reason.removeprefix(CORDON).partition(":")[0].strip() if reason.startswith(CORDON) else ""
+
+
+def has_failed_to_resume(reason: str) -> bool:
+    """True when Slurm gave the node up because it did not register in time, whatever the reason was before."""
+    return reason.startswith(RESUME_FAILED) or reason.endswith(f" : {RESUME_FAILED}")

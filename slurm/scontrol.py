@@ -1,0 +1,87 @@
+"""What `scontrol show` prints of nodes and partitions. Pure: who calls it, and for how long, is each program's own.
+
+One node is read as JSON, where a reason is a field: 20 ms, as much as a line of text. Of all nodes only the state is read, from
+`--oneliner`: 1,000 nodes take 0.07 s and half a megabyte, as JSON 1.1 s and 2.6 MB, and parsing those 0.2 s more (measured on 26.05).
+"""
+
+import json
+import re
+
+from slurm.records import record
+from slurm.states import NodeState, node_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # each worker pays for what is imported here
+    from typing import Any
+
+_STATE = r"(?:NodeName|PartitionName)=(\S+) (?:.*? )??State=(\S+)"
+"""The first State= of a line is the state; others may stand in comments and reasons, which come after it."""
+_NONE = ("No nodes in the system", "No partitions in the system")
+
+
+class AnswerError(ValueError):
+    """The text is no answer that is known here."""
+
+
+@record
+class Node:
+    """A node as slurmctld has it."""
+
+    name: str
+    state: NodeState
+    reason: str = ""
+    """Why it is drained or down; empty otherwise."""
+    reason_user: str = ""
+    """Who gave the reason."""
+    partitions: tuple[str, ...] = ()
+    extra: str = ""
+    """Slurm's free field of the node."""
+
+
+def read_nodes(text: str) -> dict[str, Node]:
+    """The nodes of `scontrol show node [NAME] --json` by name. One that slurmctld does not know is missing: scontrol succeeds all the same.
+
+    Raises AnswerError for an answer with errors, and for one that is none.
+    """
+    try:
+        answer = json.loads(text)
+        errors = [each.get("description") or each.get("error") or "" for each in answer.get("errors") or ()]
+        if errors:
+            raise AnswerError("; ".join(errors))
+        return {entry["name"]: _node(entry) for entry in answer["nodes"]}
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise AnswerError(f"scontrol's answer is not what 26.05 gives: {text[:80]!r} ({error})") from None
+
+
+def read_states(text: str) -> dict[str, NodeState]:
+    """Name and state of each node in `scontrol --oneliner show nodes`. Raises AnswerError for a line without them, and for no line."""
+    if text.strip() in _NONE:
+        return {}
+    return {name: node_state(state.split("+")) for name, state in _pairs(text).items()}
+
+
+def read_partitions(text: str) -> dict[str, str]:
+    """Name and state (UP, DOWN, DRAIN, INACTIVE) of each partition in `scontrol --oneliner show partitions`. Raises AnswerError too."""
+    if text.strip() in _NONE:
+        return {}
+    return _pairs(text)
+
+
+def _node(entry: "dict[str, Any]") -> Node:
+    return Node(
+        name=entry["name"],
+        state=node_state(entry["state"]),
+        reason=entry["reason"],
+        reason_user=entry.get("reason_set_by_user") or "",
+        partitions=tuple(entry["partitions"]),
+        extra=entry.get("extra") or "",
+    )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    # A line that starts otherwise belongs to the free text of the one before it.
+    lines = [line for line in text.splitlines() if line.startswith(("NodeName=", "PartitionName="))]
+    found = [re.match(_STATE, line) for line in lines]
+    if not lines or None in found:
+        raise AnswerError("scontrol's answer is " + (f"strange: {text[:80]!r}" if not lines else f"cut: {lines[found.index(None)][:80]!r}"))
+    return {one[1]: one[2] for one in found if one}

@@ -1,0 +1,136 @@
+"""Forty real worker pods on the local cluster's two kubelets, beside forty plain pods: 1 to 40, back to 1, and 40 again.
+
+What a pod costs these machines differs from one machine to the next and from minute to minute. So plain pods of the same image and the same
+requests are scaled right before each run, and the figure that can be compared is the ratio.
+"""
+
+import json
+import shlex
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+NODES = 40
+_SMALL = {
+    "nodePools[0].hardware.coresPerSocket": 32,
+    "nodeSets[0].size": NODES,
+    "nodeSets[0].cpus": 1,
+    "nodeSets[0].memoryMiB": 256,
+    "nodeSets[0].resources": '{"cpu": "5m", "memoryMiB": 48}',
+}
+"""What lets forty workers share two machines of two cores."""
+_PLAIN = "bench-plain"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seconds from the change of a size."""
+
+    plain_s: float
+    """Of the plain pods, until forty are Ready."""
+    out_s: float
+    """Until forty nodes are idle in Slurm."""
+    in_s: float
+    """Until one pod is left."""
+
+    @property
+    def ratio(self) -> float:
+        """How much longer forty Slurm nodes take than forty pods that do nothing."""
+        return self.out_s / self.plain_s
+
+
+def measure(runs: int = 2) -> list[Run]:
+    """Gives the dev stack forty tiny workers, and its own back afterwards."""
+    stack = DevStack()
+    # Whoever ran `kubectl scale` last, as this does, has made the number of replicas its own.
+    stack.standalone("up", "--force-conflicts", *(word for key, value in _SMALL.items() for word in ("--config", f"cluster.{key}={value}")))
+    try:
+        _idle(stack, NODES)
+        _scale(stack, 1)
+        _make_plain(stack)
+        return [Run(_scale_plain(stack), _scale(stack, NODES), _scale(stack, 1)) for _ in range(runs)]
+    finally:
+        stack.kubectl("delete", "statefulset", _PLAIN, "--ignore-not-found", "--timeout=60s")
+        stack.standalone("up", "--force-conflicts")
+        stack.wait_until_settled()
+
+
+def build_plain(template: dict[str, Any]) -> dict[str, Any]:
+    """Pods of a worker's image, with its requests and on its machines, that start `sleep` and nothing else; all at once, not in turn."""
+    spec, labels = template["spec"], {"app": _PLAIN}
+    requests = [one["resources"]["requests"] for one in (*spec["initContainers"], *spec["containers"])]
+    first = spec["containers"][0]
+    container = {
+        "name": "sleep",
+        "image": first["image"],
+        "imagePullPolicy": first["imagePullPolicy"],
+        "command": ["sleep", "infinity"],
+        "resources": {"requests": {"cpu": f"{_sum(requests, 'cpu', 'm')}m", "memory": f"{_sum(requests, 'memory', 'Mi')}Mi"}},
+    }
+    pod = {
+        "nodeSelector": spec["nodeSelector"],
+        "tolerations": spec["tolerations"],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": _PLAIN},
+        "spec": {
+            "replicas": 1,
+            "podManagementPolicy": "Parallel",
+            "serviceName": _PLAIN,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _sum(requests: list[dict[str, str]], what: str, unit: str) -> int:
+    return sum(int(one[what].removesuffix(unit)) for one in requests)
+
+
+def _make_plain(stack: DevStack) -> None:
+    plain = build_plain(stack.get("nodeset", "cpu")["spec"]["template"])
+    stack.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(plain))
+    _await_plain(stack, 1)
+
+
+def _scale_plain(stack: DevStack) -> float:
+    """Seconds until forty plain pods are Ready, from one; gives the machines back to the workers."""
+    begin = time.monotonic()
+    stack.kubectl("scale", "statefulset", _PLAIN, f"--replicas={NODES}")
+    _await_plain(stack, NODES)
+    took = time.monotonic() - begin
+    stack.kubectl("scale", "statefulset", _PLAIN, "--replicas=1")
+    _await_pods(stack, f"app={_PLAIN}")
+    return took
+
+
+def _await_plain(stack: DevStack, size: int) -> None:
+    wait = ("wait", f"--for=jsonpath={{.status.readyReplicas}}={size}", f"statefulset/{_PLAIN}", "--timeout=200s")
+    stack.kubectl(*wait, timeout_s=220)
+
+
+def _await_pods(stack: DevStack, selector: str) -> None:
+    eventually("one pod", lambda: len(stack.get("pods", "-l", selector)["items"]) == 1, 120, every_s=0.2)
+
+
+def _scale(stack: DevStack, size: int) -> float:
+    begin = time.monotonic()
+    stack.kubectl("scale", "nodeset", "cpu", f"--replicas={size}")
+    if size == 1:
+        _await_pods(stack, "slipway.dev/nodeset=cpu")
+    else:
+        _idle(stack, size)
+    return time.monotonic() - begin
+
+
+def _idle(stack: DevStack, size: int) -> None:
+    """Waits inside slurmctld's pod: a command of kubectl for each look would take a share of what is measured."""
+    count = f"sinfo --noheader --Node --nodes=cpu-[0-{NODES - 1}] --states=idle --format=%T | grep -c '^idle$'"
+    loop = f"until [[ $({count}) == {size} ]]; do sleep 0.2; done"
+    stack.slurm(f"timeout 200 bash -c {shlex.quote(loop)}", timeout_s=220)

@@ -1,0 +1,102 @@
+"""`make up CONTEXT=name` on "a cluster of one's own": the local one under another name, with a registry in between. The dev stack beside it
+goes on."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import layout, packages
+from tests.apiserver.server import run_process
+from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
+
+LABEL = "slipway.dev/mini"
+NAMESPACE = "slurm-mini"
+
+
+@pytest.fixture
+def registry(stack: DevStack, tmp_path: Path) -> Iterator[str]:
+    """An empty registry on the nodes' bridge; gives its address."""
+    assert stack
+    if shutil.which("docker-registry") is None:
+        packages.install(["docker-registry"])
+    config = tmp_path / "registry.yml"
+    storage = {"filesystem": {"rootdirectory": str(tmp_path / "registry")}}
+    config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": layout.REGISTRY}}))
+    with run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
+        yield layout.REGISTRY
+
+
+class OwnCluster:
+    """The local cluster as a user's own: a kubeconfig elsewhere, and a context of another name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.kubeconfig = folder / "kubeconfig"
+        shutil.copyfile(STATE / "kubeconfig", self.kubeconfig)
+        self.kubectl("config", "rename-context", layout.CONTEXT, "mine")
+
+    def run(self, *command: str, code: int = 0, timeout_s: float = 400) -> str:
+        """A command of a user who has exported KUBECONFIG; all that it printed."""
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "KUBECTL": str(STATE / "bin" / "kubectl")}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, timeout=timeout_s, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def make_up(self, *variables: str, code: int = 0) -> str:
+        """`make up CONTEXT=mine`."""
+        return self.run("make", "--no-print-directory", "up", "CONTEXT=mine", *variables, code=code)
+
+    def kubectl(self, *arguments: str) -> str:
+        """kubectl as the user has it."""
+        return self.run(str(STATE / "bin" / "kubectl"), *arguments, timeout_s=120)
+
+
+@pytest.fixture
+def own(restored: DevStack, tmp_path: Path) -> Iterator[OwnCluster]:
+    """The cluster, given back as it was: the small stack destroyed, the label and the pulled images removed."""
+    cluster = OwnCluster(tmp_path)
+    yield cluster
+    destroy = ("-m", "standalone", "destroy", "--stack", "cluster", "--context", "mine", "--yes")
+    cluster.run(str(ROOT / ".venv" / "bin" / "python"), *destroy)
+    cluster.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}-")
+    client = ("ctr", "--address", str(layout.find_paths(ROOT).socket(layout.SYSTEM)), "--namespace", "k8s.io", "images")
+    listed = restored.run(*client, "list", "--quiet").stdout.split()
+    restored.run(*client, "remove", *(name for name in listed if name.startswith(layout.REGISTRY)))
+    eventually("the namespace gone", lambda: NAMESPACE not in cluster.kubectl("get", "namespaces", "-o", "name"))
+
+
+def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own: OwnCluster, registry: str) -> None:
+    said = own.make_up(code=2)
+    assert "Nothing was changed: this cluster has nothing of the stack yet" in said
+    assert 'context "mine", server https://198.18.0.1:6443' in said
+
+    said = own.make_up("YES=1", "OPTIONS=--adopt", code=2)
+    assert f"kubectl label node NAME {LABEL}=true" in said
+    assert "python -m images push REGISTRY" in said
+    assert NAMESPACE not in own.kubectl("get", "namespaces", "-o", "name")
+
+    own.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}=true")
+    # The kind NodeSet is there from the dev stack; a cluster of one's own has none, or an older one.
+    said = own.make_up("YES=1", f"REGISTRY={registry}", "PLAIN_HTTP=1", "OPTIONS=--adopt")
+    assert {"0: cpu-0", "1: cpu-1"} <= set(said.splitlines())
+    assert said.count("COMPLETED") == 1
+    assert "no job with GPUs was run" in said
+    assert "port-forward service/mini-login" in said
+    pods = json.loads(own.kubectl("get", "pods", "-n", NAMESPACE, "-o", "json"))["items"]
+    images = {container["image"] for pod in pods for container in pod["spec"]["containers"]}
+    assert images
+    assert all(image.startswith(f"{registry}/slipway/") for image in images)
+    assert {pod["spec"]["nodeName"] for pod in pods} == {layout.SYSTEM.name}
+
+    # The small stack has no versioned root; jobs have their own /tmp all the same.
+    probe = "echo >/tmp/mine; ls /tmp; grep -c ' /tmp ' /proc/mounts"
+    job = f'cd; export SLURM_CONF=/run/slurm/conf/slurm.conf; srun --nodelist=cpu-0 sh -c "{probe}"'
+    login = ("exec", "-n", NAMESPACE, "deploy/mini-login", "-c", "login", "--", "su", "alice", "-c", job)
+    assert own.kubectl(*login).split() == ["mine", "1"]
+    assert "mine" not in own.kubectl("exec", "-n", NAMESPACE, "cpu-0", "-c", "slurmd", "--", "ls", "/tmp")

@@ -1,0 +1,1 @@
+"""Tests of what `make bench` builds and reckons."""

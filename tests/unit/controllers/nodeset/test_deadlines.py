@@ -1,0 +1,146 @@
+"""A drain deadline counts from the drain that the jobs wait under, and from no earlier one."""
+
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+import pytest
+
+from controllers.nodeset.plan import JOBS_SOON_S, plan
+from controllers.nodeset.structs import Drain
+from controllers.nodeset.workers import Machine, NodeJob, Observed
+from controllers.slurm.structs import Jobs
+from slurm.reasons import SCALE_IN
+from tests.fakes.kubernetes import Failure
+from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.test_plan import NOW, look, node, nodeset, pod
+
+DAY_S = 86_400
+LONG_AGO = NOW - 3 * DAY_S
+CANCEL: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Cancel", "deadlineSeconds": DAY_S}}
+MACHINES = {"m": Machine(is_cordoned=True)}
+JOBS = (NodeJob("7"),)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(look((pod(), node("ALLOCATED")), drained_at={0: LONG_AGO}), id="not-drained-any-more"),
+        pytest.param(
+            look((pod(machine="m"), node("ALLOCATED DRAIN", "slipway: cordon m", jobs=JOBS)), machines=MACHINES, drained_at={0: LONG_AGO}),
+            id="cordon-before",
+        ),
+        pytest.param(look((pod(), node("ALLOCATED DRAIN", jobs=JOBS)), drained_at={0: LONG_AGO}), id="reason-of-it-was-lost"),
+    ],
+)
+def test_new_drain_does_not_inherit_the_time_of_an_earlier_one(seen: Observed) -> None:
+    made = plan(nodeset(replicas=0, drain=Drain("Cancel", DAY_S)), seen)
+    assert (made.drain, made.drained_at, made.cancel) == ({SCALE_IN: (0,)}, {0: NOW}, ())
+
+
+def test_drain_that_is_there_keeps_its_time() -> None:
+    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS)), drained_at={0: LONG_AGO})
+    made = plan(nodeset(replicas=0, drain=Drain("Cancel", DAY_S)), seen)
+    assert (made.drain, made.drained_at, made.cancel) == ({}, {0: LONG_AGO}, (0,))
+
+
+@pytest.mark.parametrize(
+    ("facts", "requeued", "looks_again_s"),
+    [
+        pytest.param({}, ("7",), inf, id="list-is-as-new-as-the-nodes"),
+        pytest.param({"jobs_read_at": NOW - 20}, ("7",), inf, id="list-is-younger-than-the-deadline"),
+        pytest.param({"jobs_read_at": NOW - 40}, (), JOBS_SOON_S, id="list-is-older-than-the-deadline"),
+        pytest.param({"jobs_read_at": NOW - 20, "requeued_at": {"7": NOW - 10}}, (), inf, id="asked-since-the-list"),
+        pytest.param({"jobs_read_at": NOW - 5, "requeued_at": {"7": NOW - 10}}, ("7",), inf, id="still-there-in-a-newer-list"),
+        pytest.param({"jobs_read_at": NOW - 20, "requeued_at": {"8": NOW - 10}}, ("7",), inf, id="another-job-was-asked"),
+    ],
+)
+def test_request_stands_on_a_list_younger_than_deadline_and_last_request(
+    facts: dict[str, Any], requeued: tuple[str, ...], looks_again_s: float
+) -> None:
+    """The deadline was over 30 s ago."""
+    draining = (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS))
+    made = plan(nodeset(replicas=0, drain=Drain("Requeue", 600)), look(draining, drained_at={0: NOW - 630}, **facts))
+    assert (made.requeue, made.late_in_s, made.unmovable) == (requeued, looks_again_s, {})
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "cancelled"), [pytest.param(NOW - 10, (), id="asked-since"), pytest.param(NOW - 25, (0,), id="newer-list")]
+)
+def test_cancel_is_not_repeated_on_the_same_list(asked_at: float, cancelled: tuple[int, ...]) -> None:
+    draining = (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS))
+    seen = look(draining, drained_at={0: NOW - 630}, jobs_read_at=NOW - 20, cancelled_at={0: asked_at})
+    assert plan(nodeset(replicas=0, drain=Drain("Cancel", 600)), seen).cancel == cancelled
+
+
+@pytest.mark.anyio
+async def test_job_is_asked_to_leave_once_for_each_list_of_jobs(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm takes its time to end the job, and a list of jobs takes a second: the next one comes half a minute later."""
+    spec: dict[str, Any] = {"nodes": 1, "ordinals": 1, "drain": {"action": "Requeue", "deadlineSeconds": 60}}
+    cluster.declare(replicas=1, **spec)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.declare(replicas=0, **spec)
+    listed = cluster.slurm.jobs
+    asked: list[str] = []
+
+    async def list_slowly() -> Jobs:
+        cluster.process.later_s += 1
+        return await listed()
+
+    async def ask(ids: Iterable[str]) -> None:
+        asked.extend(ids)
+
+    monkeypatch.setattr(cluster.slurm, "jobs", list_slowly)
+    monkeypatch.setattr(cluster.slurm, "requeue_jobs", ask)
+    await cluster.rounds(3)
+    cluster.process.later_s += 61
+    for requests in (1, 2):
+        for _ in range(20):
+            await cluster.rounds(1)
+            cluster.process.later_s += 0.5
+        assert asked == ["7"] * requests
+        cluster.process.later_s += 25
+
+
+@pytest.mark.anyio
+async def test_jobs_have_their_whole_time_after_a_long_cordon(cluster: Cluster) -> None:
+    cluster.machine("machine")
+    cluster.declare(replicas=2, **CANCEL)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.machine("machine", cordoned=True)
+    await cluster.rounds(2)
+    cluster.declare(image="b", replicas=2, **CANCEL)
+    await cluster.rounds(3)
+    cluster.process.later_s += 3 * DAY_S
+    cluster.machine("machine")
+    await cluster.rounds(6)
+    assert cluster.slurm.reasons["gpu-1"] == "slipway: nodeset update"
+    assert cluster.slurm.cancelled == []
+    cluster.process.later_s += DAY_S
+    await cluster.rounds(3)
+    assert cluster.slurm.cancelled == ["gpu-1"]
+
+
+@pytest.mark.anyio
+async def test_drain_whose_time_could_not_be_recorded_is_not_asked_for(cluster: Cluster) -> None:
+    """The record is still that of an earlier drain, which an administrator has lifted."""
+    cluster.declare(replicas=1, **CANCEL)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.declare(replicas=0, **CANCEL)
+    await cluster.rounds(3)
+    cluster.process.later_s += 0.5 * DAY_S
+    cluster.slurm.words["gpu-0"].discard("DRAIN")
+    cluster.slurm.reasons["gpu-0"] = ""
+    cluster.server.fail(Failure("status", 403, reason="Forbidden", verb="patch", plural="nodesets", times=2))
+    with pytest.raises(Exception, match="403"):
+        await cluster.process.round()
+    assert "DRAIN" not in cluster.slurm.words["gpu-0"]
+    await cluster.rounds(2)
+    assert "DRAIN" in cluster.slurm.words["gpu-0"]
+    cluster.process.later_s += 0.6 * DAY_S
+    await cluster.rounds(3)
+    assert cluster.slurm.cancelled == []

@@ -1,0 +1,70 @@
+"""The pause after a failure holds back the tries of the controller alone: an administrator who resumes the node ends it."""
+
+from typing import Any
+
+import pytest
+
+from controllers.nodeset.plan import plan
+from controllers.nodeset.status import status
+from controllers.nodeset.workers import Observed
+from controllers.runtime.structs import PODS
+from slurm.reasons import NOT_RESPONDING, RESUME_FAILED
+from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.test_plan import NOW, look, node, nodeset
+
+HELD: dict[str, Any] = {"held_back": frozenset({0})}
+WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen", "made"),
+    [
+        pytest.param({"min": 0, "max": 1}, look((None, node(WAKING)), **HELD), (0,), id="waking-for-a-job"),
+        pytest.param({"min": 1, "max": 1}, look((None, node("IDLE CLOUD POWERED_DOWN")), **HELD), (0,), id="resumed-and-one-of-the-first"),
+        pytest.param({"min": 1, "max": 1}, look((None, node("DOWN CLOUD POWERED_DOWN", RESUME_FAILED)), **HELD), (), id="still-down"),
+        pytest.param({"min": 1, "max": 1}, look((None, node(WAKING)), silent=True, **HELD), (), id="nobody-knows"),
+        pytest.param(
+            {"min": 0, "max": 1}, look((None, node(WAKING)), pods_held_back=frozenset({0}), **HELD), (), id="refused-by-a-kubelet"
+        ),
+    ],
+)
+def test_pod_is_made_once_the_node_is_no_longer_down(spec: dict[str, Any], seen: Observed, made: tuple[int, ...]) -> None:
+    assert plan(nodeset(**spec), seen).create == made
+
+
+@pytest.mark.parametrize("reason", [pytest.param(RESUME_FAILED, id="did-not-register"), pytest.param(NOT_RESPONDING, id="fell-silent")])
+def test_status_says_when_a_node_is_resumed_and_how_to_do_it_now(reason: str) -> None:
+    one, seen = nodeset(min=0, max=1), look((None, node("DOWN CLOUD POWERED_DOWN", reason)), resumed_at={0: NOW + 480}, **HELD)
+    said = next(each for each in status(one, seen, plan(one, seen), None, "now").conditions if each.type == "NodesRegister")
+    assert "The controller resumes gpu-0 by 02:55 UTC" in said.message  # NOW + 480 s, to the next whole minute
+    assert "scontrol update nodename=gpu-0 state=resume" in said.message
+
+
+@pytest.mark.anyio
+async def test_node_that_an_administrator_resumed_gets_its_pod_for_a_job_at_once(cluster: Cluster) -> None:
+    cluster.declare(nodes=1, min=0, max=1)
+    for failures in range(5):
+        cluster.process.later_s += 30 * 2**failures + 1
+        await _fail(cluster)
+    assert cluster.slurm.words["gpu-0"] == {"DOWN", "CLOUD", "POWERED_DOWN"}, "it is left alone for eight minutes"
+    await cluster.slurm.update_nodes(["gpu-0"], "RESUME")
+    cluster.slurm.wake("gpu-0", 8)
+    await cluster.rounds(2)
+    assert cluster.pods() == {"gpu-0": "a"}
+    assert cluster.slurm.jobs_on == {"gpu-0": 8}
+
+
+async def _fail(cluster: Cluster) -> None:
+    """The node is woken, its pod does not come up, ResumeTimeout is over, and the pod ends."""
+    for _ in range(2):
+        await cluster.process.round()
+    assert "DOWN" not in cluster.slurm.words["gpu-0"], "it was resumed"
+    cluster.slurm.wake("gpu-0", 7)
+    await cluster.process.round()
+    cluster.slurm.jobs_on.clear()
+    cluster.slurm.words["gpu-0"], cluster.slurm.reasons["gpu-0"] = {"DOWN", "CLOUD", "POWERED_DOWN"}, RESUME_FAILED
+    for _ in range(3):
+        await cluster.process.round()
+        for key in sorted(cluster.server.keys(PODS)):
+            if cluster.server.get(PODS, key)["metadata"].get("deletionTimestamp"):
+                cluster.server.remove(PODS, key)

@@ -1,0 +1,211 @@
+"""`make up` tells every program that it runs which cluster it is for. What KUBECONFIG says counts for a cluster of the user's own only."""
+
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from local import __main__ as command_line
+from local import first_job, layout, quickstart
+from local.commands import LocalError
+from local.first_job import Login, login_address
+
+KEY = Path("/keys/id")
+PATHS = layout.find_paths(Path("/tree"), {"HOME": "/root"})
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """The command lines that the quickstart runs, and none of them run; with KUBECONFIG exported and a kubectl on PATH."""
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        said = "images: {slurm: 'reg/slurm:1', controllers: 'reg/controllers:1'}" if command[2:4] == ["images", "push"] else "archive"
+        return subprocess.CompletedProcess(command, 0, said, "")
+
+    @contextmanager
+    def find_login(kubectl: list[str], namespace: str, user: str, key: Path) -> Generator[Login]:
+        ran.append([*kubectl, "-n", namespace])
+        yield Login("host", 22, user, key)
+
+    def run_jobs(_login: Login) -> str:
+        return "ran"
+
+    program = tmp_path / "kubectl"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(quickstart.subprocess, "run", run)
+    monkeypatch.setattr(first_job, "find_login", find_login)
+    monkeypatch.setattr(first_job, "run_jobs", run_jobs)
+    monkeypatch.setattr(command_line, "PATHS", PATHS)
+    monkeypatch.setenv("KUBECONFIG", "/elsewhere/kubeconfig")
+    monkeypatch.delenv("KUBECTL", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return ran
+
+
+def quick(*options: str) -> None:
+    result = CliRunner().invoke(command_line.app, ["quickstart", "--key", str(KEY), *options], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+
+
+def options_of(children: list[list[str]]) -> list[list[str]]:
+    """Of the programs that talk to a Kubernetes cluster, what they are told."""
+    return [each for each in children if each[1:3] == ["-m", "standalone"] or each[0].endswith("kubectl")]
+
+
+def test_every_child_is_told_the_local_clusters_kubeconfig_and_context(children: list[list[str]]) -> None:
+    quick()
+    talking = options_of(children)
+    assert len(talking) == 2
+    for each in talking:
+        assert each[each.index("--kubeconfig") + 1] == str(PATHS.kubeconfig)
+        assert each[each.index("--context") + 1] == "slipway-local"
+    assert not any("push" in each for each in children)
+
+
+def test_a_cluster_of_ones_own_is_named_by_context_and_builds_nothing_here(children: list[list[str]]) -> None:
+    quick("--context", "prod", "--stack", "cluster")
+    talking = options_of(children)
+    assert len(children) == len(talking) == 2
+    for each in talking:
+        assert "--kubeconfig" not in each
+        assert each[each.index("--context") + 1] == "prod"
+    assert "--yes" not in talking[0]
+
+
+def test_a_registry_gets_the_images_and_the_stack_takes_them_from_there(children: list[list[str]]) -> None:
+    quick("--context", "prod", "--registry", "reg", "--yes")
+    assert [each[2:] for each in children if "push" in each] == [["images", "push", "reg"]]
+    up = options_of(children)[0]
+    assert up[up.index("--config") + 1] == 'cluster.images={"slurm": "reg/slurm:1", "controllers": "reg/controllers:1"}'
+    assert "--yes" in up
+
+
+def test_a_registry_without_a_context_is_refused(children: list[list[str]]) -> None:
+    with pytest.raises(LocalError, match="CONTEXT"):
+        quick("--registry", "reg")
+    assert children == []
+
+
+NODES = {"items": [{"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}}]}
+
+
+@pytest.mark.parametrize(
+    ("port", "status", "expected"),
+    [
+        pytest.param({"port": 22, "nodePort": 30022}, {}, ("10.0.0.1", 30022), id="node-port"),
+        pytest.param({"port": 22, "nodePort": 30022}, {"loadBalancer": {"ingress": [{"hostname": "lb"}]}}, ("lb", 22), id="load-balancer"),
+        pytest.param({"port": 22}, {}, None, id="cluster-ip-is-forwarded"),
+    ],
+)
+def test_where_the_login_service_listens(port: Any, status: Any, expected: tuple[str, int] | None) -> None:
+    assert login_address({"spec": {"ports": [port]}, "status": status}, NODES) == expected
+
+
+def test_the_instructions_keep_the_way_open_where_there_is_no_address() -> None:
+    login = Login("127.0.0.1", 2222, "alice", KEY, ("kubectl", "--context", "my cluster", "port-forward", "service/x", "2222:22"))
+    forward, ssh = login.instructions
+    assert forward == "kubectl --context 'my cluster' port-forward service/x 2222:22 &"
+    assert ssh.startswith("ssh -i /keys/id -p 2222 ")
+
+
+@pytest.mark.parametrize(
+    ("stack", "namespace"),
+    [
+        pytest.param("dev", "slurm", id="default"),
+        pytest.param("cluster", "slurm-mini", id="said"),
+        pytest.param("nowhere", "slurm", id="no-such-stack"),
+    ],
+)
+def test_the_first_jobs_go_to_the_stacks_own_namespace(stack: str, namespace: str) -> None:
+    assert quickstart.read_facts(stack) == quickstart.Facts(namespace, "alice")
+
+
+def test_further_options_reach_standalone(children: list[list[str]]) -> None:
+    quick("--context", "prod", "--stack", "cluster", "--", "--ignore-missing", "--adopt")
+    assert options_of(children)[0][-2:] == ["--ignore-missing", "--adopt"]
+
+
+FAKE = """\
+import pathlib, sys
+words = [pathlib.Path(__file__).parent.name, *sys.argv[1:]]
+with open("ran", "a") as ran:
+    print(*words, file=ran)
+{}
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose programs do nothing, so that a test can make one of them fail."""
+    for package in ("images", "local", "standalone"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__main__.py").write_text(FAKE.format("print('said')"))
+    monkeypatch.setattr(quickstart, "ROOT", tmp_path)
+    return tmp_path
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
+    """Exit code and error lines of `python -m local ...`, with those of the programs that it ran."""
+    monkeypatch.setattr(command_line.sys, "argv", ["local", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        command_line.main()
+    assert isinstance(ended.value.code, int)
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    return ended.value.code, said.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("package", "program", "command", "code"),
+    [
+        pytest.param("images", "sys.exit('no packages') if 'build' in words else 0", "images build slurm", 1, id="image"),
+        pytest.param("images", "sys.exit('no packages') if 'archive' in words else 0", "images archive slurm", 1, id="archive"),
+        pytest.param("local", "print('no packages', file=sys.stderr); sys.exit(3)", "local up", 3, id="cluster"),
+        pytest.param(
+            "local", "print('no packages', file=sys.stderr, flush=True); import os; os.kill(os.getpid(), 9)", "local up", 137, id="killed"
+        ),
+    ],
+)
+def test_step_that_fails_ends_make_up_with_its_words_and_its_name(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], package: str, program: str, command: str, code: int
+) -> None:
+    (tree / package / "__main__.py").write_text(FAKE.format(program))
+    got, said = fails(monkeypatch, capfd, "prepare")
+    assert got == code
+    assert "no packages" in said
+    assert f"stopped: `python -m {command}`" in said[-1]
+
+
+def test_image_whose_files_changed_meanwhile_is_built_again(tree: Path) -> None:
+    program = "if 'archive' in words and open('ran').read().count('build slurm') < 2 and 'slurm' in words: sys.exit(1)"
+    (tree / "images" / "__main__.py").write_text(FAKE.format(f"{program}\nprint('/archives/' + words[-1])"))
+    quickstart.prepare()
+    assert [line for line in (tree / "ran").read_text().splitlines() if "load" in line or "slurm" in line] == [
+        *("images build slurm", "images archive slurm", "images build slurm", "images archive slurm", "local load-image /archives/slurm"),
+        "local load-image /archives/controllers",
+    ]
+
+
+def test_what_nobody_foresaw_is_one_message_with_its_trace_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def vanish() -> None:
+        raise FileNotFoundError(2, "No such file or directory", "images/slurm/gone")
+
+    monkeypatch.setattr(quickstart, "prepare", vanish)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    code, said = fails(monkeypatch, capfd, "prepare")
+    [log] = tmp_path.glob("slipway-local-*.log")
+    assert code == 1
+    assert "'images/slurm/gone'" in said[0]
+    assert str(log) in said[-1]
+    assert "Traceback" in log.read_text()

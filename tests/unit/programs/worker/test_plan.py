@@ -1,0 +1,147 @@
+"""What a worker does about its node: before slurmd starts, while it runs, before the pod ends."""
+
+import pytest
+
+from programs.worker.plan import Drain, Leave, Lift, Restart, SetDown, Wait, needs_boot, plan_settle, plan_stop, plan_watch
+from slurm.scontrol import Node
+from slurm.states import node_state
+from tests.unit.slurm.law import Law, every_state
+
+OURS = "slipway: pod stopping"
+
+
+def node(words: str, reason: str = "") -> Node:
+    return Node("gpu-0", node_state(word for word in words.split("+") if word), reason)
+
+
+@every_state
+def test_stop_leaves_only_what_is_free_and_drains_only_what_may_be_drained(law: Law) -> None:
+    step = plan_stop("gpu-0", node(law.words), has_steps=False)
+    assert isinstance(step, Leave) == law.is_free
+    assert isinstance(step, Drain) == (law.may_be_drained and not law.is_free)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "kept"),
+    [
+        pytest.param("DOWN+CLOUD", "fan is loud", "fan is loud", id="a-persons"),
+        pytest.param("DOWN+CLOUD+NOT_RESPONDING", "fan is loud : Not responding", "fan is loud", id="a-persons-with-slurms-behind"),
+        pytest.param("DOWN+CLOUD+NOT_RESPONDING", "Not responding", OURS, id="slurms"),
+        pytest.param("DOWN+CLOUD", "slipway: cordon worker-3", OURS, id="ours"),
+        pytest.param("IDLE+CLOUD", "fan was loud", OURS, id="of-a-node-that-is-up"),
+    ],
+)
+def test_stop_keeps_the_words_of_a_person_who_set_the_node_down(words: str, reason: str, kept: str) -> None:
+    assert plan_stop("gpu-0", node(words, reason), has_steps=False) == Drain(kept)
+
+
+@pytest.mark.parametrize(("has_steps", "step"), [pytest.param(True, Wait, id="steps-run"), pytest.param(False, Leave, id="none")])
+def test_stop_leaves_a_node_that_slurm_does_not_know_once_no_step_runs(has_steps: bool, step: type) -> None:
+    assert isinstance(plan_stop("gpu-0", None, has_steps), step)
+
+
+@pytest.mark.parametrize("words", ["IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_DOWN"])
+def test_stop_waits_for_steps_on_a_node_that_slurm_takes_for_off(words: str) -> None:
+    """slurmctld has lost its state: it knows neither the node nor the job, which runs on."""
+    assert isinstance(plan_stop("gpu-0", node(words), has_steps=True), Wait)
+
+
+def test_stop_leaves_steps_of_jobs_that_slurm_has_given_up() -> None:
+    """Their machine was away for long: they are back in the queue, and may run elsewhere."""
+    assert isinstance(plan_stop("gpu-0", node("DOWN+CLOUD+NOT_RESPONDING+POWERED_DOWN"), has_steps=True), Leave)
+
+
+@every_state
+def test_start_says_down_only_where_jobs_had_begun(law: Law) -> None:
+    assert isinstance(plan_settle(node(law.words)), SetDown) == law.jobs_began
+
+
+@pytest.mark.parametrize(
+    ("reason", "lifted"),
+    [
+        pytest.param(OURS, True, id="pod-stopping"),
+        pytest.param(f"{OURS} : Not responding", True, id="away-longer-than-slurmd-timeout"),
+        pytest.param("slipway: nodeset update : ResumeTimeout reached", True, id="nodeset-update-that-did-not-come-up"),
+        pytest.param("slipway: nodeset scale-in", True, id="scale-in"),
+        pytest.param("slipway: check disk: / is read-only", False, id="a-check-lifts-its-own"),
+        pytest.param("slipway: cordon machine-7", False, id="cordon"),
+        pytest.param("fan is loud", False, id="an-administrator"),
+        pytest.param("not slipway: pod stopping", False, id="words-in-the-middle"),
+        pytest.param("", False, id="nobody-knows"),
+    ],
+)
+@pytest.mark.parametrize("words", ["IDLE+CLOUD+DRAIN", "DOWN+CLOUD+DRAIN+NOT_RESPONDING", "IDLE+CLOUD+DRAIN+POWERED_DOWN"])
+def test_start_lifts_the_drain_of_a_pod_by_its_prefix_and_no_other(words: str, reason: str, lifted: bool) -> None:
+    assert plan_settle(node(words, reason)) == (Lift(reason) if lifted else None)
+
+
+def test_node_without_a_drain_has_none_lifted() -> None:
+    assert plan_settle(node("DOWN+CLOUD+NOT_RESPONDING", OURS)) is None
+
+
+def test_jobs_are_given_back_before_the_drain_is_lifted_and_the_reason_stays() -> None:
+    assert plan_settle(node("MIXED+CLOUD+DRAIN", f"{OURS} : Not responding")) == SetDown(OURS)
+    assert plan_settle(node("MIXED+CLOUD")) == SetDown("slipway: pod was replaced")
+
+
+@pytest.mark.parametrize(
+    ("words", "booted"),
+    [
+        pytest.param("IDLE+CLOUD", False, id="up"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", True, id="off"),
+        pytest.param("MIXED+CLOUD+POWERING_UP", True, id="waking"),
+        pytest.param("IDLE+POWER_DOWN", False, id="asked-to-power-down-later"),
+    ],
+)
+def test_slurmd_says_that_it_booted_where_slurm_waits_for_that(words: str, booted: bool) -> None:
+    assert needs_boot(node(words)) is booted
+
+
+WATCHED = [
+    pytest.param(node("IDLE+CLOUD"), None, None, id="up"),
+    pytest.param(node("IDLE+CLOUD+DRAIN", "fan is loud"), None, None, id="drained-by-others"),
+    pytest.param(node("IDLE+CLOUD+DRAIN"), node("IDLE+DRAIN+POWERED_DOWN", "fan is loud"), Drain("fan is loud"), id="their-words-return"),
+    pytest.param(
+        node("IDLE+CLOUD+DRAIN"),
+        node("MIXED+DRAIN+POWERING_UP", "slipway: nodeset update"),
+        Lift("slipway: nodeset update"),
+        id="our-drain-of-a-waking-node-is-lifted-though-its-reason-is-gone",
+    ),
+    pytest.param(
+        node("IDLE+DRAIN"), node("IDLE+DRAIN+POWERED_DOWN", "slipway: check disk: x"), Drain("slipway: check disk: x"), id="of-a-check"
+    ),
+    pytest.param(node("IDLE+CLOUD+DRAIN"), node("IDLE+CLOUD+POWERED_DOWN"), None, id="a-drain-that-nobody-saw-is-kept"),
+    pytest.param(node("IDLE+CLOUD+DRAIN"), None, None, id="a-drain-of-nobody-is-kept"),
+    pytest.param(node("IDLE+CLOUD+DRAIN", OURS), None, Lift(OURS), id="of-an-earlier-pods-hook"),
+    pytest.param(node("IDLE+CLOUD+DRAIN", "slipway: nodeset update"), None, None, id="the-controllers-wish-is-kept"),
+    pytest.param(node("IDLE+POWERING_UP"), None, Restart(), id="slurm-waits-for-a-start"),
+    pytest.param(node("IDLE+CLOUD+POWERED_DOWN"), None, Restart(), id="slurmctld-lost-its-state"),
+    pytest.param(node("IDLE+CLOUD+POWERING_DOWN"), None, None, id="on-its-way-down"),
+    pytest.param(node("IDLE+POWERING_UP+WARPED"), None, None, id="unknown"),
+]
+
+
+@pytest.mark.parametrize(("now", "before", "change"), WATCHED)
+def test_registration_is_looked_after(now: Node, before: Node | None, change: object) -> None:
+    assert plan_watch(now, before, is_elastic=False, is_stopping=False, running_s=15, has_steps=False) == change
+
+
+@pytest.mark.parametrize("words", ["IDLE+CLOUD+POWERED_DOWN", "MIXED+CLOUD+POWERING_UP"])
+def test_registration_waits_for_steps_that_slurmctld_has_forgotten(words: str) -> None:
+    """It would end them: slurmd says which steps it has, and slurmctld ends those that it does not know."""
+    assert plan_watch(node(words), None, is_elastic=False, is_stopping=False, running_s=99, has_steps=True) is None
+    assert plan_watch(node(words), None, is_elastic=False, is_stopping=False, running_s=99, has_steps=False) == Restart()
+
+
+def test_slurmd_gets_time_to_register() -> None:
+    assert plan_watch(node("IDLE+POWERING_UP"), None, is_elastic=False, is_stopping=False, running_s=14, has_steps=False) is None
+
+
+def test_elastic_node_that_is_off_is_the_controllers_to_remove() -> None:
+    assert plan_watch(node("IDLE+CLOUD+POWERED_DOWN"), None, is_elastic=True, is_stopping=False, running_s=99, has_steps=False) is None
+
+
+def test_stopping_pod_keeps_its_own_drain_and_still_comes_up_for_a_job() -> None:
+    assert plan_watch(node("IDLE+CLOUD+DRAIN", OURS), None, is_elastic=False, is_stopping=True, running_s=99, has_steps=False) is None
+    assert plan_watch(node("IDLE+CLOUD+POWERED_DOWN"), None, is_elastic=False, is_stopping=True, running_s=99, has_steps=False) is None
+    assert plan_watch(node("MIXED+CLOUD+POWERING_UP"), None, is_elastic=True, is_stopping=True, running_s=99, has_steps=False) == Restart()
