@@ -43,7 +43,7 @@ def deployed(kube: str) -> DevStack:
     assert kube
     stack = DevStack()
     stack.standalone("up", timeout_s=600)
-    stack.wait_until_idle()
+    stack.wait_until_open()
     stack.ssh("rm -f ./*.out job.* there.* go", timeout_s=60)  # homes outlive the cluster: what an earlier session's jobs wrote
     return stack
 

@@ -5,6 +5,7 @@ Nothing here knows how a thing is made; it runs what a user would run, and waits
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from local.first_job import ACCOUNT
 from tests.patience import PATIENCE
 
 T = TypeVar("T")
@@ -132,6 +134,11 @@ class DevStack:
     def wait_until_idle(self, deadline_s: float = 180) -> None:
         """Waits until every Slurm node is plainly IDLE: registered, undrained, without jobs. Elastic ones may be off instead."""
         eventually("all nodes idle", lambda: all(_is_quiet(name, state) for name, state in self.nodes().items()), deadline_s)
+
+    def wait_until_open(self) -> None:
+        """As `wait_until_idle`, after a stack was made: also until the plain user may submit jobs, for which `make up` waits as well."""
+        self.wait_until_idle()
+        self.ssh(f"bash -c {shlex.quote(ACCOUNT)}")
 
     def wait_until_settled(self, deadline_s: float = 180) -> None:
         """Waits until no node set is in a change any more, its roll included, and all nodes are idle: `up` waits for no roll."""

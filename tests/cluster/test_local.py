@@ -65,7 +65,7 @@ def test_down_leaves_nothing_behind_and_an_interrupted_up_is_completed_by_the_ne
     cut_off(ROOT, signal.SIGINT)
     local(stack, "prepare")
     stack.standalone("up")
-    stack.wait_until_idle()
+    stack.wait_until_open()
     job = stack.submit("#!/bin/bash\ntrue\n")
     stack.wait_for_job(job)
 
@@ -79,7 +79,7 @@ def test_cluster_of_another_checkout_that_runs_no_more_does_not_stand_in_the_way
     assert not any(str(tmp_path) in mount for mount in machine()["mounts"])
     local(stack, "prepare")
     stack.standalone("up")
-    stack.wait_until_idle()
+    stack.wait_until_open()
 
 
 def cut_off(checkout: Path, by: signal.Signals) -> None:

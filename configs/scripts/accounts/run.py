@@ -24,7 +24,7 @@ from .wanted import read_wanted
 PERIOD_S = 30
 RETRY_S = 5
 EARLY_S = 1
-"""Until slurmctld is there: where associations are enforced, users cannot submit jobs before they have theirs."""
+"""Until slurmdbd and slurmctld are there: where associations are enforced, users cannot submit jobs before they have theirs."""
 _LOOK_S = 1
 _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
@@ -145,8 +145,8 @@ def tick(file: Path, reporter: Reporter) -> int:
         pause_s = converge(wanted, slurm, reporter)
     except SlurmError as error:
         reporter.states("all", [])
-        reporter.states("slurmdbd", [f"slurmdbd does not answer, trying every {RETRY_S} s: {error}"])
-        return RETRY_S
+        reporter.states("slurmdbd", [f"slurmdbd does not answer, trying every {EARLY_S} s: {error}"])
+        return EARLY_S
     except ValueError as error:
         reporter.states("slurmdbd", [f"sacctmgr showed something that is not understood, nothing is changed: {error}"])
         return RETRY_S

@@ -47,8 +47,8 @@ def test_outage_of_slurmdbd_is_told_once_and_ends_by_itself(tmp_path: Path, monk
 
     monkeypatch.setattr(run, "Slurm", found)
     reporter = Reporter(said.append)
-    assert [tick(file, reporter), tick(file, reporter)] == [RETRY_S, RETRY_S]
-    assert said == ["slurmdbd does not answer, trying every 5 s: Connection refused"]
+    assert [tick(file, reporter), tick(file, reporter)] == [EARLY_S, EARLY_S]
+    assert said == ["slurmdbd does not answer, trying every 1 s: Connection refused"]
     slurm.is_database_up = True
     assert [tick(file, reporter), tick(file, reporter)] == [PERIOD_S, PERIOD_S]
     assert ("a", "u") in slurm.state.members
