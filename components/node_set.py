@@ -15,7 +15,6 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
-    MUNGE_SOCKET,
     NODE_HOST_KEYS,
     PACKAGES_PATH,
     ROOT_SETTINGS,
@@ -28,8 +27,8 @@ from components.pods import (
     container,
     empty_volume,
     mount,
-    munge_volumes,
-    munged,
+    munge_key_mount,
+    munge_key_volume,
     pod_template,
     program_command,
     program_mounts,
@@ -280,12 +279,12 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "terminationGracePeriodSeconds": args["drain_grace_s"] + _STOP_S,
         **({"runtimeClassName": pool["runtime_class"]} if "runtime_class" in pool else {}),
         "securityContext": LOW_PORTS_ARE_ROOTS,
-        "initContainers": [munged(pods, is_waited_for=False)],
         "containers": [_slurmd(args)],
         "volumes": [
             *([] if "identity" in args else [config_volume("users", args["users"])]),
             *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
-            *(scripts_volume(pods), *program_volumes(pods, "worker"), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, "worker")),
+            munge_key_volume(pods, 0o400),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
             *([empty_volume("tmp")] if _shares_tmp_disk(args) else []),
@@ -315,7 +314,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
     }
     mounts = [
-        *(users_mount(args.get("identity")), *MUNGE_SOCKET, mount("spool", SPOOL_PATH)),
+        *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
         *program_mounts("worker"),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),

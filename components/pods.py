@@ -124,33 +124,40 @@ def confined(uid: int) -> Manifest:
     }
 
 
-def munged(defaults: PodDefaults, is_waited_for: bool = True, origin: str | None = None) -> Manifest:
-    """munged as a native sidecar: it is up before the pod's daemons start, and ends after them.
+def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
+    """munged as a native sidecar: it is up before the pod's daemons start, and ends after them. Workers run it beside slurmd instead.
 
-    Without `is_waited_for` it is only started before them, for daemons that wait by themselves until it answers: Kubernetes' own wait runs
-    a command in each pod, a second after the start at the earliest, which costs many pods on one machine more than their slurmds take.
     `origin` is a host name whose address credentials name as their origin, in place of the pod's own.
     """
-    wait: Manifest = {"startupProbe": exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60)}
     return container(
         defaults,
         "munged",
         "munged.sh",
         # The folder above munged's own, which it makes itself: it distrusts one that a volume opens to all.
-        [mount("munge-key", "/etc/slipway/munge", read_only=True), mount("munge", "/run/munge"), mount("munge-state", "/var/lib")],
+        [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib")],
         {"SLIPWAY_ORIGIN": origin} if origin else None,
         requests=("10m", "16Mi"),
         restartPolicy="Always",
         securityContext=confined(MUNGE_UID),
-        **(wait if is_waited_for else {}),
+        startupProbe=exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60),
     )
+
+
+def munge_key_mount() -> Manifest:
+    """Where munged.sh finds the key."""
+    return mount("munge-key", "/etc/slipway/munge", read_only=True)
+
+
+def munge_key_volume(defaults: PodDefaults, mode: int) -> Manifest:
+    """The volume behind `munge_key_mount`."""
+    return secret_volume("munge-key", object_name(defaults["cluster"], "munge"), mode=mode)
 
 
 def munge_volumes(defaults: PodDefaults) -> list[Manifest]:
     """The key, which only the sidecar mounts, and the socket, which it shares with the pod's daemons."""
     return [
         # Readable by the sidecar's own user without an fsGroup, which would re-own the files of shared volumes.
-        secret_volume("munge-key", object_name(defaults["cluster"], "munge"), mode=0o444),
+        munge_key_volume(defaults, 0o444),
         empty_volume("munge", in_memory=True),
         empty_volume("munge-state", in_memory=True),
     ]

@@ -60,14 +60,13 @@ def measure(runs: int = 2) -> list[Run]:
 def build_plain(template: dict[str, Any]) -> dict[str, Any]:
     """Pods of a worker's image, with its requests and on its machines, that start `sleep` and nothing else; all at once, not in turn."""
     spec, labels = template["spec"], {"app": _PLAIN}
-    requests = [one["resources"]["requests"] for one in (*spec["initContainers"], *spec["containers"])]
-    first = spec["containers"][0]
+    (first,) = spec["containers"]
     container = {
         "name": "sleep",
         "image": first["image"],
         "imagePullPolicy": first["imagePullPolicy"],
         "command": ["sleep", "infinity"],
-        "resources": {"requests": {"cpu": f"{_sum(requests, 'cpu', 'm')}m", "memory": f"{_sum(requests, 'memory', 'Mi')}Mi"}},
+        "resources": {"requests": first["resources"]["requests"]},
     }
     pod = {
         "nodeSelector": spec["nodeSelector"],
@@ -87,10 +86,6 @@ def build_plain(template: dict[str, Any]) -> dict[str, Any]:
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
-
-
-def _sum(requests: list[dict[str, str]], what: str, unit: str) -> int:
-    return sum(int(one[what].removesuffix(unit)) for one in requests)
 
 
 def _make_plain(stack: DevStack) -> None:

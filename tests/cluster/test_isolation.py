@@ -32,6 +32,7 @@ ATTEMPTS = [
     pytest.param(f"{DATABASE} --user=slurm", "Access denied", id="the database"),
     pytest.param(f"{DATABASE} --user=root", "Access denied|is not allowed to connect", id="the database as its root"),
     pytest.param("cat /etc/slipway/munge/munge.key", ABSENT, id="the key of munge"),
+    pytest.param("cat /var/lib/munge/munge.key", ABSENT, id="the key that munged has read"),
     pytest.param("cat /etc/slipway/jwt/jwt_hs256.key", ABSENT, id="the key of tokens"),
     pytest.param("cat /etc/slipway/host-keys/ssh_host_ed25519_key", ABSENT, id="the host key of login pods, as it comes"),
     pytest.param("cat /etc/slipway/node-host-keys/ssh_host_ed25519_key", ABSENT, id="the host key of workers, as it comes"),

@@ -221,7 +221,8 @@ def _login_pods(stack: DevStack) -> list[str]:
 
 def _keys_taken(stack: DevStack, pod: str) -> int:
     """How many other keys than its first the pod's munged has come to run with; one that has come may still wait."""
-    return stack.kubectl("logs", pod, "-c", "munged").count("munged runs with another key")
+    container = "slurmd" if pod.startswith(("cpu-", "gpu-")) else "munged"
+    return stack.kubectl("logs", pod, "-c", container).count("munged runs with another key")
 
 
 def _refusal(stack: DevStack, user: str) -> str:

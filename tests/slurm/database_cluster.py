@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.slurm.image_cluster import ALICE, MUNGE, MYSQL, SLURM, STACK, ImageCluster
+from tests.slurm.image_cluster import ALICE, MYSQL, SLURM, STACK, ImageCluster, is_worker
 from tests.slurm.image_pods import Container, Machine, wait_for
 
 NAMES = {
@@ -28,12 +28,14 @@ STACK_OF_ONE: dict[str, Any] = {
 }
 FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
 ARCHIVE_FOLDERS = "/archive/t:64030"
+LATEST = {"SLIPWAY_KEY_LATEST_S": "15"}
+"""munged's patience with a slurmctld that has another key already."""
 
 
 class DatabaseCluster(ImageCluster):
     """The cluster, with the words that its tests use."""
 
-    munge_key: bytes = secrets.token_bytes(1024)
+    first_munge_key: bytes = secrets.token_bytes(1024)
     keep = 3
     state_interval_s = 60
 
@@ -51,22 +53,26 @@ class DatabaseCluster(ImageCluster):
         """The files that slurmdbd wrote what it purged to."""
         return sorted((self.machine.folder / "volume-archive" / "t").iterdir())
 
-    def munged(self, pod: str, origin: str = "") -> None:
-        """The sidecar of a pod; each pod has a copy of the Secret of its own, as each kubelet brings a change at its own time."""
+    def munge_key(self, pod: str) -> tuple[Path, bool]:
+        """Each pod has a copy of the Secret of its own, as each kubelet brings a change at its own time."""
         if not (self.machine.folder / f"volume-munge-{pod}").exists():
-            self.new_munge_key(self.munge_key, pod)
-        mounts = {
-            "/etc/slipway/munge": self.path(f"munge-{pod}"),
-            "/run/munge": (self.empty(f"{pod}-munge"), False),
-            "/var/lib": (self.empty(f"{pod}-munge-state"), False),
-        }
-        settings = {"SLIPWAY_KEY_LATEST_S": "15", "SLIPWAY_ORIGIN": origin}
-        self._start(pod, "munged", "munged.sh", mounts, settings, user=MUNGE, read_only=True)
+            self.new_munge_key(self.first_munge_key, pod)
+        return self.path(f"munge-{pod}")
+
+    def munged(self, pod: str, origin: str = "", more: Mapping[str, str] | None = None) -> None:
+        super().munged(pod, origin, {**LATEST, **(more or {})})
+
+    def slurmd(self, node: str, drain_grace_s: int = 60, more: Mapping[str, str] | None = None) -> Container:
+        return super().slurmd(node, drain_grace_s, {**LATEST, **(more or {})})
+
+    def munge_log(self, pod: str) -> str:
+        """What munged's script said in this pod."""
+        return self.containers[f"{pod}/slurmd" if is_worker(pod) else f"{pod}/munged"].log
 
     def new_munge_key(self, key: bytes, *pods: str) -> None:
         """The kubelets of these pods bring a key."""
         for pod in pods:
-            self.volume(f"munge-{pod}", {"munge.key": key})
+            self.volume(f"munge-{pod}", {"munge.key": key}, 0o400 if is_worker(pod) else 0o444)
 
     def decide(self, restore_from: str) -> None:
         """Writes what backup.restoreFrom says, as a change of the ConfigMap arrives."""

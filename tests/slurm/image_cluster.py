@@ -87,6 +87,11 @@ def program_mount(program: str) -> dict[str, tuple[Path, bool]]:
     return {f"{PACKAGES_PATH}/programs/{program}": (PROJECT / "programs" / program, True)}
 
 
+def is_worker(pod: str) -> bool:
+    """True for pods of slurmd, which are called by their nodes' names."""
+    return not pod.startswith("t-")
+
+
 @dataclass
 class ImageCluster:
     """The pods by name, and how to start each again."""
@@ -114,7 +119,9 @@ class ImageCluster:
             "group": f"alice:x:{ALICE}:\nbob:x:{BOB}:\n",
             "shadow": "alice:*:19700:0:99999:7:::\nbob:*:19700:0:99999:7:::\n",
         }
-        self.volume("munge", {"munge.key": secrets.token_bytes(1024)})
+        key_of_munge = {"munge.key": secrets.token_bytes(1024)}
+        self.volume("munge", key_of_munge)
+        self.volume("munge-worker", key_of_munge, 0o400)
         self.volume("jwt", {"jwt_hs256.key": key}, 0o440, SLURM)
         self.volume("password-mysql", {"password": password}, 0o440, MYSQL)
         self.volume("password-slurm", {"password": password}, 0o440, SLURM)
@@ -149,14 +156,20 @@ class ImageCluster:
         """A volume made before, as a mount."""
         return self.machine.folder / f"volume-{name}", read_only
 
-    def munged(self, pod: str, origin: str = "") -> None:
-        """The sidecar of a pod; `origin` is the Service that its credentials name."""
+    def munge_key(self, pod: str) -> tuple[Path, bool]:
+        """The Secret with munge's key as the pod sees it: in a worker it is root's."""
+        return self.path("munge-worker" if is_worker(pod) else "munge")
+
+    def munged(self, pod: str, origin: str = "", more: Mapping[str, str] | None = None) -> None:
+        """The sidecar of a pod that has one: workers run munged beside slurmd. `origin` is the Service that its credentials name."""
+        if is_worker(pod):
+            return
         mounts = {
-            "/etc/slipway/munge": self.path("munge"),
+            "/etc/slipway/munge": self.munge_key(pod),
             "/run/munge": (self.empty(f"{pod}-munge"), False),
             "/var/lib": (self.empty(f"{pod}-munge-state"), False),
         }
-        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_ORIGIN": origin}, user=MUNGE, read_only=True)
+        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_ORIGIN": origin, **(more or {})}, user=MUNGE, read_only=True)
 
     def mariadb(self) -> Container:
         """The accounting database."""
@@ -256,7 +269,7 @@ class ImageCluster:
         """A worker; `more` are further variables of its environment."""
         mounts = {
             "/var/lib/extrausers": self.path("users"),
-            "/run/munge": (self.empty(f"{node}-munge"), True),
+            "/etc/slipway/munge": self.munge_key(node),
             "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),

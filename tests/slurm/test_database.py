@@ -330,17 +330,17 @@ def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster:
     jobs = [cluster.submit(until_told, "--mem=50", "--ntasks=1", "--overcommit")]
     wait_for("the job's step", lambda: "bash" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", jobs[0]))
     pods = ("gpu-0", "t-slurmctld-0", "t-slurmdbd-0")
-    told = {pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") for pod in pods}
+    told = {pod: cluster.munge_log(pod).count("runs with another key") for pod in pods}
     key = secrets.token_bytes(1024)
     cluster.new_munge_key(key, first)
-    wait_for("a key that waits", lambda: cluster.containers[f"{first}/munged"].log.count("it waits until") > told[first])
+    wait_for("a key that waits", lambda: cluster.munge_log(first).count("it waits until") > told[first])
     cluster.slurm("scancel", "--signal=USR1", jobs[0])
     wait_for("the first job's end", lambda: cluster.state(jobs[0]) == "COMPLETED", deadline_s=60)
     jobs += [cluster.submit("srun sleep 9.5"), cluster.submit("srun sleep 25.5")]
     wait_for("the jobs", lambda: [cluster.state(job) for job in jobs[1:]] == ["RUNNING", "RUNNING"], deadline_s=60)
     cluster.new_munge_key(key, *pods)
     for pod in pods:
-        wait_for("the new key", lambda pod=pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") > told[pod])
+        wait_for("the new key", lambda pod=pod: cluster.munge_log(pod).count("runs with another key") > told[pod])
     wait_for("the jobs' ends", lambda: [cluster.state(job) for job in jobs] == ["COMPLETED"] * 3, deadline_s=120)
     wait_for("their records", lambda: [cluster.accounted(job) for job in jobs] == ["COMPLETED"] * 3, deadline_s=60)
     cluster.run_job()
@@ -351,7 +351,7 @@ def test_slurmctld_that_comes_back_with_another_munge_key_is_silent_until_the_ot
     job = cluster.submit("srun sleep 12", "--mem=50", "--ntasks=1", "--overcommit")
     wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", job))
     key = secrets.token_bytes(1024)
-    told = cluster.containers["gpu-0/munged"].log.count("runs with another key")
+    told = cluster.munge_log("gpu-0").count("runs with another key")
     cluster.stop("t-slurmctld-0/reconfigure", "t-slurmctld-0/slurmctld", "t-slurmctld-0/munged")
     shutil.rmtree(FOLDER / "volume-t-slurmctld-0-munge-state")
     cluster.new_munge_key(key, "t-slurmctld-0")
@@ -360,7 +360,7 @@ def test_slurmctld_that_comes_back_with_another_munge_key_is_silent_until_the_ot
     cluster.reconfigure()
     wait_for("its word", lambda: "another munge key than slurmctld had" in slurmctld.log)
     cluster.new_munge_key(key, "gpu-0", "t-slurmdbd-0")
-    wait_for("the key", lambda: cluster.containers["gpu-0/munged"].log.count("runs with another key") > told, deadline_s=60)
+    wait_for("the key", lambda: cluster.munge_log("gpu-0").count("runs with another key") > told, deadline_s=60)
     wait_for("the job's end", lambda: cluster.state(job) == "COMPLETED", deadline_s=120)
     wait_for("its record", lambda: cluster.accounted(job) == "COMPLETED", deadline_s=60)
     cluster.run_job()
@@ -369,24 +369,22 @@ def test_slurmctld_that_comes_back_with_another_munge_key_is_silent_until_the_ot
 def test_pod_that_gets_the_munge_key_too_late_takes_it_by_itself(cluster: DatabaseCluster) -> None:
     key = secrets.token_bytes(1024)
     others = ("t-slurmctld-0", "t-slurmdbd-0")
-    told = {pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") for pod in (*others, "gpu-0")}
+    told = {pod: cluster.munge_log(pod).count("runs with another key") for pod in (*others, "gpu-0")}
     cluster.new_munge_key(key, *others)
     for pod in others:
-        wait_for(
-            "the key", lambda pod=pod: cluster.containers[f"{pod}/munged"].log.count("runs with another key") > told[pod], deadline_s=60
-        )
+        wait_for("the key", lambda pod=pod: cluster.munge_log(pod).count("runs with another key") > told[pod], deadline_s=60)
     wait_for("slurmctld again", lambda: cluster.slurm("sinfo", "--noheader", "--format", "%R") == "main", deadline_s=60)
     cluster.new_munge_key(key, "gpu-0")
-    wait_for("the key", lambda: cluster.containers["gpu-0/munged"].log.count("runs with another key") > told["gpu-0"], deadline_s=60)
+    wait_for("the key", lambda: cluster.munge_log("gpu-0").count("runs with another key") > told["gpu-0"], deadline_s=60)
     wait_for("the worker", cluster.ready, deadline_s=180)  # slurmctld asks one that did not respond every 100 s
     cluster.run_job()
 
 
 def test_munged_that_ends_comes_back_with_the_key_of_its_pod(cluster: DatabaseCluster) -> None:
     pod = "t-slurmdbd-0"
-    told = cluster.containers[f"{pod}/munged"].log.count("it waits until")
+    told = cluster.munge_log(pod).count("it waits until")
     cluster.new_munge_key(secrets.token_bytes(1024), pod)
-    wait_for("a key that waits", lambda: cluster.containers[f"{pod}/munged"].log.count("it waits until") > told)
+    wait_for("a key that waits", lambda: cluster.munge_log(pod).count("it waits until") > told)
     cluster.stop(f"{pod}/munged", signal="KILL")
     cluster.new_munge_key((FOLDER / "volume-munge-gpu-0/munge.key").read_bytes(), pod)
     cluster.munged(pod)

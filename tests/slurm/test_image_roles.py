@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, STOP, ImageCluster
+from tests.patience import PATIENCE
+from tests.slurm.image_cluster import ALICE, MUNGE, NAMES, SLURM, STACK, STOP, ImageCluster
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-image-pods")
@@ -257,6 +258,33 @@ def test_worker_counts_as_busy_while_slurmctld_is_silent(cluster: Cluster) -> No
     assert "gave up after 8 s" in worker.log + said
     worker.stop()
     cluster.slurmd("gpu-1")
+
+
+def test_slurmd_that_does_not_end_does_not_hold_up_the_end_of_its_pod(cluster: Cluster) -> None:
+    """One that is told to end right after its start hangs now and then."""
+    worker = cluster.containers["gpu-1/slurmd"]
+    wait_for("slurmd", lambda: worker.run("pkill", "--signal", "STOP", "--exact", "--count", "slurmd", check=False).strip() == "1")
+    begin = time.monotonic()
+    assert worker.stop() == 0
+    assert time.monotonic() - begin < 15 * PATIENCE
+    assert "slurmd did not end within 5 s; killing it" in worker.log
+    cluster.slurmd("gpu-1")
+
+
+def test_munged_that_ends_in_a_worker_is_started_again_and_has_no_rights(cluster: Cluster) -> None:
+    worker = cluster.containers["gpu-0/slurmd"]
+    before = worker.run("pgrep", "--exact", "munged")
+    status = worker.run("cat", f"/proc/{before.strip()}/status")
+    assert f"Uid:\t{MUNGE}\t{MUNGE}\t{MUNGE}\t{MUNGE}" in status
+    assert "CapBnd:\t0000000000000000" in status
+    assert "NoNewPrivs:\t1" in status
+    worker.run("pkill", "--signal", "KILL", "--exact", "munged")
+    wait_for("another munged", lambda: worker.run("pgrep", "--exact", "munged", check=False) not in ("", before), deadline_s=30)
+    wait_for(
+        "its socket", lambda: worker.run("bash", "-c", "munge -n | unmunge | grep -c Success", check=False).strip() == "1", deadline_s=30
+    )
+    assert "munged ended with code" in worker.log
+    assert cluster.ssh("srun --nodelist=gpu-0 hostname").strip() == "gpu-0"
 
 
 def test_worker_waits_for_slurmctld_without_ending(cluster: Cluster) -> None:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# munged for the other containers of its pod, over the socket in /run/munge (a volume they share). The key comes from the Secret.
-# As root it becomes user munge and takes the folders; as user munge it takes them as they are.
+# munged for a pod, over the socket in /run/munge. The key comes from the Secret. In a container of its own it runs as user munge, and /run/munge is
+# a volume that the pod's containers share. In a worker's container it runs as root, has the key that root alone can read, and gives all its
+# rights up before it becomes munged.
 # munged knows one key and reads it at its start, so this script starts it again when another key has come; pods and their jobs live on. But no two
 # pods may use different keys while they talk: slurmctld would refuse a step's message that its job has ended, and the step sends it once only
 # (26.05.5). So a key that the kubelet brings waits, and all pods take it at the same signal: slurmctld no longer listens. It stops for that some
@@ -9,7 +10,7 @@ set -euo pipefail
 say() { printf 'munged.sh: %s\n' "$*" >&2; }
 as_munge=()
 if [[ $(id -u) == 0 ]]; then
-  as_munge=(setpriv --reuid munge --regid munge --clear-groups)
+  as_munge=(setpriv --reuid munge --regid munge --clear-groups --no-new-privs --inh-caps -all --bounding-set -all)
   install -d -o munge -g munge -m 0755 /run/munge
   install -d -o munge -g munge -m 0700 /var/lib/munge
 elif [[ ! -d /var/lib/munge ]]; then

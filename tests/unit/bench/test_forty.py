@@ -14,7 +14,6 @@ def test_plain_pods_ask_for_what_a_worker_asks_for() -> None:
     spec = {
         "nodeSelector": {"pool": "workers"},
         "tolerations": [{"key": "pool"}],
-        "initContainers": [container("munged", "10m", "16Mi")],
         "containers": [container("slurmd", "5m", "48Mi")],
         "volumes": [{"name": "spool"}],
     }
@@ -25,7 +24,7 @@ def test_plain_pods_ask_for_what_a_worker_asks_for() -> None:
     assert (pod["spec"]["nodeSelector"], pod["spec"]["tolerations"]) == (spec["nodeSelector"], spec["tolerations"])
     (one,) = pod["spec"]["containers"]
     assert (one["image"], one["imagePullPolicy"], one["command"]) == ("slurm:1", "Never", ["sleep", "infinity"])
-    assert one["resources"] == {"requests": {"cpu": "15m", "memory": "64Mi"}}
+    assert one["resources"] == {"requests": {"cpu": "5m", "memory": "48Mi"}}
 
 
 def test_ratio_is_of_the_plain_pods_of_the_same_run() -> None:

@@ -77,9 +77,10 @@ def test_every_container_runs_a_start_script_or_a_program_and_asks_for_what_it_n
 
 
 @each_workload
-def test_munge_key_is_mounted_by_munged_alone(workload: Manifest) -> None:
+def test_munge_key_is_mounted_by_munged_alone_and_by_slurmd_as_roots(workload: Manifest) -> None:
     holders = {one["name"] for one in containers(workload) for mount in one["volumeMounts"] if mount["name"] == "munge-key"}
-    assert holders <= {"munged"}
+    modes = {volume["secret"]["defaultMode"] for volume in pod(workload)["volumes"] if volume["name"] == "munge-key"}
+    assert holders <= {"munged"} or (holders, modes) == ({"slurmd"}, {0o400})
 
 
 @unprivileged
