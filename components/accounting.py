@@ -12,11 +12,12 @@ from components.database import PASSWORD_PATH, ExternalDatabaseArgs, client_env,
 from components.generations import annotations, newest_key
 from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import CLAIMS, config_map, content_name, declare, immutable_config_map, secret
+from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     MARIADB_PORT,
     MUNGE_SOCKET,
     MYSQL_UID,
+    PACKAGES_PATH,
     SLURM_UID,
     SLURMDBD_PORT,
     ClaimArgs,
@@ -33,6 +34,9 @@ from components.pods import (
     munge_volumes,
     munged,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
     secret_volume,
     service,
@@ -48,7 +52,6 @@ _PING = (
 """A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 
 
-_PROGRAMS = "/opt/slipway"
 _ACCOUNTS = "/etc/slipway/accounts"
 
 
@@ -59,8 +62,6 @@ class AccountsArgs(TypedDict):
     """Name of the file, for the program that reads it."""
     text: str
     """The wanted accounts, users and QOS."""
-    programs: dict[str, str]
-    """The program that keeps them so, by file name."""
     slurm_config: str
     """Name of the ConfigMap with slurm.conf."""
 
@@ -111,7 +112,8 @@ class Accounting(pulumi.ComponentResource):
         if "external" not in args:
             needs.append(self._declare_database(args))
         declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), pulumi.ResourceOptions(parent=self))
-        needs += [declare(each, pulumi.ResourceOptions(parent=self)) for each in build_accounts(args)]
+        if "accounts" in args:
+            needs.append(declare(build_accounts(args, args["accounts"]), pulumi.ResourceOptions(parent=self)))
         declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{SLURMDBD_PORT}")
         self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
@@ -136,20 +138,10 @@ def build_config(args: AccountingArgs) -> Manifest:
     return config_map(name, args["pods"]["namespace"], labels(cluster, "slurmdbd"), {"slurmdbd.conf": args["slurmdbd_conf"]})
 
 
-def build_accounts(args: AccountingArgs) -> list[Manifest]:
-    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing; and the program."""
-    if "accounts" not in args:
-        return []
-    accounts, cluster, namespace = args["accounts"], args["pods"]["cluster"], args["pods"]["namespace"]
-    about = labels(cluster, "slurmdbd")
-    return [
-        config_map(object_name(cluster, "accounts"), namespace, about, {accounts["file"]: accounts["text"]}),
-        immutable_config_map(_programs_prefix(cluster), namespace, about, accounts["programs"]),
-    ]
-
-
-def _programs_prefix(cluster: str) -> str:
-    return object_name(cluster, "accounts-program")
+def build_accounts(args: AccountingArgs, accounts: AccountsArgs) -> Manifest:
+    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing."""
+    cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
+    return config_map(object_name(cluster, "accounts"), namespace, labels(cluster, "slurmdbd"), {accounts["file"]: accounts["text"]})
 
 
 def build_mariadb(args: AccountingArgs) -> Manifest:
@@ -236,7 +228,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
             config_volume("config", object_name(cluster, "slurmdbd-config")),
             users_volume(cluster, args["users"], args.get("identity")),
             *(*client_volumes(cluster, external), secret_volume("jwt", args["jwt_secret"])),
-            *(_accounts_volumes(cluster, kept) if kept else []),
+            *(_accounts_volumes(pods, kept) if kept else []),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
             *([build_volume(cluster, archive)] if archive else []),
             *(restore_volumes(backup) if backup and external else []),
@@ -255,23 +247,22 @@ def _accounts(pods: PodDefaults, accounts: AccountsArgs, identity: SharedMountAr
         "accounts",
         "",
         [
-            *(mount("accounts", _ACCOUNTS, read_only=True), mount("accounts-programs", f"{_PROGRAMS}/accounts", read_only=True)),
+            *(mount("accounts", _ACCOUNTS, read_only=True), *program_mounts("account_sync")),
             *(mount("slurm-config", "/etc/slurm", read_only=True), users_mount(identity)),
             *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        # The programs are a package.
-        env={"PYTHONPATH": _PROGRAMS},
-        command=["python3", "-B", "-m", "accounts.run", f"{_ACCOUNTS}/{accounts['file']}"],
+        command=program_command("account_sync", f"{_ACCOUNTS}/{accounts['file']}"),
+        workingDir=PACKAGES_PATH,
         requests=("10m", "32Mi"),
         # SlurmUser: only Slurm's own user and root may change accounts.
         securityContext=confined(SLURM_UID),
     )
 
 
-def _accounts_volumes(cluster: str, accounts: AccountsArgs) -> list[Manifest]:
+def _accounts_volumes(pods: PodDefaults, accounts: AccountsArgs) -> list[Manifest]:
     return [
-        config_volume("accounts", object_name(cluster, "accounts")),
-        config_volume("accounts-programs", content_name(_programs_prefix(cluster), accounts["programs"])),
+        config_volume("accounts", object_name(pods["cluster"], "accounts")),
+        *program_volumes(pods, "account_sync"),
         config_volume("slurm-config", accounts["slurm_config"]),
         empty_volume("accounts-tmp"),
     ]

@@ -121,8 +121,8 @@ def shared_mount(name: str, path: str, source: Source, read_only: bool = False, 
     return made
 
 
-def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, programs: str) -> SharedRootArgs:
-    """The versions of the root, and which one is current; `programs` is the ConfigMap with what reads and carries changes."""
+def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
+    """The versions of the root, and which one is current."""
     versions = shared_root.versions_of(root, pods["image"])
     settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
     if cluster.login.has_admins:
@@ -130,7 +130,6 @@ def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, programs: 
     return {
         "pods": pods,
         "volume": _shared_root(cluster),
-        "programs": programs,
         "versions": [_root_version(version) for version in versions.values()],
         "current": shared_root.current_of(root, pods["image"]),
         "keep_days": root.keep_days,
@@ -191,7 +190,7 @@ def identity_volume(cluster: Cluster) -> SharedMountArgs | None:
     return _shared_root(cluster) if cluster.login.ldap is not None else None
 
 
-def identity_args(cluster: Cluster, pods: PodDefaults, programs: str, said: Ldap) -> IdentityArgs:
+def identity_args(cluster: Cluster, pods: PodDefaults, said: Ldap) -> IdentityArgs:
     """The directory as the config says it, with its defaults worked out."""
     ldap: LdapArgs = {
         "uris": list(said.uris),
@@ -216,7 +215,6 @@ def identity_args(cluster: Cluster, pods: PodDefaults, programs: str, said: Ldap
         "volume": _shared_root(cluster),
         "users": object_name(cluster.name, "users"),
         "user_keys": object_name(cluster.name, "user-keys"),
-        "programs": programs,
     }
 
 
@@ -247,9 +245,8 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
     return made
 
 
-def accounting_args(cluster: Cluster, pods: PodDefaults, programs: dict[str, str]) -> AccountingArgs:
-    """slurmdbd with a database of its own or an external one. Where the config says anything of accounts also what keeps them: `programs`,
-    by file name."""
+def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
+    """slurmdbd with a database of its own or an external one. Where the config declares accounts, also what keeps them in Slurm."""
     made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
@@ -273,7 +270,6 @@ def accounting_args(cluster: Cluster, pods: PodDefaults, programs: dict[str, str
         kept: AccountsArgs = {
             "file": accounts.FILE,
             "text": accounts.render(cluster, has_directory=cluster.login.ldap is not None),
-            "programs": programs,
             "slurm_config": object_name(cluster.name, "slurm-config"),
         }
         made["accounts"] = kept
@@ -421,9 +417,9 @@ def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
     return made
 
 
-def node_pool_args(cluster: Cluster, pods: PodDefaults, checks: str, pool: NodePool) -> GpuNodePoolArgs:
+def node_pool_args(cluster: Cluster, pods: PodDefaults, pool: NodePool) -> GpuNodePoolArgs:
     """One pool: the nodes to look for, or those that EKS makes."""
-    made: GpuNodePoolArgs = {"pods": pods, "name": pool.name, "checks": checks}
+    made: GpuNodePoolArgs = {"pods": pods, "name": pool.name}
     if pool.existing is not None:
         made["existing"] = _existing_nodes(cluster, pool, pool.existing)
     if pool.eks is not None:
@@ -471,10 +467,9 @@ def _taints(taints: tuple[Taint, ...]) -> list[TaintArgs]:
     return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
 
 
-def health_checks_args(cluster: Cluster, pods: PodDefaults, checks: str) -> HealthChecksArgs:
+def health_checks_args(cluster: Cluster, pods: PodDefaults) -> HealthChecksArgs:
     return {
         "pods": pods,
-        "programs": checks,
         "slurm_config": object_name(cluster.name, "slurm-config"),
         "checks": [_health_check(cluster, check) for check in cluster.health_checks],
     }

@@ -35,11 +35,8 @@ from configs import images, users
 from configs.load import load_cluster
 from configs.models import Cluster, Ldap
 
-_PACKAGE = Path(configs.__file__).parent
-_SCRIPTS = _PACKAGE / "scripts"
-_ROOT = _PACKAGE.parent
-_PROGRAMS = {"slurm": _ROOT / "slurm", **{name: _ROOT / "programs" / name for name in ("config_sync", "worker")}}
-"""Python packages that pods of more than one component import, or that a start script runs."""
+_ROOT = Path(configs.__file__).parents[1]
+_PROGRAMS = _ROOT / "programs"
 
 
 class SlurmClusterArgs(TypedDict):
@@ -74,38 +71,36 @@ class SlurmCluster(pulumi.ComponentResource):
         lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
         kinds = Kinds(object_name(cluster.name, "kinds"), arguments.kinds_args(cluster), lasting)
         child = self._below_namespace(cluster, provider, adopting)
-        files = build_files(cluster, *(read_files(_SCRIPTS / each) for each in ("start", "checks", "changes")))
-        programs = {name: build_programs(cluster, name.replace("_", "-"), read_files(folder)) for name, folder in _PROGRAMS.items()}
+        scripts = build_programs(cluster, "scripts", _PROGRAMS / "start")
+        programs = {folder.name: build_programs(cluster, folder.name, folder) for folder in program_folders(cluster)}
         program_names = {name: manifest["metadata"]["name"] for name, manifest in programs.items()}
-        pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), files["scripts"]["metadata"]["name"], program_names)
-        checks = files["checks"]["metadata"]["name"]
+        pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), scripts["metadata"]["name"], program_names)
+        mounted = [declare(manifest, child) for manifest in (*build_files(cluster), scripts, *programs.values())]
         shared: list[pulumi.Resource] = [
-            *(declare(manifest, child) for manifest in (*files.values(), *programs.values())),
+            *mounted,
             SlurmFiles(object_name(cluster.name, "slurm-files"), arguments.slurm_files_args(cluster), child),
             MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
             NodeHostKey(object_name(cluster.name, "node-host-key"), arguments.node_host_key_args(cluster), child),
         ]
         storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
-        mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=shared[: len(files) + len(programs)])
+        mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=mounted)
         shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
-            root_args = arguments.shared_root_args(cluster, pods, root, files["changes"]["metadata"]["name"])
+            root_args = arguments.shared_root_args(cluster, pods, root)
             filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
             shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
         pools = {
-            pool.name: GpuNodePool(
-                object_name(cluster.name, f"pool-{pool.name}"), arguments.node_pool_args(cluster, pods, checks, pool), after
-            )
+            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), arguments.node_pool_args(cluster, pods, pool), after)
             for pool in cluster.node_pools
         }
         needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
         self._declare_node_sets(cluster, pods, provider, needs, pools)
-        HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods, checks), after)
+        HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods), after)
         login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
         self.namespace = pulumi.Output.from_input(cluster.namespace)
         self.ssh_command = login.ssh_command
@@ -141,7 +136,7 @@ class SlurmCluster(pulumi.ComponentResource):
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
             needs = [*needs, Backup(object_name(cluster.name, "backup"), arguments.backup_args(cluster, pods, cluster.backup), after)]
         if cluster.accounting.enabled:
-            args = arguments.accounting_args(cluster, pods, read_files(_SCRIPTS / "accounts"))
+            args = arguments.accounting_args(cluster, pods)
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
             needs = [*needs, Accounting(object_name(cluster.name, "accounting"), args, after)]
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
@@ -172,10 +167,8 @@ class SlurmCluster(pulumi.ComponentResource):
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
     ) -> None:
         """Users from LDAP. Nothing waits for them: while LDAP is away, a deployment of the rest goes on."""
-        programs = build_programs(cluster, "identity", read_files(_SCRIPTS / "identity"))
-        needs = [*shared, declare(programs, pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared))]
-        args = arguments.identity_args(cluster, pods, programs["metadata"]["name"], ldap)
-        Identity(object_name(cluster.name, "identity"), args, pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs))
+        after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
+        Identity(object_name(cluster.name, "identity"), arguments.identity_args(cluster, pods, ldap), after)
 
 
 def image_of(cluster: Cluster, name: str) -> str:
@@ -216,26 +209,30 @@ def build_namespace(cluster: Cluster) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.namespace, "labels": about}}
 
 
-def read_files(folder: Path) -> dict[str, str]:
-    """Every program in a folder, by file name."""
-    return {file.name: file.read_text() for file in sorted(folder.iterdir()) if file.suffix in (".sh", ".py")}
+def build_files(cluster: Cluster) -> list[Manifest]:
+    """The ConfigMaps of users and of their keys, which pods of several components mount. They change in place."""
+    name, namespace, about = cluster.name, cluster.namespace, labels(cluster.name, "users")
+    return [
+        config_map(object_name(name, "users"), namespace, about, users.render(cluster)),
+        config_map(object_name(name, "user-keys"), namespace, about, users.render_keys(cluster)),
+    ]
 
 
-def build_files(cluster: Cluster, scripts: Mapping[str, str], checks: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, Manifest]:
-    """The ConfigMaps that more than one component mounts: users and their keys, which change in place; start scripts and checks. With a
-    versioned root also the programs that read and carry what was changed in it."""
-    name, namespace = cluster.name, cluster.namespace
-    made = {
-        "users": config_map(object_name(name, "users"), namespace, labels(name, "users"), users.render(cluster)),
-        "user-keys": config_map(object_name(name, "user-keys"), namespace, labels(name, "users"), users.render_keys(cluster)),
-        "scripts": build_programs(cluster, "scripts", scripts),
-        "checks": build_programs(cluster, "checks", checks),
+def program_folders(cluster: Cluster) -> list[Path]:
+    """The Python packages that pods of this cluster run: `slurm`, which every program imports, and the programs."""
+    names = {
+        "config_sync": True,
+        "node_checks": True,
+        "worker": True,
+        "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
+        "ldap_sync": cluster.login.ldap is not None,
+        "root_changes": cluster.storage.root is not None,
     }
-    if cluster.storage.root is not None:
-        made["changes"] = build_programs(cluster, "changes", changes)
-    return made
+    return [_ROOT / "slurm", *(_PROGRAMS / name for name, is_run in names.items() if is_run)]
 
 
-def build_programs(cluster: Cluster, part: str, files: Mapping[str, str]) -> Manifest:
-    """A ConfigMap of programs, which rolls the pods that run them."""
-    return immutable_config_map(object_name(cluster.name, part), cluster.namespace, labels(cluster.name, "scripts"), files)
+def build_programs(cluster: Cluster, name: str, folder: Path) -> Manifest:
+    """A ConfigMap with the programs of a folder, by file name. Its name follows its content: a change rolls the pods that run them."""
+    files = {file.name: file.read_text() for file in sorted(folder.iterdir()) if file.suffix in (".sh", ".py")}
+    part = object_name(cluster.name, name.replace("_", "-"))
+    return immutable_config_map(part, cluster.namespace, labels(cluster.name, "scripts"), files)

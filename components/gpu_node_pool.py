@@ -12,9 +12,8 @@ import pulumi_kubernetes as kubernetes
 
 from components.labels import Manifest, labels, metadata, object_name, outside_name
 from components.objects import content_name
-from components.pods import PodDefaults, config_volume, confined, container, mount, pod_template
+from components.pods import PACKAGES_PATH, PodDefaults, confined, container, pod_template, program_command, program_mounts, program_volumes
 
-CHECKS_PATH = "/opt/slipway/checks"
 _CHECK_UID = 65534
 _WAIT_S = 60
 _ROOT_DEVICES = {"BOTTLEROCKET": "/dev/xvdb"}
@@ -91,8 +90,6 @@ class GpuNodePoolArgs(TypedDict):
     """What all pods of the cluster share."""
     name: str
     """Name of the pool."""
-    checks: str
-    """Name of the ConfigMap with the programs of the checks."""
     existing: NotRequired[ExistingNodesArgs]
     """Nodes that are there already."""
     eks: NotRequired[EksNodesArgs]
@@ -201,18 +198,19 @@ def _pool_check_spec(args: GpuNodePoolArgs, existing: ExistingNodesArgs, account
         args["pods"],
         "check",
         "",
-        [mount("checks", CHECKS_PATH, read_only=True)],
-        command=["python3", "-B", f"{CHECKS_PATH}/pool.py", json.dumps(expectation, sort_keys=True)],
+        program_mounts("node_checks"),
+        command=program_command("node_checks", json.dumps(expectation, sort_keys=True), module="pool"),
+        workingDir=PACKAGES_PATH,
         securityContext=confined(_CHECK_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
-    check["volumeMounts"] = [each for each in check["volumeMounts"] if each["name"] == "checks"]
+    check["volumeMounts"] = [each for each in check["volumeMounts"] if each["name"] != "scripts"]
     pod = {
         "serviceAccountName": account,
         "automountServiceAccountToken": True,
         "restartPolicy": "Never",
         "containers": [check],
-        "volumes": [config_volume("checks", args["checks"])],
+        "volumes": program_volumes(args["pods"], "node_checks"),
     }
     return {"backoffLimit": 0, "activeDeadlineSeconds": _WAIT_S + 300, "template": pod_template(args["pods"], "pool-check", pod)}
 

@@ -1,4 +1,4 @@
-"""Health checks of Slurm nodes: a CronJob a check. What a run does is in configs/scripts/checks/run.py.
+"""Health checks of Slurm nodes: a CronJob a check. What a run does is in programs/node_checks.
 
 Results are one JSON line a node in the log of the run's pod, and the last one in the node's `Extra` in Slurm, under the key `slipway`. A
 failure drains the node with the reason `slipway: check <name>: ...`. Suspending a CronJob stops its check; drains stay until it passes.
@@ -25,9 +25,10 @@ from components.pods import (
     munge_volumes,
     munged,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
-    slurm_mount,
-    slurm_volume,
 )
 
 _PARALLEL = 16
@@ -71,8 +72,6 @@ class HealthChecksArgs(TypedDict):
 
     pods: PodDefaults
     """What all pods of the cluster share."""
-    programs: str
-    """Name of the ConfigMap with the programs of the checks."""
     slurm_config: str
     """Name of the ConfigMap with slurm.conf."""
     checks: list[HealthCheckArgs]
@@ -150,11 +149,11 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
         "check",
         "",
         [
-            *(mount("checks", f"{PACKAGES_PATH}/checks", read_only=True), slurm_mount()),
+            *program_mounts("node_checks"),
             mount("slurm-config", "/etc/slurm", read_only=True),
             *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        command=["python3", "-B", "-m", "checks.run", build_spec(check, deadline_s)],
+        command=program_command("node_checks", build_spec(check, deadline_s)),
         workingDir=PACKAGES_PATH,
         # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
         securityContext=confined(SLURM_UID),
@@ -165,7 +164,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
         "initContainers": [munged(pods)],
         "containers": [program],
         "volumes": [
-            *(config_volume("checks", args["programs"]), slurm_volume(pods), config_volume("slurm-config", args["slurm_config"])),
+            *(*program_volumes(pods, "node_checks"), config_volume("slurm-config", args["slurm_config"])),
             *(empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
         ],
     }

@@ -1,6 +1,6 @@
 """Users from LDAP: a small program that asks the directory, and the folder on the shared volume from which all pods read users and groups.
 
-What it does is in configs/scripts/identity; why it is one program and not a daemon in each pod, in docs/decisions. Needs a shared volume
+What it does is in programs/ldap_sync; why it is one program and not a daemon in each pod, in docs/decisions. Needs a shared volume
 that keeps owners, and whose own folder users cannot write to.
 """
 
@@ -13,6 +13,7 @@ import pulumi
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import declare
 from components.pods import (
+    PACKAGES_PATH,
     PodDefaults,
     config_volume,
     confined,
@@ -22,10 +23,13 @@ from components.pods import (
     lost_node_tolerations,
     mount,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
-from configs.scripts.identity.names import ACCOUNTS
+from slurm.people import ACCOUNTS
 
 COMPONENT = "identity"
 IDENTITY_UID = ACCOUNTS["slipway-identity"]
@@ -33,7 +37,6 @@ IDENTITY_UID = ACCOUNTS["slipway-identity"]
 USERS_PATH = "/var/lib/extrausers"
 KEYS_PATH = "/etc/slipway/keys"
 
-_FOLDER = "/opt/slipway"
 _CA_PATH = "/etc/slipway/ldap-ca"
 _PASSWORD_PATH = "/etc/slipway/ldap-password"  # noqa: S105 - a path
 _SILENT_S = 600
@@ -86,8 +89,6 @@ class IdentityArgs(TypedDict):
     """Name of the ConfigMap with the users of the config."""
     user_keys: str
     """Name of the ConfigMap with their keys."""
-    programs: str
-    """Name of the ConfigMap with the program."""
 
 
 class Identity(pulumi.ComponentResource):
@@ -197,14 +198,14 @@ def build_deployment(args: IdentityArgs) -> Manifest:
 
 def _pod(args: IdentityArgs) -> Manifest:
     pods, ldap = args["pods"], args["ldap"]
-    programs = mount("programs", f"{_FOLDER}/{COMPONENT}", read_only=True)
+    programs = program_mounts("ldap_sync")
     prepare = container(
         pods,
         "prepare",
         "",
-        [programs, build_mount(args["volume"])],
-        command=["python3", "-B", "-m", f"{COMPONENT}.prepare", str(IDENTITY_UID)],
-        workingDir=_FOLDER,
+        [*programs, build_mount(args["volume"])],
+        command=program_command("ldap_sync", str(IDENTITY_UID), module="prepare"),
+        workingDir=PACKAGES_PATH,
         securityContext=_PREPARING_CONTEXT,
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -213,7 +214,8 @@ def _pod(args: IdentityArgs) -> Manifest:
         COMPONENT,
         "",
         [
-            *(programs, mount("users", "/etc/slipway/users", read_only=True), mount("user-keys", "/etc/slipway/user-keys", read_only=True)),
+            *(*programs, mount("users", "/etc/slipway/users", read_only=True)),
+            mount("user-keys", "/etc/slipway/user-keys", read_only=True),
             # Of the shared volume nothing but its own folder.
             {**mount(args["volume"]["name"], "/identity"), "subPath": COMPONENT},
             mount("tmp", "/tmp"),  # noqa: S108 - a mount of the pod's own
@@ -223,8 +225,8 @@ def _pod(args: IdentityArgs) -> Manifest:
         # The library would read settings of LDAP from the image's own files.
         env={"LDAPNOINIT": "1"},
         requests=("10m", "48Mi"),
-        command=["python3", "-B", "-m", f"{COMPONENT}.run", build_settings(ldap)],
-        workingDir=_FOLDER,
+        command=program_command("ldap_sync", build_settings(ldap), imports_debian=True),
+        workingDir=PACKAGES_PATH,
         securityContext=confined(IDENTITY_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
         readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5),  # noqa: S108
@@ -241,7 +243,7 @@ def _pod(args: IdentityArgs) -> Manifest:
         "initContainers": [prepare],
         "containers": [identity],
         "volumes": [
-            *(config_volume("programs", args["programs"]), scripts_volume(pods), empty_volume("tmp", in_memory=True)),
+            *(*program_volumes(pods, "ldap_sync"), scripts_volume(pods), empty_volume("tmp", in_memory=True)),
             *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
             build_volume(pods["cluster"], args["volume"]),
             *([_secret_file("ca", ldap["ca_secret"], "ca.crt")] if "ca_secret" in ldap else []),

@@ -333,7 +333,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         "ports": [{"name": name, "containerPort": port} for name, port in ports],
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
         "securityContext": {"privileged": True},
-        "lifecycle": {"preStop": {"exec": {"command": program_command("worker", "stop")}}},
+        "lifecycle": {"preStop": {"exec": {"command": program_command("worker", module="stop")}}},
         # No liveness probe: a restart of this container ends its jobs, so only slurmd's own end may cause one.
         # slurmd listens within two seconds as a rule. A look before that fails: an event, two writes, and five seconds until the next look.
         "readinessProbe": tcp_probe(SLURMD_PORT, initialDelaySeconds=2, periodSeconds=5),

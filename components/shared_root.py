@@ -14,14 +14,17 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, content_name, declare
 from components.pods import (
     MUNGE_SOCKET,
+    PACKAGES_PATH,
     PodDefaults,
-    config_volume,
     container,
     empty_volume,
     mount,
     munge_volumes,
     munged,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
@@ -30,7 +33,6 @@ _FILL_S = 4 * 3600
 """A large image on a slow volume."""
 _CLEAN_AT = "17 3 * * *"
 _HOLD = "/usr/lib/slipway/hold"
-_PROGRAMS = "/opt/slipway/changes"
 _COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"]
 """Capabilities to read another container's root by /proc, to write files of any owner and kind, and to read a version from inside of it."""
 
@@ -64,8 +66,6 @@ class SharedRootArgs(TypedDict):
     """What all pods of the cluster share."""
     volume: SharedMountArgs
     """The shared volume."""
-    programs: str
-    """Name of the ConfigMap with the programs that read and carry changes."""
     versions: list[RootVersionArgs]
     """The versions to fill."""
     current: str
@@ -122,7 +122,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
         pods,
         "fill",
         "root-fill.sh",
-        [build_mount(args["volume"]), mount("changes", _PROGRAMS, read_only=True)],
+        [build_mount(args["volume"]), *program_mounts("root_changes")],
         variables,
         securityContext=_context(_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
@@ -132,7 +132,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
         **(_source(pods, version["image"]) if "image" in version else {}),
         "containers": [fill],
         "volumes": [
-            *(scripts_volume(pods), config_volume("changes", args["programs"]), build_volume(pods["cluster"], args["volume"])),
+            *(scripts_volume(pods), *program_volumes(pods, "root_changes"), build_volume(pods["cluster"], args["volume"])),
             *([empty_volume("hold")] if "image" in version else []),
         ],
     }
@@ -228,10 +228,10 @@ def build_report(args: SharedRootArgs) -> Manifest:
         pods,
         "report",
         "",
-        [{**build_mount(args["volume"]), "readOnly": True}, mount("changes", _PROGRAMS, read_only=True)],
+        [{**build_mount(args["volume"]), "readOnly": True}, *program_mounts("root_changes")],
         {"SLIPWAY_REPORT": "text"},
-        command=["python3", "-B", "-m", "changes.run", "report"],
-        workingDir=_PROGRAMS.rpartition("/")[0],
+        command=program_command("root_changes", "report"),
+        workingDir=PACKAGES_PATH,
         securityContext=_context(["DAC_READ_SEARCH", "SYS_CHROOT"]),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -239,7 +239,7 @@ def build_report(args: SharedRootArgs) -> Manifest:
         "restartPolicy": "Never",
         "containers": [report],
         "volumes": [
-            *(scripts_volume(pods), config_volume("changes", args["programs"]), build_volume(pods["cluster"], args["volume"])),
+            *(scripts_volume(pods), *program_volumes(pods, "root_changes"), build_volume(pods["cluster"], args["volume"])),
         ],
     }
     about = labels(pods["cluster"], "root-changes")

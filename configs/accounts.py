@@ -1,4 +1,4 @@
-"""From one config to the file that the program of configs/scripts/accounts keeps Slurm's database like: accounts, users, QOS.
+"""From one config to the file that the program of programs/account_sync keeps Slurm's database like: accounts, users, QOS.
 
 Values are in sacctmgr's own words, and each account and QOS is one line, so that a preview shows a change where it is.
 """

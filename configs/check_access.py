@@ -6,8 +6,8 @@ from configs.check_ldap import check_ldap
 from configs.faults import Fault, quoted, repeats
 from configs.models import Cluster, LoginLimits, LoginService, User
 from configs.names import Names, check_references, check_unique
-from configs.scripts.identity.keys import KeyFault, key_fault
-from configs.scripts.identity.names import ACCOUNTS, LEAST_ID, MOST_ID, RESERVED, TAKEN
+from slurm.people import ACCOUNTS, LEAST_ID, MOST_ID, RESERVED, TAKEN
+from slurm.public_keys import KeyFault, key_fault
 
 LEAST_TASKS = 50
 LEAST_MEMORY_MIB = 128

@@ -65,7 +65,7 @@ def _free_ending(value: str) -> str:
 
 
 _RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused")
-"""Ends of names in the folders sources and filling of the shared root; see configs/scripts/start/root-fill.sh."""
+"""Ends of names in the folders sources and filling of the shared root; see programs/start/root-fill.sh."""
 
 
 def at_most(most: int) -> Callable[[int], int]:

@@ -1,4 +1,4 @@
-"""Config of users from LDAP. What is read there, and what of it is taken, is in configs/scripts/identity."""
+"""Config of users from LDAP. What is read there, and what of it is taken, is in programs/ldap_sync."""
 
 import re
 from typing import Annotated

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.slurm.image_pods import wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, RootCluster, running
-from tests.slurm.root_jobs import SCRIPTS, play
+from tests.slurm.root_jobs import PROJECT, play
 
 RUNS = 500
 FILLS = 8
@@ -89,7 +89,7 @@ def measure_switches(runs: int = FILLS) -> list[float]:
         image = unpack(Path(folder))
         with running(Path("/var/tmp/slipway-root-bench"), "swbr-", image) as cluster:
             script = image / "root-switch.sh"
-            shutil.copy(SCRIPTS / "start" / script.name, script)
+            shutil.copy(PROJECT / "programs" / "start" / script.name, script)
             for run in range(runs):
                 version = "v2" if run % 2 == 0 else "v1"
                 begin = time.monotonic()

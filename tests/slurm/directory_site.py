@@ -12,7 +12,7 @@ from tests.slurm.directory_server import BASE, PASSWORD, READER, DirectoryServer
 from tests.slurm.image_cluster import ALICE, ImageCluster
 from tests.slurm.image_pods import Container, PodError, wait_for
 
-SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts"
+PROJECT = Path(__file__).parents[2]
 
 
 class Site(ImageCluster):
@@ -74,10 +74,10 @@ class Site(ImageCluster):
         cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
         self.volume("users", users.render(cluster))
         self.volume("user-keys", users.render_keys(cluster))
-        pods = arguments.pod_defaults(cluster, "image", "scripts", {})
+        pods = arguments.pod_defaults(cluster, "image", "scripts", {"slurm": "slurm", "ldap_sync": "ldap-sync"})
         said = cluster.login.ldap
         assert said is not None
-        made = arguments.identity_args(cluster, pods, "programs", said)
+        made = arguments.identity_args(cluster, pods, said)
         if is_quick:
             made["ldap"]["refresh_s"] = 1
         self.pod = build_deployment(made)["spec"]["template"]["spec"]
@@ -99,7 +99,12 @@ class Site(ImageCluster):
 
     def run_container(self, manifest: dict[str, Any]) -> Container:
         """A container under runc, from what Kubernetes would be told."""
-        volumes = {"programs": SCRIPTS / "identity", "scripts": SCRIPTS / "start", "tmp": self.empty("t-identity-tmp")}
+        volumes = {
+            "program": PROJECT / "programs" / "ldap_sync",
+            "slurm": PROJECT / "slurm",
+            "scripts": PROJECT / "programs" / "start",
+            "tmp": self.empty("t-identity-tmp"),
+        }
         mounts: dict[str, tuple[Path, bool]] = {}
         for each in manifest["volumeMounts"]:
             outside = volumes.get(each["name"]) or self.machine.folder / f"volume-{each['name']}"

@@ -78,7 +78,7 @@ def write_volume(folder: Path, files: Mapping[str, str | bytes], mode: int = 0o4
     return folder
 
 
-STOP = program_command("worker", "stop")
+STOP = program_command("worker", module="stop")
 """The stop hook of a worker."""
 
 
@@ -203,7 +203,7 @@ class ImageCluster:
         """The sidecar that keeps Slurm's accounts; `more` are further mounts."""
         pod = "t-slurmdbd-0"
         mounts = {
-            "/opt/slipway/accounts": (SCRIPTS.parent / "accounts", True),
+            **program_mount("account_sync"),
             "/etc/slipway/accounts": self.path("accounts"),
             "/etc/slurm": self.path("slurm"),
             "/run/munge": (self.empty(f"{pod}-munge"), True),
@@ -211,8 +211,8 @@ class ImageCluster:
             "/tmp": (self.empty(f"{pod}-accounts-tmp", SLURM), False),
             **(more or {}),
         }
-        command = ["python3", "-B", "-m", "accounts.run", f"/etc/slipway/accounts/{accounts.FILE}"]
-        env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", "PYTHONPATH": "/opt/slipway"}
+        command = program_command("account_sync", f"/etc/slipway/accounts/{accounts.FILE}")
+        env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld"}
         container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
         self.containers[f"{pod}/accounts"] = container
         return container

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from tests.patience import PATIENCE
 
 PROJECT = Path(__file__).parents[2]
-SCRIPTS = PROJECT / "configs" / "scripts" / "start"
+SCRIPTS = PROJECT / "programs" / "start"
 LOGIN_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
 ADMIN_CAPABILITIES = ("FSETID", "SETFCAP", "SETPCAP")
 

@@ -14,7 +14,7 @@ outside() { # a root of our own over the image, an address that is not the loopb
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   mkdir -p "$root"/{sets,out,run/slurm,run/munge,run/mysqld,etc/slipway/jwt,opt/slipway/scripts}
-  cp "${0%/*}/../../configs/scripts/start/prolog-slurmctld.sh" "$root/opt/slipway/scripts" # slurmctld does not start without it
+  cp "${0%/*}/../../programs/start/prolog-slurmctld.sh" "$root/opt/slipway/scripts" # slurmctld does not start without it
   mount --bind "$work/sets" "$root/sets"
   mount --bind "$work/out" "$root/out"
   ip link set lo up

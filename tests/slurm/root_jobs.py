@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-SCRIPTS = Path(__file__).parents[2] / "configs" / "scripts"
+PROJECT = Path(__file__).parents[2]
 _NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _SETUP = """
 set -euo pipefail
@@ -18,9 +18,10 @@ mount -t tmpfs -o "size=$SIZE,mode=755" tmpfs "$WORK/volume"
 mkdir -p "$WORK/filler/shared" "$WORK/filler/scripts"
 mount --bind "$WORK/volume" "$WORK/filler/shared"
 mount --rbind /dev "$WORK/filler/dev"
-cp "$SCRIPTS"/start/root-*.sh "$WORK/filler/scripts"
-mkdir -p "$WORK/filler/opt/slipway"
-cp -r "$SCRIPTS/changes" "$WORK/filler/opt/slipway"
+cp "$PROJECT"/programs/start/root-*.sh "$WORK/filler/scripts"
+mkdir -p "$WORK/filler/opt/slipway/programs"
+cp -r "$PROJECT/slurm" "$WORK/filler/opt/slipway"
+cp -r "$PROJECT/programs/root_changes" "$WORK/filler/opt/slipway/programs"
 chroot "$WORK/source" /usr/lib/slipway/hold &
 shared=$WORK/volume
 fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 "${@:3}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
@@ -33,7 +34,7 @@ kill_when() {
   until eval "$condition"; do [[ -d /proc/$pid ]] || { echo "it ended before it could be killed"; exit 1; }; done
   kill -KILL -- "-$pid"; wait "$pid" 2>/dev/null || echo killed
 }
-report() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && python3 -B -m changes.run report'; }
+report() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && python3 -EsSB -m programs.root_changes.run report'; }
 code_of() { local code=0; "$@" || code=$?; echo "code $code"; }
 switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }
 current() { readlink "$shared/current"; }
@@ -48,7 +49,7 @@ def play(image_root: Path, work: Path, scene: str, size: str = "2g", timeout_s: 
         "IMAGE": str(image_root),
         "WORK": str(work),
         "SIZE": size,
-        "SCRIPTS": str(SCRIPTS),
+        "PROJECT": str(PROJECT),
         **variables,
     }
     done = subprocess.run(

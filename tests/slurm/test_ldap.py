@@ -1,7 +1,7 @@
 """Users from LDAP, for real: Debian's slapd with TLS, the program in the image under runc with the rights that its component asks for, and
 logins over ssh with keys of the directory.
 
-What each entry means, and what is left out, is in tests/unit/identity.
+What each entry means, and what is left out, is in tests/unit/programs/ldap_sync.
 """
 
 import os

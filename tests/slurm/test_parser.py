@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from configs.fields import is_one_line
-from configs.scripts.identity.names import ACCOUNTS, LEAST_ID, RESERVED, TAKEN
 from configs.slurm_keys import LINE_KEYS, known, pairs_of
+from slurm.people import ACCOUNTS, LEAST_ID, RESERVED, TAKEN
 
 SCRIPT = Path(__file__).with_name("slurm_parser.py")
 KEYS = ("MinJobAge", "WaitTime", "Epilog")

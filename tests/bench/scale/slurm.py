@@ -18,7 +18,7 @@ from configs.slurm import render
 ADDRESS = "198.18.255.1"
 """Slurm looks up no names for the loopback's."""
 _FIRST_PORT = 20_000
-_SCRIPTS = Path(__file__).parents[3] / "configs" / "scripts" / "start"
+_SCRIPTS = Path(__file__).parents[3] / "programs" / "start"
 _ALIVE_S = 60.0
 _REGISTERED = re.compile(r"^\[(\S+)\] Node (\S+) now responding", re.MULTILINE)
 _ALLOCATED = re.compile(r"^\[(\S+)\] sched: Allocate JobId=\d+ NodeList=(\S+)", re.MULTILINE)

@@ -12,6 +12,8 @@ from components.pods import PodDefaults
 from components.shared_storage import SharedMountArgs
 from components.slurm_files import SlurmFilesArgs
 
+PROGRAMS = ("account_sync", "config_sync", "ldap_sync", "node_checks", "root_changes", "slurm", "worker")
+"""Folders of `programs`, and `slurm`."""
 PODS: PodDefaults = {
     "cluster": "dev",
     "namespace": "slurm",
@@ -19,7 +21,7 @@ PODS: PodDefaults = {
     "pull_policy": "IfNotPresent",
     "pull_secrets": ["registry"],
     "scripts": "dev-scripts-0123456789",
-    "programs": {name: f"dev-{name}-0123456789" for name in ("config_sync", "slurm", "worker")},
+    "programs": {name: f"dev-{name}-0123456789" for name in PROGRAMS},
     "node_selector": {"slipway.dev/pool": "system"},
     "tolerations": [{"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"}],
 }
@@ -122,7 +124,6 @@ NODE_SET: NodeSetArgs = {
 ACCOUNTS: AccountsArgs = {
     "file": "accounts.json",
     "text": '{"accounts": {}}',
-    "programs": {"run.py": "pass"},
     "slurm_config": "dev-slurm-config",
 }
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from components import accounting
 from components.accounting import AccountingArgs, AccountsArgs
-from tests.unit.components.examples import ACCOUNTING, ACCOUNTS
+from components.pods import PodDefaults
+from tests.unit.components.examples import ACCOUNTING, ACCOUNTS, PODS
 from tests.unit.components.structure import structural_faults
 
 KEPT: AccountingArgs = {**ACCOUNTING, "accounts": ACCOUNTS}
@@ -38,7 +39,6 @@ def test_password_is_a_file_and_never_in_the_environment() -> None:
 
 
 def test_without_accounts_nothing_keeps_them() -> None:
-    assert accounting.build_accounts(ACCOUNTING) == []
     assert [container["name"] for container in pod(ACCOUNTING)["containers"]] == ["slurmdbd"]
 
 
@@ -46,22 +46,22 @@ def test_changed_accounts_reach_the_program_and_restart_nothing() -> None:
     other: AccountsArgs = {**ACCOUNTS, "text": "{}"}
     changed: AccountingArgs = {**ACCOUNTING, "accounts": other}
     assert accounting.build_slurmdbd(changed) == accounting.build_slurmdbd(KEPT)
-    file, _ = accounting.build_accounts(changed)
+    file = accounting.build_accounts(changed, other)
     assert (file["metadata"]["name"], file["data"]) == ("dev-accounts", {"accounts.json": "{}"})
     assert "immutable" not in file
 
 
 def test_changed_program_rolls_the_pod() -> None:
-    other: AccountsArgs = {**ACCOUNTS, "programs": {"run.py": "exit()"}}
-    assert accounting.build_slurmdbd({**ACCOUNTING, "accounts": other}) != accounting.build_slurmdbd(KEPT)
-    _, program = accounting.build_accounts(KEPT)
-    assert program["immutable"] is True
-    assert program["metadata"]["name"] in [volume.get("configMap", {}).get("name") for volume in pod(KEPT)["volumes"]]
+    name = "dev-account-sync-9876543210"
+    pods: PodDefaults = {**PODS, "programs": {**PODS["programs"], "account_sync": name}}
+    changed: AccountingArgs = {**KEPT, "pods": pods}
+    assert accounting.build_slurmdbd(changed) != accounting.build_slurmdbd(KEPT)
+    assert name in [volume.get("configMap", {}).get("name") for volume in pod(changed)["volumes"]]
 
 
 def test_program_of_accounts_is_slurms_own_user_and_holds_no_key() -> None:
     [program] = [container for container in pod(KEPT)["containers"] if container["name"] == "accounts"]
-    assert program["command"] == ["python3", "-B", "-m", "accounts.run", "/etc/slipway/accounts/accounts.json"]
+    assert program["command"] == ["python3", "-EsSB", "-m", "programs.account_sync.run", "/etc/slipway/accounts/accounts.json"]
     assert program["securityContext"]["runAsUser"] == 64030
     assert program["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert not {mount["name"] for mount in program["volumeMounts"]} & {"munge-key", "password", "jwt"}
@@ -71,7 +71,7 @@ def test_every_mount_of_slurmdbds_pod_has_its_volume() -> None:
     spec = pod(KEPT)
     mounts = {mount["name"] for container in (*spec["containers"], *spec["initContainers"]) for mount in container["volumeMounts"]}
     assert mounts == {volume["name"] for volume in spec["volumes"]}
-    assert [structural_faults(made) for made in (accounting.build_slurmdbd(KEPT), *accounting.build_accounts(KEPT))] == [[], [], []]
+    assert [structural_faults(made) for made in (accounting.build_slurmdbd(KEPT), accounting.build_accounts(KEPT, ACCOUNTS))] == [[], []]
 
 
 def pod(args: AccountingArgs) -> Any:

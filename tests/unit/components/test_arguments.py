@@ -99,7 +99,7 @@ def test_workers_of_eks_nodes_go_to_their_node_group() -> None:
 
 
 def test_eks_nodes_carry_the_label_that_workers_look_for() -> None:
-    made = arguments.node_pool_args(H100, PODS, "h100-checks", H100.node_pool("h100"))
+    made = arguments.node_pool_args(H100, PODS, H100.node_pool("h100"))
     assert "eks" in made
     assert made["eks"]["labels"]["slipway.dev/pool"] == "h100"
     assert (made["eks"]["machine"], made["eks"]["min"], made["eks"]["desired"], made["eks"]["max"]) == ("p5.48xlarge", 64, 64, 64)
@@ -107,14 +107,14 @@ def test_eks_nodes_carry_the_label_that_workers_look_for() -> None:
 
 
 def test_machines_without_efa_asked_for_get_none() -> None:
-    made = arguments.node_pool_args(H100, PODS, "h100-checks", H100.node_pool("cpu"))
+    made = arguments.node_pool_args(H100, PODS, H100.node_pool("cpu"))
     assert "eks" in made
     assert made["eks"]["efa_cards"] == []
     assert "capacity_reservation_id" not in made["eks"]
 
 
 def test_existing_nodes_must_offer_the_gpus_of_their_largest_set() -> None:
-    made = arguments.node_pool_args(DEV, PODS, "dev-checks", DEV.node_pool("workers"))
+    made = arguments.node_pool_args(DEV, PODS, DEV.node_pool("workers"))
     assert "existing" in made
     assert (made["existing"]["count"], made["existing"]["gpus"]) == (2, 4)
 
@@ -133,7 +133,7 @@ def test_runtime_classes_are_those_of_the_pools_less_the_one_that_the_operator_m
 
 
 def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None:
-    checks = {check["name"]: check["node_sets"] for check in arguments.health_checks_args(DEV, PODS, "dev-checks")["checks"]}
+    checks = {check["name"]: check["node_sets"] for check in arguments.health_checks_args(DEV, PODS)["checks"]}
     assert checks["disk"][0]["settings"] == {"minFreeMiB": 512, "minFreePercent": 0, "paths": ["/tmp", "/var/spool/slurmd"]}
     assert checks["memory"][0]["settings"]["configuredMiB"] == 2048
     [gpu] = checks["gpu"]

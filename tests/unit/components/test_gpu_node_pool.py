@@ -40,7 +40,7 @@ EKS: EksNodesArgs = {
         {"key": "gone", "value": "x", "effect": "NoExecute"},
     ],
 }
-POOL: GpuNodePoolArgs = {"pods": PODS, "name": "workers", "checks": "dev-checks-0123456789", "existing": EXISTING}
+POOL: GpuNodePoolArgs = {"pods": PODS, "name": "workers", "existing": EXISTING}
 
 
 class Recorder(mocks.Mocks):
@@ -97,8 +97,9 @@ def test_cluster_wide_names_hold_the_namespace() -> None:
 
 def test_job_is_told_the_expectation() -> None:
     [container] = job()["spec"]["template"]["spec"]["containers"]
-    assert container["command"][:3] == ["python3", "-B", "/opt/slipway/checks/pool.py"]
-    assert json.loads(container["command"][3]) == {
+    assert container["command"][:3] == ["python3", "-EsSB", "-m"]
+    assert container["command"][3] == "programs.node_checks.pool"
+    assert json.loads(container["command"][4]) == {
         "pool": "workers",
         "labels": {"slipway.dev/pool": "workers"},
         "taints": EXISTING["taints"],
@@ -134,7 +135,7 @@ def test_existing_pool_registers_rights_and_job_and_no_machine() -> None:
 
 
 def test_eks_pool_registers_placement_template_and_group() -> None:
-    recorder = deploy({"pods": PODS, "name": "h100", "checks": "", "eks": EKS})
+    recorder = deploy({"pods": PODS, "name": "h100", "eks": EKS})
     assert set(recorder.asked) == {
         "slipway:index:GpuNodePool",
         "aws:ec2/placementGroup:PlacementGroup",
@@ -154,14 +155,14 @@ def test_eks_pool_registers_placement_template_and_group() -> None:
 
 
 def test_eks_pool_without_placement_group_makes_none() -> None:
-    recorder = deploy({"pods": PODS, "name": "h100", "checks": "", "eks": eks(placement_group=False, efa_cards=[])})
+    recorder = deploy({"pods": PODS, "name": "h100", "eks": eks(placement_group=False, efa_cards=[])})
     assert set(recorder.asked) == {"slipway:index:GpuNodePool", "aws:ec2/launchTemplate:LaunchTemplate", "aws:eks/nodeGroup:NodeGroup"}
     assert "placement" not in recorder.asked["aws:ec2/launchTemplate:LaunchTemplate"]
 
 
 def test_pool_of_no_kind_is_refused() -> None:
     with pytest.raises(ValueError, match='pool "workers" is neither existing nor eks'):
-        deploy({"pods": PODS, "name": "workers", "checks": ""})
+        deploy({"pods": PODS, "name": "workers"})
 
 
 def test_group_leaves_to_the_template_what_eks_wants_there() -> None:

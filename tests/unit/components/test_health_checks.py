@@ -7,7 +7,7 @@ import pytest
 
 from components import health_checks
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
-from configs.scripts.checks.run import Target, read_spec
+from programs.node_checks.run import Target, read_spec
 from tests.unit.components.examples import PODS
 from tests.unit.components.structure import structural_faults
 
@@ -20,7 +20,7 @@ CHECK: HealthCheckArgs = {
     "max_drained": 1,
     "node_sets": [CPU],
 }
-ARGS: HealthChecksArgs = {"pods": PODS, "programs": "dev-checks-0123456789", "slurm_config": "dev-slurm-config", "checks": [CHECK]}
+ARGS: HealthChecksArgs = {"pods": PODS, "slurm_config": "dev-slurm-config", "checks": [CHECK]}
 
 
 def cron_job(check: HealthCheckArgs = CHECK) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_every_mount_has_its_volume() -> None:
 
 def test_program_reads_what_the_component_writes() -> None:
     [container] = pod()["containers"]
-    assert container["command"][:4] == ["python3", "-B", "-m", "checks.run"]
+    assert container["command"][:4] == ["python3", "-EsSB", "-m", "programs.node_checks.run"]
     assert container["workingDir"] == "/opt/slipway"
     spec = read_spec(container["command"][4])
     assert (spec.name, spec.check, spec.timeout_s, spec.parallel) == ("disk", "disk", 60, 16)

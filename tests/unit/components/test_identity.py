@@ -34,7 +34,6 @@ ARGS: IdentityArgs = {
     "volume": CLAIM,
     "users": "dev-users",
     "user_keys": "dev-user-keys",
-    "programs": "dev-identity-0123456789",
 }
 DEPLOYMENT = build_deployment(ARGS)
 POD: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]

@@ -52,7 +52,7 @@ def test_volumes_of_a_workers_pod_are_those_that_users_may_not_claim(edits: dict
     names = {volume["name"] for volume in pod["volumes"]} - {"local"}
     assert {name for name in names if not name.startswith("mount-")} <= POD_VOLUMES
     if not edits:
-        assert names >= POD_VOLUMES - {"program", "slurm"}  # those of a program beside slurmd
+        assert names >= POD_VOLUMES
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from tests.unit.components.examples import LOGIN, MOUNTS, NODE_SET, PODS
 ARGS: SharedRootArgs = {
     "pods": PODS,
     "volume": MOUNTS[0],
-    "programs": "dev-changes-0123456789",
     "versions": [{"name": "1", "image": "registry.example/root:1"}, {"name": "2", "image": "registry.example/root:2"}],
     "current": "1",
     "keep_days": 7,
@@ -44,7 +43,7 @@ def test_version_from_a_tar_needs_no_container_but_its_own() -> None:
     pod = pod_of(build_fill(ARGS, tar))
     assert "initContainers" not in pod
     assert "shareProcessNamespace" not in pod
-    assert [volume["name"] for volume in pod["volumes"]] == ["scripts", "changes", "shared-root"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["scripts", "slurm", "program", "shared-root"]
     variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"] if one["name"].startswith("SLIPWAY_ROOT")}
     assert variables == {
         "SLIPWAY_ROOT_VERSION": "3",

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from configs.accounts import option, render
 from configs.limits import Limits, QosLimits
-from configs.scripts.accounts.fields import ASSOCIATION, QOS
-from configs.scripts.accounts.wanted import read_wanted
+from programs.account_sync.fields import ASSOCIATION, QOS
+from programs.account_sync.wanted import read_wanted
 from tests.unit.configs.stacks import cluster
 
 

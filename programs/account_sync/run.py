@@ -1,0 +1,183 @@
+"""The program of the `accounts` container: keeps Slurm's accounts, users and QOS as a file says, every 30 s and at once when it changes.
+
+`python3 -m programs.account_sync.run FILE`, as SlurmUser. It keeps no state: what is ours is marked in Slurm. It logs what it changes, what
+has to wait and why, and each outage once. Only a signal ends it, at any point of its work.
+"""
+
+import grp
+import json
+import os
+import pwd
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import FrameType
+
+from .plan import Change, Plan, State, plan_accounts
+from .slurm import Refused, Slurm, SlurmError
+from .wanted import read_wanted
+
+PERIOD_S = 30
+RETRY_S = 5
+EARLY_S = 1
+"""Until slurmdbd and slurmctld are there: where associations are enforced, users cannot submit jobs before they have theirs."""
+_LOOK_S = 1
+_MOST_ROUNDS = 8
+_MOST_COMMANDS = 400
+"""Of one tick; the rest is done in the next."""
+_LEAST_ID = 1000
+_SYSTEM = Path("/etc/passwd")
+_PASSWD = Path("/var/lib/extrausers/passwd")
+"""Where people are; the image's own users, some of which have higher numbers than people, are in the system's file."""
+
+
+class Reporter:
+    """Says a line when it is new, and nothing while it stays true."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._said: dict[str, frozenset[str]] = {}
+
+    def say(self, line: str) -> None:
+        self._write(line)
+
+    def states(self, subject: str, lines: Collection[str]) -> None:
+        """The lines that are true of a subject now; lines that were logged before are not repeated."""
+        for line in dict.fromkeys(lines):
+            if line not in self._said.get(subject, ()):
+                self._write(line)
+        self._said[subject] = frozenset(lines)
+
+
+def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> int:
+    """Rounds of reading, planning and acting, until nothing is left or nothing gets on. Gives the seconds until the next look.
+
+    Raises SlurmError when slurmdbd does not answer.
+    """
+    left = _MOST_COMMANDS
+    plan, refused = Plan((), ()), dict[Change, str]()
+    for _ in range(_MOST_ROUNDS):
+        plan = plan_round(wanted, slurm, reporter)
+        todo, left, refused = plan.changes[:left], left - len(plan.changes), dict[Change, str]()
+        for change in todo:
+            refused |= apply(change, slurm, reporter)
+        # What was refused may go once the rest is done, so another round is worth it as long as there was a rest.
+        if left <= 0 or sum(len(change.names) for change in refused) == sum(len(change.names) for change in todo):
+            break
+    reporter.states("waiting", plan.waiting)
+    reporter.states("refused", [f"REFUSED: {change}: {why}" for change, why in refused.items()])
+    reporter.states("all", [] if plan.changes or plan.waiting else ["all accounts, users and QOS are as the config has them"])
+    if plan.is_early:
+        return EARLY_S
+    return RETRY_S if plan.changes or plan.is_busy else PERIOD_S
+
+
+def plan_round(wanted: State, slurm: Slurm, reporter: Reporter) -> Plan:
+    """The plan of one reading; slurmctld is asked only when something is to go."""
+    present = slurm.present()
+    plan = plan_accounts(wanted, present, None)
+    if not plan.is_busy:
+        return plan
+    try:
+        # After the reading that showed it closed: a job that was let in before is seen now.
+        usage = slurm.usage()
+    except SlurmError as error:
+        reporter.states("usage", [f"slurmctld does not answer, so everything counts as in use: {error}"])
+        return plan
+    reporter.states("usage", [])
+    return plan_accounts(wanted, present, usage)
+
+
+def apply(change: Change, slurm: Slurm, reporter: Reporter) -> dict[Change, str]:
+    """Makes a change; a refused one in halves, so that one name does not hold up the others. Gives what stays refused, and why."""
+    try:
+        slurm.apply(change)
+    except Refused as error:
+        if len(change.names) == 1:
+            return {change: str(error)}
+        middle = len(change.names) // 2
+        first, second = replace(change, names=change.names[:middle]), replace(change, names=change.names[middle:])
+        return apply(first, slurm, reporter) | apply(second, slurm, reporter)
+    reporter.say(str(change))
+    return {}
+
+
+class Directory:
+    """Users and groups as the system knows them, each list read once."""
+
+    @cached_property
+    def users(self) -> list[pwd.struct_passwd]:
+        """All users. Raises OSError where their file cannot be read, which the C library takes for an empty one."""
+        if _PASSWD.parent.is_dir():
+            _PASSWD.read_bytes()
+        return pwd.getpwall()
+
+    def members_of(self, group: str) -> set[str] | None:
+        """Users of a group, those too who have it as their own; None when there is no such group, or nobody answers."""
+        try:
+            found = grp.getgrnam(group)
+        except (KeyError, OSError):
+            return None
+        return {*found.gr_mem, *(user.pw_name for user in self.users if user.pw_gid == found.gr_gid)}
+
+    def people(self) -> list[str]:
+        """All users but those of the system."""
+        system = {line.partition(":")[0] for line in _SYSTEM.read_text().splitlines()}
+        return [user.pw_name for user in self.users if user.pw_uid >= _LEAST_ID and user.pw_name not in system]
+
+
+def tick(file: Path, reporter: Reporter) -> int:
+    """One look at the file and at Slurm, and what follows from it. Gives the seconds until the next."""
+    try:
+        spec = json.loads(file.read_text())
+        directory = Directory()
+        wanted, notes = read_wanted(spec, directory.members_of, directory.people)
+        slurm = Slurm(spec["cluster"])
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        reporter.states("file", [f"{file} cannot be read, nothing is changed: {error!r}"])
+        return RETRY_S
+    reporter.states("file", notes)
+    try:
+        pause_s = converge(wanted, slurm, reporter)
+    except SlurmError as error:
+        reporter.states("all", [])
+        reporter.states("slurmdbd", [f"slurmdbd does not answer, trying every {EARLY_S} s: {error}"])
+        return EARLY_S
+    except ValueError as error:
+        reporter.states("slurmdbd", [f"sacctmgr showed something that is not understood, nothing is changed: {error}"])
+        return RETRY_S
+    reporter.states("slurmdbd", [])
+    return pause_s
+
+
+def content(file: Path) -> bytes:
+    """What is in the file; nothing while it cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def main() -> None:
+    # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_at_once)
+    file = Path(sys.argv[1])
+    reporter = Reporter(lambda line: print(f"accounts: {line}", file=sys.stderr, flush=True))
+    while True:
+        seen = content(file)
+        end = tick(file, reporter) + time.monotonic()
+        while time.monotonic() < end and content(file) == seen:
+            time.sleep(_LOOK_S)
+
+
+def _end_at_once(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""From what LDAP says to accounts: each entry judged alone, then all together. Pure.
+
+What cannot be taken is left out one by one and named; it never costs another entry its place.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from slurm.people import MOST_ID, RESERVED, TAKEN
+from slurm.public_keys import key_fault
+
+from .accounts import LONGEST_GECOS, LONGEST_NAME, SHELL, Accounts, Group, User, as_plain, is_gecos, is_name
+
+USERS_GID = 100
+"""Debian's group `users`, which many directories give to everybody."""
+_SHELL = "/bin/bash"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry as LDAP gave it."""
+
+    dn: str
+    """Its name, spelled in one way (see `directory.plain_dn`)."""
+    attributes: Mapping[str, Sequence[bytes]]
+    """Values by attribute, whose name is in lower case."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is for people on this machine."""
+
+    min_uid: int = 1000
+    min_gid: int = 1000
+    key_attribute: str = "sshpublickey"
+    """In lower case."""
+    taken_names: Collection[str] = RESERVED
+    """Users and groups of the system."""
+    taken_uids: Collection[int] = TAKEN
+    taken_gids: Collection[int] = TAKEN
+    has_shell: Callable[[str], bool] = field(default=lambda _: True)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What could be taken, and what to report of the rest."""
+
+    accounts: Accounts
+    remarks: tuple[str, ...]
+
+
+class _LeftOut(Exception):
+    """Why an entry cannot be taken."""
+
+
+def read_accounts(users: Iterable[Entry], groups: Iterable[Entry], rules: Rules, before: Accounts | None = None) -> Found:
+    """The accounts in two lists of entries. Of entries that want the same name or number, the one that had it `before` keeps it; without
+    one, none gets it."""
+    remarks: list[str] = []
+    read: list[tuple[Entry, User]] = []
+    for entry in users:
+        try:
+            read.append((entry, _user(entry, rules, remarks)))
+        except _LeftOut as left_out:
+            remarks.append(f"user {as_plain(entry.dn)} is left out: {left_out}")
+    old = before or Accounts()
+    kept = _without_rivals(read, lambda user: user.name, lambda user: user.uid, _pairs(old.users.values(), "uid"), "user", remarks)
+    by_dn = {entry.dn: user.name for entry, user in kept}
+    groups = list(groups)
+    people = _members(groups, by_dn)
+    made: list[tuple[Entry, Group]] = []
+    for entry in groups:
+        try:
+            made.append((entry, _group(entry, rules, people.get(entry.dn, set()))))
+        except _LeftOut as left_out:
+            remarks.append(f"group {as_plain(entry.dn)} is left out: {left_out}")
+    shared = _without_rivals(made, lambda group: group.name, lambda group: group.gid, _pairs(old.groups.values(), "gid"), "group", remarks)
+    accounts = Accounts(
+        {user.name: user for _, user in sorted(kept, key=lambda pair: pair[1].name)},
+        {group.name: group for _, group in sorted(shared, key=lambda pair: pair[1].name)},
+    )
+    return Found(accounts, tuple(sorted(remarks)))
+
+
+def _user(entry: Entry, rules: Rules, remarks: list[str]) -> User:
+    name = _name(entry, "uid", rules)
+    uid = _number(entry, "uidnumber", rules.min_uid, rules.taken_uids, "minUid")
+    gid = _number(entry, "gidnumber", rules.min_gid, rules.taken_gids, "minGid")
+    shell = _first(entry, "loginshell") or _SHELL
+    if not SHELL.fullmatch(shell) or {".", ".."} & set(shell.split("/")) or not rules.has_shell(shell):
+        remarks.append(f"user {name}: the shell {as_plain(shell)} is not in the image, so it is {_SHELL}")
+        shell = _SHELL
+    return User(name, uid, gid, _gecos(entry), shell, _keys(name, entry, rules.key_attribute, remarks))
+
+
+def _group(entry: Entry, rules: Rules, members: Collection[str]) -> Group:
+    gid = _number(entry, "gidnumber", rules.min_gid, rules.taken_gids, "minGid")
+    if gid == USERS_GID:
+        raise _LeftOut(f"the gid {USERS_GID} is the group users of the system")
+    return Group(_name(entry, "cn", rules), gid, tuple(sorted(members)))
+
+
+def _name(entry: Entry, attribute: str, rules: Rules) -> str:
+    values = _texts(entry, attribute)
+    # An attribute has no order: of several names it is the one that the entry is called by.
+    called = [value for value in values if entry.dn.lower().startswith((f"{attribute}={value.lower()},", f"{attribute}={value.lower()}+"))]
+    if len(values) > 1 and len(called) == 1:
+        values = called
+    if not values:
+        raise _LeftOut(f"it has no {attribute}")
+    if len(values) > 1:
+        raise _LeftOut(f"it has {len(values)} values of {attribute}, and none of them is in its DN")
+    name = values[0]
+    if not is_name(name):
+        raise _LeftOut(
+            f"{as_plain(name)} is no name here: lower-case letters, digits, dashes, underscores and single dots, first a letter, at most "
+            f"{LONGEST_NAME}"
+        )
+    if name in rules.taken_names:
+        raise _LeftOut(f"{name} is a name of the system")
+    return name
+
+
+def _number(entry: Entry, attribute: str, least: int, taken: Collection[int], key: str) -> int:
+    values = _texts(entry, attribute)
+    if len(values) != 1 or not values[0].isascii() or not values[0].isdecimal() or len(values[0]) > len(str(MOST_ID)):
+        raise _LeftOut(f"{attribute} is not one number, but {as_plain(', '.join(values))}")
+    number = int(values[0])
+    if number == USERS_GID and attribute == "gidnumber":
+        return number
+    if number < least:
+        raise _LeftOut(f"{attribute} {number} is below {least} (login.ldap.{key})")
+    if number > MOST_ID or number in taken:
+        raise _LeftOut(f"{attribute} {number} is the system's")
+    return number
+
+
+def _gecos(entry: Entry) -> str:
+    """The full name as far as passwd can carry it."""
+    text = "".join(letter if letter.isprintable() and letter not in ":," else " " for letter in _first(entry, "cn"))
+    text = " ".join(text.split())[:LONGEST_GECOS].strip()
+    return text if is_gecos(text) else ""
+
+
+def _keys(name: str, entry: Entry, attribute: str, remarks: list[str]) -> tuple[str, ...]:
+    keys: list[str] = []
+    for value in _texts(entry, attribute):
+        if "PRIVATE KEY" in value:  # of several lines, of which none is to be shown
+            remarks.append(f"user {name}: a key is a private key, which no one else may see; it is left out, and should be replaced")
+            continue
+        for line in (line.strip() for line in value.splitlines()):
+            if not line or line.startswith("#"):
+                continue
+            if fault := key_fault(line):
+                remarks.append(f"user {name}: a key {fault.value}; it is left out: {as_plain(line[:40])}")
+            else:
+                keys.append(line)
+    return tuple(sorted(set(keys)))
+
+
+def _texts(entry: Entry, attribute: str) -> list[str]:
+    """Values as text; what is not UTF-8 gets marks that no name and no key can have."""
+    return [value.decode(errors="replace") for value in entry.attributes.get(attribute, ())]
+
+
+def _first(entry: Entry, attribute: str) -> str:
+    values = sorted(_texts(entry, attribute))
+    return values[0] if values else ""
+
+
+def _members(groups: Sequence[Entry], users: Mapping[str, str]) -> dict[str, set[str]]:
+    """Names of the members of each group, by its DN: of memberUid (rfc2307), of member and uniqueMember (rfc2307bis), and of groups that
+    are members."""
+    names: dict[str, set[str]] = {}
+    inside: dict[str, set[str]] = {}
+    for group in groups:
+        dns = {*_texts(group, "member"), *_texts(group, "uniquemember")}
+        names.setdefault(group.dn, set()).update(name for name in _texts(group, "memberuid") if is_name(name))
+        names[group.dn] |= {users[dn] for dn in dns if dn in users}
+        inside.setdefault(group.dn, set()).update(dns)
+    return {dn: {name for each in _below(dn, inside) for name in names[each]} for dn in names}
+
+
+def _below(dn: str, inside: Mapping[str, set[str]]) -> set[str]:
+    """The group and all groups in it, at any depth; a group that is in itself is no endless walk."""
+    seen: set[str] = set()
+    waiting = [dn]
+    while waiting:
+        each = waiting.pop()
+        if each in inside and each not in seen:
+            seen.add(each)
+            waiting += inside[each]
+    return seen
+
+
+_Account = TypeVar("_Account", User, Group)
+
+
+def _pairs(accounts: Iterable[_Account], number: str) -> set[tuple[str, int]]:
+    return {(each.name, getattr(each, number)) for each in accounts}
+
+
+def _without_rivals(
+    read: Sequence[tuple[Entry, _Account]],
+    name: Callable[[_Account], str],
+    number: Callable[[_Account], int],
+    before: Collection[tuple[str, int]],
+    what: str,
+    remarks: list[str],
+) -> list[tuple[Entry, _Account]]:
+    """Leaves out who shares a name or a number with another; the one that had both before stays, if it is one."""
+    rivals: dict[str | int, list[int]] = {}
+    for at, (_, account) in enumerate(read):
+        rivals.setdefault(name(account), []).append(at)
+        rivals.setdefault(number(account), []).append(at)
+    out: dict[int, str] = {}
+    for wanted, several in rivals.items():
+        old = [at for at in several if (name(read[at][1]), number(read[at][1])) in before]
+        for at in several:
+            if len(several) > 1 and old != [at]:
+                others = ", ".join(as_plain(read[other][0].dn) for other in several if other != at)
+                out.setdefault(at, f"{wanted} is also that of {others}")
+    remarks += [f"{what} {as_plain(read[at][0].dn)} is left out: {why}" for at, why in out.items()]
+    return [pair for at, pair in enumerate(read) if at not in out]

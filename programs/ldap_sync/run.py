@@ -1,0 +1,194 @@
+"""The program of the Deployment `<cluster>-identity`: asks LDAP every few seconds and keeps the files that all pods read.
+
+`python3 -m programs.ldap_sync.run '<settings>'`. While LDAP is away, or says what cannot be believed, the last good files stay. It logs
+each change once. /tmp/ready exists while the last answer was good, and each round touches /tmp/alive.
+"""
+
+import grp
+import json
+import os
+import pwd
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from slurm.people import RESERVED, TAKEN
+
+from .accounts import Accounts, Configured, merge, removal_fault
+from .entries import USERS_GID, Entry, Rules, read_accounts
+from .files import Folder, read_folder
+
+Read = Callable[[], tuple[list[Entry], list[Entry]]]
+"""Gives the entries of users and of groups, or raises an Exception whose text says why not."""
+
+_LONGEST_PAUSE_S = 60
+_MOST_REMARKS = 100
+_READ_AGAIN_S = 600
+_CONFIG = Path("/etc/slipway/users")
+_CONFIG_KEYS = Path("/etc/slipway/user-keys")
+_FOLDER = Path("/identity")
+_SIGNS = Path("/tmp")  # noqa: S108 - a volume of the pod's own
+
+
+def say(text: str) -> None:
+    """One line of the log, whatever a server said in it."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    sys.stderr.write(f"identity: {plain}\n")
+    sys.stderr.flush()
+
+
+@dataclass
+class Keeper:
+    """What is known from one round to the next."""
+
+    folder: Folder
+    read: Read
+    configured: Callable[[], Configured]
+    rules: Rules
+    max_removed_percent: int
+    say: Callable[[str], None] = say
+    accepted: Accounts | None = None
+    fault: str = ""
+    """What was wrong in the last round; nothing when it was good."""
+    _remarks: tuple[str, ...] = ()
+    _told: set[str] = field(default_factory=set[str])
+    _opened: float | None = None
+    _good: bool = False
+
+    def round(self, now: float) -> bool:
+        """Asks once and writes what changed; True when all of it went well. Never raises an Exception. `now` in seconds, of any clock."""
+        fault = ""
+        try:
+            if self._opened is None or now - self._opened > _READ_AGAIN_S:
+                self.folder.open()
+                self._opened = now
+                self.accepted = self.accepted or self._accepted_before()
+            fault = self._ask()
+            self._write()
+        except OSError as error:
+            self._opened = None
+            fault = f"{fault}; and " if fault else ""
+            fault += f"the files cannot be read or written: {error}"
+        except Exception as error:
+            # A fault of our own must not end the program either: cached users go on working.
+            self._opened = None
+            fault = f"{type(error).__name__}: {error}"
+        self._tell_fault(fault)
+        return not fault
+
+    def _accepted_before(self) -> Accounts | None:
+        """What LDAP said last, before this program started. None: that was lost, and cannot be told from the files."""
+        return self.folder.accepted() or (None if self.folder.has_users() else Accounts())
+
+    def _ask(self) -> str:
+        try:
+            users, groups = self.read()
+        except Exception as error:
+            return str(error)
+        found = read_accounts(users, groups, self.rules, self.accepted)
+        fault = removal_fault(self.accepted, found.accounts, self.max_removed_percent)
+        if not fault:
+            self.accepted = found.accounts
+        self._remarks = found.remarks
+        return fault
+
+    def _write(self) -> None:
+        if self.accepted is None:
+            return  # the files stay until LDAP answers
+        merged = merge(self.configured(), self.accepted)
+        changes = self.folder.write(merged, self.accepted)
+        self._tell_remarks([*self._remarks, *merged.remarks])
+        if changes:
+            users, groups = (len(merged.files[name].splitlines()) for name in ("passwd", "group"))
+            self.say(f"{changes} files changed: now {users} users, {len(merged.keys)} of them with keys, and {groups} groups")
+
+    def _tell_fault(self, fault: str) -> None:
+        if fault and fault != self.fault:
+            self.say(f"{fault}. The last good files stay; trying on.")
+        elif not fault and not self._good:
+            self.say("LDAP answers" + (" again" if self.fault else ""))
+        self.fault, self._good = fault, not fault
+
+    def _tell_remarks(self, remarks: list[str]) -> None:
+        new = [each for each in remarks if each not in self._told]
+        for each in new[:_MOST_REMARKS]:
+            self.say(each)
+        if len(new) > _MOST_REMARKS:
+            self.say(f"and {len(new) - _MOST_REMARKS} more of that kind")
+        self._told = {*remarks}
+
+
+def pause_s(refresh_s: float, failures: int) -> float:
+    """Seconds until the next round: longer with each failure, but a removal takes effect within a minute of LDAP's return."""
+    return min(refresh_s * 2 ** min(failures, 10), max(refresh_s, _LONGEST_PAUSE_S / 2))
+
+
+def system_rules(settings: dict[str, Any]) -> Rules:
+    """What the image itself has is not for people."""
+    users, groups = pwd.getpwall(), grp.getgrall()
+    return Rules(
+        min_uid=settings["minUid"],
+        min_gid=settings["minGid"],
+        key_attribute=settings["keyAttribute"].lower(),
+        taken_names=RESERVED | {user.pw_name for user in users} | {group.gr_name for group in groups},
+        taken_uids={*TAKEN, *(user.pw_uid for user in users)},
+        taken_gids={*TAKEN, *(group.gr_gid for group in groups)} - {USERS_GID},
+        has_shell=lambda path: Path(path).is_file() and os.access(path, os.X_OK),
+    )
+
+
+def read_configured() -> Configured:
+    """The users of the config, as the kubelet has them now. Raises OSError."""
+    files = read_folder(_CONFIG)
+    return Configured(files["passwd"], files["group"], files["shadow"], read_folder(_CONFIG_KEYS))
+
+
+def main() -> int:
+    from .directory import Directory, read_directory  # needs python-ldap, which only the image has
+
+    settings = json.loads(sys.argv[1])
+    where = Directory(
+        uris=tuple(settings["uris"]),
+        start_tls=settings["startTls"],
+        ca_file=settings.get("caFile"),
+        bind_dn=settings.get("bindDn"),
+        password_file=settings.get("passwordFile"),
+        user_base=settings["userBaseDn"],
+        user_filter=settings["userFilter"],
+        group_base=settings["groupBaseDn"],
+        group_filter=settings["groupFilter"],
+        key_attribute=settings["keyAttribute"],
+    )
+    os.umask(0o022)
+    stop = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    # A slow volume is at work as long as it gets on.
+    folder = Folder(_FOLDER, before_step=lambda _: (_SIGNS / "alive").touch())
+    keeper = Keeper(folder, lambda: read_directory(where), read_configured, system_rules(settings), settings["maxRemovedPercent"])
+    failures = 0
+    (_SIGNS / "ready").unlink(missing_ok=True)  # of an earlier start of the container
+    while not stop.is_set():
+        is_good = keeper.round(time.monotonic())
+        failures = 0 if is_good else failures + 1
+        (_SIGNS / "alive").touch()
+        if is_good:
+            (_SIGNS / "ready").touch()
+        else:
+            (_SIGNS / "ready").unlink(missing_ok=True)
+        stop.wait(pause_s(settings["refreshS"], failures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

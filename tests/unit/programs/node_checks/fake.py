@@ -1,0 +1,85 @@
+"""A Slurm in memory with the few operations that health checks use, which can be killed at any of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from programs.node_checks.plan import FAILED, Outcome, Reservation, reason_prefix
+from programs.node_checks.slurm import Slurm
+from slurm.scontrol import Node
+from slurm.states import node_state
+
+
+class Killed(BaseException):
+    """The process ended here; like a real kill, no `except Exception` stops it."""
+
+
+@dataclass
+class FakeSlurm(Slurm):
+    """Nodes and reservations as Slurm would show them, and what each node's check finds."""
+
+    known: dict[str, Node]
+    found: Mapping[str, Outcome]
+    held: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    kill_at: int = -1
+    """Number of the operation before which the process is killed; negative: never."""
+    on_job: Callable[[str], None] = lambda _: None
+    """Called while a check runs on a node: what others do meanwhile."""
+    log: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    def nodes(self, name: str = "") -> dict[str, Node]:
+        return {each: node for each, node in self.known.items() if name in ("", each)}
+
+    def reservations(self, check: str) -> dict[str, Reservation]:
+        return {node: held for node, held in self.held.items() if held.reason.startswith(reason_prefix(check))}
+
+    def reserve(self, held: Reservation) -> None:
+        self._operate("reserve", held.node)
+        assert held.node not in self.held
+        self.held[held.node] = held
+        self._flags(held.node, add={"RESERVED", "MAINTENANCE"})
+
+    def release(self, held: Reservation) -> None:
+        self._operate("release", held.node)
+        del self.held[held.node]
+        if held.node in self.known:
+            self._flags(held.node, remove={"RESERVED", "MAINTENANCE"})
+
+    def resume(self, node: str) -> None:
+        self._operate("resume", node)
+        self.known[node] = _changed(self.known[node], reason="", reason_user="")
+        self._flags(node, remove={"DRAIN"})
+
+    def drain(self, node: str, reason: str) -> None:
+        self._operate("drain", node)
+        self.known[node] = _changed(self.known[node], reason=reason, reason_user="slurm")
+        self._flags(node, add={"DRAIN"})
+
+    def run(
+        self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
+    ) -> Outcome:
+        self._operate("run", node.name)
+        assert not self.known[node.name].state.flags & {"DRAIN", "ALLOCATED", "DOWN"}, "Slurm starts no job there"
+        assert self.held.get(node.name) == held, "Slurm starts only jobs of its reservation there"
+        self.on_job(node.name)
+        return self.found[node.name]
+
+    def is_open_to_users(self, name: str) -> bool:
+        return name not in self.held and "DRAIN" not in self.known[name].state.flags
+
+    def is_failing(self, name: str) -> bool:
+        return self.found[name].result == FAILED
+
+    def _operate(self, operation: str, node: str) -> None:
+        if len(self.log) == self.kill_at:
+            raise Killed
+        self.log.append((operation, node))
+
+    def _flags(self, name: str, add: set[str] = frozenset(), remove: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+        node = self.known[name]
+        self.known[name] = _changed(node, state=node_state((node.state.flags | add) - remove))
+
+
+def _changed(node: Node, **more: Any) -> Node:
+    return Node(**{**vars(node), **more})

@@ -1,0 +1,196 @@
+"""Whole runs against a Slurm in memory: whatever the nodes are, whatever others do meanwhile, wherever the run is killed."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from programs.node_checks.plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome, Reservation, reservation_name
+from programs.node_checks.run import Spec, Target, extra_with, read_spec, record, run_all
+from slurm.scontrol import Node
+from slurm.states import node_state
+from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
+
+OURS = "slipway: check disk: it was full"
+STATES = {
+    "idle": (frozenset({"IDLE"}), ""),
+    "busy": (frozenset({"ALLOCATED"}), ""),
+    "down": (frozenset({"DOWN"}), ""),
+    "asleep": (frozenset({"IDLE", "POWERED_DOWN"}), ""),
+    "kept": (frozenset({"IDLE", "RESERVED"}), ""),
+    "ours": (frozenset({"IDLE", "DRAIN"}), OURS),
+    "ours-draining": (frozenset({"ALLOCATED", "DRAIN"}), OURS),
+    "admin": (frozenset({"IDLE", "DRAIN"}), "fan is loud"),
+    "other-check": (frozenset({"IDLE", "DRAIN"}), "slipway: check memory: 3 errors"),
+    "left-drained": (frozenset({"IDLE", "DRAIN", "RESERVED", "MAINTENANCE"}), OURS),
+    "left-resumed": (frozenset({"IDLE", "RESERVED", "MAINTENANCE"}), ""),
+}
+FINDINGS = {
+    PASSED: Outcome(PASSED, "fine"),
+    FAILED: Outcome(FAILED, "full"),
+    UNKNOWN: Outcome(UNKNOWN, "no answer"),
+    SKIPPED: Outcome(SKIPPED, "busy"),
+}
+
+
+def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
+    slurm = FakeSlurm({}, {f"n-{ordinal}": FINDINGS[finding] for ordinal, finding in enumerate(findings)})
+    for ordinal, state in enumerate(states):
+        name = f"n-{ordinal}"
+        flags, reason = STATES[state]
+        slurm.known[name] = Node(name, node_state(flags), reason, "slurm" if reason == OURS else "alice" if reason else "", ("main",))
+        if state.startswith("left"):
+            slurm.held[name] = Reservation(reservation_name("disk", name), name, OURS)
+    return slurm
+
+
+def spec(size: int, max_drained: int = 100) -> Spec:
+    return Spec("disk", "disk", 60, 1, 600, max_drained, {f"n-{ordinal}": Target({}, 0) for ordinal in range(size)})
+
+
+def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:
+    outcomes: dict[str, Outcome] = {}
+    run_all(spec(size), slurm, outcomes.__setitem__, clock=lambda: 0)
+    return outcomes
+
+
+nodes = st.lists(st.tuples(st.sampled_from(sorted(STATES)), st.sampled_from(sorted(FINDINGS))), min_size=1, max_size=4)
+
+
+@given(nodes, st.integers(0, 30))
+def test_run_killed_anywhere_is_finished_by_the_next(each: list[tuple[str, str]], kill_at: int) -> None:
+    states, findings = [state for state, _ in each], [finding for _, finding in each]
+    whole, killed = cluster(states, findings), cluster(states, findings)
+    expected = {name: outcome.result for name, outcome in run(whole, len(each)).items()}
+
+    killed.kill_at = kill_at
+    try:
+        run(killed, len(each))
+    except Killed:
+        for name, (state, finding) in zip(killed.known, each, strict=True):
+            if state in ("ours", "left-drained", "left-resumed") and finding != PASSED:
+                assert not killed.is_open_to_users(name), "a node that failed was open to users in between"
+        killed.kill_at = -1
+        assert {name: outcome.result for name, outcome in run(killed, len(each)).items()} == expected
+    assert killed.held == {}
+    assert {name: "DRAIN" in node.state.flags for name, node in killed.known.items()} == {
+        name: "DRAIN" in node.state.flags for name, node in whole.known.items()
+    }
+
+
+@given(nodes)
+def test_only_our_own_drains_are_lifted_and_only_failures_drain(each: list[tuple[str, str]]) -> None:
+    slurm = cluster([state for state, _ in each], [finding for _, finding in each])
+    before = dict(slurm.known)
+    outcomes = run(slurm, len(each))
+    for name, (state, finding) in zip(before, each, strict=True):
+        after = slurm.known[name]
+        if state in ("busy", "down", "asleep", "kept", "admin", "other-check", "ours-draining"):
+            assert after == before[name]
+            assert outcomes[name].result == (UNKNOWN if state == "down" else SKIPPED)
+        elif state == "idle":
+            assert ("DRAIN" in after.state.flags) == (finding == FAILED)
+        else:
+            assert ("DRAIN" in after.state.flags) == (finding != PASSED)
+            assert after.reason == {PASSED: "", FAILED: "slipway: check disk: full"}.get(finding, OURS)
+
+
+@given(nodes)
+def test_drain_by_an_administrator_during_the_check_stays(each: list[tuple[str, str]]) -> None:
+    slurm = cluster([state for state, _ in each], [finding for _, finding in each])
+    drained: set[str] = set()
+
+    def drain(name: str) -> None:
+        slurm.known[name] = Node(name, node_state(slurm.known[name].state.flags | {"DRAIN"}), "burning", "alice", ("main",))
+        drained.add(name)
+
+    slurm.on_job = drain
+    run(slurm, len(each))
+    assert {name: slurm.known[name].reason for name in drained} == dict.fromkeys(drained, "burning")
+    assert slurm.held == {}
+
+
+def test_node_that_no_longer_belongs_to_the_check_is_drained_again_and_let_go() -> None:
+    slurm = cluster(["idle", "left-resumed"], [PASSED, PASSED])
+    assert run(slurm, 1)["n-1"] == Outcome(UNKNOWN, "no longer in the node sets of this check", "kept drained")
+    assert slurm.known["n-1"].reason == OURS
+    assert slurm.held == {}
+
+
+def test_nodes_beyond_the_deadline_are_unknown() -> None:
+    slurm = cluster(["idle", "idle"], [PASSED, PASSED])
+    times = iter([0, 10, 700])
+    outcomes: dict[str, Outcome] = {}
+    run_all(spec(2), slurm, outcomes.__setitem__, clock=lambda: next(times))
+    assert outcomes == {"n-0": FINDINGS[PASSED], "n-1": Outcome(UNKNOWN, "no time left in this run")}
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        pytest.param(["idle"] * 4, 2, id="no-more-than-the-cap"),
+        pytest.param(["ours", "idle", "idle"], 2, id="those-drained-before-count"),
+        pytest.param(["ours", "ours", "ours", "idle"], 3, id="a-lower-cap-lifts-nothing"),
+        pytest.param(["admin", "other-check", "idle", "idle", "idle"], 4, id="drains-of-others-do-not-count"),
+        pytest.param(["left-resumed", "left-drained", "idle", "idle"], 2, id="what-a-killed-run-left-counts-and-is-drained-again"),
+    ],
+)
+def test_check_that_fails_everywhere_drains_no_more_than_its_cap(states: list[str], expected: int) -> None:
+    slurm = cluster(states, [FAILED] * len(states))
+    outcomes: dict[str, Outcome] = {}
+    run_all(spec(len(states), max_drained=2), slurm, outcomes.__setitem__, clock=lambda: 0)
+    drained = {name for name, node in slurm.known.items() if "DRAIN" in node.state.flags}
+    assert len(drained) == expected
+    spared = {name for name, state in zip(slurm.known, states, strict=True) if state == "idle"} - drained
+    assert all("not drained: this check holds 2 nodes already" in outcomes[name].found for name in spared)
+    assert all(outcomes[name].result == FAILED for name in spared)
+
+
+def test_spec_names_the_nodes_of_its_sets() -> None:
+    text = json.dumps(
+        {
+            "name": "gpus",
+            "check": "gpu",
+            "timeoutS": 60,
+            "parallel": 16,
+            "deadlineS": 900,
+            "maxDrained": 1,
+            "nodeSets": [{"name": "gpu", "size": 2, "gpus": 8, "settings": {"count": 8}}],
+        }
+    )
+    target = Target({"count": 8}, 8)
+    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, 1, {"gpu-0": target, "gpu-1": target})
+
+
+AT = "2026-01-02T03:04:05Z"
+RECORDED = f'{{"slipway":{{"disk":{{"at":"{AT}","result":"failed"}}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("extra", "after"),
+    [
+        pytest.param("", RECORDED, id="empty"),
+        pytest.param(RECORDED.replace("failed", "passed"), RECORDED, id="the-last-result-counts"),
+        pytest.param('{"rack":7}', f'{{"rack":7,{RECORDED[1:]}', id="keys-of-others-stay"),
+        pytest.param(
+            '{"slipway":{"clock":{"at":"x","result":"passed"}}}',
+            f'{{"slipway":{{"clock":{{"at":"x","result":"passed"}},{RECORDED[12:]}',
+            id="other-checks-stay",
+        ),
+        pytest.param("rack 7", None, id="text-of-others-is-left-alone"),
+        pytest.param("[1]", None, id="list-of-others-is-left-alone"),
+        pytest.param('{"slipway":"mine"}', None, id="key-of-others-is-left-alone"),
+    ],
+)
+def test_result_is_recorded_in_extra(extra: str, after: str | None) -> None:
+    assert extra_with(extra, "disk", FINDINGS[FAILED], AT) == after
+
+
+def test_record_writes_equal_texts_in_one_call_and_no_skipped_node() -> None:
+    slurm = cluster(["idle"] * 4, [PASSED] * 4)
+    calls: list[tuple[list[str], str]] = []
+    slurm.record = lambda nodes, extra: calls.append((list(nodes), extra))  # type: ignore[method-assign]
+    outcomes = {f"n-{ordinal}": FINDINGS[finding] for ordinal, finding in enumerate([FAILED, SKIPPED, FAILED, PASSED])}
+    record(spec(4), slurm, outcomes, AT)
+    assert calls == [(["n-0", "n-2"], RECORDED), (["n-3"], RECORDED.replace("failed", "passed"))]
