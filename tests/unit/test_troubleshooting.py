@@ -1,4 +1,4 @@
-"""The guide to faults stays true: the product says every message that it quotes, and its commands name what is there.
+"""The guides to faults and upgrades stay true: the product says every message that they quote, and their commands name what is there.
 
 A quotation is a block of lines that start with `>`; `…` in it stands for a name, a number or other words that differ. Without a program
 in front, the words are Slipway's own, as its source has them. Behind `Slurm:`, `Kubernetes:`, `ssh:`, `bash:` or `apt:` they are that
@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "troubleshooting.md"
+SYMPTOMS = (ROOT / "docs" / "troubleshooting.md").read_text()
+PAGES = SYMPTOMS + (ROOT / "docs" / "upgrade.md").read_text()
 PRODUCT = ("components", "configs", "controllers", "images", "local", "programs", "slurm", "standalone")
 GAP = "…"
 FEWEST_LETTERS = 7
@@ -106,12 +107,11 @@ def is_seen(message: str) -> bool:
 
 
 def commands() -> list[str]:
-    """The commands of the page, those in its text too."""
-    text = PAGE.read_text()
-    return [*re.findall(r"^    (\S.*)$", text, re.MULTILINE), *re.findall(r"`((?:kubectl|python|slurm) [^`]+)`", text)]
+    """The commands of the guides, those in their text too."""
+    return [*re.findall(r"^    (\S.*)$", PAGES, re.MULTILINE), *re.findall(r"`((?:kubectl|python|slurm) [^`]+)`", PAGES)]
 
 
-@pytest.mark.parametrize("message", read_quotations(PAGE.read_text()))
+@pytest.mark.parametrize("message", dict.fromkeys(read_quotations(PAGES)))
 def test_quoted_message_is_said(message: str) -> None:
     assert is_seen(message)
 
@@ -131,7 +131,7 @@ def test_message_that_nobody_says_is_found_out(message: str) -> None:
 
 
 def test_every_symptom_has_what_is_seen_and_what_to_do() -> None:
-    symptoms = re.split(r"^### ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    symptoms = re.split(r"^### ", SYMPTOMS, flags=re.MULTILINE)[1:]
     assert len(symptoms) > 25
     assert [one.splitlines()[0] for one in symptoms if not _QUOTED.search(one) or "**Do:**" not in one] == []
 
