@@ -33,8 +33,9 @@ test-cluster test-users test-rest: .venv/ready $(KEY)  ## the thirds of `make te
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan
 
-lint: .venv/ready  ## ruff, pyright strict, layers, pinned requirements
+lint: .venv/ready  ## ruff, pyright strict, layers, dead code
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
+	@! .venv/bin/vulture | grep -E "unused (class|function|method|property)"  # fields are read by name: of a model, a struct, a template
 
 soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `make test` does not run them
 	@$(PY) -m local prepare

@@ -51,11 +51,6 @@ class Machine:
         """Hardware threads: what EC2 calls vCPUs and Slurm calls CPUs."""
         return self.cores * self.threads_per_core
 
-    @property
-    def efa_interfaces(self) -> int:
-        """How many Elastic Fabric Adapters the machine can have: one a card."""
-        return len(self.efa_cards)
-
 
 _CORES_PER_PROCESSOR = {
     "p4d": 24,  # Intel Xeon 8275CL

@@ -41,11 +41,6 @@ def is_lost(reason: str) -> bool:
     return written(reason) in ("", NOT_RESPONDING, RESUME_FAILED)
 
 
-def is_own(reason: str) -> bool:
-    """True for a reason that Slipway has written, whatever slurmctld has appended."""
-    return reason.startswith(OWN)
-
-
 def is_drain_of_a_pod(reason: str) -> bool:
     """True for a drain that is about the pod, not the machine: it ends with the pod, so the next pod of the node lifts it."""
     return reason.startswith((POD_STOPPING, NODESET))

@@ -68,10 +68,6 @@ class Expectations(Generic[K]):
         self._expire(owner)
         return frozenset(self._deletions.get(owner, ()))
 
-    def is_met(self, owner: K) -> bool:
-        """True when all that was written for the owner has been seen, or given up."""
-        return not self.creating(owner) and not self.deleting(owner)
-
     def seen(self, owner: K, old: _HasMetadata | None, new: _HasMetadata | None) -> None:
         """Call from the informer's handler.
 

@@ -14,10 +14,6 @@ from controllers.runtime.clock import SYSTEM, Clock, backoff_s
 K = TypeVar("K", bound=Hashable)
 
 
-class ShutDown(Exception):
-    """The queue gives no more keys."""
-
-
 class WorkQueue(Generic[K]):
     """First come, first served. Everything but `get` and `run` is without await, and may be called from handlers."""
 
@@ -38,7 +34,6 @@ class WorkQueue(Generic[K]):
         self._count = 0
         self._failures: dict[K, int] = {}
         self._changed = asyncio.Event()
-        self._is_shut_down = False
 
     def __len__(self) -> int:
         """Keys that wait for a worker now."""
@@ -55,7 +50,7 @@ class WorkQueue(Generic[K]):
             self.add(key)
             return
         due = self._clock.now() + seconds
-        if self._is_shut_down or self._due.get(key, float("inf")) <= due:
+        if self._due.get(key, float("inf")) <= due:
             return
         self._due[key] = due
         self._count += 1
@@ -102,16 +97,9 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._timers)
         return max(0.0, self._timers[0][0] - self._clock.now()) if self._timers else None
 
-    def shutdown(self) -> None:
-        """No more keys for anybody; what is being worked on goes on."""
-        self._is_shut_down = True
-        self._changed.set()
-
     async def get(self) -> K:
-        """The next key, when there is one. Raises ShutDown."""
+        """The next key, when there is one."""
         while True:
-            if self._is_shut_down:
-                raise ShutDown
             key = self.take()
             if key is not None:
                 return key
@@ -119,17 +107,14 @@ class WorkQueue(Generic[K]):
             await self._wait(self.next_due_s())
 
     async def run(self, worker: Callable[[K], Awaitable[None]], workers: int) -> None:
-        """Works on so many keys at once until `shutdown`. An error of `worker` ends it all: what may fail, it must catch and add again."""
+        """Works on so many keys at once until it is cancelled. An error of `worker` ends it all, so it catches what may fail."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work(worker))
 
     async def _work(self, worker: Callable[[K], Awaitable[None]]) -> None:
         while True:
-            try:
-                key = await self.get()
-            except ShutDown:
-                return
+            key = await self.get()
             begun = self._clock.now()
             try:
                 await worker(key)
@@ -149,7 +134,7 @@ class WorkQueue(Generic[K]):
                 timer.cancel()
 
     def _add(self, key: K, since: float) -> None:
-        if self._is_shut_down or key in self._ready:
+        if key in self._ready:
             return
         if key in self._working:
             self._again.add(key)

@@ -4,7 +4,7 @@ Fields that no code reads are left out: msgspec skips them, which keeps thousand
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -201,11 +201,6 @@ class Resource(Generic[T]):
         within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         tail = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}{within}/{self.plural}{tail}"
-
-    def path_of(self, manifest: dict[str, Any], subresource: str = "") -> str:
-        """Path of the object that a manifest describes."""
-        meta = manifest["metadata"]
-        return self.path(meta.get("namespace", ""), meta["name"], subresource)
 
 
 PODS = Resource("v1", "pods", "Pod", Pod)

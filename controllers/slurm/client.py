@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from controllers.slurm.connections import Answer, Broken, Connections
-from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Partitions, Pings, Reservations
+from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Partitions, Reservations
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
 from slurm.hostlists import fold
 
@@ -112,15 +112,6 @@ class SlurmClient:
     async def reservations(self) -> Reservations:
         """All reservations. Raises SlurmError."""
         return await self._get("reservations/", Reservations)
-
-    async def ping(self) -> bool:
-        """True when slurmctld answers slurmrestd. Raises SlurmError."""
-        answer = await self._get("ping/", Pings)
-        return any(one.responding for one in answer.pings)
-
-    async def reconfigure(self) -> None:
-        """Has slurmctld read its files again. Raises SlurmError."""
-        await self._get("reconfigure/", Body)
 
     async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
         """Changes all named nodes at once; a name that Slurm does not know is an error; others may be changed. Raises SlurmError."""

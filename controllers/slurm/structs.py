@@ -97,13 +97,6 @@ class Reservation(msgspec.Struct, frozen=True):
     node_list: str = ""
 
 
-class Ping(msgspec.Struct, frozen=True):
-    """One slurmctld and whether it answers slurmrestd."""
-
-    hostname: str
-    responding: bool = False
-
-
 class Fault(msgspec.Struct, frozen=True):
     """What Slurm says is wrong."""
 
@@ -141,9 +134,3 @@ class Reservations(Body, frozen=True):
     """Answer of /reservations/."""
 
     reservations: tuple[Reservation, ...] = ()
-
-
-class Pings(Body, frozen=True):
-    """Answer of /ping/."""
-
-    pings: tuple[Ping, ...] = ()

@@ -213,7 +213,7 @@ class ImageCluster:
         }
         command = program_command("account_sync", f"/etc/slipway/accounts/{accounts.FILE}")
         env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld"}
-        container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+        container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True, cwd=PACKAGES_PATH)
         self.containers[f"{pod}/accounts"] = container
         return container
 

@@ -300,12 +300,6 @@ def test_reservation_is_listed(cluster: ElasticCluster) -> None:
     assert [one.name for one in found.reservations] == ["window"]
 
 
-def test_ping_and_reconfigure_are_answered(cluster: ElasticCluster) -> None:
-    assert ask(cluster, lambda client: client.ping())
-    ask(cluster, lambda client: client.reconfigure())
-    assert ask(cluster, lambda client: client.ping())
-
-
 def test_unchanged_nodes_are_not_sent_again_and_a_change_is_never_missed(cluster: ElasticCluster) -> None:
     async def quiet(client: SlurmClient) -> bool:
         first = await client.nodes()
@@ -399,7 +393,7 @@ def test_stopped_slurmctld_is_an_error_within_the_deadline_and_heals(cluster: El
         assert time.monotonic() - begin < 10
     finally:
         controller.run("pkill", "--signal", "CONT", "^slurmctld", user=64030)
-    wait_for("answers again", lambda: ask(cluster, lambda client: client.ping()), deadline_s=30)
+    wait_for("answers again", lambda: ask(cluster, lambda client: client.partitions()).partitions, deadline_s=30)
 
 
 def test_killed_slurmrestd_is_unreachable_and_heals(cluster: ElasticCluster) -> None:
@@ -435,7 +429,7 @@ def older(cluster: ElasticCluster) -> ElasticCluster:
 
     def answers() -> bool:
         try:
-            return ask(cluster, lambda client: client.ping(), pod=OLDER)
+            return bool(ask(cluster, lambda client: client.partitions(), pod=OLDER).partitions)
         except SlurmUnreachable:
             return False
 
@@ -473,4 +467,4 @@ def test_server_with_the_older_data_parser_alone_does_all_but_requeue(older: Ela
         older.slurm("scancel", job)
     monkeypatch.setattr("controllers.slurm.client.VERSIONS", ("v0.0.45",))
     with pytest.raises(SlurmUnreachable, match=r"serves none of v0\.0\.45"):
-        ask(older, lambda client: client.ping(), pod=OLDER)
+        ask(older, lambda client: client.partitions(), pod=OLDER)

@@ -1,32 +1,27 @@
 import pytest
 
-from slurm.reasons import has_failed_to_resume, is_automatic, is_drain_of_a_pod, is_lost, is_own, written
+from slurm.reasons import has_failed_to_resume, is_automatic, is_drain_of_a_pod, is_lost, written
 
 
 @pytest.mark.parametrize(
-    ("reason", "own", "of_a_pod", "automatic", "failed"),
+    ("reason", "of_a_pod", "automatic", "failed"),
     [
-        pytest.param("slipway: pod stopping", True, True, False, False, id="pod-stopping"),
-        pytest.param("slipway: pod stopping : Not responding", True, True, False, False, id="pod-stopping-and-away-too-long"),
-        pytest.param("slipway: nodeset update", True, True, False, False, id="update"),
-        pytest.param("slipway: nodeset update : ResumeTimeout reached", True, True, False, True, id="update-of-a-node-that-never-came"),
-        pytest.param("slipway: nodeset scale-in : Not responding : ResumeTimeout reached", True, True, False, True, id="both-appended"),
-        pytest.param("slipway: cordon worker-3: new fans", True, False, False, False, id="cordon"),
-        pytest.param("slipway: check disk: 0 MiB free : Not responding", True, False, False, False, id="check"),
-        pytest.param("slipway: pod was replaced", True, False, True, False, id="pod-replaced"),
-        pytest.param("fan is loud : Not responding", False, False, False, False, id="an-administrators-and-away"),
-        pytest.param("Not responding", False, False, True, False, id="silent"),
-        pytest.param("ResumeTimeout reached", False, False, True, True, id="never-came"),
-        pytest.param("", False, False, False, False, id="none"),
+        pytest.param("slipway: pod stopping", True, False, False, id="pod-stopping"),
+        pytest.param("slipway: pod stopping : Not responding", True, False, False, id="pod-stopping-and-away-too-long"),
+        pytest.param("slipway: nodeset update", True, False, False, id="update"),
+        pytest.param("slipway: nodeset update : ResumeTimeout reached", True, False, True, id="update-of-a-node-that-never-came"),
+        pytest.param("slipway: nodeset scale-in : Not responding : ResumeTimeout reached", True, False, True, id="both-appended"),
+        pytest.param("slipway: cordon worker-3: new fans", False, False, False, id="cordon"),
+        pytest.param("slipway: check disk: 0 MiB free : Not responding", False, False, False, id="check"),
+        pytest.param("slipway: pod was replaced", False, True, False, id="pod-replaced"),
+        pytest.param("fan is loud : Not responding", False, False, False, id="an-administrators-and-away"),
+        pytest.param("Not responding", False, True, False, id="silent"),
+        pytest.param("ResumeTimeout reached", False, True, True, id="never-came"),
+        pytest.param("", False, False, False, id="none"),
     ],
 )
-def test_reason_keeps_its_owner_whatever_slurm_appends(reason: str, own: bool, of_a_pod: bool, automatic: bool, failed: bool) -> None:
-    assert (is_own(reason), is_drain_of_a_pod(reason), is_automatic(reason), has_failed_to_resume(reason)) == (
-        own,
-        of_a_pod,
-        automatic,
-        failed,
-    )
+def test_reason_keeps_its_owner_whatever_slurm_appends(reason: str, of_a_pod: bool, automatic: bool, failed: bool) -> None:
+    assert (is_drain_of_a_pod(reason), is_automatic(reason), has_failed_to_resume(reason)) == (of_a_pod, automatic, failed)
 
 
 @pytest.mark.parametrize("appended", ["", " : Not responding", " : ResumeTimeout reached", " : Not responding : ResumeTimeout reached"])

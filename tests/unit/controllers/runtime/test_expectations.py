@@ -23,7 +23,7 @@ def test_creation_is_expected_until_seen() -> None:
     expectations.seen("set", None, one("1"))
     assert expectations.creating("set") == {"gpu-1"}
     expectations.withdraw("set", "gpu-1")
-    assert expectations.is_met("set")
+    assert expectations.creating("set") == frozenset()
 
 
 def test_creation_is_not_met_by_the_end_of_the_predecessor() -> None:
@@ -49,7 +49,6 @@ def test_deletion_is_expected_until_that_object_is_on_its_way(old: PartialObject
     expectations = Expectations[str](clock=FakeClock().clock)
     expectations.expect_deleted("set", "gpu-0", "1")
     expectations.seen("set", old, new)
-    assert expectations.is_met("set") == is_met
     assert expectations.deleting("set") == (frozenset() if is_met else {"gpu-0"})
 
 
@@ -58,9 +57,9 @@ def test_owners_do_not_meet_each_other_s_expectations() -> None:
     expectations.expect_created("a", "gpu-0")
     expectations.expect_created("b", "gpu-0")
     expectations.seen("a", None, one("1"))
-    assert (expectations.is_met("a"), expectations.is_met("b")) == (True, False)
+    assert (expectations.creating("a"), expectations.creating("b")) == (frozenset(), {"gpu-0"})
     expectations.forget("b")
-    assert expectations.is_met("b")
+    assert expectations.creating("b") == frozenset()
 
 
 def test_what_is_never_seen_is_given_up() -> None:
@@ -74,7 +73,7 @@ def test_what_is_never_seen_is_given_up() -> None:
     clock.pass_time(0.1)
     assert (expectations.creating("set"), expectations.deleting("set")) == (frozenset(), {"gpu-1"})
     clock.pass_time(30)
-    assert expectations.is_met("set")
+    assert expectations.deleting("set") == frozenset()
 
 
 class Sent(NamedTuple):

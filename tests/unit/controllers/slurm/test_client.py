@@ -407,6 +407,5 @@ async def test_everything_is_asked_for_before_something_is_done_and_after_a_whil
 @pytest.mark.anyio
 async def test_readings_asked_for_at_the_same_time_are_one(client: SlurmClient, rest: FakeRest) -> None:
     poller = Poller(client, time.monotonic)
-    await client.ping()
     await asyncio.gather(*(poller.fresh() for _ in range(5)))
     assert sum("nodes" in target for _, target, _ in rest.asked) <= 2
