@@ -208,7 +208,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         requests=("20m", "64Mi"),
         ports=[{"name": "slurmdbd", "containerPort": SLURMDBD_PORT}],
         securityContext=confined(SLURM_UID),
-        # It listens only once the database answers and its tables are made, or converted from an older release. A large database takes hours
+        # It listens only once the database answers and its tables are made, or converted from an older release. A large one takes hours
         # for that, and a conversion that is cut off begins again.
         startupProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=1, failureThreshold=_CONVERSION_S),
         livenessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=10, failureThreshold=6),
