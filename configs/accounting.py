@@ -31,62 +31,75 @@ class ExternalDatabase(Model):
     """A MariaDB or MySQL server that somebody else runs."""
 
     host: Host
+    """Host name or IP address of the server."""
     port: Port = 3306
+    """TCP port of the server."""
     database: DatabaseName = "slurm_acct_db"
-    """It exists, or `user` may make it."""
+    """Name of the database. It exists, or `user` may create it."""
     user: StorageUser = "slurm"
-    """A user of the database with all rights on it."""
+    """Database user with all rights on it."""
     password_secret: ObjectName
-    """A Secret in the cluster's namespace, with the password in its key `password`."""
+    """Name of a Secret in the cluster's namespace whose key `password` has the user's password."""
     tls: Flag = True
-    """Encrypted, and the server's certificate and name checked."""
+    """True: the connection is encrypted, and the server's certificate and name are checked."""
     ca_secret: ObjectName | None = None
-    """A Secret with the certificate of who signed the server's, in its key `ca.crt`. Default: the public ones that Debian ships."""
+    """Name of a Secret whose key `ca.crt` has the CA of the server's certificate. Default: the public CAs that Debian ships."""
 
 
 class Purge(Model):
-    """How long slurmdbd keeps records: a number with a unit, as in 12months, 30days or 48hours. What is left out stays for ever."""
+    """How long slurmdbd keeps records: a number with a unit, such as 12months, 30days or 48hours. Kinds left out are kept for ever."""
 
     events: PurgeAge | None = None
-    """Of nodes: down, drained."""
+    """Events of nodes, such as down and drained."""
     jobs: PurgeAge | None = None
+    """Jobs."""
     job_script: PurgeAge | None = None
-    """Default: as long as the job."""
+    """Batch scripts. Default: as long as the job."""
     job_env: PurgeAge | None = None
-    """Default: as long as the job."""
+    """Environments of jobs. Default: as long as the job."""
     resvs: PurgeAge | None = None
+    """Reservations."""
     steps: PurgeAge | None = None
+    """Job steps."""
     suspend: PurgeAge | None = None
+    """Suspensions of jobs."""
     txn: PurgeAge | None = None
-    """Of changes that administrators made."""
+    """Transactions: changes that administrators made."""
     usage: PurgeAge | None = None
-    """The sums that sreport shows."""
+    """Usage totals, which sreport shows."""
 
 
 class Archive(Model):
     """Files that slurmdbd writes what it purges to; `sacctmgr archive load` reads them again."""
 
     records: Annotated[tuple[ArchivedRecord, ...], Field(min_length=1)]
-    """Which of them, in the words of `purge`."""
+    """Kinds of records to archive, in the words of `purge`, which must have an age for each."""
     volume: Source
+    """Shared volume that the files are written to."""
 
 
 class Accounting(Model):
     """slurmdbd with a MariaDB server of its own, or with an external one, and what is kept in it: accounts, users and QOS."""
 
     enabled: Flag = True
+    """False: no slurmdbd and no database; there are neither accounts nor fair share."""
     storage: Disk | None = None
-    """The disk of the cluster's own database. Default, without `external`: one of 5Gi."""
+    """Disk of the cluster's own database. Default, without `external`: one of 5Gi."""
     external: ExternalDatabase | None = None
+    """A database server that exists already, in place of the cluster's own. Default: none."""
     purge: Purge = Purge()
+    """How long records are kept."""
     archive: Archive | None = None
+    """Files to which records are written when they are purged. Default: none."""
     enforce: tuple[Enforce, ...] = ()
-    """Slurm's AccountingStorageEnforce; default: nothing. associations: only users of accounts may submit; the others include that."""
+    """Slurm's AccountingStorageEnforce. `associations`: only users of accounts may submit; the others include that. Default: nothing is
+    enforced."""
     accounts: tuple[Account, ...] = ()
-    """Slurm's accounts. Those that an administrator makes beside them are left alone."""
+    """Slurm's accounts. Those that an administrator makes in addition are left alone."""
     qos: tuple[Qos, ...] = ()
+    """Slurm's QOS. Those that an administrator makes in addition are left alone; `normal` always exists."""
     default_account: AccountName | None = None
-    """Account of all users who are in no other; made where `accounts` does not have it."""
+    """Account of all users who are in no other; made if `accounts` does not list it. Default: none."""
 
     @property
     def is_kept(self) -> bool:
@@ -103,25 +116,29 @@ class Backup(Model):
     """Backups of the accounting database and of slurmctld's state, both on one volume, each cluster in a folder of its own name."""
 
     volume: Source
+    """Shared volume that the backups are written to."""
     schedule: Line = "30 2 * * *"
     """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager."""
     keep: Annotated[Positive, AfterValidator(at_most(1000))] = 14
-    """So many backups stay; of slurmctld's state also the last one of so many days."""
+    """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too."""
     state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = 600
     """Time between copies of slurmctld's state, in seconds."""
     restore_from: RestorePoint | None = None
-    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time such as
-    2026-01-31T02-30-00Z, or `nothing`. Without it they wait for this word as long as there are backups. Never touches what is not empty."""
+    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`.
+    Default: while there are backups, neither starts until this key says which. What is not empty is never overwritten."""
 
 
 class Keys(Model):
     """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
 
     munge: Annotated[Positive, AfterValidator(at_most(1000))] = 1
+    """Generation of the munge key, with which Slurm's daemons and clients authenticate."""
     jwt: Annotated[Positive, AfterValidator(at_most(1000))] = 1
+    """Generation of the JWT key, which signs the tokens for Slurm's REST API."""
     database: Annotated[Positive, AfterValidator(at_most(1000))] = 1
-    """The password of the accounting database; of an external one, raise it when its Secret has changed."""
+    """Generation of the accounting database's password; for an external one, raise it when its Secret has changed."""
     keep: tuple[Literal["munge", "jwt"], ...] = ()
-    """Keys that stay as they are in the cluster, whatever their generation. docs/pulumi.md says for which stacks."""
+    """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it."""
     spread_s: Annotated[Whole, Field(ge=10, le=240)] = 120
-    """Time in which all kubelets bring a changed Secret to pods, in seconds: their syncFrequency, a minute by default, twice."""
+    """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by
+    default."""

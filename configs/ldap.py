@@ -65,31 +65,34 @@ class Ldap(Model):
     uris: tuple[LdapUri, ...] = Field(min_length=1)
     """The servers, in the order in which they are tried."""
     start_tls: Flag = False
-    """TLS on an ldap:// connection. ldaps:// is TLS from the start."""
+    """True: TLS is started on an ldap:// connection. ldaps:// is TLS from the start."""
     allow_plaintext: Flag = False
-    """True: ldap:// without TLS is allowed, where the network itself is trusted."""
+    """True: ldap:// without TLS is allowed, for networks that are trusted themselves."""
     ca_secret: ObjectName | None = None
-    """A Secret of the namespace with the key ca.crt: who signed the servers' certificates. Default: the authorities of the image."""
+    """Name of a Secret in the cluster's namespace whose key `ca.crt` has the CA of the servers' certificates. Default: the public CAs of
+    the image."""
     base_dn: Dn
     """Where users and groups are, at any depth."""
     user_base_dn: Dn | None = None
-    """Default: baseDn."""
+    """Where users are, at any depth. Default: `baseDn`."""
     group_base_dn: Dn | None = None
-    """Default: baseDn."""
+    """Where groups are, at any depth. Default: `baseDn`."""
     user_filter: Filter = "(objectClass=posixAccount)"
+    """Which entries are users."""
     group_filter: Filter = "(objectClass=posixGroup)"
+    """Which entries are groups."""
     bind_dn: Dn | None = None
-    """Who asks. Default: nobody (anonymous)."""
+    """DN to bind as. Default: an anonymous bind."""
     bind_secret: ObjectName | None = None
-    """A Secret of the namespace with the key password, for bindDn."""
+    """Name of a Secret in the cluster's namespace whose key `password` has the password of `bindDn`."""
     key_attribute: Attribute = "sshPublicKey"
-    """Where the public keys are, each a value."""
+    """Attribute with the public keys, one key a value."""
     refresh_s: Annotated[Whole, Field(ge=5, le=3600)] = 20
-    """How often LDAP is asked, in seconds. A removed user cannot log in after this time and that of the answer."""
+    """Time between two queries, in seconds. A removed user cannot log in after this time and that of the answer."""
     min_uid: LeastId = 1000
     """Users with a lower uid are left out."""
     min_gid: LeastId = 1000
-    """Groups with a lower gid are left out, and users whose own group has one; 100, Debian's group users, is allowed to users."""
+    """Groups with a lower gid are left out, as are users whose own group has one; Debian's group users (100) is allowed as a user's own."""
     max_removed_percent: Annotated[Whole, Field(ge=0, le=100)] = 50
-    """Of more than 10 users or groups, more than this share gone at once counts as a fault of LDAP, and none is removed; so does an
-    answer without any user. 100: everything is believed."""
+    """If more than this share of more than 10 users (or groups) disappears at once, this counts as a fault of LDAP and none is removed,
+    as with an answer without any user. 100: every answer is believed."""

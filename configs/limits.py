@@ -51,78 +51,109 @@ class SharedLimits(Model):
     """Limits that accounts, their users and QOS have alike. Slurm's resource limits guide says what each does."""
 
     grp_tres: Tres | None = None
-    """All running jobs together, such as cpu=512,gres/gpu=16."""
+    """TRES of all running jobs together."""
     grp_tres_mins: Tres | None = None
-    """All jobs together over time, with PriorityDecayHalfLife. Slurm ends running jobs that reach it, unless `safe` is enforced."""
+    """TRES-minutes of all jobs together over time, which decay with PriorityDecayHalfLife. Slurm ends running jobs that reach it, unless
+    `safe` is enforced."""
     grp_tres_run_mins: Tres | None = None
+    """TRES-minutes that all running jobs together may still use until their time limits."""
     grp_jobs: Count | None = None
+    """Running jobs together."""
     grp_jobs_accrue: Count | None = None
+    """Waiting jobs together whose priority grows with age."""
     grp_submit_jobs: Count | None = None
-    """Running and waiting. 0: no new jobs, and those that wait do not start."""
+    """Running and waiting jobs together. 0: no new jobs, and waiting ones do not start."""
     grp_wall: SlurmTime | None = None
+    """Wall-clock time of all jobs together over time, which decays with PriorityDecayHalfLife."""
     max_tres_per_job: Tres | None = None
+    """TRES of one job."""
     max_tres_per_node: Tres | None = None
+    """TRES of one job on each node."""
     max_tres_mins_per_job: Tres | None = None
+    """TRES-minutes of one job."""
     max_wall: SlurmTime | None = None
-    """Of one job."""
+    """Wall-clock time of one job."""
 
 
 class Limits(SharedLimits):
-    """Limits of an account or of a user in it. Those that start with max are for each user alone. A limit that is not set comes from the
-    account above."""
+    """Limits of an account or of a user in it. Those whose name starts with max are for each user alone. A limit that is not set comes
+    from the account above."""
 
     priority: Count | None = None
+    """Priority of the association; it counts with `PriorityWeightAssoc` in `slurm.settings`."""
     max_jobs: Count | None = None
+    """Running jobs of one user."""
     max_jobs_accrue: Count | None = None
+    """Waiting jobs of one user whose priority grows with age."""
     max_submit_jobs: Count | None = None
+    """Running and waiting jobs of one user."""
 
 
 class QosLimits(SharedLimits):
     """Limits of a QOS."""
 
     max_tres_per_user: Tres | None = None
+    """TRES of one user's running jobs."""
     max_tres_per_account: Tres | None = None
+    """TRES of one account's running jobs."""
     max_tres_run_mins_per_user: Tres | None = None
+    """TRES-minutes that one user's running jobs may still use until their time limits."""
     max_tres_run_mins_per_account: Tres | None = None
+    """TRES-minutes that one account's running jobs may still use until their time limits."""
     max_jobs_per_user: Count | None = None
+    """Running jobs of one user."""
     max_jobs_per_account: Count | None = None
+    """Running jobs of one account."""
     max_jobs_accrue_per_user: Count | None = None
+    """Waiting jobs of one user whose priority grows with age."""
     max_jobs_accrue_per_account: Count | None = None
+    """Waiting jobs of one account whose priority grows with age."""
     max_submit_jobs_per_user: Count | None = None
+    """Running and waiting jobs of one user."""
     max_submit_jobs_per_account: Count | None = None
+    """Running and waiting jobs of one account."""
     min_tres_per_job: Tres | None = None
+    """Least TRES that a job must ask for."""
 
 
 class UserInAccount(Model):
-    """What one user has in an account, where that is not what all have."""
+    """What one user has in an account, where that differs from the account's other users."""
 
     fairshare: Fairshare | None = None
+    """Shares of the user, relative to the other users of the account, or "parent". Default: 1."""
     limits: Limits = Limits()
+    """Limits of the user in the account."""
     qos: tuple[Name, ...] = ()
+    """QOS that the user's jobs may have. Default: the account's."""
     default_qos: Name | None = None
+    """QOS of the user's jobs that name none. Default: the account's."""
 
 
 class Account(Model):
     """One account of Slurm: who may use it, its share, its limits."""
 
     name: AccountName
+    """Name of the account, as in `sbatch --account`."""
     parent: Name = "root"
-    """Name of another account."""
+    """Name of the account above it."""
     description: PlainText = ""
-    """Default: the name. Slurm keeps it in lower case."""
+    """Description in Slurm's database, in lower case there. Default: the name."""
     organization: PlainText = ""
-    """Default: the parent's name."""
+    """Organization in Slurm's database. Default: the parent's name."""
     fairshare: Fairshare | None = None
-    """Default: 1."""
+    """Shares of the account, relative to its siblings, or "parent". Default: 1."""
     limits: Limits = Limits()
+    """Limits of the account and of each user in it."""
     qos: tuple[Name, ...] = ()
     """QOS that jobs may have. Default: those of the account above, and at the top `normal`."""
     default_qos: Name | None = None
+    """QOS of jobs that name none. Default: the one of the account above."""
     users: tuple[Name, ...] = ()
-    """Names of users."""
+    """Names of the account's users."""
     groups: tuple[Name, ...] = ()
-    """Names of unix groups: their members are users of the account, and follow the group."""
+    """Names of unix groups. Their members are users of the account, and follow the group."""
     per_user: dict[UserName, UserInAccount] = {}
+    """What single users have in the account, by user name."""
     default_for: tuple[Name, ...] = ()
     """Users whose jobs go to this account when they name none. Default: the first account that has the user."""
 
@@ -131,23 +162,29 @@ class Qos(Model):
     """One QOS of Slurm."""
 
     name: AccountName
+    """Name of the QOS, as in `sbatch --qos`."""
     description: PlainText = ""
+    """Description in Slurm's database."""
     priority: Count = 0
+    """Priority that the jobs get from the QOS factor, relative to that of other QOS."""
     preempt: tuple[Name, ...] = ()
-    """Names of QOS whose jobs may be preempted. It needs PreemptType: preempt/qos in `slurm.settings`."""
+    """Names of QOS whose jobs this one may preempt. Needs `PreemptType: preempt/qos` in `slurm.settings`."""
     preempt_mode: Literal["cancel", "requeue", "suspend", "off"] | None = None
     """What happens to a job of this QOS that is preempted. Default: the cluster's PreemptMode."""
     preempt_exempt_time: SlurmTime | None = None
-    """Time that a job runs before it can be preempted."""
+    """Time that a job of this QOS runs before it can be preempted. Default: the cluster's PreemptExemptTime."""
     grace_time_s: Annotated[Seconds, Field(le=86_400)] | None = None
-    """Time between the notice to a preempted job and its end, in seconds."""
+    """Time between the notice to a preempted job and its end, in seconds. Default: 0."""
     flags: tuple[QosFlag, ...] = ()
+    """Flags of the QOS, as sacctmgr has them."""
     usage_factor: Factor | None = None
-    """What a job's use counts. Default: 1."""
+    """Factor by which the usage of its jobs counts. Default: 1."""
     usage_threshold: Factor | None = None
-    """Fair share below which no job is taken."""
+    """Fair share factor below which jobs are held; it counts with the flag EnforceUsageThreshold. Default: none."""
     limit_factor: Factor | None = None
+    """Factor by which the TRES limits of an account count for jobs of this QOS. Default: 1."""
     limits: QosLimits = QosLimits()
+    """Limits of the jobs with this QOS."""
 
 
 Enforce = Literal["associations", "limits", "qos", "safe"]

@@ -16,32 +16,44 @@ from configs.tuning import PriorityWeights, SlurmSettings
 
 
 class Cluster(Model):
-    """One Slurm cluster, as the `slipway:cluster` key of a stack file says it."""
+    """One Slurm cluster: the value of `slipway:cluster` in a stack file."""
 
     name: ClusterName
     """Prefix of every object (`<name>-slurmctld`) and Slurm's ClusterName."""
     namespace: DnsLabel = "slurm"
+    """Kubernetes namespace of everything that Slipway makes, except for what belongs to no namespace."""
     create_namespace: Flag = True
+    """False: the namespace exists already and is left as it is."""
     kubernetes: Kubernetes = Kubernetes()
+    """Which Kubernetes cluster to deploy to, and how."""
     deletion_protection: Flag = False
-    """Storage, the accounting database and the keys are kept when the stack goes."""
+    """True: storage, the accounting database and the keys are kept when the stack is destroyed."""
     images: Images = Images()
+    """The container images."""
     node_pools: tuple[NodePool, ...]
-    """The machines."""
+    """The machines: one pool for each kind."""
     gpu_operator: GpuOperator = GpuOperator()
+    """NVIDIA's GPU Operator, for clusters that do not have it yet."""
     system_nodes: SystemNodes = SystemNodes()
+    """Where the pods run that are not workers."""
     node_sets: tuple[NodeSet, ...]
-    """What Slurm has on the machines."""
+    """The nodes that Slurm has on the machines."""
     partitions: tuple[Partition, ...]
-    """Where users send jobs."""
+    """The partitions to which users submit jobs."""
     storage: Storage
-    """The shared root and the homes, at least."""
+    """The volumes: at least the shared one and the homes."""
     login: Login = Login()
+    """The login pods, and who may log in."""
     accounting: Accounting = Accounting()
+    """The accounting database, and the accounts and QOS in it."""
     backup: Backup | None = None
+    """Backups of the accounting database and of slurmctld's state. Default: none are made."""
     keys: Keys = Keys()
+    """Generations of the cluster's keys: raise one to rotate the key."""
     health_checks: tuple[HealthCheck, ...] = ()
+    """Checks that run on idle nodes and drain those that fail."""
     slurm: SlurmSettings = SlurmSettings()
+    """Settings of Slurm itself."""
 
     def node_pool(self, name: str) -> NodePool:
         """The pool of that name. Raises KeyError where there is none."""

@@ -33,10 +33,12 @@ class Kubernetes(Model):
     """Which cluster the provider talks to. The kubeconfig comes from KUBECONFIG or the provider's own default."""
 
     context: ClusterText | None = None
+    """Context of the kubeconfig. Default: the kubeconfig's current one."""
     cluster_identifier: ClusterText | None = None
-    """What tells this Kubernetes cluster from others for the provider: a change replaces everything. Default: the cluster's name."""
+    """Name by which the provider tells this Kubernetes cluster from others; a change replaces every object. Default: the cluster's
+    `name`."""
     install_crds: Flag = True
-    """False where somebody else brings the kind NodeSet, or another stack in the same Kubernetes cluster does."""
+    """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster."""
     wait_for_drains: Flag = False
     """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes."""
 
@@ -49,21 +51,25 @@ class Images(Model):
     controllers: ImageReference | None = None
     """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    """When the kubelet pulls the images: Kubernetes' imagePullPolicy."""
     pull_secrets: tuple[ObjectName, ...] = ()
-    """Names of Secrets in the cluster's namespace."""
+    """Names of image pull Secrets in the cluster's namespace."""
 
 
 class HealthCheck(Model):
     """One check, run as a Slurm job on each idle node of the sets at each tick of the schedule."""
 
     name: CheckName
+    """Name of the check, and part of its CronJob's name."""
     check: CheckKind
+    """What is checked: free disk space, memory and its errors, the clock's offset, or the GPUs."""
     schedule: Line
-    """Cron's five fields, in the time zone of the Kubernetes controller manager."""
+    """When it runs: cron's five fields, in the time zone of the Kubernetes controller manager."""
     node_sets: tuple[Name, ...]
+    """Names of the node sets whose nodes are checked."""
     timeout_s: Seconds = 60
-    """After so many seconds the check counts as unknown."""
+    """Time for one run on one node, in seconds. After that the result counts as unknown."""
     max_drained: MaxUnavailable = "25%"
-    """Nodes that this check may hold drained at once: a number, or a percentage of its nodes, at least one."""
+    """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
     settings: dict[LimitName, Count] = {}
     """Limits of the check; `CHECK_SETTINGS` lists them with their defaults."""

@@ -39,33 +39,39 @@ class Nfs(Model):
     """An NFS export."""
 
     server: Host
+    """Host name or IP address of the server."""
     path: ExportPath
+    """Path of the export on the server."""
     options: tuple[MountOption, ...] = ()
-    """Mount options, such as nfsvers=4.1."""
+    """Mount options."""
 
 
 class Disk(Model):
     """A disk of one pod (ReadWriteOnce)."""
 
     storage_class: ObjectName | None = None
-    """Default: the cluster's own default class."""
+    """StorageClass of the disk. Default: the Kubernetes cluster's own default class."""
     size: Size = "5Gi"
+    """Size of the disk."""
 
 
 class Source(Model):
     """Where a shared volume comes from: exactly one of the six. `storageClass` must offer ReadWriteMany and wants a `size`."""
 
     host_path: AbsolutePath | None = None
-    """A folder on every node. It is shared only if something else shares it: for one machine."""
+    """A folder on every node. It is shared only if something else shares it, or if there is only one machine."""
     claim: ObjectName | None = None
-    """An existing PersistentVolumeClaim in the cluster's namespace."""
+    """Name of an existing PersistentVolumeClaim in the cluster's namespace."""
     storage_class: ObjectName | None = None
+    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given."""
     size: Size | None = None
+    """Size of the volume of `storageClass`; the other sources take none."""
     nfs: Nfs | None = None
+    """An export of an NFS server that exists already."""
     nfs_server: Flag = False
-    """A folder of its own on the cluster's own server, which storage.nfsServer declares."""
+    """True: a folder of its own on the NFS server that `storage.nfsServer` declares."""
     disk: Disk | None = None
-    """A disk of the class, the cluster's default one where left out (ReadWriteOnce): for clusters whose pods are all on one machine."""
+    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine."""
 
     @property
     def sources(self) -> Mapping[SourceKind, object]:
@@ -90,21 +96,24 @@ class Mount(Source):
     """A further shared volume, in the login pods and in the workers that do not choose others."""
 
     name: MountName
+    """Name of the mount; node sets refer to it."""
     mount_path: AbsolutePath
+    """Where login pods, workers and jobs have it."""
     read_only: Flag = False
+    """True: nobody can write to it."""
 
 
 class NfsServer(Model):
     """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
 
     storage_class: ObjectName | None = None
-    """The disk's class. Default: the cluster's own default class."""
+    """StorageClass of the server's disk. Default: the Kubernetes cluster's own default class."""
     size: Size
-    """The disk's size."""
+    """Size of the server's disk."""
     cluster_ip: IPAddress
     """A free address of the Kubernetes cluster's service range: nodes mount by it, and know it before anything runs."""
     options: tuple[MountOption, ...] = SERVER_OPTIONS
-    """Mount options, instead of `SERVER_OPTIONS`."""
+    """Mount options of the nodes, in place of the default ones."""
     networks: tuple[Network, ...] = ()
     """Networks that the nodes mount from; all others are refused. Default: every network, from ports that only root may use."""
 
@@ -113,33 +122,35 @@ class RootTar(Model):
     """A tar of a root file system: plain, or compressed with gzip, xz or zstd."""
 
     url: TarUrl
-    """https://, http://, or file:///shared/... for a file that somebody put on the shared volume."""
+    """Where the tar is: https://, http://, or file:///shared/... for a file on the shared volume."""
     sha256: Sha256
-    """Of the file as it is there, as sha256sum prints it."""
+    """SHA-256 digest of the file as it is downloaded, as sha256sum prints it."""
 
 
 class RootVersion(Model):
     """One version of the root that jobs and logins see; filled once, from an image or a tar, and never again."""
 
     name: RootVersionName
+    """Name of the version, as in `srun --root-version`."""
     image: ImageReference | None = None
-    """What it is filled from. Default, where there is no tar: the image of the Slurm roles. It has to have that image's release of Debian
-    and Slurm."""
+    """Image that it is filled from, with the same release of Debian and Slurm as the image of the Slurm roles. Default, without `tar`:
+    that image."""
     tar: RootTar | None = None
-    """What it is filled from, instead of an image."""
+    """Tar that it is filled from, in place of an image."""
     carry_from: Name | None = None
-    """The version whose changes get into this one when it is filled: packages, files and system users that came after its own fill."""
+    """Version whose later changes are carried over when this one is filled: packages, files and system users that were added to it.
+    Default: none."""
 
 
 class Root(Model):
     """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
 
     versions: tuple[RootVersion, ...] = ()
-    """Default: one, from the image of the Slurm roles and called after its tag."""
+    """The versions that exist side by side. Default: one, filled from the image of the Slurm roles and named after its tag."""
     current: RootVersionName | None = None
-    """What new jobs and sessions get. Default: the last of the versions. Jobs that run keep theirs."""
+    """Version that new jobs and sessions get; running jobs keep theirs. Default: the last of `versions`."""
     keep_days: Days = 7
-    """For so long a version stays that is not declared any more; longer where a job uses it. Sessions older than that lose their root."""
+    """Days that a version stays after it is no longer declared, or longer while a job uses it. Older sessions lose their root."""
 
 
 class Storage(Model):
@@ -148,11 +159,12 @@ class Storage(Model):
     shared_root: Source
     """The shared volume, at /shared in the login pods and workers; the versions of `root` are on it."""
     root: Root | None = None
-    """Without it, jobs and logins see their pod's image, and /shared."""
+    """The versioned root file system of jobs and logins. Default: none; jobs and logins see their pod's image, and /shared."""
     home: Source
     """Homes of the users, at /home."""
     mounts: tuple[Mount, ...] = ()
+    """Further shared volumes."""
     nfs_server: NfsServer | None = None
-    """The cluster's own NFS server."""
+    """An NFS server in the cluster, for sources that say `nfsServer: true`. Default: none."""
     state: Disk = Disk()
-    """slurmctld's state: the queue lives here."""
+    """Disk of slurmctld, which holds its state: the queue lives here."""
