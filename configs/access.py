@@ -28,7 +28,7 @@ class LoginLimits(Model):
     """CPUs of one user. Default: no limit."""
     memory_mib: MiB | None = None
     """Memory of one user, in MiB. Default: no limit."""
-    tasks: Positive = 2000
+    tasks: Positive = Field(default=2000, examples=[4000])
     """Processes and threads of one user, so that nobody locks others out."""
 
 
@@ -52,15 +52,15 @@ class User(Model):
     """Login name."""
     uid: Count
     """Numeric id of the user."""
-    gid: Count = Field(default_factory=_uid)
+    gid: Count = Field(default_factory=_uid, examples=[20_001])
     """Numeric id of the user's own group. It is made with the user's name unless `login.groups` has this gid. Default: the uid."""
     groups: tuple[Name, ...] = ()
     """Names of further groups, from `login.groups`."""
-    ssh_keys: tuple[Line, ...] = ()
+    ssh_keys: tuple[Line, ...] = Field(default=(), examples=[["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDl3... ada@example.com"]])
     """Public keys that may log in, each a line of an authorized_keys file."""
     ssh_key_files: tuple[Line, ...] = ()
     """Files with public keys that may log in, relative to the project's folder."""
-    shell: AbsolutePath = "/bin/bash"
+    shell: AbsolutePath = Field(default="/bin/bash", examples=["/usr/bin/zsh"])
     """Login shell."""
     admin: Flag = False
     """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current
@@ -92,7 +92,7 @@ class Login(Model):
     home_keys: Flag = False
     """True: the keys in `~/.ssh/authorized_keys` may log in as well, on login pods only. A removed user is refused all the same; but a
     user who stays and whose keys are withdrawn can still log in with those in the home."""
-    admin_groups: tuple[UserName, ...] = ()
+    admin_groups: tuple[UserName, ...] = Field(default=(), examples=[["hpc-admins"]])
     """Groups whose members are admins, as with `admin: true`."""
 
     @property

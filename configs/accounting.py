@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from configs.fields import (
     AccountName,
+    AtMost,
     DatabaseName,
     Flag,
     Host,
@@ -19,7 +20,6 @@ from configs.fields import (
     RestorePoint,
     StorageUser,
     Whole,
-    at_most,
 )
 from configs.limits import Account, Enforce, Qos
 from configs.storage import Disk, Source
@@ -32,17 +32,17 @@ class ExternalDatabase(Model):
 
     host: Host
     """Host name or IP address of the server."""
-    port: Port = 3306
+    port: Port = Field(default=3306, examples=[3307])
     """TCP port of the server."""
-    database: DatabaseName = "slurm_acct_db"
+    database: DatabaseName = Field(default="slurm_acct_db", examples=["slurm_prod"])
     """Name of the database. It exists, or `user` may create it."""
-    user: StorageUser = "slurm"
+    user: StorageUser = Field(default="slurm", examples=["slurmdbd"])
     """Database user with all rights on it."""
-    password_secret: ObjectName
+    password_secret: ObjectName = Field(examples=["slurm-db"])
     """Name of a Secret in the cluster's namespace whose key `password` has the user's password."""
     tls: Flag = True
     """True: the connection is encrypted, and the server's certificate and name are checked."""
-    ca_secret: ObjectName | None = None
+    ca_secret: ObjectName | None = Field(default=None, examples=["slurm-db-ca"])
     """Name of a Secret whose key `ca.crt` has the CA of the server's certificate. Default: the public CAs that Debian ships."""
 
 
@@ -72,9 +72,9 @@ class Purge(Model):
 class Archive(Model):
     """Files that slurmdbd writes what it purges to; `sacctmgr archive load` reads them again."""
 
-    records: Annotated[tuple[ArchivedRecord, ...], Field(min_length=1)]
+    records: Annotated[tuple[ArchivedRecord, ...], Field(min_length=1)] = Field(examples=[["jobs", "steps"]])
     """Kinds of records to archive, in the words of `purge`, which must have an age for each."""
-    volume: Source
+    volume: Source = Field(examples=[{"claim": "slurm-archive"}])
     """Shared volume that the files are written to."""
 
 
@@ -94,9 +94,9 @@ class Accounting(Model):
     enforce: tuple[Enforce, ...] = ()
     """Slurm's AccountingStorageEnforce. `associations`: only users of accounts may submit; the others include that. Default: nothing is
     enforced."""
-    accounts: tuple[Account, ...] = ()
+    accounts: tuple[Account, ...] = Field(default=(), examples=[[{"name": "research", "fairshare": 80, "users": ["ada"]}]])
     """Slurm's accounts. Those that an administrator makes in addition are left alone."""
-    qos: tuple[Qos, ...] = ()
+    qos: tuple[Qos, ...] = Field(default=(), examples=[[{"name": "urgent", "priority": 1000}]])
     """Slurm's QOS. Those that an administrator makes in addition are left alone; `normal` always exists."""
     default_account: AccountName | None = None
     """Account of all users who are in no other; made if `accounts` does not list it. Default: none."""
@@ -117,11 +117,11 @@ class Backup(Model):
 
     volume: Source
     """Shared volume that the backups are written to."""
-    schedule: Line = "30 2 * * *"
+    schedule: Line = Field(default="30 2 * * *", examples=["0 3 * * *"])
     """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager."""
-    keep: Annotated[Positive, AfterValidator(at_most(1000))] = 14
+    keep: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=14, examples=[30])
     """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too."""
-    state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = 600
+    state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = Field(default=600, examples=[300])
     """Time between copies of slurmctld's state, in seconds."""
     restore_from: RestorePoint | None = None
     """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`.
@@ -131,11 +131,11 @@ class Backup(Model):
 class Keys(Model):
     """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
 
-    munge: Annotated[Positive, AfterValidator(at_most(1000))] = 1
+    munge: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
     """Generation of the munge key, with which Slurm's daemons and clients authenticate."""
-    jwt: Annotated[Positive, AfterValidator(at_most(1000))] = 1
+    jwt: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
     """Generation of the JWT key, which signs the tokens for Slurm's REST API."""
-    database: Annotated[Positive, AfterValidator(at_most(1000))] = 1
+    database: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed."""
     keep: tuple[Literal["munge", "jwt"], ...] = ()
     """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it."""

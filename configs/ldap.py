@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StrictStr
 
 from configs.faults import quoted
-from configs.fields import Flag, Model, ObjectName, Whole, is_one_line, refuse
+from configs.fields import Flag, Model, ObjectName, Shown, Whole, is_one_line, refuse
 
 _URI = re.compile(r"ldaps?://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-f:.]+\])(:[1-9]\d{0,4})?/?", re.ASCII)
 _DN = re.compile(r"[A-Za-z][A-Za-z0-9.-]*=[^,]+(,\s*[A-Za-z][A-Za-z0-9.-]*=[^,]+)*")
@@ -51,10 +51,16 @@ def _attribute(value: str) -> str:
     return value
 
 
-LdapUri = Annotated[StrictStr, AfterValidator(_uri)]
-Dn = Annotated[StrictStr, AfterValidator(_dn)]
-Filter = Annotated[StrictStr, AfterValidator(_filter)]
-Attribute = Annotated[StrictStr, AfterValidator(_attribute)]
+LdapUri = Annotated[
+    StrictStr, AfterValidator(_uri), Shown("the URI of an LDAP server", "ldaps://ldap.example.com", {"pattern": f"^({_URI.pattern})$"})
+]
+Dn = Annotated[StrictStr, AfterValidator(_dn), Shown("a distinguished name", "ou=people,dc=example,dc=com", {"maxLength": 500})]
+Filter = Annotated[
+    StrictStr, AfterValidator(_filter), Shown("an LDAP filter", "(objectClass=posixAccount)", {"maxLength": 2000, "pattern": r"^\(.*\)$"})
+]
+Attribute = Annotated[
+    StrictStr, AfterValidator(_attribute), Shown("the name of an attribute", "sshPublicKey", {"pattern": r"^[A-Za-z][A-Za-z0-9-]{0,63}$"})
+]
 LeastId = Annotated[Whole, Field(ge=500, le=1_999_999_999)]
 """Not below 500: libnss-extrausers passes such users over."""
 
@@ -75,11 +81,11 @@ class Ldap(Model):
     """Where users and groups are, at any depth."""
     user_base_dn: Dn | None = None
     """Where users are, at any depth. Default: `baseDn`."""
-    group_base_dn: Dn | None = None
+    group_base_dn: Dn | None = Field(default=None, examples=["ou=groups,dc=example,dc=com"])
     """Where groups are, at any depth. Default: `baseDn`."""
     user_filter: Filter = "(objectClass=posixAccount)"
     """Which entries are users."""
-    group_filter: Filter = "(objectClass=posixGroup)"
+    group_filter: Filter = Field(default="(objectClass=posixGroup)", examples=["(objectClass=groupOfNames)"])
     """Which entries are groups."""
     bind_dn: Dn | None = None
     """DN to bind as. Default: an anonymous bind."""
@@ -87,12 +93,12 @@ class Ldap(Model):
     """Name of a Secret in the cluster's namespace whose key `password` has the password of `bindDn`."""
     key_attribute: Attribute = "sshPublicKey"
     """Attribute with the public keys, one key a value."""
-    refresh_s: Annotated[Whole, Field(ge=5, le=3600)] = 20
+    refresh_s: Annotated[Whole, Field(ge=5, le=3600)] = Field(default=20, examples=[60])
     """Time between two queries, in seconds. A removed user cannot log in after this time and that of the answer."""
-    min_uid: LeastId = 1000
+    min_uid: LeastId = Field(default=1000, examples=[5000])
     """Users with a lower uid are left out."""
-    min_gid: LeastId = 1000
+    min_gid: LeastId = Field(default=1000, examples=[5000])
     """Groups with a lower gid are left out, as are users whose own group has one; Debian's group users (100) is allowed as a user's own."""
-    max_removed_percent: Annotated[Whole, Field(ge=0, le=100)] = 50
+    max_removed_percent: Annotated[Whole, Field(ge=0, le=100)] = Field(default=50, examples=[20])
     """If more than this share of more than 10 users (or groups) disappears at once, this counts as a fault of LDAP and none is removed,
     as with an answer without any user. 100: every answer is believed."""

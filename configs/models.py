@@ -3,6 +3,8 @@ are in `checks`; `load` makes a `Cluster` from a stack file."""
 
 from typing import TypeVar
 
+from pydantic import Field
+
 from configs.access import Group, Login, LoginLimits, LoginService, User
 from configs.accounting import Accounting, Archive, Backup, ExternalDatabase, Keys, Purge
 from configs.fields import ClusterName, DnsLabel, Flag, Model
@@ -30,13 +32,15 @@ class Cluster(Model):
     """True: storage, the accounting database and the keys are kept when the stack is destroyed."""
     images: Images = Images()
     """The container images."""
-    node_pools: tuple[NodePool, ...]
+    node_pools: tuple[NodePool, ...] = Field(
+        examples=[[{"name": "gpu", "machine": "p5.48xlarge", "max": 8, "existing": {"labels": {"gpu": "h100"}}}]]
+    )
     """The machines: one pool for each kind."""
     gpu_operator: GpuOperator = GpuOperator()
     """NVIDIA's GPU Operator, for clusters that do not have it yet."""
     system_nodes: SystemNodes = SystemNodes()
     """Where the pods run that are not workers."""
-    node_sets: tuple[NodeSet, ...]
+    node_sets: tuple[NodeSet, ...] = Field(examples=[[{"name": "gpu", "pool": "gpu", "size": 8, "gpus": {"model": "h100", "count": 8}}]])
     """The nodes that Slurm has on the machines."""
     partitions: tuple[Partition, ...]
     """The partitions to which users submit jobs."""

@@ -66,7 +66,7 @@ class Drain(Model):
 
     action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
     """Wait: for as long as the jobs run. Requeue, Cancel: done to jobs that still run after the deadline."""
-    deadline_s: Seconds | None = None
+    deadline_s: Seconds | None = Field(default=None, examples=[3600])
     """How long a draining node waits for its jobs before the action, in seconds. Default: there is no deadline."""
 
 
@@ -75,11 +75,11 @@ class VolumeClaim(Model):
 
     name: DnsLabel
     """Name of the disk, unique within the set."""
-    mount_path: AbsolutePath
+    mount_path: AbsolutePath = Field(examples=["/scratch"])
     """Where the worker pod has it."""
     size: Size
     """Size of the disk."""
-    storage_class: ObjectName | None = None
+    storage_class: ObjectName | None = Field(default=None, examples=["gp3"])
     """StorageClass of the disk. Default: the Kubernetes cluster's own default class."""
 
 
@@ -107,7 +107,7 @@ class NodeSet(Model):
     """Elastic set: most nodes that the queue may ask for."""
     update: Update = Update()
     """How a change of the worker pod reaches running nodes."""
-    drain: Drain = Drain()
+    drain: Drain = Field(default=Drain(), examples=[{"action": "Requeue", "deadlineS": 3600}])
     """What happens to the jobs of a node that is to be removed or updated."""
     placement: Literal["Any", "Pinned"] = "Any"
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room."""
@@ -115,7 +115,7 @@ class NodeSet(Model):
     """Disks that each node has of its own."""
     volume_claim_retention: VolumeClaimRetention = VolumeClaimRetention()
     """When these disks are deleted."""
-    max_pods_in_flight: Positive = Field(default=500, le=MAX_NODES)
+    max_pods_in_flight: Positive = Field(default=500, le=MAX_NODES, examples=[200])
     """Most pods that may be created and not yet ready at the same time."""
     cpus: Positive | None = None
     """Hardware threads of one node. Default: those of the whole machine."""
@@ -165,11 +165,11 @@ class Partition(Model):
     is queued or started."""
     priority_tier: Count = Field(default=1, le=65_533)
     """Jobs of a partition with a higher tier are scheduled first."""
-    allow_accounts: tuple[Name, ...] = ()
+    allow_accounts: tuple[Name, ...] = Field(default=(), examples=[["research"]])
     """Names of `accounting.accounts` whose jobs may run here, with the accounts below them. Default: all."""
-    allow_qos: tuple[Name, ...] = ()
+    allow_qos: tuple[Name, ...] = Field(default=(), examples=[["normal", "urgent"]])
     """Names of `accounting.qos`, or `normal`. Default: all."""
-    qos: Name | None = None
+    qos: Name | None = Field(default=None, examples=["urgent"])
     """Name of an `accounting.qos` whose limits all jobs of the partition share. Default: none."""
     settings: Settings = {}
     """Other keys of the partition line in slurm.conf."""

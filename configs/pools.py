@@ -1,6 +1,6 @@
 """Config of the machines: node pools (nodes that are there already, or EKS), the system nodes, and NVIDIA's GPU Operator."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,12 @@ from configs.fields import (
     Positive,
     ReservationId,
     SecurityGroupId,
+    Shown,
     SubnetId,
 )
+from configs.hardware import MACHINES
+
+MachineType = Annotated[Line, Shown("a machine type of the catalogue", "p5.48xlarge", {"enum": [*MACHINES]})]
 
 Labels = dict[LabelKey, LabelText]
 """Kubernetes labels."""
@@ -55,11 +59,11 @@ class HardwareGpus(Model):
 class Hardware(Model):
     """What one machine has, where its type is not in the catalogue: all of it, not only what Slurm may use."""
 
-    sockets: Positive = 1
+    sockets: Positive = Field(default=1, examples=[2])
     """Processor sockets."""
     cores_per_socket: Positive
     """Cores of one socket."""
-    threads_per_core: Positive = 1
+    threads_per_core: Positive = Field(default=1, examples=[2])
     """Hardware threads of one core."""
     memory_mib: MiB
     """All memory of the machine, in MiB."""
@@ -76,7 +80,7 @@ class ExistingNodes(Model):
     """Taints of these nodes, which the pods of the cluster are to tolerate."""
     count: Positive = 1
     """Least number of such nodes that a deployment expects to find."""
-    gpu_resource: LabelKey = "nvidia.com/gpu"
+    gpu_resource: LabelKey = Field(default="nvidia.com/gpu", examples=["amd.com/gpu"])
     """The extended resource under which the nodes offer their GPUs."""
 
 
@@ -91,7 +95,7 @@ class EksNodes(Model):
     """Subnets of the machines. A placement group needs a single one, as it lives in one zone."""
     min: Count = 0
     """Least number of machines in the node group."""
-    desired: Count | None = None
+    desired: Count | None = Field(default=None, examples=[8])
     """Number of machines at first; the autoscaler may change it. Default: `min`."""
     ami_type: ClusterText = "AL2023_x86_64_NVIDIA"
     """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD."""
@@ -107,7 +111,7 @@ class EksNodes(Model):
     """Security groups of the machines, in place of the EKS cluster's own. Default: that one."""
     disk_gib: Positive = 200
     """Root disk of a machine, in GiB."""
-    labels: Labels = {}
+    labels: Labels = Field(default={}, examples=[{"team": "vision"}])
     """Labels of the Kubernetes nodes, in addition to `slipway.dev/pool`, which is always set."""
     taints: tuple[Taint, ...] = ()
     """Taints of the Kubernetes nodes; the pods of the cluster tolerate them."""
@@ -118,7 +122,7 @@ class NodePool(Model):
 
     name: NodeSetName
     """Name of the pool; node sets refer to it."""
-    machine: Line | None = None
+    machine: MachineType | None = None
     """Machine type of the catalogue in `configs/hardware.py`."""
     hardware: Hardware | None = None
     """What one machine has, where its type is not in the catalogue."""

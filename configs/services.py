@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import Field
+
 from configs.fields import (
     CheckName,
     ClusterText,
@@ -52,7 +54,7 @@ class Images(Model):
     """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     """When the kubelet pulls the images: Kubernetes' imagePullPolicy."""
-    pull_secrets: tuple[ObjectName, ...] = ()
+    pull_secrets: tuple[ObjectName, ...] = Field(default=(), examples=[["registry-login"]])
     """Names of image pull Secrets in the cluster's namespace."""
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import Field
+
 from configs.fields import (
     AbsolutePath,
     Days,
@@ -60,7 +62,7 @@ class Source(Model):
 
     host_path: AbsolutePath | None = None
     """A folder on every node. It is shared only if something else shares it, or if there is only one machine."""
-    claim: ObjectName | None = None
+    claim: ObjectName | None = Field(default=None, examples=["shared-data"])
     """Name of an existing PersistentVolumeClaim in the cluster's namespace."""
     storage_class: ObjectName | None = None
     """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given."""
@@ -137,7 +139,7 @@ class RootVersion(Model):
     that image."""
     tar: RootTar | None = None
     """Tar that it is filled from, in place of an image."""
-    carry_from: Name | None = None
+    carry_from: Name | None = Field(default=None, examples=["2025-12"])
     """Version whose later changes are carried over when this one is filled: packages, files and system users that were added to it.
     Default: none."""
 
@@ -145,11 +147,11 @@ class RootVersion(Model):
 class Root(Model):
     """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
 
-    versions: tuple[RootVersion, ...] = ()
+    versions: tuple[RootVersion, ...] = Field(default=(), examples=[[{"name": "2026-01", "image": "registry.example/root:2026-01"}]])
     """The versions that exist side by side. Default: one, filled from the image of the Slurm roles and named after its tag."""
     current: RootVersionName | None = None
     """Version that new jobs and sessions get; running jobs keep theirs. Default: the last of `versions`."""
-    keep_days: Days = 7
+    keep_days: Days = Field(default=7, examples=[14])
     """Days that a version stays after it is no longer declared, or longer while a job uses it. Older sessions lose their root."""
 
 
@@ -158,11 +160,11 @@ class Storage(Model):
 
     shared_root: Source
     """The shared volume, at /shared in the login pods and workers; the versions of `root` are on it."""
-    root: Root | None = None
+    root: Root | None = Field(default=None, examples=[{"keepDays": 14}])
     """The versioned root file system of jobs and logins. Default: none; jobs and logins see their pod's image, and /shared."""
     home: Source
     """Homes of the users, at /home."""
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[Mount, ...] = Field(default=(), examples=[[{"name": "datasets", "mountPath": "/data", "claim": "fsx-datasets"}]])
     """Further shared volumes."""
     nfs_server: NfsServer | None = None
     """An NFS server in the cluster, for sources that say `nfsServer: true`. Default: none."""
