@@ -8,7 +8,7 @@ OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test test-cluster test-users test-rest unit lint soak bench requirements golden
+.PHONY: up down preview test test-cluster test-users test-rest unit lint soak bench requirements golden reference
 
 up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
@@ -33,9 +33,10 @@ test-cluster test-users test-rest: .venv/ready $(KEY)  ## the thirds of `make te
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan
 
-lint: .venv/ready  ## ruff, pyright strict, layers, dead code
+lint: .venv/ready  ## ruff, pyright strict, layers, dead code, the reference of the stack file's keys
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
 	@! .venv/bin/vulture | grep -E "unused (class|function|method|property)"  # fields are read by name: of a model, a struct, a template
+	@$(PY) -m configs.reference check
 
 soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `make test` does not run them
 	@$(PY) -m local prepare
@@ -46,6 +47,9 @@ bench: .venv/ready $(KEY)  ## the figures of the README, printed and as JSON in 
 
 golden: .venv/ready  ## write the golden files again; read their diff like code
 	@SLIPWAY_GOLDEN=write $(PY) -m pytest -q tests/plan tests/unit/configs/test_slurm.py tests/unit/configs/test_nfs_server.py
+
+reference: .venv/ready  ## write docs/reference.md and the stack files' JSON schema again, after a change of the models
+	@$(PY) -m configs.reference write
 
 requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt

@@ -84,7 +84,7 @@ class Accounting(Model):
     enabled: Flag = True
     """False: no slurmdbd and no database; there are neither accounts nor fair share."""
     storage: Disk | None = None
-    """Disk of the cluster's own database. Default, without `external`: one of 5Gi."""
+    """Disk of the cluster's own database. Default: one of 5Gi, unless `external` is set."""
     external: ExternalDatabase | None = None
     """A database server that exists already, in place of the cluster's own. Default: none."""
     purge: Purge = Purge()

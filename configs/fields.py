@@ -410,7 +410,7 @@ Tres = Annotated[
     StrictStr,
     AfterValidator(_tres),
     Shown(
-        "amounts of cpu, mem, node, billing, gres/gpu or gres/gpu:<model>; mem in MiB without a unit",
+        "amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit",
         "cpu=512,mem=4T,gres/gpu=16",
         {"pattern": f"^({_TRES.pattern})(,({_TRES.pattern}))*$"},
     ),

@@ -67,7 +67,7 @@ class Drain(Model):
     action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
     """Wait: for as long as the jobs run. Requeue, Cancel: done to jobs that still run after the deadline."""
     deadline_s: Seconds | None = Field(default=None, examples=[3600])
-    """How long a draining node waits for its jobs before the action, in seconds. Default: there is no deadline."""
+    """How long a draining node waits for its jobs before the action, in seconds. Default: no deadline."""
 
 
 class VolumeClaim(Model):

@@ -108,7 +108,7 @@ class EksNodes(Model):
     efa: Flag = False
     """True: an Elastic Fabric Adapter on every network card that can carry one."""
     security_group_ids: tuple[SecurityGroupId, ...] = ()
-    """Security groups of the machines, in place of the EKS cluster's own. Default: that one."""
+    """Security groups of the machines. Default: the EKS cluster's own."""
     disk_gib: Positive = 200
     """Root disk of a machine, in GiB."""
     labels: Labels = Field(default={}, examples=[{"team": "vision"}])

@@ -58,7 +58,7 @@ class Disk(Model):
 
 
 class Source(Model):
-    """Where a shared volume comes from: exactly one of the six. `storageClass` must offer ReadWriteMany and wants a `size`."""
+    """Where a shared volume comes from: exactly one of the six, and with `storageClass` a `size`."""
 
     host_path: AbsolutePath | None = None
     """A folder on every node. It is shared only if something else shares it, or if there is only one machine."""
@@ -135,8 +135,8 @@ class RootVersion(Model):
     name: RootVersionName
     """Name of the version, as in `srun --root-version`."""
     image: ImageReference | None = None
-    """Image that it is filled from, with the same release of Debian and Slurm as the image of the Slurm roles. Default, without `tar`:
-    that image."""
+    """Image that it is filled from, with the same release of Debian and Slurm as the image of the Slurm roles. Default: that image,
+    unless `tar` is set."""
     tar: RootTar | None = None
     """Tar that it is filled from, in place of an image."""
     carry_from: Name | None = Field(default=None, examples=["2025-12"])
