@@ -70,7 +70,7 @@ class Purge(Model):
 
 
 class Archive(Model):
-    """Files that slurmdbd writes what it purges to; `sacctmgr archive load` reads them again."""
+    """Files to which slurmdbd writes the records that it purges; `sacctmgr archive load` reads them back."""
 
     records: Annotated[tuple[ArchivedRecord, ...], Field(min_length=1)] = Field(examples=[["jobs", "steps"]])
     """Kinds of records to archive, in the words of `purge`, which must have an age for each."""
@@ -124,8 +124,8 @@ class Backup(Model):
     state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = Field(default=600, examples=[300])
     """Time between copies of slurmctld's state, in seconds."""
     restore_from: RestorePoint | None = None
-    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`.
-    Default: while there are backups, neither starts until this key says which. What is not empty is never overwritten."""
+    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What
+    is not empty is never overwritten. Default: while there are backups, neither starts until this key says which."""
 
 
 class Keys(Model):

@@ -66,7 +66,7 @@ LeastId = Annotated[Whole, Field(ge=500, le=1_999_999_999)]
 
 
 class Ldap(Model):
-    """Users and groups of an LDAP directory, with the attributes of rfc2307 or rfc2307bis, beside those of `login.users`, which win."""
+    """Users and groups of an LDAP directory, with the attributes of rfc2307 or rfc2307bis, in addition to `login.users`, which win."""
 
     uris: tuple[LdapUri, ...] = Field(min_length=1)
     """The servers, in the order in which they are tried."""

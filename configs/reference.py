@@ -58,7 +58,7 @@ def reference(schema: Mapping[str, Any]) -> str:
     """The page, from the schema of a stack file."""
     places = _places()
     sections = [_section(name, model, places[name]) for name, model in schema["definitions"].items()]
-    return "\n".join([_OPENING, "## Contents\n", *_contents(), *sections])
+    return "\n".join([_OPENING, "## Contents\n", *_contents(), *sections, ""])
 
 
 def files(root: Path) -> dict[str, str]:
@@ -174,7 +174,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     match kinds[0]:
         case "array":
             least = f" (at least {schema['minItems']} item)" if "minItems" in schema else ""
-            return f"list{least} of {_type(schema['items'])}"
+            each = _type(schema["items"])
+            return f"list{least}, each {each}" if "enum" in schema["items"] else f"list{least} of {each}"
         case "object":
             return f"mapping of {_type(schema['propertyNames'])} to {_type(schema['additionalProperties'])}"
         case "boolean":

@@ -74,4 +74,5 @@ class HealthCheck(Model):
     max_drained: MaxUnavailable = "25%"
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
     settings: dict[LimitName, Count] = {}
-    """Limits of the check; `CHECK_SETTINGS` lists them with their defaults."""
+    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
+    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). Default: the values in parentheses."""

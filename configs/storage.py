@@ -113,7 +113,7 @@ class NfsServer(Model):
     size: Size
     """Size of the server's disk."""
     cluster_ip: IPAddress
-    """A free address of the Kubernetes cluster's service range: nodes mount by it, and know it before anything runs."""
+    """A free address of the Kubernetes cluster's service range: the nodes mount the exports by it."""
     options: tuple[MountOption, ...] = SERVER_OPTIONS
     """Mount options of the nodes, in place of the default ones."""
     networks: tuple[Network, ...] = ()

@@ -21,6 +21,7 @@ from configs.load import load_cluster
 from configs.models import Cluster
 from configs.reference import PAGE, SCHEMA, files, main, outdated, unit_of
 from configs.schema import KEY, flow, key_of, models, stack_schema
+from configs.services import CHECK_SETTINGS
 from configs.structure import read_structure
 from tests.unit.configs.stacks import GONE, ROOT, edited, places
 
@@ -272,6 +273,12 @@ def test_schema_refuses_nothing_that_the_loader_accepts(name: str) -> None:
 def test_one_line_of_yaml_reads_back_as_it_was(value: Any) -> None:
     assert yaml.safe_load(flow(value)) == value
     assert "\n" not in flow(value)
+
+
+def test_page_lists_the_limits_of_every_health_check_with_their_defaults() -> None:
+    text = " ".join(SECTIONS["HealthCheck"].split())
+    for check, limits in CHECK_SETTINGS.items():
+        assert f"{check}: {', '.join(f'{name} ({value})' for name, value in limits.items())}." in text
 
 
 def test_patterns_are_regular_expressions_of_editors_too() -> None:
