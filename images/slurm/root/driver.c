@@ -19,8 +19,9 @@
 
 #include "lock.h"
 #include "owned.h"
-#include "place.h"
+#include "mount.h"
 #include "reason.h"
+#include "run.h"
 #include "tree.h"
 #include "version.h"
 

@@ -19,9 +19,11 @@
 #include <unistd.h>
 
 #include "lock.h"
+#include "mount.h"
 #include "owned.h"
 #include "place.h"
 #include "reason.h"
+#include "run.h"
 #include "tree.h"
 
 typedef char job_name[16];

@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "place.h"
+#include "mount.h"
 #include "reason.h"
+#include "run.h"
 
 #define LOGS ROOT_RUN "/log"
 enum { LEVELS = 8, FOLDERS = 256 }; /* a job must not wait for what somebody heaped up there */

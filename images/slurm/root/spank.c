@@ -20,8 +20,8 @@
 #include "driver.h"
 #include "enter.h"
 #include "group.h"
+#include "mount.h"
 #include "mpi.h"
-#include "place.h"
 #include "reason.h"
 #include "version.h"
 

@@ -1,0 +1,10 @@
+/* The plugins' own folders of a pod. */
+#ifndef SLIPWAY_RUN_H
+#define SLIPWAY_RUN_H
+
+#define ROOT_RUN "/run/slipway"
+#define ROOT_PINS ROOT_RUN "/ns"
+#define ROOT_STAGE ROOT_RUN "/stage"
+#define ROOT_LOCKS ROOT_RUN "/locks" /* closed to users, as are the pins */
+
+#endif
