@@ -39,11 +39,10 @@ __attribute__((constructor)) static void remember(void) { loader = getpid(); }
 #pragma weak spank_context
 
 static int enter(uint32_t job, uid_t user) {
-    struct root_conf *conf = malloc(sizeof *conf);
+    owned_conf conf = malloc(sizeof *conf);
     if (conf == NULL) return root_fail("out of memory");
     int found = root_conf_read(ROOT_CONF_PATH, conf);
     bool stays = found == 0 || (found > 0 && root_conf_is_outside(conf, user));
-    free(conf);
     if (found < 0 || stays) return found < 0 ? -1 : 0;
     root_version version;
     owned_fd space = root_job_find(job, version);

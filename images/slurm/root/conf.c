@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "owned.h"
 #include "reason.h"
 
 struct seen {
@@ -125,12 +126,12 @@ int root_conf_read(const char *path, struct root_conf *conf) {
     strcpy(conf->shared, "/shared");
     strcpy(conf->tmp, "/var/spool/slipway/tmp");
     strcpy(conf->spool, "/var/spool/slurmd");
-    FILE *file = fopen(path, "re");
+    owned_file file = fopen(path, "re");
     if (file == NULL) return errno == ENOENT ? without_versions(conf) : root_fail("%s: %m", path);
     conf->has_versions = true;
     int result = 1;
     struct seen seen = {0};
-    char *text = NULL;
+    owned_text text = NULL;
     size_t room = 0;
     ssize_t length;
     for (int line = 1; (length = getline(&text, &room, file)) >= 0; line++) {
@@ -138,8 +139,6 @@ int root_conf_read(const char *path, struct root_conf *conf) {
         else if (read_line(path, line, text, conf, &seen) < 0) result = -1;
     }
     if (ferror(file)) result = root_fail("%s: %m", path);
-    free(text);
-    fclose(file);
     qsort(conf->binds, conf->count, sizeof *conf->binds, by_target);
     return check_together(path, conf) < 0 ? -1 : result;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define ROOT_CONF_PATH "/etc/slipway/root/root.conf"
 enum { ROOT_BINDS_MAX = 128, ROOT_PATH_MAX = 512, ROOT_OUTSIDE_MAX = 16 };
@@ -30,6 +31,11 @@ struct root_conf {
 
 /* 1: read, or there is no such file but the folder for /tmp of jobs; 0: neither; -1: faults, all of them in root_reason() with their lines. */
 int root_conf_read(const char *path, struct root_conf *conf);
+
+static inline void root_conf_free(struct root_conf *const *conf) { free(*conf); }
+
+/* Freed on every way out of its scope. */
+#define owned_conf __attribute__((cleanup(root_conf_free))) struct root_conf *
 
 /* True for a user whose jobs see the pod itself. */
 bool root_conf_is_outside(const struct root_conf *conf, unsigned user);

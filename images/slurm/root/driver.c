@@ -1,7 +1,5 @@
 #include "driver.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -58,7 +56,7 @@ static uint64_t fingerprint(DIR *libraries) {
 static void run_ldconfig(void) {
     char *const argv[] = {"ldconfig", "-X", "-C", WORK "/cache", ROOT_DRIVER_LIB, NULL}, *const environment[] = {NULL};
     struct mount_attr wanted = {.attr_set = MOUNT_ATTR_RDONLY};
-    int null = open("/dev/null", O_RDWR);
+    int null = open("/dev/null", O_RDWR); /* stays open in the program where 0, 1 or 2 was closed */
     if (unshare(CLONE_NEWNS) < 0 || mount_setattr(AT_FDCWD, "/", 0, &wanted, sizeof wanted) < 0) _exit(121);
     for (int standard = 0; standard < 3; standard++) dup2(null, standard);
     close_range(3, ~0U, 0);
@@ -75,8 +73,8 @@ static void run_ldconfig(void) {
 
 /* Copies what nobody wrote into a file of root's, so that it changes no more, and puts it in place in one step. */
 static int keep(int caches, const char *name) {
-    int from = openat(caches, ".work/cache", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    int to = openat(caches, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    owned_fd from = openat(caches, ".work/cache", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    owned_fd to = openat(caches, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     struct stat found;
     int result = -1;
     if (from >= 0 && to >= 0 && fstat(from, &found) == 0 && S_ISREG(found.st_mode) && found.st_size > 0 && found.st_size <= CACHE_MAX) {
@@ -86,8 +84,6 @@ static int keep(int caches, const char *name) {
         while (left > 0 && (count = read(from, bytes, sizeof bytes)) > 0 && write(to, bytes, (size_t)count) == count) left -= count;
         if (left <= 0) result = fchmod(to, 0644) == 0 && renameat(caches, ".new", caches, name) == 0 ? 0 : -1;
     }
-    if (from >= 0) close(from);
-    if (to >= 0) close(to);
     return result == 0 ? 0 : root_fail("ldconfig of the root gave no usable cache for the driver's libraries");
 }
 
@@ -110,17 +106,14 @@ static int make(int caches, const char *name) {
 /* The mark beside a cache says what it was made from. */
 static bool is_fresh(int caches, const char *name, const char *mark, uint64_t wanted) {
     char text[32] = "";
-    int file = openat(caches, mark, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd file = openat(caches, mark, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     bool is_read = file >= 0 && read(file, text, sizeof text - 1) > 0;
-    if (file >= 0) close(file);
     return is_read && strtoull(text, NULL, 16) == wanted && faccessat(caches, name, R_OK, 0) == 0;
 }
 
 static int write_mark(int caches, const char *mark, uint64_t value) {
-    int file = openat(caches, mark, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    int result = file >= 0 && dprintf(file, "%016" PRIx64 "\n", value) > 0 ? 0 : root_fail(CACHES "/%s: %m", mark);
-    if (file >= 0) close(file);
-    return result;
+    owned_fd file = openat(caches, mark, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return file >= 0 && dprintf(file, "%016" PRIx64 "\n", value) > 0 ? 0 : root_fail(CACHES "/%s: %m", mark);
 }
 
 static int refresh(DIR *libraries, int caches, const char *version) {
@@ -137,21 +130,15 @@ static int refresh(DIR *libraries, int caches, const char *version) {
     }
     char path[sizeof CACHES + sizeof name + 1];
     snprintf(path, sizeof path, CACHES "/%s", name);
-    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), tree = root_clone(path, false);
-    int target = root < 0 ? -1 : root_target(root, "/etc/ld.so.cache", true);
-    int result = tree < 0 || target < 0 || root_restrict(tree, MOUNT_ATTR_RDONLY) < 0 || root_attach(tree, target) < 0 ? -1 : 0;
-    if (result < 0) root_fail("binding the node's ld.so.cache: %m");
-    if (root >= 0) close(root);
-    if (target >= 0) close(target);
-    return result;
+    owned_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), tree = root_clone(path, false);
+    owned_fd target = root < 0 ? -1 : root_target(root, "/etc/ld.so.cache", true);
+    if (tree >= 0 && target >= 0 && root_restrict(tree, MOUNT_ATTR_RDONLY) == 0 && root_attach(root_hand_over(&tree), target) == 0) return 0;
+    return root_fail("binding the node's ld.so.cache: %m");
 }
 
 int root_driver_cache(const char *version) {
-    DIR *libraries = opendir(ROOT_DRIVER_LIB);
+    owned_folder libraries = opendir(ROOT_DRIVER_LIB);
     if (libraries == NULL) return errno == ENOENT ? 0 : root_fail(ROOT_DRIVER_LIB ": %m");
-    int caches = mkdir(CACHES, 0755) < 0 && errno != EEXIST ? -1 : open(CACHES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int result = caches < 0 ? root_fail(CACHES ": %m") : refresh(libraries, caches, version);
-    if (caches >= 0) close(caches);
-    closedir(libraries);
-    return result;
+    owned_fd caches = mkdir(CACHES, 0755) < 0 && errno != EEXIST ? -1 : open(CACHES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return caches < 0 ? root_fail(CACHES ": %m") : refresh(libraries, caches, version);
 }

@@ -1,7 +1,5 @@
 #include "enter.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/nsfs.h>
@@ -31,11 +29,10 @@ typedef char job_name[16];
 /* A folder of root's alone, made where missing. */
 static int own_folder(const char *path, mode_t mode) {
     if (mkdir(path, mode) < 0 && errno != EEXIST) return root_fail("%s: %m", path);
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat found;
     if (folder < 0 || fstat(folder, &found) < 0) return root_fail("%s: %m", path);
-    if (found.st_uid == 0 && ((found.st_mode & 07777) == mode || fchmod(folder, mode) == 0)) return folder;
-    close(folder);
+    if (found.st_uid == 0 && ((found.st_mode & 07777) == mode || fchmod(folder, mode) == 0)) return root_hand_over(&folder);
     return root_fail("%s does not belong to root", path);
 }
 
@@ -67,26 +64,20 @@ static int lock_job(int pins, const char *name, bool may_wait) {
     snprintf(file, sizeof file, "%s.lock", name);
     snprintf(what, sizeof what, "job %s", name);
     for (;;) {
-        int lock = openat(pins, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        owned_fd lock = openat(pins, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         struct stat found;
         if (lock < 0) return root_fail(ROOT_PINS "/%s: %m", file);
         int taken = root_lock(lock, what, may_wait ? ROOT_LOCK_S : 0);
-        if (taken < 0) {
-            close(lock);
-            return taken;
-        }
-        if (fstat(lock, &found) == 0 && found.st_nlink == 1) return lock;
-        close(lock); /* its last owner has removed it meanwhile */
+        if (taken < 0) return taken;
+        if (fstat(lock, &found) == 0 && found.st_nlink == 1) return root_hand_over(&lock); /* else its last owner has removed it meanwhile */
     }
 }
 
 /* A pin, opened, where there is one; else -1 without a reason. */
 static int open_pin(int pins, const char *name) {
-    int pin = openat(pins, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd pin = openat(pins, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     struct statfs found;
-    if (pin >= 0 && fstatfs(pin, &found) == 0 && found.f_type == NSFS_MAGIC) return pin;
-    if (pin >= 0) close(pin);
-    return -1;
+    return pin >= 0 && fstatfs(pin, &found) == 0 && found.f_type == NSFS_MAGIC ? root_hand_over(&pin) : -1;
 }
 
 static int make_path(const char *path) {
@@ -100,25 +91,21 @@ static int make_path(const char *path) {
 
 /* The job's own /tmp and /var/tmp: open to all, below folders that only root enters. */
 static int make_tmp(const struct root_conf *conf, const char *name) {
-    int top = make_path(conf->tmp);
+    owned_fd top = make_path(conf->tmp);
     if (top < 0) return -1;
-    int own = mkdirat(top, name, 0700) < 0 && errno != EEXIST ? -1 : openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd own = mkdirat(top, name, 0700) < 0 && errno != EEXIST ? -1 : openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int result = own < 0 ? -1 : 0;
     static const char *const folders[] = {"tmp", "var_tmp"};
     for (size_t i = 0; i < 2 && result == 0; i++)
         if ((mkdirat(own, folders[i], 0700) < 0 && errno != EEXIST) || fchmodat(own, folders[i], 01777, 0) < 0) result = -1;
-    if (result < 0) root_fail("%s/%s: %m", conf->tmp, name);
-    if (own >= 0) close(own);
-    close(top);
-    return result;
+    return result < 0 ? root_fail("%s/%s: %m", conf->tmp, name) : 0;
 }
 
 /* The number of the caller's mount namespace; 0 where the kernel does not tell. */
 static uint64_t space_number(void) {
     uint64_t number = 0;
-    int space = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    owned_fd space = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     if (space >= 0 && ioctl(space, NS_GET_MNTNS_ID, &number) < 0) number = 0;
-    if (space >= 0) close(space);
     return number;
 }
 
@@ -197,32 +184,41 @@ static int hear(int answer) {
 
 static int pin_process(int pins, pid_t process, const char *name) {
     char from[64], to[64];
-    int file = openat(pins, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    owned_fd file = openat(pins, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return root_fail(ROOT_PINS "/%s: %m", name);
-    close(file);
     snprintf(from, sizeof from, "/proc/%d/ns/mnt", (int)process);
     snprintf(to, sizeof to, ROOT_PINS "/%s", name);
     return mount(from, to, NULL, MS_BIND, NULL) == 0 ? 0 : root_fail("pinning the job's namespace: %m");
 }
 
+static int make_pipe(int *from, int *to) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+    *from = ends[0];
+    *to = ends[1];
+    return 0;
+}
+
 static int make_space(const struct root_conf *conf, const char *version, int pins, const char *name) {
     char job_tmp[ROOT_PATH_MAX + 20];
     snprintf(job_tmp, sizeof job_tmp, "%s/%s", conf->tmp, name);
-    int answer[2], permission[2], status;
+    owned_fd answer = -1, to_answer = -1, permission = -1, to_permit = -1;
+    int status;
     if (make_tmp(conf, name) < 0) return -1;
-    if (pipe2(answer, O_CLOEXEC) < 0 || pipe2(permission, O_CLOEXEC) < 0) return root_fail("pipe: %m");
+    if (make_pipe(&answer, &to_answer) < 0 || make_pipe(&permission, &to_permit) < 0) return root_fail("pipe: %m");
     pid_t child = fork();
     if (child == 0) {
-        close(answer[0]);
-        close(permission[1]);
-        build(conf, version, job_tmp, answer[1], permission[0]);
+        root_close_now(&answer);
+        root_close_now(&to_permit);
+        build(conf, version, job_tmp, to_answer, permission);
     }
-    close(answer[1]);
-    close(permission[0]);
-    int result = child < 0 ? root_fail("fork: %m") : hear(answer[0]);
+    int result = child < 0 ? root_fail("fork: %m") : 0;
+    root_close_now(&to_answer);
+    root_close_now(&permission);
+    if (result == 0) result = hear(answer);
     if (result == 0) result = pin_process(pins, child, name);
-    close(answer[0]);
-    close(permission[1]);
+    root_close_now(&answer);
+    root_close_now(&to_permit);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     return result;
 }
@@ -237,26 +233,25 @@ static int decide_and_make(const struct root_conf *conf, uint32_t job, const cha
     return open_pin(pins, name);
 }
 
+/* Of a job with a pin, from the file of its lock. */
+static void read_version(int lock, root_version version) {
+    ssize_t length = pread(lock, version, ROOT_VERSION_MAX, 0);
+    version[length < 0 ? 0 : length] = 0;
+}
+
 int root_job_open(const struct root_conf *conf, uint32_t job, const char *wanted, root_version version) {
     if (wanted && !conf->has_versions) return root_fail("--root-version=%s: this cluster has no versioned root", wanted);
     job_name name;
     snprintf(name, sizeof name, "%u", job);
-    int pins = open_pins();
-    int lock = pins < 0 ? -1 : lock_job(pins, name, true);
-    int space = -1;
-    if (lock >= 0 && (space = open_pin(pins, name)) >= 0) {
-        ssize_t length = pread(lock, version, ROOT_VERSION_MAX, 0);
-        version[length < 0 ? 0 : length] = 0;
-        if (wanted && strcmp(wanted, version) != 0) {
-            close(space);
-            space = root_fail("job %u runs in version %s of the root, not in %s: a version is chosen when a job is submitted", job, version, wanted);
-        }
-    } else if (lock >= 0) {
-        space = decide_and_make(conf, job, wanted, pins, name, lock, version);
-    }
-    if (lock >= 0) close(lock);
-    if (pins >= 0) close(pins);
-    return space;
+    owned_fd pins = open_pins();
+    owned_fd lock = pins < 0 ? -1 : lock_job(pins, name, true);
+    if (lock < 0) return -1;
+    owned_fd space = open_pin(pins, name);
+    if (space < 0) return decide_and_make(conf, job, wanted, pins, name, lock, version);
+    read_version(lock, version);
+    if (wanted && strcmp(wanted, version) != 0)
+        return root_fail("job %u runs in version %s of the root, not in %s: a version is chosen when a job is submitted", job, version, wanted);
+    return root_hand_over(&space);
 }
 
 int root_job_find(uint32_t job, root_version version) {
@@ -264,41 +259,34 @@ int root_job_find(uint32_t job, root_version version) {
     char file[32];
     snprintf(name, sizeof name, "%u", job);
     snprintf(file, sizeof file, "%s.lock", name);
-    int pins = open_pins();
-    int lock = pins < 0 ? -1 : lock_job(pins, name, true);
-    int space = lock < 0 ? -1 : open_pin(pins, name);
-    if (space >= 0) {
-        ssize_t length = pread(lock, version, ROOT_VERSION_MAX, 0);
-        version[length < 0 ? 0 : length] = 0;
-    } else if (lock >= 0) {
+    owned_fd pins = open_pins();
+    owned_fd lock = pins < 0 ? -1 : lock_job(pins, name, true);
+    if (lock < 0) return -1;
+    owned_fd space = open_pin(pins, name);
+    if (space < 0) {
         unlinkat(pins, file, 0);
-        root_fail("job %u has no root on this node: it has ended, or it runs outside", job);
+        return root_fail("job %u has no root on this node: it has ended, or it runs outside", job);
     }
-    if (lock >= 0) close(lock);
-    if (pins >= 0) close(pins);
-    return space;
+    read_version(lock, version);
+    return root_hand_over(&space);
 }
 
-/* The folder's place is in the tmpfs that stands for slurmd's spool; elsewhere it would be made in the shared tree. */
-static int show_folder(int tree, const char *folder) {
+/* The folder's place is in the tmpfs that stands for slurmd's spool; elsewhere it would be made in the shared tree. Takes the tree over. */
+static int show_folder(int given, const char *folder) {
+    owned_fd tree = given;
     char above[ROOT_PATH_MAX];
     snprintf(above, sizeof above, "%.*s", (int)(strrchr(folder, '/') - folder), folder);
     struct statfs found;
-    if (statfs(above, &found) < 0 || found.f_type != TMPFS_MAGIC) {
-        close(tree);
+    if (statfs(above, &found) < 0 || found.f_type != TMPFS_MAGIC)
         return root_fail("the job's script is in %s, so spool= of the settings must be %s", folder, above);
-    }
-    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), target = root < 0 ? -1 : root_target(root, folder, false);
-    int result = target < 0 ? -1 : root_attach(tree, target);
-    if (result < 0) root_fail("showing the job's script in %s: %m", folder);
-    if (target >= 0) close(target);
-    if (root >= 0) close(root);
-    return result;
+    owned_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    owned_fd target = root < 0 ? -1 : root_target(root, folder, false);
+    return target >= 0 && root_attach(root_hand_over(&tree), target) == 0 ? 0 : root_fail("showing the job's script in %s: %m", folder);
 }
 
 int root_job_join(int space, const char *script) {
     char folder[ROOT_PATH_MAX] = "";
-    int tree = -1;
+    owned_fd tree = -1;
     if (script) {
         snprintf(folder, sizeof folder, "%.*s", (int)strcspn(script, "\n"), script);
         char *last = strrchr(folder, '/');
@@ -309,9 +297,9 @@ int root_job_join(int space, const char *script) {
     }
     if (setns(space, CLONE_NEWNS) < 0 || chdir("/") < 0) return root_fail("joining the job's namespace: %m");
     if (tree < 0) return 0;
-    if (access(script, F_OK) == 0) return close(tree);
+    if (access(script, F_OK) == 0) return 0;
     mode_t mask = umask(022);
-    int result = show_folder(tree, folder);
+    int result = show_folder(root_hand_over(&tree), folder);
     umask(mask);
     return result;
 }
@@ -333,43 +321,42 @@ int root_step_refuse(void) {
 }
 
 /* With the job's lock held: what this node has of it. */
-static int remove_job(const struct root_conf *conf, int pins, const char *name, int lock) {
+static int remove_job(const struct root_conf *conf, int pins, const char *name) {
     char path[64], file[32];
     snprintf(path, sizeof path, ROOT_PINS "/%s", name);
     snprintf(file, sizeof file, "%s.lock", name);
     while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) continue;
     int result = unlinkat(pins, name, 0) < 0 && errno != ENOENT ? root_fail("%s: %m", path) : 0;
-    int top = open(conf->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd top = open(conf->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (top >= 0 && root_tree_remove(top, name) < 0) result = -1;
-    if (top >= 0) close(top);
     unlinkat(pins, file, 0);
-    close(lock);
     return result;
 }
 
 /* Folders of jobs without a pin: their epilog never ran, for instance because the pod ended first. */
 static void sweep(const struct root_conf *conf, int pins) {
-    DIR *top = opendir(conf->tmp);
+    owned_folder top = opendir(conf->tmp);
     for (const struct dirent *entry; top && (entry = readdir(top));) {
         if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name) || strlen(entry->d_name) >= sizeof(job_name)) continue;
-        int lock = lock_job(pins, entry->d_name, false);
-        if (lock < 0) continue;
-        int pin = open_pin(pins, entry->d_name);
-        if (pin < 0) remove_job(conf, pins, entry->d_name, lock);
-        else close(pin), close(lock);
+        owned_fd lock = lock_job(pins, entry->d_name, false);
+        owned_fd pin = lock < 0 ? -1 : open_pin(pins, entry->d_name);
+        if (lock >= 0 && pin < 0) remove_job(conf, pins, entry->d_name);
     }
-    if (top) closedir(top);
+}
+
+/* Waits for the job's lock, and lets it go. */
+static int close_one(const struct root_conf *conf, int pins, const char *name) {
+    owned_fd lock = lock_job(pins, name, true);
+    return lock < 0 ? -1 : remove_job(conf, pins, name);
 }
 
 int root_job_close(const struct root_conf *conf, uint32_t job) {
     job_name name;
     snprintf(name, sizeof name, "%u", job);
-    int pins = open_pins();
+    owned_fd pins = open_pins();
     if (pins < 0) return -1;
-    int lock = lock_job(pins, name, true);
-    int result = lock < 0 ? -1 : remove_job(conf, pins, name, lock);
+    int result = close_one(conf, pins, name);
     sweep(conf, pins);
-    close(pins);
     return result;
 }
 

@@ -1,13 +1,11 @@
 #include "mount.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "owned.h"
 #include "reason.h"
 
 static int step_into(int folder, const char *name, bool is_folder) {
@@ -17,9 +15,8 @@ static int step_into(int folder, const char *name, bool is_folder) {
         if (is_folder) {
             if (mkdirat(folder, name, 0755) < 0 && errno != EEXIST) return -1;
         } else {
-            int made = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+            owned_fd made = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
             if (made < 0 && errno != EEXIST) return -1;
-            if (made >= 0) close(made);
         }
     }
     errno = ENOENT;
@@ -27,30 +24,23 @@ static int step_into(int folder, const char *name, bool is_folder) {
 }
 
 int root_target(int root, const char *path, bool is_file) {
-    int folder = fcntl(root, F_DUPFD_CLOEXEC, 0);
+    owned_fd folder = fcntl(root, F_DUPFD_CLOEXEC, 0);
     for (const char *part = path; folder >= 0 && *part;) {
         size_t length = strcspn(++part, "/");
         char name[256];
-        if (length >= sizeof name) {
-            close(folder);
-            return root_fail("a part of %s is too long", path);
-        }
+        if (length >= sizeof name) return root_fail("a part of %s is too long", path);
         snprintf(name, sizeof name, "%.*s", (int)length, part);
         part += length;
         int next = step_into(folder, name, *part || !is_file);
-        int failure = errno;
-        close(folder);
+        root_close_now(&folder);
         folder = next;
-        errno = failure;
     }
     struct stat found;
     if (folder < 0 && (errno == ENOTDIR || errno == ELOOP)) return root_fail("%s of the root goes over a link or a file: only folders can lead to a mount", path);
     if (folder < 0) return root_fail("%s of the root: %m", path);
-    if (is_file && fstat(folder, &found) == 0 && !S_ISREG(found.st_mode)) {
-        close(folder);
+    if (is_file && fstat(folder, &found) == 0 && !S_ISREG(found.st_mode))
         return root_fail("%s of the root is a link or a folder: make it an empty file", path);
-    }
-    return folder;
+    return root_hand_over(&folder);
 }
 
 int root_clone(const char *path, bool is_recursive) {
@@ -58,22 +48,14 @@ int root_clone(const char *path, bool is_recursive) {
 }
 
 int root_tmpfs(const char *mode) {
-    int made = -1, context = fsopen("tmpfs", FSOPEN_CLOEXEC);
-    if (context < 0) return -1;
-    if (fsconfig(context, FSCONFIG_SET_STRING, "mode", mode, 0) == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
-        made = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-    int failure = errno;
-    close(context);
-    errno = failure;
-    return made;
+    owned_fd context = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "mode", mode, 0) < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0) return -1;
+    return fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-int root_attach(int tree, int target) {
-    int result = move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-    int failure = errno;
-    close(tree);
-    errno = failure;
-    return result;
+int root_attach(int given, int target) {
+    owned_fd tree = given;
+    return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
 int root_restrict(int tree, unsigned long long attributes) {

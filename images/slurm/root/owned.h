@@ -26,6 +26,26 @@ static inline void root_close_folder(DIR *const *folder) {
     errno = failure;
 }
 
+/* Closes it now instead. */
+static inline void root_close_now(int *fd) {
+    root_close_fd(fd);
+    *fd = -1;
+}
+
+/* Hands it to a callee or the caller, which closes it. */
+static inline int root_hand_over(int *fd) {
+    int given = *fd;
+    *fd = -1;
+    return given;
+}
+
+/* A folder to read, from its descriptor, which is closed where that fails; NULL with errno. */
+static inline DIR *root_read_folder(int fd) {
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (folder == NULL) root_close_fd(&fd);
+    return folder;
+}
+
 static inline void root_free_text(char *const *text) { free(*text); }
 
 #define owned_fd __attribute__((cleanup(root_close_fd))) int

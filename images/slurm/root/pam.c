@@ -84,10 +84,9 @@ EXPORTED int pam_sm_open_session(pam_handle_t *handle, int flags, int count, con
         else if (strcmp(arguments[i], "adopted") == 0) is_adopted = true;
         else root_fail("an argument other than conf=/path and adopted: %s", arguments[i]);
     }
-    struct root_conf *conf = malloc(sizeof *conf);
+    owned_conf conf = malloc(sizeof *conf);
     if (conf == NULL) root_fail("out of memory");
     int result = conf == NULL || *root_reason() ? -1 : enter(handle, path, is_adopted, conf);
-    free(conf);
     return result < 0 ? refuse(handle) : PAM_SUCCESS;
 }
 

@@ -1,6 +1,5 @@
 #include "place.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
@@ -14,21 +13,18 @@
 #include "driver.h"
 #include "log.h"
 #include "mount.h"
+#include "owned.h"
 #include "reason.h"
 #include "run.h"
 #include "version.h"
 
-static int put(int root, int tree, const char *source, const char *path, bool is_file) {
+/* Takes the tree over. */
+static int put(int root, int given, const char *source, const char *path, bool is_file) {
+    owned_fd tree = given;
     if (tree < 0) return root_fail("%s of the pod: %m", source);
-    int target = root_target(root, path, is_file);
-    if (target < 0) {
-        close(tree);
-        return -1;
-    }
-    int result = root_attach(tree, target);
-    if (result < 0) root_fail("binding %s of the pod to %s: %m", source, path);
-    close(target);
-    return result;
+    owned_fd target = root_target(root, path, is_file);
+    if (target < 0) return -1;
+    return root_attach(root_hand_over(&tree), target) == 0 ? 0 : root_fail("binding %s of the pod to %s: %m", source, path);
 }
 
 static int put_tmp(int root, const char *job_tmp) {
@@ -48,10 +44,10 @@ static int put_spool(int root, const char *spool) {
     snprintf(settings, sizeof settings, "%s/conf-cache", spool);
     if (access(spool, F_OK) < 0) return 0;
     if (put(root, root_tmpfs("0755"), "a tmpfs", spool, false) < 0) return -1;
-    int tree = root_clone(settings, false);
+    owned_fd tree = root_clone(settings, false);
     if (tree < 0 && errno == ENOENT) return 0;
     if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail("%s: %m", settings);
-    return put(root, tree, settings, settings, false);
+    return put(root, root_hand_over(&tree), settings, settings, false);
 }
 
 /* The mount that a path of the pod lies on, and whether that is a folder; -1 with errno only. */
@@ -77,12 +73,10 @@ static int put_configured(int root, const struct root_conf *conf) {
         if (seen < 0) return root_fail("%s of the pod: %m", bind->source);
         if (is_folder == bind->is_file)
             return root_fail("%s of the pod is %s folder, line %d of the settings says otherwise", bind->source, bind->is_file ? "a" : "no", bind->line);
-        int tree = root_clone(bind->source, !bind->is_file);
-        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_NODEV | (bind->is_file || number == image ? MOUNT_ATTR_RDONLY : 0)) < 0) {
-            close(tree);
+        owned_fd tree = root_clone(bind->source, !bind->is_file);
+        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_NODEV | (bind->is_file || number == image ? MOUNT_ATTR_RDONLY : 0)) < 0)
             return root_fail("%s of the pod: %m", bind->source);
-        }
-        if (put(root, tree, bind->source, bind->target, bind->is_file) < 0) return -1;
+        if (put(root, root_hand_over(&tree), bind->source, bind->target, bind->is_file) < 0) return -1;
     }
     return 0;
 }
@@ -90,29 +84,21 @@ static int put_configured(int root, const struct root_conf *conf) {
 /* Gives the version's folder as a mount of its own, attached to the staging folder: pivot_root wants one. Files there may come from anyone
    who administers a version: devices among them are no devices, and in a job, whose pod is privileged, setuid programs get no rights. */
 static int stage(const struct root_conf *conf, const char *version, bool is_job) {
-    int shared = root_shared_open(conf->shared);
-    int folder = shared < 0 ? -1 : root_version_open(shared, version);
-    if (shared >= 0) close(shared);
+    owned_fd shared = root_shared_open(conf->shared);
+    owned_fd folder = shared < 0 ? -1 : root_version_open(shared, version);
     if (folder < 0) return -1;
-    int tree = open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    close(folder);
+    owned_fd tree = open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0) return root_fail("version %s of the root: open_tree: %m", version);
-    if (root_restrict(tree, MOUNT_ATTR_NODEV | (is_job ? MOUNT_ATTR_NOSUID : 0)) < 0 || move_mount(tree, "", AT_FDCWD, ROOT_STAGE, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
-        root_fail("version %s of the root: mounting it: %m", version);
-        close(tree);
-        return -1;
-    }
-    return tree;
+    if (root_restrict(tree, MOUNT_ATTR_NODEV | (is_job ? MOUNT_ATTR_NOSUID : 0)) < 0 || move_mount(tree, "", AT_FDCWD, ROOT_STAGE, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return root_fail("version %s of the root: mounting it: %m", version);
+    return root_hand_over(&tree);
 }
 
 /* With /run/lock, where Debian's programs lock devices and the like, open to all as there: /var/lock leads to it. */
 static int session_run(void) {
-    int tree = root_tmpfs("0755");
-    if (tree < 0 || (mkdirat(tree, "lock", 0700) == 0 && fchmodat(tree, "lock", 01777, 0) == 0)) return tree;
-    int failure = errno;
-    close(tree);
-    errno = failure;
-    return -1;
+    owned_fd tree = root_tmpfs("0755");
+    if (tree < 0 || mkdirat(tree, "lock", 0700) < 0 || fchmodat(tree, "lock", 01777, 0) < 0) return -1;
+    return root_hand_over(&tree);
 }
 
 /* A session has a /run of its own, with what it needs of the pod's: munge's socket, Slurm's configuration, and what this pod's scripts tell.
@@ -122,37 +108,36 @@ static int put_session(int root) {
     static const char *const shown[] = {"/run/munge", "/run/slurm", ROOT_RUN};
     static const char *const hidden[] = {ROOT_RUN "/ssh", ROOT_RUN "/cgroup"};
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
-    int dev = root_clone("/dev", true);
-    if (dev >= 0 && mount_setattr(dev, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0) { /* not what is mounted below: pts, shm */
-        close(dev);
+    owned_fd dev = root_clone("/dev", true);
+    if (dev >= 0 && mount_setattr(dev, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0) /* not what is mounted below: pts, shm */
         return root_fail("/dev of the pod: %m");
-    }
-    if (put(root, dev, "/dev", "/dev", false) < 0 || put(root, session_run(), "a tmpfs", "/run", false) < 0) return -1;
+    if (put(root, root_hand_over(&dev), "/dev", "/dev", false) < 0 || put(root, session_run(), "a tmpfs", "/run", false) < 0) return -1;
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        int tree = root_clone(shown[i], false);
+        owned_fd tree = root_clone(shown[i], false);
         if (tree < 0 && errno == ENOENT) continue;
-        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) {
-            close(tree);
-            return root_fail("%s of the pod: %m", shown[i]);
-        }
-        if (put(root, tree, shown[i], shown[i], false) < 0) return -1;
+        if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail("%s of the pod: %m", shown[i]);
+        if (put(root, root_hand_over(&tree), shown[i], shown[i], false) < 0) return -1;
     }
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
         if (access(hidden[i], F_OK) == 0 && put(root, root_tmpfs("0755"), "a tmpfs", hidden[i], false) < 0) return -1;
     return 0;
 }
 
-static int put_job(int root, int run) {
+/* Takes `run` over. */
+static int put_job(int root, int given) {
+    owned_fd run = given;
     if (put(root, root_clone("/dev", true), "/dev", "/dev", false) < 0) return -1;
-    if (put(root, run, "/run", "/run", false) < 0) return -1;
+    if (put(root, root_hand_over(&run), "/run", "/run", false) < 0) return -1;
     return put(root, root_tmpfs("1777"), "a tmpfs", "/run/lock", false);
 }
 
-static int fill(int root, const struct root_conf *conf, const char *version, const char *job_tmp, int run) {
+/* Takes `run` over. */
+static int fill(int root, const struct root_conf *conf, const char *version, const char *job_tmp, int given) {
+    owned_fd run = given;
     static const char *const always[] = {"/proc", "/sys"};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
-    if ((job_tmp ? put_job(root, run) : put_session(root)) < 0) return -1;
+    if ((job_tmp ? put_job(root, root_hand_over(&run)) : put_session(root)) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || root_log_place(root, version, job_tmp != NULL) < 0 || put_configured(root, conf) < 0) return -1;
     return job_tmp ? put_spool(root, conf->spool) : 0;
 }
@@ -167,14 +152,14 @@ static int pivot(int root) {
 }
 
 int root_place(const struct root_conf *conf, const char *version, const char *job_tmp) {
+    owned_fd root = -1, run = -1;
     mode_t mask = umask(022);
-    int result = -1, root = -1, run = -1;
+    int result = -1;
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) root_fail("making the mounts slaves: %m");
     else if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) root_fail("hiding " ROOT_PINS ": %m");
     else if (job_tmp && (run = root_clone("/run", true)) < 0) root_fail("/run: %m"); /* before the stage is mounted below it */
-    else if ((root = stage(conf, version, job_tmp != NULL)) >= 0 && fill(root, conf, version, job_tmp, run) == 0 && pivot(root) == 0) result = 0;
-    else if (root < 0 && run >= 0) close(run);
-    if (root >= 0) close(root);
+    else if ((root = stage(conf, version, job_tmp != NULL)) >= 0 && fill(root, conf, version, job_tmp, root_hand_over(&run)) == 0 && pivot(root) == 0) result = 0;
+    root_close_now(&root);
     umask(mask);
     if (result < 0) return -1;
     if (access("/bin/sh", X_OK) < 0) return root_fail("version %s of the root has no /bin/sh, so it is no whole root file system", version);

@@ -22,6 +22,7 @@
 #include "group.h"
 #include "mount.h"
 #include "mpi.h"
+#include "owned.h"
 #include "reason.h"
 #include "version.h"
 
@@ -88,10 +89,9 @@ static void note(void) {
 
 /* slurmd's start. A kernel too old for a versioned root may be too old for this as well, and without one renounce() does for jobs. */
 static int seal(void) {
-    struct root_conf *conf = NULL;
+    owned_conf conf = NULL;
     int result = read_settings(&conf); /* faults in it are for the jobs to meet and tell */
     bool has_none = result == 0 || (result > 0 && !conf->has_versions);
-    free(conf);
     root_reason_clear();
     if (root_seal() == 0) return ESPANK_SUCCESS;
     complain();
@@ -122,31 +122,29 @@ static bool is_outside(spank_t spank, const struct root_conf *conf) {
 /* Whatever fails here, the job's tasks meet and tell: a failed prolog would drain the node. */
 int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
-    struct root_conf *conf = NULL;
+    owned_conf conf = NULL;
     uint32_t job;
     char *wanted = NULL;
     root_version version;
-    int space = -1, result = read_settings(&conf);
+    owned_fd space = -1;
+    int result = read_settings(&conf);
     if (result > 0 && spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) result = root_fail("Slurm names no job");
     if (result > 0 && spank_option_getopt(spank, &version_option, &wanted) != ESPANK_SUCCESS) wanted = NULL;
     if (result > 0 && root_job_close(conf, job) < 0) result = -1; /* what a requeued job left, or one that had the number before */
     if (result > 0 && !is_outside(spank, conf)) result = space = root_job_open(conf, job, wanted, version);
     if (result < 0) complain();
-    if (space >= 0) close(space);
-    free(conf);
     return ESPANK_SUCCESS;
 }
 
 /* The job's version in the shared folder is for nodes that have not begun yet, and all have. A later job of the number chooses anew. */
 static void forget(const struct root_conf *conf, uint32_t job) {
-    int shared = root_shared_open(conf->shared);
+    owned_fd shared = root_shared_open(conf->shared);
     if (shared < 0 || root_version_forget(shared, job) < 0) complain();
-    if (shared >= 0) close(shared);
 }
 
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
-    struct root_conf *conf = NULL;
+    owned_conf conf = NULL;
     uint32_t job;
     bool is_known = spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS;
     if (is_known) root_group_remove(job); /* first: what is left in it could write to the job's /tmp while that is removed */
@@ -155,7 +153,6 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     if (result > 0) result = root_job_close(conf, job);
     if (result < 0) complain();
     if (result == 0 && conf->has_versions && !is_outside(spank, conf)) forget(conf, job);
-    free(conf);
     return ESPANK_SUCCESS;
 }
 
@@ -221,12 +218,11 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments) {
     if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
     limit(spank);
     if (spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step == SLURM_EXTERN_CONT) return ESPANK_SUCCESS;
-    struct root_conf *conf = NULL;
+    owned_conf conf = NULL;
     int result = read_settings(&conf);
     if (result == 0 && *asked) result = root_fail("--root-version=%s: this cluster has no versioned root", asked);
     if (result == 0 || (result > 0 && is_outside(spank, conf))) step_goes = STAYS;
     else if (result > 0 && prepare(spank, conf) == 0) step_goes = ENTERS;
-    free(conf);
     if (step_goes != FAILED || root_step_refuse() == 0) return ESPANK_SUCCESS;
     complain();
     return ESPANK_ERROR;

@@ -1,14 +1,10 @@
 #include "version.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "owned.h"
 #include "reason.h"
 
 #define ALNUM "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -20,51 +16,40 @@ bool root_version_is_name(const char *text) {
 
 /* A folder that everybody may write to could be given another content by any user with a foot in the pod (sbcast writes there, for one). */
 static int open_closed(int parent, const char *name, const char *what) {
-    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return root_fail("%s %s: %m", what, name);
     struct stat found;
-    if (fstat(folder, &found) == 0 && !(found.st_mode & S_IWOTH)) return folder;
-    root_fail("%s %s is writable for everybody: chmod o-w it", what, name);
-    close(folder);
-    return -1;
+    if (fstat(folder, &found) == 0 && !(found.st_mode & S_IWOTH)) return root_hand_over(&folder);
+    return root_fail("%s %s is writable for everybody: chmod o-w it", what, name);
 }
 
 int root_shared_open(const char *path) { return open_closed(AT_FDCWD, path, "the shared volume"); }
 
 /* For the refusal of an unknown version: what there is instead. Takes over the folder. */
 static void list(int versions, char *into, size_t room) {
-    DIR *folder = fdopendir(versions);
+    owned_folder folder = root_read_folder(versions);
     const struct dirent *entry;
     size_t used = 0;
     snprintf(into, room, "none");
     while (folder && (entry = readdir(folder)))
         if (root_version_is_name(entry->d_name) && used + strlen(entry->d_name) + 6 < room)
             used += (size_t)snprintf(into + used, room - used, "%s%s", used ? ", " : "", entry->d_name);
-    if (folder) closedir(folder);
 }
 
 int root_version_open(int shared, const char *version) {
-    int versions = open_closed(shared, "versions", "folder of the shared volume");
+    owned_fd versions = open_closed(shared, "versions", "folder of the shared volume");
     if (versions < 0) return -1;
     struct stat found;
-    if (fstat(versions, &found) < 0 || (found.st_mode & 0007)) { /* srun's --task-epilog runs in the pod, as its user */
-        close(versions);
+    if (fstat(versions, &found) < 0 || (found.st_mode & 0007)) /* srun's --task-epilog runs in the pod, as its user */
         return root_fail("the shared volume's folder versions is open to all users: chmod 700 it");
-    }
-    int folder = openat(versions, version, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd folder = openat(versions, version, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) {
-        close(versions);
-        if (fstat(folder, &found) == 0 && (found.st_mode & 0007) == 0005) return folder;
-        close(folder);
+        if (fstat(folder, &found) == 0 && (found.st_mode & 0007) == 0005) return root_hand_over(&folder);
         return root_fail("version %s of the root must be readable for everybody and writable for few: chmod 755 its folder", version);
     }
-    if (errno != ENOENT) {
-        root_fail("version %s of the root: %m", version);
-        close(versions);
-        return -1;
-    }
+    if (errno != ENOENT) return root_fail("version %s of the root: %m", version);
     char there[512];
-    list(versions, there, sizeof there);
+    list(root_hand_over(&versions), there, sizeof there);
     return root_fail("the root has no version %s; there are: %s", version, there);
 }
 
@@ -100,9 +85,8 @@ static int decide(int shared, int jobs, const char *name, const char *wanted, ro
     if (decided) return decided;
     if (wanted == NULL && root_version_current(shared, version) < 0) return -1;
     if (wanted) strcpy(version, wanted);
-    int folder = root_version_open(shared, version); /* an unknown one leaves nothing behind */
+    owned_fd folder = root_version_open(shared, version); /* an unknown one leaves nothing behind */
     if (folder < 0) return -1;
-    close(folder);
     if (symlinkat(version, jobs, name) == 0) return 1;
     /* A volume that is full or read-only takes no note, nor a switch that the job's other nodes could fall behind of. So they find the same. And
        root-clean.sh removes nothing while slurmctld knows of a running job without a note. */
@@ -114,21 +98,18 @@ static int decide(int shared, int jobs, const char *name, const char *wanted, ro
 int root_version_of_job(int shared, uint32_t job, const char *wanted, root_version version) {
     if (wanted && !root_version_is_name(wanted)) return root_fail("not a name of a version: %.100s", wanted);
     if (mkdirat(shared, "jobs", 0755) < 0 && errno != EEXIST) return root_fail("the shared volume's folder jobs: %m");
-    int jobs = open_closed(shared, "jobs", "folder of the shared volume");
+    owned_fd jobs = open_closed(shared, "jobs", "folder of the shared volume");
     if (jobs < 0) return -1;
     char name[16];
     snprintf(name, sizeof name, "%u", job);
     int decided = decide(shared, jobs, name, wanted, version);
-    close(jobs);
     return decided < 0 ? -1 : check_wanted(job, wanted, version);
 }
 
 int root_version_forget(int shared, uint32_t job) {
-    int jobs = openat(shared, "jobs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    owned_fd jobs = openat(shared, "jobs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (jobs < 0) return errno == ENOENT ? 0 : root_fail("the shared volume's folder jobs: %m");
     char name[16];
     snprintf(name, sizeof name, "%u", job);
-    int result = unlinkat(jobs, name, 0) == 0 || errno == ENOENT ? 0 : root_fail("the shared volume's jobs/%s: %m", name);
-    close(jobs);
-    return result;
+    return unlinkat(jobs, name, 0) == 0 || errno == ENOENT ? 0 : root_fail("the shared volume's jobs/%s: %m", name);
 }
