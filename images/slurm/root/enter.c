@@ -284,14 +284,19 @@ static int show_folder(int given, const char *folder) {
     return target >= 0 && root_attach(root_hand_over(&tree), target) == 0 ? 0 : root_fail("showing the job's script in %s: %m", folder);
 }
 
+static int cut_to_folder(const char *script, char folder[ROOT_PATH_MAX]) {
+    snprintf(folder, ROOT_PATH_MAX, "%.*s", (int)strcspn(script, "\n"), script);
+    char *last = strrchr(folder, '/');
+    if (strcmp(folder, script) != 0 || folder[0] != '/' || last == strchr(folder, '/')) return root_fail("no path of a job's script: %.300s", script);
+    *last = 0;
+    return 0;
+}
+
 int root_job_join(int space, const char *script) {
     char folder[ROOT_PATH_MAX] = "";
     owned_fd tree = -1;
     if (script) {
-        snprintf(folder, sizeof folder, "%.*s", (int)strcspn(script, "\n"), script);
-        char *last = strrchr(folder, '/');
-        if (strcmp(folder, script) != 0 || folder[0] != '/' || last == strchr(folder, '/')) return root_fail("no path of a job's script: %.300s", script);
-        *last = 0;
+        if (cut_to_folder(script, folder) < 0) return -1;
         tree = root_clone(folder, false);
         if (tree < 0 || root_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail("the job's script %s: %m", script);
     }
@@ -333,11 +338,13 @@ static int remove_job(const struct root_conf *conf, int pins, const char *name) 
     return result;
 }
 
+static bool is_job_name(const char *text) { return strspn(text, "0123456789") == strlen(text) && strlen(text) < sizeof(job_name); }
+
 /* Folders of jobs without a pin: their epilog never ran, for instance because the pod ended first. */
 static void sweep(const struct root_conf *conf, int pins) {
     owned_folder top = opendir(conf->tmp);
     for (const struct dirent *entry; top && (entry = readdir(top));) {
-        if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name) || strlen(entry->d_name) >= sizeof(job_name)) continue;
+        if (!is_job_name(entry->d_name)) continue;
         owned_fd lock = lock_job(pins, entry->d_name, false);
         owned_fd pin = lock < 0 ? -1 : open_pin(pins, entry->d_name);
         if (lock >= 0 && pin < 0) remove_job(conf, pins, entry->d_name);

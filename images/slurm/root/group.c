@@ -24,15 +24,12 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-/* The group of a process in the hierarchy of a controller, as /proc/<pid>/cgroup has it. 1: of v1, 2: of v2, 0: there is none. */
-static int find_group(const char *process, const char *controller, group_path group) {
-    char name[64];
-    snprintf(name, sizeof name, "/proc/%s/cgroup", process);
-    owned_file file = fopen(name, "re");
+/* The group of a process in the hierarchy of a controller, from its /proc/<pid>/cgroup. 1: of v1, 2: of v2, 0: there is none. */
+static int read_group(FILE *file, const char *controller, group_path group) {
     owned_text line = NULL;
     size_t room = 0;
     int found = 0;
-    while (file && found != 1 && getline(&line, &room, file) > 0) {
+    while (found != 1 && getline(&line, &room, file) > 0) {
         char *words = strchr(line, ':'), *path = words ? strchr(words + 1, ':') : NULL;
         if (path == NULL) continue;
         *path++ = 0;
@@ -45,13 +42,19 @@ static int find_group(const char *process, const char *controller, group_path gr
     return found;
 }
 
-/* Where that hierarchy is mounted: `top` is the mount point, `shown` the group that it shows. */
-static bool find_mount(int kind, const char *controller, group_path top, group_path shown) {
-    owned_file file = fopen("/proc/self/mountinfo", "re");
+static int find_group(const char *process, const char *controller, group_path group) {
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%s/cgroup", process);
+    owned_file file = fopen(name, "re");
+    return file ? read_group(file, controller, group) : 0;
+}
+
+/* Where that hierarchy is mounted, from /proc/self/mountinfo: `top` is the mount point, `shown` the group that it shows. */
+static bool read_mounts(FILE *file, int kind, const char *controller, group_path top, group_path shown) {
     owned_text line = NULL;
     size_t room = 0;
     bool is_found = false;
-    while (file && !is_found && getline(&line, &room, file) > 0) {
+    while (!is_found && getline(&line, &room, file) > 0) {
         char *rest = strstr(line, " - ");
         group_path at, root;
         char type[32], options[512];
@@ -62,14 +65,23 @@ static bool find_mount(int kind, const char *controller, group_path top, group_p
     return is_found;
 }
 
+static bool find_mount(int kind, const char *controller, group_path top, group_path shown) {
+    owned_file file = fopen("/proc/self/mountinfo", "re");
+    return file && read_mounts(file, kind, controller, top, shown);
+}
+
+/* The folder of a group below the mount point; false where the mount does not show it. */
+static bool join_paths(const char *group, const char *top, const char *shown, group_path folder) {
+    size_t length = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
+    if (strncmp(group, shown, length) != 0 || (group[length] != '/' && group[length] != 0)) return false;
+    return (size_t)snprintf(folder, sizeof(group_path), "%s%s", top, group + length) < sizeof(group_path);
+}
+
 /* The folder of a process's group. 1: of v1, 2: of v2, 0: the pod shows none. */
 static int find_folder(const char *process, const char *controller, group_path folder) {
     group_path group, top, shown;
     int kind = find_group(process, controller, group);
-    if (kind == 0 || !find_mount(kind, controller, top, shown)) return 0;
-    size_t length = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
-    if (strncmp(group, shown, length) != 0 || (group[length] != '/' && group[length] != 0)) return 0;
-    return (size_t)snprintf(folder, sizeof(group_path), "%s%s", top, group + length) < sizeof(group_path) ? kind : 0;
+    return kind && find_mount(kind, controller, top, shown) && join_paths(group, top, shown, folder) ? kind : 0;
 }
 
 static int put(const char *folder, const char *name, const char *value) {
@@ -86,30 +98,42 @@ static bool cut_to_job(group_path folder) {
     return step != NULL;
 }
 
-/* slurmstepd, by name and by user: a user's process can have the name, and none of a job can be root. */
-static bool is_stepd(const char *process) {
-    char path[64];
+/* slurmstepd, by name and by user: a user's process can have the name, and none of a job can be root. From /proc/<pid>/status. */
+static bool reads_as_stepd(FILE *file) {
     unsigned user = 1;
     bool is_named = false;
-    snprintf(path, sizeof path, "/proc/%s/status", process);
-    owned_file file = fopen(path, "re");
     owned_text line = NULL;
     size_t room = 0;
-    while (file && getline(&line, &room, file) > 0) {
+    while (getline(&line, &room, file) > 0) {
         if (strncmp(line, "Name:\tslurmstepd", 16) == 0) is_named = true;
         if (sscanf(line, "Uid: %u", &user) == 1) break;
     }
     return is_named && user == 0;
 }
 
+static bool is_stepd(const char *process) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%s/status", process);
+    owned_file file = fopen(path, "re");
+    return file && reads_as_stepd(file);
+}
+
+typedef char process_name[32];
+
+/* The next process of a cgroup.procs. */
+static bool next_process(FILE *file, process_name process) {
+    if (!fgets(process, sizeof(process_name), file)) return false;
+    process[strcspn(process, "\n")] = 0;
+    return true;
+}
+
 static int spare_step(const char *step, const char *pod) {
     char path[2 * sizeof(group_path) + 16];
     snprintf(path, sizeof path, "%s/cgroup.procs", step);
     owned_file file = fopen(path, "re");
-    char process[32];
+    process_name process;
     int result = 0;
-    while (file && fgets(process, sizeof process, file)) {
-        process[strcspn(process, "\n")] = 0;
+    while (file && next_process(file, process)) {
         if (is_stepd(process) && put(pod, "cgroup.procs", process) < 0) result = -1;
     }
     return result;
@@ -132,13 +156,17 @@ int root_group_spare(void) {
     return result;
 }
 
+/* Of the step's group, from one below it; false outside of a step. */
+static bool cut_to_step(group_path folder) {
+    char *step = strstr(folder, "/step_");
+    if (step) step[1 + strcspn(step + 1, "/")] = 0;
+    return step != NULL;
+}
+
 /* The group of a task's step: a task's own may come later and go earlier. 0: the task is in none. */
 static int find_step(const char *task, const char *controller, group_path folder) {
     int kind = find_folder(task, controller, folder);
-    char *step = kind ? strstr(folder, "/step_") : NULL;
-    if (step == NULL) return 0;
-    step[1 + strcspn(step + 1, "/")] = 0;
-    return kind;
+    return kind && cut_to_step(folder) ? kind : 0;
 }
 
 /* On v1 a process that has ended, a zombie, is in the topmost group of each hierarchy, all at once. So the list is whole where the task is still in
@@ -177,14 +205,18 @@ static int enter_step(const char *step) {
     return root_fail("%s has no task's group to join", step);
 }
 
+/* The next line of a list, and what comes after it; NULL at its end. */
+static const char *next_line(const char *list, group_path line) {
+    if (*list == 0) return NULL;
+    size_t length = strcspn(list, "\n");
+    snprintf(line, sizeof(group_path), "%.*s", (int)length, list);
+    return list + length + (list[length] != 0);
+}
+
 int root_group_enter(const char *list) {
-    for (const char *line = list; *line;) {
-        group_path step;
-        size_t length = strcspn(line, "\n");
-        snprintf(step, sizeof step, "%.*s", (int)length, line);
+    group_path step;
+    while ((list = next_line(list, step)))
         if (enter_step(step) < 0) return -1;
-        line += length + (line[length] != 0);
-    }
     return 0;
 }
 

@@ -49,11 +49,9 @@ static int bound(void) {
 }
 
 /* What holds for tasks of jobs holds for a session that is one of a job's processes, in a versioned root or not. */
-static int submit(pam_handle_t *handle) {
-    const char *job = pam_getenv(handle, "SLURM_JOB_ID");
-    unsigned long number = job ? strtoul(job, NULL, 10) : 0;
+static int submit(pam_handle_t *handle, uint32_t job) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return root_fail("taking setuid programs their rights: %m");
-    if (root_group_join((uint32_t)number) < 0) return -1;
+    if (root_group_join(job) < 0) return -1;
     if (root_group_offer() < 0 || root_group_spare() < 0) { /* costs no session */
         pam_syslog(handle, LOG_ERR, "%s", root_reason());
         root_reason_clear();
@@ -62,12 +60,13 @@ static int submit(pam_handle_t *handle) {
 }
 
 static int enter(pam_handle_t *handle, const char *path, bool is_adopted, struct root_conf *conf) {
-    if (is_adopted && submit(handle) < 0) return -1;
+    uint32_t job = is_adopted ? root_adopted_job(pam_getenv(handle, "SLURM_JOB_ID")) : 0;
+    if (is_adopted && submit(handle, job) < 0) return -1;
     int found = root_conf_read(path, conf);
     if (found <= 0 || (!conf->has_versions && !is_adopted)) return found < 0 ? -1 : 0;
     char setting[sizeof(root_version) + 32];
     root_version version;
-    if ((is_adopted ? root_adopted_enter(pam_getenv(handle, "SLURM_JOB_ID"), version) : root_session_enter(conf, version)) < 0) return -1;
+    if ((is_adopted ? root_adopted_enter(job, version) : root_session_enter(conf, version)) < 0) return -1;
     if (bound() < 0) return -1;
     if (*version == 0) return 1;
     snprintf(setting, sizeof setting, "SLIPWAY_ROOT_VERSION=%s", version);

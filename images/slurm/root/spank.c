@@ -20,6 +20,7 @@
 #include "driver.h"
 #include "enter.h"
 #include "group.h"
+#include "limit.h"
 #include "mount.h"
 #include "mpi.h"
 #include "owned.h"
@@ -175,30 +176,17 @@ static int put_driver_first(spank_t spank) {
     return spank_setenv(spank, "PATH", path, 1) == ESPANK_SUCCESS ? 0 : root_fail("cannot set PATH");
 }
 
-/* How many CPUs a list such as 0-3,6 names. */
-static unsigned long count_listed(const char *list) {
-    unsigned long count = 0;
-    for (const char *at = list; *at; at += *at == ',') {
-        char *end;
-        unsigned long first = strtoul(at, &end, 10), last = first;
-        if (*end == '-') last = strtoul(end + 1, &end, 10);
-        if (end == at || last < first) return count;
-        count += last - first + 1;
-        at = end;
-    }
-    return count;
-}
-
-/* The pod's settings for processes of a job: so many, and so many more for each of its CPUs on this node. */
+/* The pod's settings for processes of a job. */
 static void limit(spank_t spank) {
     const char *setting = getenv("SLIPWAY_JOB_PROCESSES");
     char *cpus = NULL;
     uint32_t job;
-    unsigned long base, each;
-    if (setting == NULL || sscanf(setting, "%lu+%lu", &base, &each) != 2) return;
+    unsigned long most;
+    if (setting == NULL) return;
     if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS || spank_get_item(spank, S_JOB_ALLOC_CORES, &cpus) != ESPANK_SUCCESS) return;
+    if (!root_limit_read(setting, cpus ? cpus : "", &most)) return;
     root_reason_clear();
-    root_group_limit(job, base + each * count_listed(cpus ? cpus : ""));
+    root_group_limit(job, most);
     note();
 }
 
