@@ -4,6 +4,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from tests.unit.root.programs import TARGETS, build, fuzz
 
@@ -13,8 +14,12 @@ SECONDS = 300.0
 def test_no_input_breaks_a_target_in_five_minutes_each(tmp_path: Path) -> None:
     """As many at once as there are processors."""
     folder, seed = build(tmp_path), int(time.time())
+
+    def search(target: str) -> CompletedProcess[str]:
+        return fuzz(folder, target, SECONDS, seed)
+
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        done = list(threads.map(lambda target: fuzz(folder, target, SECONDS, seed), TARGETS))
+        done = list(threads.map(search, TARGETS))
     print(*(each.stdout for each in done), sep="")
     assert [each.stderr for each in done if each.returncode != 0 or each.stderr] == []
     assert len(done) == len(TARGETS)

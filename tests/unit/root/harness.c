@@ -266,7 +266,9 @@ int main(int count, char **words) {
     make_scratch();
     watch();
     if (count == 2 && strcmp(words[1], "check") == 0) {
+        int free_before = lowest_free();
         check();
+        CHECK(lowest_free() == free_before);
     } else if (count == 2 && strcmp(words[1], "list") == 0) {
         for (const struct fuzz *each = fuzzes; each->name; each++) puts(each->name);
     } else if (count == 5 && strcmp(words[1], "fuzz") == 0) {
