@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* `setting`: 4096+256 stands for so many, and so many more for each CPU; `cpus`: a list such as 0-3,6. False for another form of the setting. */
+/* `setting`, such as 4096+256, is a base and an amount for each CPU; `cpus` is a list of CPUs such as 0-3,6. False where the setting has another
+   form. */
 bool root_limit_read(const char *setting, const char *cpus, unsigned long *most);
 
 #endif

@@ -1,4 +1,4 @@
-/* The plugins' own folders of a pod. */
+/* The folders that the plugins keep in a pod's /run. */
 #ifndef SLIPWAY_RUN_H
 #define SLIPWAY_RUN_H
 

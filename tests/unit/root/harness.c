@@ -1,5 +1,5 @@
-/* Searches for inputs that reach new branches (gcc calls __sanitizer_cov_trace_pc in each), and ends at the first one that a sanitizer or a check
-   stops, that leaves a descriptor or memory behind, or that takes seconds. It prints that input as hex, with the seed. */
+/* The search keeps inputs that reach new branches (gcc calls __sanitizer_cov_trace_pc in each) and changes them at random. It ends at the first
+   input that a sanitizer or a check stops, that leaves a descriptor or memory behind, or that hangs, and prints it as hex, with the seed. */
 #include "harness.h"
 
 #include <ftw.h>

@@ -14,15 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is fuzzed. `text` ends with a zero byte behind `length` others, of which some may be zero, too, and may be written to. `words` begin the
-   search and are put into texts; NULL is behind the last one. */
+/* A fuzz target. `text` may be written to; it ends with a zero byte after `length` others, which may be zero, too. The search starts from `words`
+   and puts them into other inputs; NULL is behind the last one. */
 struct fuzz {
     const char *name;
     void (*run)(char *text, size_t length);
     const char *const *words;
 };
 
-/* A program's own; an empty one is behind the last of them. */
+/* Each program defines both; an empty target is behind its last one. */
 extern const struct fuzz fuzzes[];
 void check(void);
 

@@ -1,4 +1,4 @@
-/* Faults as the search has to find them, each behind a word that no test tells it: what it prints is checked by test_root.py. */
+/* Planted faults, each behind an input that the search has to find by itself. test_root.py checks what it prints of them. */
 #include "harness.h"
 
 #include <limits.h>

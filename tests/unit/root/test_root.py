@@ -1,4 +1,4 @@
-"""The C of the shared root: what it reads, names and removes, under sanitizers and from random inputs. `make soak` searches for longer."""
+"""The parsers and file operations of the shared root's C under ASan and UBSan: tables, then random inputs. `make soak` searches longer."""
 
 import os
 import re
