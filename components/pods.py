@@ -198,8 +198,8 @@ def mount(volume: str, path: str, read_only: bool = False) -> Manifest:
 
 
 MUNGE_SOCKET: list[Manifest] = [mount("munge", "/run/munge", read_only=True)]
-"""What a daemon mounts to authenticate. Read-only, which a connection does not mind: an emptyDir is open to all, and whoever can write
-there, a job's user for one, could put a socket of their own in munged's place."""
+"""What a daemon mounts to authenticate where munged has a container of its own. Read-only, which a connection does not mind: an emptyDir is
+open to all, and whoever can write there could put a socket of their own in munged's place."""
 
 
 def config_volume(name: str, config_map: str, mode: int = 0o444) -> Manifest:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # munged for a pod, over the socket in /run/munge. The key comes from the Secret. In a container of its own it runs as user munge, and /run/munge is
-# a volume that the pod's containers share. In a worker's container it runs as root, has the key that root alone can read, and gives all its
-# rights up before it becomes munged.
+# a volume that the pod's containers share. In a worker's container it runs as root, has the key that root alone can read, keeps it in memory,
+# and gives all its rights up before it becomes munged.
 # munged knows one key and reads it at its start, so this script starts it again when another key has come; pods and their jobs live on. But no two
 # pods may use different keys while they talk: slurmctld would refuse a step's message that its job has ended, and the step sends it once only
 # (26.05.5). So a key that the kubelet brings waits, and all pods take it at the same signal: slurmctld no longer listens. It stops for that some
@@ -11,6 +11,7 @@ say() { printf 'munged.sh: %s\n' "$*" >&2; }
 as_munge=()
 if [[ $(id -u) == 0 ]]; then
   as_munge=(setpriv --reuid munge --regid munge --clear-groups --no-new-privs --inh-caps -all --bounding-set -all)
+  mountpoint -q /var/lib/munge || mount -t tmpfs -o mode=0700,size=1m,nosuid,nodev,noexec munge /var/lib/munge
   install -d -o munge -g munge -m 0755 /run/munge
   install -d -o munge -g munge -m 0700 /var/lib/munge
 elif [[ ! -d /var/lib/munge ]]; then
@@ -42,7 +43,8 @@ find_origin() { # SLIPWAY_ORIGIN: the Service whose address credentials are to n
 
 start() {
   # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its successor.
-  "${as_munge[@]}" munged --foreground --force --num-threads 10 --key-file "$key" "${origin[@]}" 9<&- &
+  # --max-ttl: munged remembers each credential that it has decoded for as long as that is valid. Slurm's are for five minutes.
+  "${as_munge[@]}" munged --foreground --force --num-threads 10 --max-ttl 300 --key-file "$key" "${origin[@]}" 9<&- &
   munged=$!
 }
 
@@ -75,9 +77,11 @@ is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-6
 
 stopping='' pause=5
 waiting=/run/munge/key-waits # for slurmctld.sh
+munged=''
 trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
+trap '[[ -z $munged ]] || kill -TERM "$munged" 2>/dev/null || true' EXIT # of a script that cannot go on, for instance for want of processes
 [[ -z ${SLIPWAY_ORIGIN:-} ]] || find_origin
-[[ -s $key ]] || take_key # there already: this container was started again, and the pod's key is the one that it had
+[[ -s $key ]] || take_key # there already: this script was started again, and the pod's key is the one that it had
 start
 while kill -0 "$munged" 2>/dev/null; do
   sleep "$pause" &

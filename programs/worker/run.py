@@ -28,7 +28,8 @@ _MUNGE_S = 10
 _AGAIN_S = 3
 _MOST_TRIES = 20
 _STOP_S = 5
-"""Seconds that slurmd has to end; it takes a tenth of one. Its pod has 30."""
+"""Seconds that slurmd has to end; it takes a tenth of one. 26.05.5 that is told to end right after its start may hang for ever, once in a
+hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
 _BCAST = "/usr/lib/slipway/slurmd_bcast.so"
 """Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
 _MUNGED = "/opt/slipway/scripts/munged.sh"
@@ -43,7 +44,10 @@ def say(text: str) -> None:
 
 
 class Worker:
-    """One node's slurmd. The main thread runs it and hears signals; a second one watches the registration."""
+    """One node's slurmd. The main thread alone starts, signals and reaps it, and hears signals; a second one watches the registration.
+
+    The main thread waits on a pipe, which has a byte for each signal, those of a child's end included, and for each wish of the other thread.
+    """
 
     def __init__(self, name: str, controller: str, is_elastic: bool) -> None:
         self._name = name
@@ -51,15 +55,16 @@ class Worker:
         self._server = f"{controller}:{_PORT}"
         self._is_elastic = is_elastic
         self._is_ended = False
-        self._slurmd: subprocess.Popen[bytes] | None = None
+        self._is_to_restart = False
         self._started_at = 0.0
-        self._awake, wake = os.pipe()
-        for end in (self._awake, wake):
+        self._awake, self._wake = os.pipe()
+        for end in (self._awake, self._wake):
             os.set_blocking(end, False)
         # A signal ends a pause at once. An Event would not do: its lock is not free in a handler that comes at the wrong moment.
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self) -> int:
         _keep("munged", _MUNGED)
@@ -71,10 +76,13 @@ class Worker:
         node = self._settle()
         threading.Thread(target=self._watch, args=(node,), daemon=True).start()
         while not self._is_ended:
-            code = self._run_slurmd(needs_boot(node))
+            try:
+                end = f"slurmd ended with code {self._run_slurmd(needs_boot(node))}"
+            except OSError as error:  # of too many processes, for instance: jobs run on
+                end = f"slurmd cannot be started: {error.strerror}"
             if self._is_ended:
                 break
-            say(f"slurmd ended with code {code}; starting it again in {_AGAIN_S} s (jobs' steps run on)")
+            say(f"{end}; starting it again in {_AGAIN_S} s (jobs' steps run on)")
             self._pause(_AGAIN_S)
             try:
                 node = read(self._name).node
@@ -84,20 +92,21 @@ class Worker:
 
     def _run_slurmd(self, is_booted: bool) -> int:
         command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
+        self._is_to_restart = False
         slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST})
         self._started_at = time.monotonic()
-        self._slurmd = slurmd
-        process = os.pidfd_open(slurmd.pid)
-        try:
-            ended: list[int] = []
-            while not self._is_ended and process not in ended:
-                ended, _, _ = select.select([process, self._awake], [], [])
-        finally:
-            os.close(process)
-        if self._is_ended:
-            _stop(slurmd)
-        self._slurmd = None
-        return slurmd.wait()
+        kill_at: float | None = None
+        while (code := slurmd.poll()) is None:
+            now = time.monotonic()
+            if kill_at is None and (self._is_ended or self._is_to_restart):
+                slurmd.terminate()
+                kill_at = now + _STOP_S
+            elif kill_at is not None and now >= kill_at:
+                say(f"slurmd did not end within {_STOP_S} s; killing it")
+                slurmd.kill()
+                kill_at = float("inf")
+            self._wait(kill_at - now if kill_at is not None and kill_at < float("inf") else None)
+        return code
 
     def _await_daemons(self) -> None:
         tries = 0
@@ -161,33 +170,28 @@ class Worker:
                     say(f"slurmctld did not answer: {error}")
 
     def _restart(self, node: Node) -> None:
-        slurmd = self._slurmd
-        if slurmd and not self._is_ended:
-            say(f"slurmctld has not heard this node (state {node.state}); registering again")
-            self._started_at = time.monotonic()
-            _stop(slurmd)
+        say(f"slurmctld has not heard this node (state {node.state}); registering again")
+        self._started_at = time.monotonic()
+        self._is_to_restart = True
+        os.write(self._wake, b"r")
 
     def _end(self, _: int, __: object) -> None:
         self._is_ended = True
 
     def _pause(self, seconds: float) -> None:
-        if not self._is_ended:
-            select.select([self._awake], [], [], seconds)
+        """So long, or until the end of this program."""
+        until = time.monotonic() + seconds
+        while not self._is_ended and (left := until - time.monotonic()) > 0:
+            self._wait(left)
 
-
-def _stop(slurmd: subprocess.Popen[bytes]) -> None:
-    """Ends slurmd. 26.05.5 that is told so right after its start may hang for ever, one in a hundred, and another word does not help."""
-    try:
-        process = os.pidfd_open(slurmd.pid)
-    except ProcessLookupError:
-        return
-    try:
-        slurmd.terminate()
-        if not select.select([process], [], [], _STOP_S)[0]:
-            say(f"slurmd did not end within {_STOP_S} s; killing it")
-            slurmd.kill()
-    finally:
-        os.close(process)
+    def _wait(self, seconds: float | None) -> None:
+        """Until something has happened, or so long; for ever without a number."""
+        select.select([self._awake], [], [], seconds)
+        try:
+            while os.read(self._awake, 512):
+                pass
+        except BlockingIOError:
+            pass
 
 
 def _done(change: Drain | Lift | SetDown) -> str:
@@ -221,8 +225,11 @@ def _keep(program: str, command: str) -> None:
 
     def run() -> None:
         while True:
-            code = subprocess.run([command], cwd="/", check=False).returncode
-            say(f"{program} ended with code {code}; starting it again in {_AGAIN_S} s (sessions and jobs run on)")
+            try:
+                end = f"{program} ended with code {subprocess.run([command], cwd='/', check=False).returncode}"
+            except OSError as error:  # of too many processes, for instance
+                end = f"{program} cannot be started: {error.strerror}"
+            say(f"{end}; starting it again in {_AGAIN_S} s (sessions and jobs run on)")
             time.sleep(_AGAIN_S)
 
     threading.Thread(target=run, daemon=True).start()

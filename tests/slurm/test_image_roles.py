@@ -278,6 +278,7 @@ def test_munged_that_ends_in_a_worker_is_started_again_and_has_no_rights(cluster
     assert f"Uid:\t{MUNGE}\t{MUNGE}\t{MUNGE}\t{MUNGE}" in status
     assert "CapBnd:\t0000000000000000" in status
     assert "NoNewPrivs:\t1" in status
+    assert worker.run("stat", "--file-system", "--format=%T", "/var/lib/munge").strip() == "tmpfs", "the key is on no disk"
     worker.run("pkill", "--signal", "KILL", "--exact", "munged")
     wait_for("another munged", lambda: worker.run("pgrep", "--exact", "munged", check=False) not in ("", before), deadline_s=30)
     wait_for(
