@@ -46,7 +46,7 @@ def say(text: str) -> None:
 class Worker:
     """One node's slurmd. The main thread alone starts, signals and reaps it, and hears signals; a second one watches the registration.
 
-    The main thread waits on a pipe, which has a byte for each signal, those of a child's end included, and for each wish of the other thread.
+    The main thread waits on a pipe that gets a byte for each signal, those of a child's end included, and for each wish of the other thread.
     """
 
     def __init__(self, name: str, controller: str, is_elastic: bool) -> None:
@@ -64,7 +64,7 @@ class Worker:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, _look)  # a signal without a handler does not reach the pipe
 
     def run(self) -> int:
         _keep("munged", _MUNGED)
@@ -192,6 +192,10 @@ class Worker:
                 pass
         except BlockingIOError:
             pass
+
+
+def _look(_: int, __: object) -> None:
+    """A child has ended: the pipe has a byte, and whoever waits looks which."""
 
 
 def _done(change: Drain | Lift | SetDown) -> str:
