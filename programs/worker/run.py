@@ -46,7 +46,7 @@ def say(text: str) -> None:
 class Worker:
     """One node's slurmd. The main thread alone starts, signals and reaps it, and hears signals; a second one watches the registration.
 
-    The main thread waits on a pipe that gets a byte for each signal, those of a child's end included, and for each wish of the other thread.
+    The main thread waits on a pipe that gets a byte for each signal, also of a child's end, and for each wish of the other thread.
     """
 
     def __init__(self, name: str, controller: str, is_elastic: bool) -> None:
