@@ -1,4 +1,4 @@
-"""`make bench`: the README's figures, measured on this machine, printed as a table and written as JSON.
+"""`make bench`: the figures of docs/benchmarks.md, measured on this machine, printed as a table and written as JSON.
 
 Each is a whole process as a user would start it. The cold one (`--cold`) runs in a fresh Debian of its own, with a fresh clone and empty
 caches: bare_machine.sh.

@@ -1,10 +1,15 @@
 """Documents stay true: the verbs they name exist, the layout they show is there, and the stack file stays small."""
 
 import re
+import subprocess
+import textwrap
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+
+from configs.load import load_cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,11 +25,20 @@ def test_every_make_verb_in_a_page_exists(page: str) -> None:
     assert named <= makefile_verbs()
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/features.md"])
 def test_every_file_named_in_a_page_exists(page: str) -> None:
     named = set(re.findall(r"`([\w./-]+(?:\.md|\.yaml|\.py|\.toml|/))`", (ROOT / page).read_text()))
     assert named
     assert [name for name in named if not (ROOT / name).exists() and not name.startswith(".slipway")] == []
+
+
+def test_stack_file_of_the_readme_is_accepted(tmp_path: Path) -> None:
+    page = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"^    config:\n(?:    .*\n)+", page, re.MULTILINE)
+    said = yaml.safe_load(textwrap.dedent(block))["config"]["slipway:cluster"]
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "id_ed25519")], check=True)
+    assert len(block.splitlines()) == 15
+    assert load_cluster(said, tmp_path, "README.md").name == "mini"
 
 
 def test_main_stays_under_sixty_lines() -> None:
