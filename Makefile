@@ -33,8 +33,10 @@ test-cluster test-users test-rest: .venv/ready $(KEY)  ## the thirds of `make te
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan
 
-lint: .venv/ready  ## ruff, pyright strict, layers, dead code, the reference of the stack file's keys
+lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, dead code, the reference of the stack file's keys
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
+	@command -v shellcheck >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck >/dev/null; }
+	@git ls-files -z ':!*.py' | xargs -0 grep -lE '^#!.*[/ ](ba)?sh$$' | xargs shellcheck
 	@! .venv/bin/vulture | grep -E "unused (class|function|method|property)"  # fields are read by name: of a model, a struct, a template
 	@$(PY) -m configs.reference check
 

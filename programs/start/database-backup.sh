@@ -4,7 +4,9 @@
 set -euo pipefail
 say() { printf 'database-backup.sh: %s\n' "$*" >&2; }
 here=$(dirname "$0")
+# shellcheck source=backup-files.sh
 . "$here/backup-files.sh"
+# shellcheck source=database-client.sh
 . "$here/database-client.sh"
 folder=/backup/$SLIPWAY_CLUSTER/database
 ending=.sql.zst

@@ -5,6 +5,7 @@
 set -euo pipefail
 say() { printf 'database-restore.sh: %s\n' "$*" >&2; }
 trap 'exit 143' TERM INT
+# shellcheck source=backup-files.sh
 . "$(dirname "$0")/backup-files.sh"
 folder=/backup/$SLIPWAY_CLUSTER/database
 ending=.sql.zst
@@ -18,6 +19,7 @@ fill() { # CLIENT-COMMAND..: from the chosen backup. Routines become those of th
 
 restore_over_network() {
   local client=/tmp/client.cnf marker=slipway_restore tables name
+  # shellcheck source=database-client.sh
   . "$(dirname "$0")/database-client.sh"
   write_client "$client"
   query() { mariadb --defaults-file="$client" --skip-column-names --batch --execute "$1" "$database"; }

@@ -13,7 +13,7 @@ for folder in $SLIPWAY_FOLDERS; do
   mv -T "$data/.new" "$data/$name"
   say "made /$name"
 done
-mkdir -p -m 0700 "$data/.ganesha"
+install -d -m 0700 "$data/.ganesha"
 
 make_homes() {
   local name uid gid

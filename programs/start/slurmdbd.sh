@@ -7,6 +7,7 @@ if [[ $(id -u) == 0 ]]; then
   as_slurm=(setpriv --reuid slurm --regid slurm --clear-groups)
   owner=(-o slurm -g slurm)
 fi
+# shellcheck source=database-client.sh
 . "$(dirname "$0")/database-client.sh"
 trap 'exit 0' TERM INT # until the daemon takes over
 

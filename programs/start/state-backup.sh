@@ -5,6 +5,7 @@
 set -euo pipefail
 say() { printf 'state-backup.sh: %s\n' "$*" >&2; }
 trap 'exit 0' TERM INT
+# shellcheck source=backup-files.sh
 . "$(dirname "$0")/backup-files.sh"
 state=/var/spool/slurmctld/state
 folder=/backup/$SLIPWAY_CLUSTER/state

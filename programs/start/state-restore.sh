@@ -4,6 +4,7 @@
 set -euo pipefail
 say() { printf 'state-restore.sh: %s\n' "$*" >&2; }
 trap 'exit 143' TERM INT
+# shellcheck source=backup-files.sh
 . "$(dirname "$0")/backup-files.sh"
 state=/var/spool/slurmctld/state
 folder=/backup/$SLIPWAY_CLUSTER/state

@@ -69,9 +69,10 @@ read_set() { # starts slurmctld on one set and writes down what it says
   install -d -o slurm /var/spool/slurmctld/state
   setpriv --reuid slurm --regid slurm --clear-groups slurmctld -D >"$out/log" 2>&1 &
   controller=$!
-  up() { ! kill -0 $controller 2>/dev/null || timeout 30 scontrol ping | grep -q "is UP"; }
+  # shellcheck disable=SC2317 # `await` calls it
+  up() { ! kill -0 "$controller" 2>/dev/null || timeout 30 scontrol ping | grep -q "is UP"; }
   await 120 up || true
-  if kill -0 $controller 2>/dev/null; then
+  if kill -0 "$controller" 2>/dev/null; then
     scontrol show config >"$out/config" 2>"$out/scontrol"
     scontrol --oneliner show node >"$out/nodes" 2>>"$out/scontrol" || true
     scontrol --oneliner show partition >"$out/partitions" 2>>"$out/scontrol"
