@@ -396,7 +396,7 @@ def worker_pool(pool: NodePool) -> WorkerPoolArgs:
 
 
 def kinds_args(cluster: Cluster) -> KindsArgs:
-    """The kind NodeSet, and the RuntimeClasses that the pools name, less the one that the GPU Operator makes."""
+    """The kind NodeSet, and the RuntimeClasses that the pools name. The GPU Operator makes its own RuntimeClass."""
     names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
     theirs = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
     return {"cluster": cluster.name, "install_crds": cluster.kubernetes.install_crds, "runtime_classes": sorted(names - theirs)}

@@ -26,7 +26,7 @@ class SlurmSettings(Model):
     """What the cluster's slurm.conf and cgroup.conf say beyond nodes and partitions."""
 
     cgroup_version: Literal["auto", "v1", "v2"] = Field(default="auto", examples=["v2"])
-    """Version of cgroups that jobs are confined with. `auto`: the one that each node has."""
+    """Version of cgroups that Slurm confines jobs with. `auto`: the version that each node has."""
     slurmctld_timeout_s: Seconds = Field(default=120, le=65_533, examples=[300])
     """SlurmctldTimeout: how long others wait for a silent slurmctld, in seconds."""
     slurmd_timeout_s: Count = Field(default=300, le=65_533, examples=[600])

@@ -27,7 +27,7 @@ CLAIM = Path("/var/spool/slurmctld")
 ACCEPTED = CLAIM / "conf"
 """A link to the copy, made by slurmctld.sh and swapped in one step."""
 BEFORE = CLAIM / "conf.before"
-"""A link to the previous copy until slurmctld accepts the one that `conf` names. At its start slurmctld.sh goes back to it."""
+"""A link to the previous copy, until slurmctld accepts the copy that `conf` names. While it is there, slurmctld.sh starts with that one."""
 OFFERED = Path("/etc/slurm")
 REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 """While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""

@@ -63,7 +63,7 @@ has_waiting_key() { # one that cannot be read is no other: slurmctld stops for a
 }
 
 silent=0
-is_silent() { # slurmctld's port is closed; or three times in a row there was no answer at all, as when its pod is made anew
+is_silent() { # slurmctld's port is closed, or it gave no answer three times in a row, as while its pod is replaced
   local said
   if said=$(LC_ALL=C timeout 2 bash -c "exec 3<>/dev/tcp/$SLIPWAY_SLURMCTLD/6817" 2>&1); then
     silent=0
@@ -81,7 +81,7 @@ munged=''
 trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
 trap '[[ -z $munged ]] || kill -TERM "$munged" 2>/dev/null || true' EXIT # of a script that cannot go on, for instance for want of processes
 [[ -z ${SLIPWAY_ORIGIN:-} ]] || find_origin
-[[ -s $key ]] || take_key # there already: this script was started again, and the pod's key is the one that it had
+[[ -s $key ]] || take_key # a key is there when this script was started again: the pod keeps it
 start
 while kill -0 "$munged" 2>/dev/null; do
   sleep "$pause" &
