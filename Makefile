@@ -37,7 +37,8 @@ lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, dead code, the r
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
 	@command -v shellcheck >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck >/dev/null; }
 	@git ls-files -z ':!*.py' | xargs -0 grep -lE '^#!.*[/ ](ba)?sh$$' | xargs shellcheck
-	@! .venv/bin/vulture | grep -E "unused (class|function|method|property)"  # fields are read by name: of a model, a struct, a template
+	@found=$$($(PY) -m vulture) || [[ $$? == 3 ]] || exit 1; \
+		! grep -E "unused (class|function|method|property)" <<<"$$found"  # fields are read by name: of a model, a struct, a template
 	@$(PY) -m configs.reference check
 
 soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `make test` does not run them

@@ -90,7 +90,7 @@ class Keeper:
         try:
             users, groups = self.read()
         except Exception as error:
-            return str(error)
+            return str(error) or type(error).__name__
         found = read_accounts(users, groups, self.rules, self.accepted)
         fault = removal_fault(self.accepted, found.accounts, self.max_removed_percent)
         if not fault:
