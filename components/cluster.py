@@ -219,7 +219,7 @@ def build_files(cluster: Cluster) -> list[Manifest]:
 
 
 def program_folders(cluster: Cluster) -> list[Path]:
-    """The Python packages that pods of this cluster run: `slurm`, which every program imports, and the programs."""
+    """The Python packages that pods of this cluster run: `slurm`, which programs share, and the programs."""
     names = {
         "config_sync": True,
         "node_checks": True,

@@ -178,13 +178,9 @@ def program_command(program: str, *arguments: str, module: str = "run", imports_
 
 
 def program_mounts(program: str) -> list[Manifest]:
-    """What the container of a program mounts: the package `slurm`, which every program imports, and the program's own."""
-    return [mount("slurm", f"{PACKAGES_PATH}/slurm", read_only=True), mount("program", program_path(program), read_only=True)]
-
-
-def program_path(program: str) -> str:
-    """The folder of a program in its container."""
-    return f"{PACKAGES_PATH}/programs/{program}"
+    """What the container of a program mounts: the package `slurm`, which programs share, and the program's own."""
+    own = mount("program", f"{PACKAGES_PATH}/programs/{program}", read_only=True)
+    return [mount("slurm", f"{PACKAGES_PATH}/slurm", read_only=True), own]
 
 
 def program_volumes(defaults: PodDefaults, program: str) -> list[Manifest]:

@@ -1,4 +1,4 @@
-"""What runs beside a Slurm daemon in a pod: one folder a program, a pure `plan` and a thin `run`.
+"""What pods run: a folder a program, with a thin `run` and pure modules that decide; the containers' start scripts are in `start`.
 
-They import `slurm` and nothing else of ours, and get by with Python's own library.
+Of ours they import `slurm` alone. Python's own library is enough for all but `ldap_sync`, which needs the image's python-ldap.
 """

@@ -17,6 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
+from slurm.people import LEAST_ID
+
 from .plan import Change, Plan, State, plan_accounts
 from .slurm import Refused, Slurm, SlurmError
 from .wanted import read_wanted
@@ -29,7 +31,6 @@ _LOOK_S = 1
 _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
 """Of one tick; the rest is done in the next."""
-_LEAST_ID = 1000
 _SYSTEM = Path("/etc/passwd")
 _PASSWD = Path("/var/lib/extrausers/passwd")
 """Where people are; the image's own users, some of which have higher numbers than people, are in the system's file."""
@@ -127,7 +128,7 @@ class Directory:
     def people(self) -> list[str]:
         """All users but those of the system."""
         system = {line.partition(":")[0] for line in _SYSTEM.read_text().splitlines()}
-        return [user.pw_name for user in self.users if user.pw_uid >= _LEAST_ID and user.pw_name not in system]
+        return [user.pw_name for user in self.users if user.pw_uid >= LEAST_ID and user.pw_name not in system]
 
 
 def tick(file: Path, reporter: Reporter) -> int:

@@ -3,7 +3,7 @@
 Every call has a deadline in seconds. Whatever goes wrong is told in Slurm's own words.
 """
 
-import subprocess
+from slurm.commands import SlurmError, call
 
 from .fields import ASSOCIATION, QOS, read
 from .plan import MARK, Account, Association, Change, Member, Qos, State, Usage
@@ -11,10 +11,6 @@ from .plan import MARK, Account, Association, Change, Member, Qos, State, Usage
 _CALL_S = 60
 _ASSOCIATION_COLUMNS = ("cluster", "account", "user", "partition", "parentname", *(field.column for field in ASSOCIATION), "comment")
 _QOS_COLUMNS = ("name", *(field.column for field in QOS), "description")
-
-
-class SlurmError(Exception):
-    """Slurm did not answer."""
 
 
 class Refused(Exception):
@@ -95,13 +91,4 @@ def _show(entity: str, columns: tuple[str, ...], *more: str) -> list[list[str]]:
 
 
 def _call(*arguments: str) -> str:
-    try:
-        done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CALL_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise SlurmError(f"{arguments[0]} did not answer within {_CALL_S} s") from None
-    except OSError as error:
-        raise SlurmError(f"{arguments[0]}: {error.strerror}") from None
-    if done.returncode:
-        words = " ".join(f"{done.stderr} {done.stdout}".split())
-        raise SlurmError(words[:500] or f"{' '.join(arguments[:3])} ended with {done.returncode}")
-    return done.stdout
+    return call(*arguments, timeout_s=_CALL_S)

@@ -73,13 +73,13 @@ class Sync:
             take_over(version)
         except Refused as refusal:
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
-            self._open()
+            closed = self._open()
             note_refusal(f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}")
-            self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}")
+            self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}{closed}")
             return _REFUSED_S
         except (OSError, SlurmError) as error:
-            self._open()
-            self.tell(f"slurmctld does not answer yet; trying until it does ({error})")
+            closed = self._open()
+            self.tell(f"slurmctld does not answer yet; trying until it does ({error}){closed}")
             return _AGAIN_S
         note_refusal(None)
         self.tell(f"slurmctld runs with the files of {version}")
@@ -116,7 +116,8 @@ class Sync:
             raise
         return reading
 
-    def _open(self) -> None:
+    def _open(self) -> str:
+        """Takes back what was closed. What could not be, as the end of a sentence; "" if nothing is left closed."""
         self._open_nodes()
         for name in sorted(self._closed_partitions):
             try:
@@ -124,6 +125,7 @@ class Sync:
                 self._closed_partitions.discard(name)
             except SlurmError:
                 continue
+        return f"; partitions still closed: {some(sorted(self._closed_partitions))}" if self._closed_partitions else ""
 
     def _open_nodes(self) -> None:
         if self._closed_nodes:

@@ -93,7 +93,14 @@ class Slurm:
         ]
         try:
             with program.open("rb") as source:
-                done = subprocess.run(command, stdin=source, capture_output=True, text=True, timeout=_IMMEDIATE_S + timeout_s + _CALL_S)
+                done = subprocess.run(
+                    command,
+                    stdin=source,
+                    capture_output=True,
+                    encoding="utf-8",
+                    errors="replace",  # a driver's message may have any byte
+                    timeout=_IMMEDIATE_S + timeout_s + _CALL_S,
+                )
         except subprocess.TimeoutExpired:
             return Outcome(UNKNOWN, f"did not end within {timeout_s} s")
         return read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)

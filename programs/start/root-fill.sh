@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fills one version of the shared root. The version appears in one step, when it is whole. Killed at any moment, the next start goes on.
+# Fills one version of the shared root. The version appears in one step, when it is whole. If it is interrupted, the next run resumes.
 # SLIPWAY_ROOT_VERSION says which. From what, one of:
 #   SLIPWAY_ROOT_IMAGE                    the image of the pod's container `source`, which does nothing but be there: its root is copied by /proc
 #   SLIPWAY_ROOT_TAR, SLIPWAY_ROOT_SHA256 a tar of a root, at an address or on the shared volume, and its digest
-# SLIPWAY_ROOT_CARRY_FROM, where given, is the version whose changes get into this one; changes/run.py has the rules.
+# SLIPWAY_ROOT_CARRY_FROM, where given, is the version whose changes get into this one; programs/root_changes/plan.py has the rules.
 # Exit code 3: the next try cannot help.
 set -euo pipefail
 export LC_ALL=C

@@ -143,7 +143,7 @@ class Worker:
         return None
 
     def _watch(self, before: Node | None) -> None:
-        pause_s = 1
+        pause_s, told = 1, ""
         while True:
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, 15)
@@ -165,9 +165,11 @@ class Worker:
                     say(_done(change))
                 if not waits_for_power(node.state):
                     before = None
+                told = ""
             except SlurmError as error:
-                if before:
-                    say(f"slurmctld did not answer: {error}")
+                if str(error) != told:
+                    say(f"could not look after the registration, trying again: {error}")
+                told = str(error)
 
     def _restart(self, node: Node) -> None:
         say(f"slurmctld has not heard this node (state {node.state}); registering again")

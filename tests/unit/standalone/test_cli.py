@@ -148,9 +148,9 @@ import time
 from standalone import cli
 cli._LATEST_END_S = 0.5
 with cli._stoppable():
-    print("up", flush=True)
     while True:
         try:
+            print("up", flush=True)
             time.sleep(60)
         except KeyboardInterrupt:
             pass
