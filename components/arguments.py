@@ -23,27 +23,15 @@ from components.pods import ROOT_SETTINGS, SLURM_UID, ClaimArgs, PodDefaults
 from components.shared_root import RootVersionArgs, SharedRootArgs, settings_name
 from components.shared_storage import SharedMountArgs, SharedStorageArgs
 from components.slurm_files import SlurmFilesArgs
-from configs import accounts, nfs_server, shared_root, slurm, users
-from configs.checks import CHECK_SETTINGS
-from configs.models import (
-    Backup,
-    Cluster,
-    Disk,
-    EksNodes,
-    ExistingNodes,
-    HealthCheck,
-    Ldap,
-    Mount,
-    NfsServer,
-    NodePool,
-    NodeSet,
-    Root,
-    Source,
-    Taint,
-)
-from configs.nodes import VolumeClaim
-from configs.shapes import machine_of, shape_of
-from configs.storage import RootVersion
+from configs.models.accounting import Backup
+from configs.models.cluster import Cluster
+from configs.models.health_checks import CHECK_SETTINGS, HealthCheck
+from configs.models.ldap import Ldap
+from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
+from configs.models.node_set import NodeSet, VolumeClaim
+from configs.models.shapes import machine_of, shape_of
+from configs.models.storage import Disk, Mount, NfsServer, Root, RootVersion, Source
+from configs.render import accounts, nfs_server, shared_root, slurm, users
 
 POOL_LABEL = "slipway.dev/pool"
 """On every node of an EKS pool, with the pool's name."""

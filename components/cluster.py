@@ -31,9 +31,11 @@ from components.pods import SLURMD_PORT, PodDefaults, service
 from components.shared_root import SharedRoot
 from components.shared_storage import SharedStorage
 from components.slurm_files import SlurmFiles
-from configs import images, users
+from configs import images
 from configs.load import load_cluster
-from configs.models import Cluster, Ldap
+from configs.models.cluster import Cluster
+from configs.models.ldap import Ldap
+from configs.render import users
 
 _ROOT = Path(configs.__file__).parents[1]
 _PROGRAMS = _ROOT / "programs"
@@ -43,7 +45,7 @@ class SlurmClusterArgs(TypedDict):
     """What a user says."""
 
     config: dict[str, Any]
-    """The cluster as the key `slipway:cluster` of a stack file says it; `configs.models.Cluster` has every field."""
+    """The cluster as the key `slipway:cluster` of a stack file says it; `configs.models.cluster.Cluster` has every field."""
     config_file: str
     """Name of that file, for messages about mistakes in it."""
     root: str

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 
 from components.labels import Manifest, object_name
 from components.pods import mount, secret_volume
-from configs.slurm import CA_FILE, SYSTEM_CA_FILE
+from configs.render.slurm import CA_FILE, SYSTEM_CA_FILE
 
 PASSWORD_PATH = "/etc/slipway/mariadb"  # noqa: S105 - a folder
 _CA_PATH = str(Path(CA_FILE).parent)

@@ -38,7 +38,7 @@ from components.pods import (
     tcp_probe,
 )
 from components.shared_storage import SharedMountArgs, build_mount, build_volume
-from configs import shared_root
+from configs.render import shared_root
 
 TMP_PATH = shared_root.TMP
 """Private /tmp folders of jobs."""

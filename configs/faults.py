@@ -1,6 +1,6 @@
 """A user's mistakes: what one is, how all of them are printed, and the words that messages share.
 
-Finds none itself: `structure` and `checks` do.
+Finds none itself: `rules` does.
 """
 
 import difflib

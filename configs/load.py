@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from configs.check_access import key_mistake
-from configs.checks import check_cluster, without_conclusions
 from configs.faults import ConfigFaults, Fault, quoted
-from configs.models import Cluster
-from configs.names import names_in
-from configs.structure import ROOT, order_of, plain_data, read_structure
+from configs.models.cluster import Cluster
+from configs.rules.cluster import check_cluster, without_conclusions
+from configs.rules.login import key_mistake
+from configs.rules.names import names_in
+from configs.rules.structure import ROOT, order_of, plain_data, read_structure
 
 _LARGEST_KEY_FILE = 65_536
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from configs.models import Cluster
+from configs.models.cluster import Cluster
 from configs.schema import KEY, REF, flow, key_of, models_in, stack_schema
 
 PAGE = "docs/reference.md"

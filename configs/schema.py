@@ -1,6 +1,6 @@
 """The JSON schema of stack files, which editors complete and check them by: every key with its type, limits, default and an example.
 
-Made from the models alone, so it knows nothing of rules that span keys: those are in `checks`, and the loader applies them. What it
+Made from the models alone, so it knows nothing of rules that span keys: those are in `rules`, and the loader applies them. What it
 refuses the loader refuses, too. `reference` writes it to docs/stack.schema.json and renders the same facts as a page.
 """
 
@@ -18,8 +18,8 @@ import yaml
 from pydantic import AfterValidator
 from pydantic.fields import FieldInfo
 
-from configs.fields import AtMost, Matching, Model, Shown
-from configs.models import Cluster
+from configs.models.cluster import Cluster
+from configs.models.fields import AtMost, Matching, Model, Shown
 
 STACK_FILES = ("Pulumi.h100.yaml", "Pulumi.dev.yaml", "Pulumi.cluster.yaml")
 """Where examples come from, unless a field or its type has one: the first file that has the key."""

@@ -19,7 +19,7 @@ def read_wanted(
     """What is wanted, and lines about what could not be looked up. `members_of` gives None for a group that it cannot find; `directory`
     all people, for a config that says they are not all in it.
 
-    Raises KeyError, TypeError, ValueError for a file that configs/accounts.py did not write.
+    Raises KeyError, TypeError, ValueError for a file that configs/render/accounts.py did not write.
     """
     notes: list[str] = []
     unknown: set[str] = set()

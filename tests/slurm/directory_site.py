@@ -6,8 +6,8 @@ from typing import Any
 
 from components import arguments
 from components.identity import IDENTITY_UID, build_deployment
-from configs import users
 from configs.load import load_cluster
+from configs.render import users
 from tests.slurm.directory_server import BASE, PASSWORD, READER, DirectoryServer
 from tests.slurm.image_cluster import ALICE, ImageCluster
 from tests.slurm.image_pods import Container, PodError, wait_for

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.load import load_cluster
-from configs.slurm import render
+from configs.render.slurm import render
 from tests.slurm.image_cluster import ALICE, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Container, PodError, wait_for
 

@@ -1,6 +1,6 @@
 """A whole Slurm cluster of the real image and the real start scripts, in pods without Kubernetes.
 
-The files come from `configs.slurm`; volumes, users and rights are those that the components ask of Kubernetes.
+The files come from `configs.render.slurm`; volumes, users and rights are those that the components ask of Kubernetes.
 """
 
 import base64
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from components.pods import PACKAGES_PATH, program_command
-from configs import accounts
 from configs.load import load_cluster
-from configs.slurm import job_processes, render, render_slurmdbd
+from configs.render import accounts
+from configs.render.slurm import job_processes, render, render_slurmdbd
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, PROJECT, SCRIPTS, Container, Machine
 
 SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE, BOB = 64030, 401, 402, 403, 10001, 10002

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from configs import users
 from configs.load import load_cluster
+from configs.render import users
 from local.first_job import ACCOUNT
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for

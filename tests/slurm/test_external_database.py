@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from configs.fields import camel
-from configs.models import Purge
+from configs.models.accounting import Purge
+from configs.models.fields import camel
 from tests.slurm.database_cluster import DatabaseCluster
 from tests.slurm.image_cluster import MYSQL, SLURM, STACK
 from tests.slurm.image_pods import Container, Machine, wait_for

@@ -18,8 +18,8 @@ import pytest
 
 from components import arguments, nfs_server
 from configs.load import load_cluster
-from configs.models import Cluster
-from configs.nfs_server import GRACE_S
+from configs.models.cluster import Cluster
+from configs.render.nfs_server import GRACE_S
 from tests.slurm import nfs_client
 from tests.slurm.image_cluster import ALICE, STACK, write_volume
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from configs import users
 from configs.load import load_cluster
+from configs.render import users
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Machine, wait_for
 

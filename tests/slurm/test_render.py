@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from configs.slurm import hostlist, render, render_slurmdbd
-from configs.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
+from configs.models.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
+from configs.render.slurm import hostlist, render, render_slurmdbd
 from tests.slurm.render_lab import Reading, read_sets
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS
-from configs.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, Number, Time, Type, Words
+from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS
+from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, Number, Time, Type, Words
 
 SCRIPT = Path(__file__).with_name("slurm_reader.py")
 BASE = {"ClusterName": "t", "SlurmctldHost": "localhost"}

@@ -26,7 +26,7 @@ from components.arguments import node_set_args, pod_defaults
 from components.kinds import build_crd
 from components.node_set import build_node_set
 from configs.load import load_cluster
-from configs.models import Cluster
+from configs.models.cluster import Cluster
 from controllers.runtime.api import connect
 from tests.apiserver.server import ApiServer, run_process, serve
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines

@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 from components.pods import MUNGE_UID, SLURM_UID, SLURMRESTD_UID
-from configs.models import Cluster
-from configs.slurm import render
+from configs.models.cluster import Cluster
+from configs.render.slurm import render
 
 ADDRESS = "198.18.255.1"
 """Slurm looks up no names for the loopback's."""

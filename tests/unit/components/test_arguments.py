@@ -6,7 +6,8 @@ import pytest
 
 from components import arguments
 from configs.load import load_cluster
-from configs.models import Cluster, Disk, Mount, Nfs, NfsServer, Source
+from configs.models.cluster import Cluster
+from configs.models.storage import Disk, Mount, Nfs, NfsServer, Source
 from tests.unit.components.examples import PODS
 from tests.unit.components.program import ROOT, stack_config
 

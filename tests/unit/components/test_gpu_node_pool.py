@@ -9,7 +9,7 @@ from pulumi.runtime import mocks
 
 from components import gpu_node_pool
 from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs
-from configs.hardware import MACHINES
+from configs.models.machines import MACHINES
 from tests.unit.components.examples import PODS
 
 EXISTING: ExistingNodesArgs = {

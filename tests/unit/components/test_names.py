@@ -1,4 +1,7 @@
-"""No two objects, volumes or places of one stack meet, whatever users call their parts; configs/taken.py lists what the components make."""
+"""No two objects, volumes or places of one stack meet, whatever users call their parts.
+
+configs/rules/taken.py lists what the components make.
+"""
 
 import re
 from typing import Any, cast
@@ -12,8 +15,8 @@ from components.labels import outside_name
 from components.node_set import build_node_set
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
-from configs.models import Cluster
-from configs.taken import DISKS, POD_VOLUMES, PROGRAMS, own_claims
+from configs.models.cluster import Cluster
+from configs.rules.taken import DISKS, POD_VOLUMES, PROGRAMS, own_claims
 from tests.unit.components import program
 from tests.unit.components.program import Registered
 from tests.unit.configs.stacks import KEY, ROOT, edited, example

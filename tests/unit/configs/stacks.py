@@ -9,7 +9,7 @@ from typing import Any, cast
 import yaml
 
 from configs.load import load_cluster
-from configs.models import Cluster
+from configs.models.cluster import Cluster
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ("dev", "h100")

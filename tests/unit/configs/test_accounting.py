@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from configs.slurm import render_slurmdbd
+from configs.render.slurm import render_slurmdbd
 from tests.unit.configs.stacks import GONE, cluster
 from tests.unit.configs.test_faults_shape import faults
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from configs.accounts import option, render
-from configs.limits import Limits, QosLimits
+from configs.models.accounts import Limits, QosLimits
+from configs.render.accounts import option, render
 from programs.account_sync.fields import ASSOCIATION, QOS
 from programs.account_sync.wanted import read_wanted
 from tests.unit.configs.stacks import cluster

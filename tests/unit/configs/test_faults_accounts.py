@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from configs.accounts import render
-from configs.check_accounts import check_accounts
-from configs.names import names_in
+from configs.render.accounts import render
+from configs.rules.accounts import check_accounts
+from configs.rules.names import names_in
 from tests.unit.configs.stacks import GONE, cluster, edited
 from tests.unit.configs.test_faults_shape import faults
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from configs.models import Ldap
+from configs.models.ldap import Ldap
 from tests.unit.configs.stacks import cluster
 from tests.unit.configs.test_faults_shape import faults
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from configs.slurm_keys import RESERVED_KEYS
-from configs.taken import POD_VOLUMES, PROGRAMS
+from configs.models.slurm_keys import RESERVED_KEYS
+from configs.rules.taken import POD_VOLUMES, PROGRAMS
 from tests.unit.configs.stacks import GONE, KEY
 from tests.unit.configs.test_faults_shape import faults
 

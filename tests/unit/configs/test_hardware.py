@@ -8,7 +8,7 @@ import boto3
 import moto
 import pytest
 
-from configs.hardware import MACHINES, Machine
+from configs.models.machines import MACHINES, Machine
 
 # What moto does not describe. When it does, this set no longer holds: compare the figures, then take the name out.
 NOT_IN_MOTO = {

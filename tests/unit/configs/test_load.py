@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 
 from configs.faults import ConfigFaults
 from configs.load import load_cluster, parse_cluster
-from configs.models import Cluster
-from configs.slurm import render
-from configs.structure import read_structure
+from configs.models.cluster import Cluster
+from configs.render.slurm import render
+from configs.rules.structure import read_structure
 from tests.unit.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example, places
 
 

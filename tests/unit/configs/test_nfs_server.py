@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from configs.models import Cluster
-from configs.nfs_server import GRACE_S, LEASE_S, exports, render
+from configs.models.cluster import Cluster
+from configs.render.nfs_server import GRACE_S, LEASE_S, exports, render
 from tests.unit.configs.golden import assert_golden
 from tests.unit.configs.stacks import cluster
 

@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from configs.faults import ConfigFaults
-from configs.fields import Model
 from configs.load import load_cluster
-from configs.models import Cluster
+from configs.models.cluster import Cluster
+from configs.models.fields import Model
+from configs.models.health_checks import CHECK_SETTINGS
 from configs.reference import PAGE, SCHEMA, files, main, outdated, unit_of
+from configs.rules.structure import read_structure
 from configs.schema import KEY, flow, key_of, models, stack_schema
-from configs.services import CHECK_SETTINGS
-from configs.structure import read_structure
 from tests.unit.configs.stacks import GONE, ROOT, edited, places
 
 STACKS = ("dev", "h100", "cluster")

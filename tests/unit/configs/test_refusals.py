@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from configs.refusals import FILES
-from configs.slurm import render
+from configs.render.refusals import FILES
+from configs.render.slurm import render
 from tests.unit.configs.test_slurm import cluster
 
 ALL = {"--container", "--mail-type", "--tmp"}

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from configs.models import Root, RootVersion
-from configs.shared_root import current_of, render, render_sudoers, versions_of
-from configs.storage import RootTar
+from configs.models.storage import Root, RootTar, RootVersion
+from configs.render.shared_root import current_of, render, render_sudoers, versions_of
 from tests.unit.configs.stacks import cluster
 
 ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(name="2")

@@ -5,9 +5,18 @@ from typing import Any
 import jinja2
 import pytest
 
-from configs.fields import MAX_NODES
-from configs.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
-from configs.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
+from configs.models.fields import MAX_NODES
+from configs.models.slurm_keys import (
+    GLOBAL_KEYS,
+    LINE_KEYS,
+    NODE_KEYS,
+    OWN_NODE_KEYS,
+    OWN_PARTITION_KEYS,
+    PARTITION_KEYS,
+    pairs_of,
+    rendered_keys,
+)
+from configs.render.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
 from tests.unit.configs.golden import assert_golden
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 
@@ -225,7 +234,7 @@ def test_password_is_never_rendered() -> None:
 
 
 def test_template_that_misses_a_value_fails() -> None:
-    from configs.wording import template
+    from configs.render.wording import template
 
     with pytest.raises(jinja2.UndefinedError):
         template("slurm.conf.j2").render()

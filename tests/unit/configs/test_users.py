@@ -1,6 +1,6 @@
 """Users as the files of libnss-extrausers: formats, own and shared groups, keys."""
 
-from configs import users
+from configs.render import users
 from tests.unit.configs.stacks import KEY, cluster
 
 BOB = {"name": "bob", "uid": 10002, "gid": 20001, "groups": ["research"], "shell": "/bin/zsh", "sshKeys": [KEY]}

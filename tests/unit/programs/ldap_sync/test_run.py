@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.ldap import Ldap
+from configs.models.ldap import Ldap
 from programs.ldap_sync.accounts import Configured
 from programs.ldap_sync.entries import Entry, Rules
 from programs.ldap_sync.files import Folder

@@ -1,0 +1,144 @@
+"""Config of the accounting database: the cluster's own or another, what slurmdbd keeps, backups of it and of slurmctld's state, and the
+generations of the cluster's keys."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from configs.models.accounts import Account, Enforce, Qos
+from configs.models.fields import (
+    AccountName,
+    AtMost,
+    DatabaseName,
+    Flag,
+    Host,
+    Line,
+    Model,
+    ObjectName,
+    Port,
+    Positive,
+    PurgeAge,
+    RestorePoint,
+    StorageUser,
+    Whole,
+)
+from configs.models.storage import Disk, Source
+
+ArchivedRecord = Literal["events", "jobs", "jobScript", "jobEnv", "resvs", "steps", "suspend", "txn", "usage"]
+
+
+class ExternalDatabase(Model):
+    """A MariaDB or MySQL server that somebody else runs."""
+
+    host: Host
+    """Host name or IP address of the server."""
+    port: Port = Field(default=3306, examples=[3307])
+    """TCP port of the server."""
+    database: DatabaseName = Field(default="slurm_acct_db", examples=["slurm_prod"])
+    """Name of the database. It exists, or `user` may create it."""
+    user: StorageUser = Field(default="slurm", examples=["slurmdbd"])
+    """Database user with all rights on it."""
+    password_secret: ObjectName = Field(examples=["slurm-db"])
+    """Name of a Secret in the cluster's namespace whose key `password` has the user's password."""
+    tls: Flag = True
+    """True: the connection is encrypted, and the server's certificate and name are checked."""
+    ca_secret: ObjectName | None = Field(default=None, examples=["slurm-db-ca"])
+    """Name of a Secret whose key `ca.crt` has the CA of the server's certificate. Default: the public CAs that Debian ships."""
+
+
+class Purge(Model):
+    """How long slurmdbd keeps records: a number with a unit, such as 12months, 30days or 48hours. Kinds left out are kept for ever."""
+
+    events: PurgeAge | None = None
+    """Events of nodes, such as down and drained."""
+    jobs: PurgeAge | None = None
+    """Jobs."""
+    job_script: PurgeAge | None = None
+    """Batch scripts. Default: as long as the job."""
+    job_env: PurgeAge | None = None
+    """Environments of jobs. Default: as long as the job."""
+    resvs: PurgeAge | None = None
+    """Reservations."""
+    steps: PurgeAge | None = None
+    """Job steps."""
+    suspend: PurgeAge | None = None
+    """Suspensions of jobs."""
+    txn: PurgeAge | None = None
+    """Transactions: changes that administrators made."""
+    usage: PurgeAge | None = None
+    """Usage totals, which sreport shows."""
+
+
+class Archive(Model):
+    """Files to which slurmdbd writes the records that it purges; `sacctmgr archive load` reads them back."""
+
+    records: Annotated[tuple[ArchivedRecord, ...], Field(min_length=1)] = Field(examples=[["jobs", "steps"]])
+    """Kinds of records to archive, in the words of `purge`, which must have an age for each."""
+    volume: Source = Field(examples=[{"claim": "slurm-archive"}])
+    """Shared volume that the files are written to."""
+
+
+class Accounting(Model):
+    """slurmdbd with a MariaDB server of its own, or with an external one, and what is kept in it: accounts, users and QOS."""
+
+    enabled: Flag = True
+    """False: no slurmdbd and no database; there are neither accounts nor fair share."""
+    storage: Disk | None = None
+    """Disk of the cluster's own database. Default: one of 5Gi, unless `external` is set."""
+    external: ExternalDatabase | None = None
+    """A database server that exists already, in place of the cluster's own. Default: none."""
+    purge: Purge = Purge()
+    """How long records are kept."""
+    archive: Archive | None = None
+    """Files to which records are written when they are purged. Default: none."""
+    enforce: tuple[Enforce, ...] = ()
+    """Slurm's AccountingStorageEnforce. `associations`: only users of accounts may submit; the others include that. Default: nothing is
+    enforced."""
+    accounts: tuple[Account, ...] = Field(default=(), examples=[[{"name": "research", "fairshare": 80, "users": ["ada"]}]])
+    """Slurm's accounts. Those that an administrator makes in addition are left alone."""
+    qos: tuple[Qos, ...] = Field(default=(), examples=[[{"name": "urgent", "priority": 1000}]])
+    """Slurm's QOS. Those that an administrator makes in addition are left alone; `normal` always exists."""
+    default_account: AccountName | None = None
+    """Account of all users who are in no other; made if `accounts` does not list it. Default: none."""
+
+    @property
+    def is_kept(self) -> bool:
+        """True when the file says anything of accounts, an empty list too: that takes away what was there before."""
+        return self.enabled and not self.model_fields_set.isdisjoint({"enforce", "accounts", "qos", "default_account"})
+
+    @property
+    def disk(self) -> Disk:
+        """The disk of the cluster's own database."""
+        return self.storage or Disk()
+
+
+class Backup(Model):
+    """Backups of the accounting database and of slurmctld's state, both on one volume, each cluster in a folder of its own name."""
+
+    volume: Source
+    """Shared volume that the backups are written to."""
+    schedule: Line = Field(default="30 2 * * *", examples=["0 3 * * *"])
+    """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager."""
+    keep: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=14, examples=[30])
+    """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too."""
+    state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = Field(default=600, examples=[300])
+    """Time between copies of slurmctld's state, in seconds."""
+    restore_from: RestorePoint | None = None
+    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What
+    is not empty is never overwritten. Default: while there are backups, neither starts until this key says which."""
+
+
+class Keys(Model):
+    """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
+
+    munge: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
+    """Generation of the munge key, with which Slurm's daemons and clients authenticate."""
+    jwt: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
+    """Generation of the JWT key, which signs the tokens for Slurm's REST API."""
+    database: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
+    """Generation of the accounting database's password; for an external one, raise it when its Secret has changed."""
+    keep: tuple[Literal["munge", "jwt"], ...] = ()
+    """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it."""
+    spread_s: Annotated[Whole, Field(ge=10, le=240)] = 120
+    """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by
+    default."""

@@ -1,0 +1,175 @@
+"""Config of what Slurm schedules on: node sets and partitions."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from configs.models.fields import (
+    MAX_NODES,
+    AbsolutePath,
+    Count,
+    CpuQuantity,
+    DnsLabel,
+    Feature,
+    Flag,
+    GpuModel,
+    MaxUnavailable,
+    MiB,
+    Model,
+    Name,
+    NodeSetName,
+    ObjectName,
+    PartitionName,
+    Positive,
+    ReservationName,
+    Seconds,
+    Settings,
+    Size,
+    SlurmTime,
+)
+
+
+class Gpus(Model):
+    """The GPUs of one Slurm node; they must be what the pool's machine has."""
+
+    vendor: Literal["nvidia", "amd"] = "nvidia"
+    """Vendor of the GPUs."""
+    model: GpuModel
+    """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`."""
+    count: Positive
+    """GPUs of one Slurm node."""
+
+
+class PodResources(Model):
+    """What a worker pod requests from Kubernetes, where that differs from what Slurm allocates. Its limits are those of the Slurm node."""
+
+    cpu: CpuQuantity | None = None
+    """CPU request, as Kubernetes writes it: "500m" is half a CPU. Default: the node's CPUs."""
+    memory_mib: MiB | None = None
+    """Memory request, in MiB. Default: the node's memory."""
+
+
+class Update(Model):
+    """How a change of the worker's pod reaches running nodes. Each node is drained first, whatever the type."""
+
+    type: Literal["RollingUpdate", "OnDelete", "Maintenance"] = "RollingUpdate"
+    """RollingUpdate: a few nodes at a time. OnDelete: a node changes when its pod is deleted. Maintenance: as RollingUpdate, while the
+    reservation is active."""
+    max_unavailable: MaxUnavailable = 1
+    """Most nodes that may be unavailable at once: a number, or a percentage of the set."""
+    reservation: ReservationName | None = None
+    """Name of a Slurm reservation over the nodes; type Maintenance needs it, and no other type takes it."""
+
+
+class Drain(Model):
+    """What happens to the jobs of a node that is to be removed or updated."""
+
+    action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
+    """Wait: for as long as the jobs run. Requeue, Cancel: done to jobs that still run after the deadline."""
+    deadline_s: Seconds | None = Field(default=None, examples=[3600])
+    """How long a draining node waits for its jobs before the action, in seconds. Default: no deadline."""
+
+
+class VolumeClaim(Model):
+    """A disk of each node's own, kept when its pod is recreated."""
+
+    name: DnsLabel
+    """Name of the disk, unique within the set."""
+    mount_path: AbsolutePath = Field(examples=["/scratch"])
+    """Where the worker pod has it."""
+    size: Size
+    """Size of the disk."""
+    storage_class: ObjectName | None = Field(default=None, examples=["gp3"])
+    """StorageClass of the disk. Default: the Kubernetes cluster's own default class."""
+
+
+class VolumeClaimRetention(Model):
+    """What becomes of the disks that `volumeClaims` asks for."""
+
+    when_deleted: Literal["Retain", "Delete"] = "Retain"
+    """What becomes of the disks when the node set is deleted."""
+    when_scaled: Literal["Retain", "Delete"] = "Retain"
+    """What becomes of a node's disks when the set shrinks and the node is removed."""
+
+
+class NodeSet(Model):
+    """Slurm nodes of one kind, one worker pod each: `<name>-0` and so on. Fixed (`size`) or elastic (`min` and `max`)."""
+
+    name: NodeSetName
+    """Name of the set, and first part of its nodes' names."""
+    pool: Name
+    """Name of the node pool whose machines the nodes run on."""
+    size: Count | None = Field(default=None, le=MAX_NODES)
+    """Number of Slurm nodes of a fixed set. 0 keeps the set in the file, without nodes."""
+    min: Count | None = Field(default=None, le=MAX_NODES)
+    """Elastic set: nodes that stay up without a job, the first ones of the set."""
+    max: Positive | None = Field(default=None, le=MAX_NODES)
+    """Elastic set: most nodes that the queue may ask for."""
+    update: Update = Update()
+    """How a change of the worker pod reaches running nodes."""
+    drain: Drain = Field(default=Drain(), examples=[{"action": "Requeue", "deadlineS": 3600}])
+    """What happens to the jobs of a node that is to be removed or updated."""
+    placement: Literal["Any", "Pinned"] = "Any"
+    """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room."""
+    volume_claims: tuple[VolumeClaim, ...] = ()
+    """Disks that each node has of its own."""
+    volume_claim_retention: VolumeClaimRetention = VolumeClaimRetention()
+    """When these disks are deleted."""
+    max_pods_in_flight: Positive = Field(default=500, le=MAX_NODES, examples=[200])
+    """Most pods that may be created and not yet ready at the same time."""
+    cpus: Positive | None = None
+    """Hardware threads of one node. Default: those of the whole machine."""
+    memory_mib: MiB | None = None
+    """Memory of one node, in MiB. Default: the machine's less 5 % (1,024 MiB at least), in proportion to `cpus`."""
+    gpus: Gpus | None = None
+    """GPUs of one node. Default: none."""
+    simulated_gpus: Flag = False
+    """True: stand-in device files for GPUs that the machine lacks. For development only."""
+    features: tuple[Feature, ...] = ()
+    """Slurm features of the nodes, for `sbatch --constraint`."""
+    slurmd: Settings = {}
+    """Other keys of the node line in slurm.conf."""
+    resources: PodResources = PodResources()
+    """Kubernetes requests of the worker pod, where they differ from the node's CPUs and memory."""
+    drain_grace_s: Seconds = 604_800
+    """How long a stopping pod waits for its jobs, in seconds; jobs that still run then end with it. Default: a week."""
+    mounts: tuple[Name, ...] | None = None
+    """Names of the `storage.mounts` that this set's pods have. Default: all."""
+
+    @property
+    def is_elastic(self) -> bool:
+        """True when the set follows the queue."""
+        return self.max is not None
+
+    @property
+    def ordinals(self) -> int:
+        """Nodes that slurm.conf has for this set: `<name>-0` up to, but not including, `<name>-<ordinals>`."""
+        return (self.size or 0) if self.max is None else self.max
+
+
+class Partition(Model):
+    """A Slurm partition over whole node sets."""
+
+    name: PartitionName
+    """Name of the partition."""
+    node_sets: tuple[Name, ...]
+    """Names of the node sets that make up the partition."""
+    default: Flag = False
+    """True: the partition of jobs that name none."""
+    max_time: SlurmTime = "UNLIMITED"
+    """Longest time limit that a job may have."""
+    default_time: SlurmTime | None = None
+    """Time limit of jobs that ask for none. Default: `maxTime`."""
+    state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = "UP"
+    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs go on, new ones are refused. INACTIVE: nothing
+    is queued or started."""
+    priority_tier: Count = Field(default=1, le=65_533)
+    """Jobs of a partition with a higher tier are scheduled first."""
+    allow_accounts: tuple[Name, ...] = Field(default=(), examples=[["research"]])
+    """Names of `accounting.accounts` whose jobs may run here, with the accounts below them. Default: all."""
+    allow_qos: tuple[Name, ...] = Field(default=(), examples=[["normal", "urgent"]])
+    """Names of `accounting.qos`, or `normal`. Default: all."""
+    qos: Name | None = Field(default=None, examples=["urgent"])
+    """Name of an `accounting.qos` whose limits all jobs of the partition share. Default: none."""
+    settings: Settings = {}
+    """Other keys of the partition line in slurm.conf."""

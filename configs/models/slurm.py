@@ -1,0 +1,70 @@
+"""Config of Slurm itself: the handful of slurm.conf keys that deserve a type, then any other key, then raw lines."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from configs.models.fields import Count, Flag, Line, MiB, Model, Positive, Seconds, Settings, Whole
+
+
+class PriorityWeights(Model):
+    """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
+
+    age: Count = Field(default=1_000, examples=[500])
+    """Weight of the time that a job has waited."""
+    fairshare: Count = Field(default=10_000, examples=[20_000])
+    """Weight of the fair share."""
+    job_size: Count = Field(default=0, examples=[100])
+    """Weight of the job's size."""
+    partition: Count = Field(default=1_000, examples=[2000])
+    """Weight of the partition's PriorityJobFactor."""
+    qos: Count = Field(default=10_000, examples=[5000])
+    """Weight of the QOS's priority."""
+
+
+class SlurmSettings(Model):
+    """What the cluster's slurm.conf and cgroup.conf say beyond nodes and partitions."""
+
+    cgroup_version: Literal["auto", "v1", "v2"] = Field(default="auto", examples=["v2"])
+    """Version of cgroups that Slurm confines jobs with. `auto`: the version that each node has."""
+    slurmctld_timeout_s: Seconds = Field(default=120, le=65_533, examples=[300])
+    """SlurmctldTimeout: how long others wait for a silent slurmctld, in seconds."""
+    slurmd_timeout_s: Count = Field(default=300, le=65_533, examples=[600])
+    """SlurmdTimeout: a node that has been silent for so many seconds is down, and its jobs are requeued. 0: never."""
+    return_to_service: Literal[0, 1, 2] = Field(default=2, examples=[1])
+    """ReturnToService: when a node that was down comes back. 0: when an administrator says so. 1: when it registers with a valid
+    configuration and was down only because it did not respond. 2: whenever it registers with a valid configuration."""
+    message_timeout_s: Seconds = Field(default=30, le=65_533, examples=[60])
+    """MessageTimeout: time for one message and its answer, in seconds."""
+    scheduler_parameters: tuple[Line, ...] = ()
+    """Items of SchedulerParameters."""
+    select_type_parameters: Literal["CR_Core_Memory", "CR_CPU_Memory", "CR_Socket_Memory"] = "CR_Core_Memory"
+    """What Slurm allocates to jobs, along with memory: cores, hardware threads or whole sockets."""
+    priority_weights: PriorityWeights = Field(default=PriorityWeights(), examples=[{"age": 500, "jobSize": 100}])
+    """Weights of the multifactor priority."""
+    job_requeue: Flag = True
+    """True: batch jobs run again after their node failed, unless submitted with --no-requeue."""
+    max_job_count: Positive = Field(default=10_000, le=10_000_000)
+    """MaxJobCount: most jobs that slurmctld holds at one time: waiting, running or just ended. Each task of an array counts."""
+    max_array_size: Positive = Field(default=1_001, le=4_000_001)
+    """MaxArraySize: one more than the highest index of a job array."""
+    kill_wait_s: Seconds = Field(default=30, le=65_533, examples=[60])
+    """KillWait: time between SIGTERM and SIGKILL for a job at its time limit, in seconds."""
+    suspend_time_s: Seconds = 300
+    """SuspendTime: a node of an elastic set that has had no job for so many seconds is powered down, except for the first `min` nodes."""
+    suspend_timeout_s: Annotated[Whole, Field(ge=60, le=65_533)] = Field(default=60, examples=[120])
+    """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to
+    Slurm, or else after so many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end
+    with its pod."""
+    resume_timeout_s: Seconds = Field(default=600, le=65_533, examples=[1200])
+    """ResumeTimeout: a node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued."""
+    default_memory_per_cpu_mib: MiB | None = Field(default=None, examples=[4096])
+    """Memory that a job gets for each CPU when it asks for none, in MiB. Default: a partition's smallest node memory by its CPUs."""
+    processes_per_job: Annotated[Whole, Field(ge=100, le=4_000_000)] | None = Field(default=512, examples=[2048])
+    """Processes and threads that one job may have on one node, in addition to those for its CPUs. null: no limit."""
+    processes_per_cpu: Annotated[Whole, Field(ge=0, le=100_000)] = Field(default=256, examples=[512])
+    """Processes and threads that each CPU of the job on the node adds to them."""
+    settings: Settings = {}
+    """Any other key of slurm.conf."""
+    raw: tuple[Line, ...] = Field(default=(), examples=[["NodeSet=fast Feature=h100"]])
+    """Lines that are put at the end of slurm.conf as they are."""

@@ -1,0 +1,61 @@
+"""ganesha.conf of the cluster's own NFS server, from the volumes that are on it. The wording is in templates/ganesha.conf.j2.
+
+What an export is known by to its clients (its number, its file system's) is made from its name alone: file handles that they hold stay
+good whatever else the stack file gains or loses.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from configs.models.cluster import Cluster
+from configs.render.wording import template
+
+DATA = "/srv/nfs"
+"""Where the server's pod has its disk; each export is a folder of it, and `.ganesha` is what the server remembers of its clients."""
+VERSIONS = ("4.1", "4.2")
+VERSION_OPTION = re.compile(r"(?:nfs)?vers=(.+)")
+LEASE_S = 20
+"""A client that is silent for longer may lose its locks; one that lives asks well before, and so learns soon of a restart."""
+GRACE_S = 30
+"""After a start, so long the locks of before can be taken back and no others given: over a lease (RFC 8881, 8.4.2.1). Where all clients of
+before are back, or none was there, it ends at once."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """One folder that the server gives out."""
+
+    name: str
+    """Name of its volume, and of its folder."""
+    mode: str
+    """The folder's mode when it is made."""
+    squash: bool
+    """True: root of a client is nobody here."""
+    read_only: bool = False
+
+    @property
+    def id(self) -> int:
+        """Its number among the server's exports, 1 to 65535: part of every file handle."""
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4]) % 65_535 + 1
+
+
+def exports(cluster: Cluster) -> list[Export]:
+    """The folders that are on the server. Users install in the shared root as root; homes are made by the server itself; at the top of a
+    further mount everyone may make something, and remove only that."""
+    storage = cluster.storage
+    return [
+        *([Export("shared-root", "0755", squash=False)] if storage.shared_root.nfs_server else []),
+        *([Export("home", "0755", squash=True)] if storage.home.nfs_server else []),
+        *(Export(f"mount-{mount.name}", "1777", True, mount.read_only) for mount in storage.mounts if mount.nfs_server),
+    ]
+
+
+def render(cluster: Cluster) -> str:
+    """Text of ganesha.conf. Only for a cluster with a server."""
+    server = cluster.storage.nfs_server
+    networks = server.networks if server else ()
+    made = exports(cluster)
+    return template("ganesha.conf.j2").render(
+        data=DATA, exports=made, networks=networks, lease_s=LEASE_S, grace_s=GRACE_S, minors=[each.partition(".")[2] for each in VERSIONS]
+    )

@@ -1,0 +1,81 @@
+"""The versioned root that jobs and logins see: which versions there are, and the settings of the plugin that puts them there.
+
+The settings are read by images/slurm/root at each job and session; its conf.c says what each line means.
+"""
+
+import re
+from collections.abc import Mapping
+
+from configs.models.cluster import Cluster
+from configs.models.storage import Root, RootVersion
+
+SHARED = "/shared"
+"""Where pods have the shared volume."""
+TMP = "/var/spool/slipway/tmp"
+"""Where workers have their jobs' private /tmp; a node set may claim a disk for it."""
+SPOOL = "/var/spool/slurmd"
+"""slurmd's own folder, as slurm.conf has it."""
+SUDOERS = "sudoers"
+"""The file beside root.conf that says who may use sudo."""
+_ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
+"""Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
+
+
+def versions_of(root: Root, slurm_image: str) -> Mapping[str, RootVersion]:
+    """The versions by name, each with its image or tar; after the one that it carries from, if any."""
+    if not root.versions:
+        name = _name_of(slurm_image)
+        return {name: RootVersion.model_construct(name=name, image=slurm_image)}
+    said = {version.name: version for version in root.versions}
+    found: dict[str, RootVersion] = {}
+
+    def add(version: RootVersion) -> None:
+        if version.carry_from in said and version.carry_from not in found:
+            add(said[version.carry_from])
+        image = version.image if version.image or version.tar else slurm_image
+        found.setdefault(version.name, version.model_copy(update={"image": image}))
+
+    for version in root.versions:
+        add(version)
+    return found
+
+
+def current_of(root: Root, slurm_image: str) -> str:
+    """The version for new jobs and sessions."""
+    if root.current:
+        return root.current
+    return root.versions[-1].name if root.versions else _name_of(slurm_image)
+
+
+def _name_of(image: str) -> str:
+    """The tag of an image, or the start of its digest: `slurm:1.2@sha256:0a1b...` gives 0a1b...; without either it is latest."""
+    last = image.rpartition("/")[2]
+    if "@sha256:" in last:
+        return last.partition("@sha256:")[2][:12]
+    return re.sub(r"[^A-Za-z0-9._-]", "-", last.partition(":")[2]) or "latest"
+
+
+def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
+    """root.conf, which pods have in the folder `settings`. Jobs of SlurmUser are health checks: they look at the node.
+
+    Further mounts and disks of a node set are left out in the pods that have them not.
+    """
+    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP}
+    some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
+    lines = [
+        "# Rendered by Slipway; read anew by every job and session. Its lines are explained in images/slurm/root/conf.h.",
+        *(f"shared={SHARED}", f"tmp={TMP}", f"spool={SPOOL}"),
+        *(f"mount={path}" for path in _ALWAYS),
+        *(f"mount?={path}" for path in some),
+        *("file=/etc/hosts", "file?=/etc/resolv.conf"),
+        *([f"file?={settings}/{SUDOERS}:/etc/sudoers.d/slipway"] if cluster.login.has_admins else []),
+        *(["file?=/etc/ssh/ssh_config.d/slipway.conf"] if cluster.login.ssh_to_nodes else []),
+        f"outside={slurm_uid}",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_sudoers(cluster: Cluster) -> str:
+    """Who may use sudo in a login session, in the format of sudoers(5)."""
+    who = [*(user.name for user in cluster.login.users if user.admin), *(f"%{group}" for group in cluster.login.admin_groups)]
+    return "".join(f"{name} ALL=(ALL:ALL) NOPASSWD: ALL\n" for name in who)

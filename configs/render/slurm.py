@@ -1,0 +1,231 @@
+"""From one config to Slurm's files: slurm.conf, cgroup.conf, gres.conf, plugstack.conf, the script that refuses options, and
+slurmdbd.conf for the accounting pod.
+
+Pure: same config, same text, without a time or a host in it. A node set is one line whatever its size, so 10,000 nodes make no longer
+file than 10. The wording is in templates/; what is computed is here. Leaves out passwords: start scripts add them from Secrets.
+"""
+
+from collections.abc import Mapping
+
+from configs.models.accounting import Accounting, Purge
+from configs.models.cluster import Cluster
+from configs.models.fields import camel
+from configs.models.node_set import Gpus, NodeSet, Partition
+from configs.models.shapes import machine_of, shape_of
+from configs.models.slurm_keys import known, pairs_of, setting
+from configs.render.refusals import NO_MAIL, render_refusals
+from configs.render.wording import template
+
+PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
+
+DEFAULTS: Mapping[str, str] = {
+    "AccountingStoreFlags": "job_comment,job_script",
+    "CliFilterPlugins": "lua",
+    "DisableRootJobs": "YES",
+    "EnforcePartLimits": "ALL",
+    "InactiveLimit": "0",
+    "JobAcctGatherFrequency": "30",
+    "JobSubmitPlugins": "lua",
+    "LaunchParameters": "use_interactive_step",
+    "LogTimeFormat": "iso8601_ms",
+    "MailProg": NO_MAIL,
+    "MpiDefault": "pmi2",
+    "PropagateResourceLimitsExcept": "AS,MEMLOCK,NPROC",
+    "UnkillableStepTimeout": "180",
+}
+"""Settings that a cluster gets unless `slurm.settings` says otherwise. DisableRootJobs: root in a worker's pod is root on the machine,
+and login sessions may have a root of their own. EnforcePartLimits: a job that can never run is refused at once.
+AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run the script of `refusals`.
+PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
+
+ARCHIVE = "/archive"
+"""Where slurmdbd has the volume of its archives."""
+CA_FILE = "/etc/slipway/mariadb-ca/ca.crt"
+"""Where slurmdbd has the certificate that an external database is checked with, if the user gives one."""
+SYSTEM_CA_FILE = "/etc/ssl/certs/ca-certificates.crt"
+
+_ARCHIVED = {
+    "events": "Events",
+    "jobs": "Jobs",
+    "jobScript": "JobScript",
+    "jobEnv": "JobEnv",
+    "resvs": "Resvs",
+    "steps": "Steps",
+    "suspend": "Suspend",
+    "txn": "TXN",
+    "usage": "Usage",
+}
+"""Kinds of records in the words of ArchiveX; those of PurgeXAfter are the same in the singular."""
+_PURGED = {record: word if word in ("TXN", "Usage", "Suspend") else word.removesuffix("s") for record, word in _ARCHIVED.items()}
+_CGROUP_PLUGINS = {"auto": "autodetect", "v1": "cgroup/v1", "v2": "cgroup/v2"}
+
+# Where the devices of a vendor start: /dev/nvidia0, /dev/dri/renderD128.
+_DEVICE_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
+
+
+def render(cluster: Cluster) -> dict[str, str]:
+    """Slurm's files by name, as slurmctld and slurmrestd read them and all others fetch them from slurmctld."""
+    nodes = template("nodes.conf.j2").render(
+        nodes=[node_line(cluster, node_set) for node_set in cluster.node_sets if node_set.ordinals],
+        partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
+        raw=cluster.slurm.raw,
+    )
+    gres = [gres_line(node_set, node_set.gpus) for node_set in cluster.node_sets if node_set.ordinals and node_set.gpus]
+    return {
+        "slurm.conf": render_settings(cluster) + nodes,
+        "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
+        "gres.conf": template("gres.conf.j2").render(lines=gres),
+        "plugstack.conf": template("plugstack.conf.j2").render(),
+        **render_refusals(cluster),
+        **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
+    }
+
+
+def render_settings(cluster: Cluster) -> str:
+    """slurm.conf without its nodes, partitions and raw lines: it stands alone, whatever these refer to."""
+    own = {known(key, DEFAULTS) or key: value for key, value in cluster.slurm.settings.items()}
+    defaults = dict(DEFAULTS)
+    if any(known(key, ("PropagateResourceLimits",)) for key in own):
+        del defaults["PropagateResourceLimitsExcept"]  # Slurm takes one of the two, not both
+    if not cluster.accounting.enabled:
+        del defaults["AccountingStoreFlags"]
+    settings = {**defaults, **own}
+    elastic = elastic_sets(cluster)
+    kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
+    kept += [pairs[0][1] for line in cluster.slurm.raw if (pairs := pairs_of(line)) and known(pairs[0][0], ("NodeName",))]
+    models = {node_set.gpus.model: None for node_set in cluster.node_sets if node_set.gpus}
+    return template("slurm.conf.j2").render(
+        cluster=cluster,
+        slurm=cluster.slurm,
+        ports=PORTS,
+        # Slurm looks for nodes to wake every 10 s in a quiet cluster (measured: up to 11 s to POWERING_UP, and 2 s with this).
+        parameters=["enable_configless", "reconfig_on_restart", *(["power_save_interval=1"] if elastic else [])],
+        elastic=bool(elastic),
+        kept=[nodes for nodes in kept if nodes and nodes.upper() != "DEFAULT"],
+        gres_tres=["gres/gpu", *(f"gres/gpu:{model}" for model in models)] if models else [],
+        settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
+    )
+
+
+def job_processes(cluster: Cluster) -> str:
+    """Most processes of a job on a node, as images/slurm/root reads them: so many, and so many more for each CPU. Empty: no limit."""
+    base = cluster.slurm.processes_per_job
+    return "" if base is None else f"{base}+{cluster.slurm.processes_per_cpu}"
+
+
+def render_slurmdbd(cluster: Cluster) -> str:
+    """slurmdbd.conf without its password line."""
+    accounting = cluster.accounting
+    external = accounting.external
+    records = [camel(name) for name in Purge.model_fields]
+    purges = {record: age for record, name in zip(records, Purge.model_fields, strict=True) if (age := getattr(accounting.purge, name))}
+    return template("slurmdbd.conf.j2").render(
+        cluster=cluster,
+        ports=PORTS,
+        host=external.host if external else f"{cluster.name}-mariadb",
+        port=external.port if external else PORTS["mariadb"],
+        user=external.user if external else "slurm",
+        database=external.database if external else "slurm_acct_db",
+        ca=(CA_FILE if external.ca_secret else SYSTEM_CA_FILE) if external and external.tls else None,
+        purges=[f"Purge{_PURGED[record]}After={age}" for record, age in purges.items()],
+        archive=f"{ARCHIVE}/{cluster.name}" if accounting.archive else None,
+        archived=[f"Archive{_ARCHIVED[each]}={yes_no}" for each, yes_no in _archived(accounting).items()],
+    )
+
+
+def _archived(accounting: Accounting) -> dict[str, str]:
+    """What Slurm is to archive, each set explicitly: else environments follow the jobs. Scripts do in any case (seen on 26.05)."""
+    if accounting.archive is None:
+        return {}
+    return {record: "yes" if record in accounting.archive.records else "no" for record in _ARCHIVED}
+
+
+def elastic_sets(cluster: Cluster) -> list[NodeSet]:
+    """The node sets that follow the queue. The file `elastic` names them, a line each, for prolog-slurmctld.sh."""
+    return [node_set for node_set in cluster.node_sets if node_set.is_elastic]
+
+
+def hostlist(node_set: NodeSet, count: int | None = None) -> str:
+    """The nodes of a set, or its first `count`, as Slurm writes them: `gpu-[0-63]`, `gpu-0` for one, nothing for none."""
+    count = node_set.ordinals if count is None else count
+    if count <= 1:
+        return f"{node_set.name}-0" if count else ""
+    return f"{node_set.name}-[0-{count - 1}]"
+
+
+def node_line(cluster: Cluster, node_set: NodeSet) -> str:
+    """The one line of a node set. Raises KeyError for a pool that is not there."""
+    shape = shape_of(cluster, node_set)
+    pairs = {
+        "NodeName": hostlist(node_set),
+        "CPUs": shape.cpus,
+        "Boards": 1,
+        "SocketsPerBoard": shape.sockets,
+        "CoresPerSocket": shape.cores_per_socket,
+        "ThreadsPerCore": shape.threads_per_core,
+        "RealMemory": shape.memory_mib,
+        **({"Gres": f"gpu:{shape.gpus.model}:{shape.gpus.count}"} if shape.gpus else {}),
+        **({"Feature": ",".join(node_set.features)} if node_set.features else {}),
+        **({} if any(key.lower() == "weight" for key in node_set.slurmd) else _weight(cluster, node_set)),
+        **node_set.slurmd,
+        "State": "CLOUD",
+    }
+    return _line(pairs)
+
+
+def _weight(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
+    """Slurm takes nodes of the lowest weight first (slurm.conf(5), Weight): those without GPUs, whose weight is 1, then those with the
+    fewest and smallest, so that what is dear stays free for the jobs that need it."""
+    if node_set.gpus is None:
+        return {}
+    there = machine_of(cluster.node_pool(node_set.pool)).gpus
+    gib = (there.memory_mib if there else 0) // 1024
+    return {"Weight": 1 + node_set.gpus.count * max(1, gib)}
+
+
+def partition_line(cluster: Cluster, partition: Partition) -> str:
+    """The line of a partition. Raises KeyError for a node set that is not there."""
+    sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).ordinals]
+    settings = {known(key, {"DefMemPerCPU", "DefMemPerNode"}) or key: value for key, value in partition.settings.items()}
+    pairs = {
+        "PartitionName": partition.name,
+        # Without a node the key is left out: an empty value would swallow the next key.
+        **({"Nodes": ",".join(map(hostlist, sets))} if sets else {}),
+        "Default": "YES" if partition.default else "NO",
+        "MaxTime": partition.max_time,
+        "DefaultTime": partition.default_time or partition.max_time,
+        "State": partition.state,
+        "PriorityTier": partition.priority_tier,
+        **({"AllowAccounts": ",".join(partition.allow_accounts)} if partition.allow_accounts else {}),
+        **({"AllowQos": ",".join(partition.allow_qos)} if partition.allow_qos else {}),
+        **({"QOS": partition.qos} if partition.qos else {}),
+        **({} if "DefMemPerNode" in settings or not sets else {"DefMemPerCPU": _memory_per_cpu(cluster, sets)}),
+        # Of a node's partitions the longest time counts, so the partitions of an elastic set may have none.
+        **({} if any(node_set.is_elastic for node_set in sets) else {"SuspendTime": "INFINITE"}),
+        **settings,
+    }
+    return _line(pairs)
+
+
+def gres_line(node_set: NodeSet, gpus: Gpus) -> str:
+    """The device files of a set's GPUs."""
+    prefix, first = _DEVICE_FILES[gpus.vendor]
+    last = first + gpus.count - 1
+    files = f"{prefix}{first}" if gpus.count == 1 else f"{prefix}[{first}-{last}]"
+    return _line({"NodeName": hostlist(node_set), "Name": "gpu", "Type": gpus.model, "File": files})
+
+
+def _memory_per_cpu(cluster: Cluster, sets: list[NodeSet]) -> int:
+    """MiB a CPU for jobs that ask for no memory: without it they would get all of a node. Source: slurm.conf(5), DefMemPerCPU."""
+    shares = [(shape_of(cluster, each).memory_mib - kept_memory_mib(each)) // shape_of(cluster, each).cpus for each in sets]
+    return cluster.slurm.default_memory_per_cpu_mib or max(1, min(shares))
+
+
+def kept_memory_mib(node_set: NodeSet) -> int:
+    """Memory of each node that a set keeps from jobs with MemSpecLimit, in MiB."""
+    kept = next((value for key, value in node_set.slurmd.items() if key.lower() == "memspeclimit"), "0")
+    return int(kept) if kept.isdecimal() else 0
+
+
+def _line(pairs: Mapping[str, object]) -> str:
+    return " ".join(setting(key, str(value)) for key, value in pairs.items())

@@ -1,0 +1,33 @@
+"""Users and groups as the files that libnss-extrausers reads, and their public keys. Passwords there are none: keys only."""
+
+from configs.models.cluster import Cluster
+
+
+def render(cluster: Cluster) -> dict[str, str]:
+    """File name to text: `passwd`, `group` and `shadow`, in the format of passwd(5), group(5) and shadow(5)."""
+    users, groups = cluster.login.users, cluster.login.groups
+    own = {user.gid: user.name for user in users if user.gid not in {group.gid for group in groups}}
+    members = {group.name: [user.name for user in users if group.name in user.groups] for group in groups}
+    lines = {
+        "passwd": [f"{user.name}:x:{user.uid}:{user.gid}::/home/{user.name}:{user.shell}" for user in users],
+        "group": [f"{name}:x:{gid}:" for gid, name in own.items()]
+        + [f"{group.name}:x:{group.gid}:{','.join(members[group.name])}" for group in groups],
+        # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
+        "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],
+    }
+    return {name: "".join(f"{line}\n" for line in content) for name, content in lines.items()}
+
+
+def render_keys(cluster: Cluster) -> dict[str, str]:
+    """User name to that user's public keys, a line each."""
+    return {user.name: "".join(f"{key}\n" for key in user.ssh_keys) for user in cluster.login.users}
+
+
+def render_login(cluster: Cluster) -> dict[str, str]:
+    """What login pods read at each login: `banner`, and `limits` with a `key=value` line for each limit that there is."""
+    banner, limits = cluster.login.banner, cluster.login.limits
+    values = {"cpus": limits.cpus, "memoryMiB": limits.memory_mib, "tasks": limits.tasks}
+    return {
+        "banner": f"{banner.rstrip()}\n" if banner.strip() else "",
+        "limits": "".join(f"{key}={value}\n" for key, value in values.items() if value is not None),
+    }

@@ -1,0 +1,56 @@
+"""Rules of accounting and its backups: one database, nothing archived that is never purged, nothing asked of what is switched off."""
+
+from configs.faults import Fault, repeats
+from configs.models.accounting import Accounting, Purge
+from configs.models.cluster import Cluster
+from configs.models.fields import camel
+from configs.rules.health_checks import schedule_mistake
+
+_LOOPBACK = ("localhost", "127.", "::1")
+
+
+def check_accounting(cluster: Cluster) -> list[Fault]:
+    """Faults of the database, its purges and archives, backups and keys."""
+    faults = [*_check_database(cluster.accounting), *_check_archive(cluster.accounting)]
+    if cluster.backup is not None and (mistake := schedule_mistake(cluster.backup.schedule)):
+        faults.append(Fault("cluster.backup.schedule", mistake))
+    if cluster.keys.database > 1 and not cluster.accounting.enabled:
+        message = "there is no database while accounting.enabled is false. Leave it out."
+        faults.append(Fault("cluster.keys.database", message, ("cluster.accounting.enabled",)))
+    return faults
+
+
+def _check_database(accounting: Accounting) -> list[Fault]:
+    external = accounting.external
+    if external is None:
+        return []
+    path = "cluster.accounting.external"
+    faults: list[Fault] = []
+    if accounting.storage is not None:
+        message = "is the disk of the cluster's own database, and there is an external one, too. Keep one of storage and external."
+        faults.append(Fault("cluster.accounting.storage", message, (path,)))
+    if external.host.lower().startswith(_LOOPBACK):
+        faults.append(Fault(f"{path}.host", "is slurmdbd's own pod, as seen from there. Give a name or an address that the pods reach."))
+    if external.ca_secret is not None and not external.tls:
+        faults.append(Fault(f"{path}.caSecret", "is for TLS, and tls is false. Leave one of the two out.", (f"{path}.tls",)))
+    return faults
+
+
+def _check_archive(accounting: Accounting) -> list[Fault]:
+    if accounting.archive is None:
+        return []
+    path = "cluster.accounting.archive.records"
+    records = accounting.archive.records
+    faults = [Fault(f"{path}[{at}]", f"{records[at]} stands in this list twice.") for at, _ in repeats(records)]
+    purged = {camel(name) for name in Purge.model_fields if getattr(accounting.purge, name) is not None}
+    if "jobs" in purged:
+        purged |= {"jobScript", "jobEnv"}
+    return faults + [
+        Fault(
+            f"{path}[{at}]",
+            f"{record} are never purged, so nothing is archived. Set accounting.purge.{record}, or leave it out.",
+            ("cluster.accounting.purge",),
+        )
+        for at, record in enumerate(records)
+        if record not in purged
+    ]

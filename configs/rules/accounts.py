@@ -1,0 +1,205 @@
+"""Rules of accounts, QOS and limits: that everything named is there, that Slurm accepts each setting, and that it keeps it."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from configs.faults import Fault, did_you_mean, quoted, repeats
+from configs.models.accounts import Account, UserInAccount
+from configs.models.cluster import Cluster
+from configs.models.login import User
+from configs.render.accounts import settings_of
+from configs.rules.names import Known, Names, check_references, check_unique
+
+ROOT = "root"
+NORMAL = "normal"
+"""Slurm's own account and QOS, which are always there."""
+_NO_LIMITS = ("Fairshare", "QosLevel", "DefaultQOS", "Priority", "Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime", "Flags")
+_FACTORS = ("UsageFactor", "UsageThreshold", "LimitFactor")
+_PATH = "cluster.accounting"
+
+
+def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) -> list[Fault]:
+    """Faults of accounts and QOS. `has_directory`: users and groups may be in a directory that is not looked at here."""
+    accounting = cluster.accounting
+    faults = [
+        Fault(f"{_PATH}.enforce[{at}]", f"{quoted(accounting.enforce[at])} stands in this list twice.")
+        for at, _ in repeats(accounting.enforce)
+    ]
+    for key in ("enforce", "accounts", "qos", "default_account"):
+        if not accounting.enabled and getattr(accounting, key):
+            name = {"default_account": "defaultAccount"}.get(key, key)
+            faults.append(Fault(f"{_PATH}.{name}", "needs accounting, which enabled: false leaves out.", (f"{_PATH}.enabled",)))
+    if accounting.default_account == ROOT:
+        faults.append(Fault(f"{_PATH}.defaultAccount", '"root" is for administrators. Take another name; the account is made.'))
+    qos = None if names.qos is None else names.qos | {NORMAL}
+    faults += _check_qos(cluster, qos)
+    faults += check_unique(f"{_PATH}.accounts", "account", [account.name for account in accounting.accounts])
+    faults += _check_parents(accounting.accounts, names.accounts)
+    faults += _check_default_for(accounting.accounts)
+    users = None if has_directory else names.users
+    groups = None if has_directory or names.groups is None or names.users is None else names.groups | names.users
+    for at, account in enumerate(accounting.accounts):
+        path = f"{_PATH}.accounts[{at}]"
+        faults += check_references(f"{path}.users", "user of login.users", account.users, users)
+        faults += check_references(f"{path}.groups", "group of login.groups", account.groups, groups)
+        faults += _check_account_qos(path, account, account, qos)
+        for name, each in account.per_user.items():
+            faults += _check_account_qos(f"{path}.perUser.{name}", each, account, qos)
+            if not has_directory and name not in _members(account, cluster.login.users):
+                message = f"{quoted(name)} is no user of this account. Name it in users, or a group of it in groups."
+                faults.append(Fault(f"{path}.perUser.{name}", message, (f"{path}.users", f"{path}.groups", "cluster.login")))
+        for position, name in enumerate(account.default_for):
+            if not has_directory and name not in _members(account, cluster.login.users):
+                message = f"{quoted(name)} is no user of this account. Name it in users, or a group of it in groups."
+                about = (f"{path}.users", f"{path}.groups", "cluster.login")
+                faults.append(Fault(f"{path}.defaultFor[{position}]", message, about))
+    return [*faults, *_check_limits(cluster), *_check_partitions(cluster, names, qos)]
+
+
+def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
+    faults: list[Fault] = []
+    parents = {account.name: account.parent for account in reversed(accounts)}
+    for at, account in enumerate(accounts):
+        path = f"{_PATH}.accounts[{at}]"
+        if account.name == ROOT:
+            faults.append(Fault(f"{path}.name", '"root" is the account that all others are below. Take another name.'))
+        if known is not None and account.parent not in known | {ROOT}:
+            message = f"no account is called {quoted(account.parent)}. {did_you_mean(account.parent, known | {ROOT})}"
+            faults.append(Fault(f"{path}.parent", message))
+        above = _above(account.name, parents)
+        # One fault a circle, at the account of it that stands first.
+        if account.name in above and not {each.name for each in accounts[:at]} & {*above}:
+            message = f"{quoted(account.parent)} is below {quoted(account.name)} itself. One of them has to be below root."
+            faults.append(Fault(f"{path}.parent", message, (f"{_PATH}.accounts",)))
+    return faults
+
+
+def _above(name: str, parents: dict[str, str]) -> list[str]:
+    """The accounts above one, itself among them where they go round in a circle."""
+    above: list[str] = []
+    at = parents.get(name, ROOT)
+    while at in parents and at != ROOT and at not in above:
+        above.append(at)
+        at = parents[at]
+    return above
+
+
+def _check_default_for(accounts: tuple[Account, ...]) -> list[Fault]:
+    given = [(at, position, name) for at, account in enumerate(accounts) for position, name in enumerate(account.default_for)]
+    return [
+        Fault(
+            f"{_PATH}.accounts[{given[at][0]}].defaultFor[{given[at][1]}]",
+            f"{quoted(given[at][2])} stands in {_PATH}.accounts[{given[first][0]}].defaultFor already. A user has one default account.",
+        )
+        for at, first in repeats([name for _, _, name in given])
+    ]
+
+
+def _members(account: Account, users: Iterable[User]) -> set[str]:
+    """The users of an account, as far as the config has them."""
+    return {*account.users, *(user.name for user in users if set(account.groups) & {*user.groups, user.name})}
+
+
+def _check_account_qos(path: str, said: Account | UserInAccount, account: Account, known: Known) -> list[Fault]:
+    faults = check_references(f"{path}.qos", "QOS of accounting.qos", said.qos, known)
+    if said.default_qos is None:
+        return faults
+    if known is not None and said.default_qos not in known:
+        hint = did_you_mean(said.default_qos, known)
+        return [*faults, Fault(f"{path}.defaultQos", f"no QOS of accounting.qos is called {quoted(said.default_qos)}. {hint}")]
+    own = said.qos or account.qos
+    if own and said.default_qos not in own:
+        message = f"{quoted(said.default_qos)} is not among the QOS of the account ({', '.join(own)}). Add it to qos."
+        return [*faults, Fault(f"{path}.defaultQos", message, (f"{path}.qos",))]
+    return faults
+
+
+def _check_qos(cluster: Cluster, known: Known) -> list[Fault]:
+    path = f"{_PATH}.qos"
+    faults = check_unique(path, "QOS", [qos.name for qos in cluster.accounting.qos])
+    preempt_type = next((value for key, value in cluster.slurm.settings.items() if key.lower() == "preempttype"), "preempt/none")
+    for at, qos in enumerate(cluster.accounting.qos):
+        faults += check_references(f"{path}[{at}].preempt", "QOS of accounting.qos", qos.preempt, known)
+        if qos.name in qos.preempt:
+            faults.append(Fault(f"{path}[{at}].preempt[{qos.preempt.index(qos.name)}]", "is this QOS itself. Leave it out."))
+        if qos.preempt and preempt_type != "preempt/qos":
+            message = f"does nothing with PreemptType={preempt_type}. Say PreemptType: preempt/qos in slurm.settings, and PreemptMode."
+            faults.append(Fault(f"{path}[{at}].preempt", message, ("cluster.slurm.settings",)))
+        faults += [
+            Fault(f"{path}[{at}].flags[{twice}]", f"{quoted(qos.flags[twice])} stands in this list twice.")
+            for twice, _ in repeats(qos.flags)
+        ]
+    return faults
+
+
+def _limited(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
+    """Where settings are, and which."""
+    for at, account in enumerate(cluster.accounting.accounts):
+        yield f"{_PATH}.accounts[{at}]", settings_of(account)
+        for name, each in account.per_user.items():
+            yield f"{_PATH}.accounts[{at}].perUser.{name}", settings_of(each)
+    for at, qos in enumerate(cluster.accounting.qos):
+        yield f"{_PATH}.qos[{at}]", settings_of(qos)
+
+
+def _check_limits(cluster: Cluster) -> list[Fault]:
+    """Limits that nobody would keep, and GPUs that Slurm does not count."""
+    enforced = set(cluster.accounting.enforce)
+    models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
+    about = ("cluster.nodeSets",)
+    faults: list[Fault] = []
+    for path, settings in _limited(cluster):
+        limits = {key: value for key, value in settings.items() if key not in (*_NO_LIMITS, *_FACTORS)}
+        if limits and not enforced & {"limits", "safe"}:
+            message = f"Slurm would not keep {', '.join(sorted(limits))}. Say enforce: [limits] or enforce: [safe] in accounting."
+            faults.append(Fault(f"{path}.limits", message, (f"{_PATH}.enforce",)))
+        if {"QosLevel", "DefaultQOS"} & settings.keys() and "qos" not in enforced:
+            message = "says which QOS may be used, which Slurm does not keep. Say enforce: [qos] in accounting."
+            faults.append(Fault(f"{path}.qos", message, (f"{_PATH}.enforce",)))
+        for key, value in limits.items():
+            if "TRES" not in key:
+                continue
+            given = [found[1] or "" for found in re.finditer(r"gres/gpu(?::([^=,]+))?=", value)]
+            if given and not models:
+                faults.append(
+                    Fault(f"{path}.limits.{_spelled(key)}", "no node set has GPUs, so Slurm does not count them. Leave them out.", about)
+                )
+            for model in given if models else ():
+                if model and model not in models:
+                    message = f"no node set has GPUs of model {quoted(model)}. {did_you_mean(model, models)}"
+                    faults.append(Fault(f"{path}.limits.{_spelled(key)}", message, about))
+    return faults
+
+
+def _spelled(option: str) -> str:
+    """sacctmgr's name of a limit as users write it: `GrpTRESMins` is grpTresMins."""
+    text = option.replace("TRES", "Tres")
+    return text[0].lower() + text[1:]
+
+
+def _check_partitions(cluster: Cluster, names: Names, qos: Known) -> list[Fault]:
+    faults: list[Fault] = []
+    enforced = set(cluster.accounting.enforce)
+    made = {cluster.accounting.default_account} - {None}
+    accounts = None if names.accounts is None else names.accounts | {ROOT} | {str(name) for name in made}
+    about = (f"{_PATH}.enforce",)
+    for at, partition in enumerate(cluster.partitions):
+        path = f"cluster.partitions[{at}]"
+        faults += check_references(f"{path}.allowAccounts", "account of accounting.accounts", partition.allow_accounts, accounts)
+        faults += check_references(f"{path}.allowQos", "QOS of accounting.qos", partition.allow_qos, qos)
+        if partition.qos is not None and qos is not None and partition.qos not in qos:
+            message = f"no QOS of accounting.qos is called {quoted(partition.qos)}. {did_you_mean(partition.qos, qos)}"
+            faults.append(Fault(f"{path}.qos", message))
+        if partition.allow_accounts and not enforced:
+            faults.append(Fault(f"{path}.allowAccounts", "Slurm would not keep it. Say enforce: [associations] in accounting.", about))
+        if partition.allow_qos and "qos" not in enforced:
+            faults.append(Fault(f"{path}.allowQos", "Slurm would not keep it. Say enforce: [qos] in accounting.", about))
+        if partition.qos and not enforced & {"limits", "safe"}:
+            faults.append(Fault(f"{path}.qos", "Slurm would not keep its limits. Say enforce: [limits] in accounting.", about))
+        own = {"allowaccounts": "allowAccounts", "allowqos": "allowQos", "qos": "qos"}
+        said = {"allowaccounts": partition.allow_accounts, "allowqos": partition.allow_qos, "qos": partition.qos}
+        for key in partition.settings:
+            if said.get(key.lower()):
+                message = f"stands beside {own[key.lower()]}, which says the same. Keep one."
+                faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.{own[key.lower()]}",)))
+    return faults

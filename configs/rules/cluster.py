@@ -1,0 +1,61 @@
+"""All rules that need more than one value: pure functions from a cluster to faults. One file a subject; this one puts them together."""
+
+from collections.abc import Iterable
+
+from configs.faults import Fault
+from configs.models.cluster import Cluster
+from configs.rules.accounting import check_accounting
+from configs.rules.accounts import check_accounts
+from configs.rules.health_checks import check_health
+from configs.rules.login import check_access
+from configs.rules.names import Names
+from configs.rules.node_pool import check_gpu_operator, check_pools
+from configs.rules.node_set import check_node_sets, check_partitions
+from configs.rules.slurm import check_slurm
+from configs.rules.storage import check_storage
+
+_THERE_ALREADY = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
+    """Every fault across the parts of a cluster, in no order. `names` are all names that the stack file gives."""
+    return [
+        *check_namespace(cluster),
+        *check_pools(cluster),
+        *check_gpu_operator(cluster),
+        *check_node_sets(cluster, names),
+        *check_partitions(cluster, names),
+        *check_storage(cluster),
+        *check_access(cluster, names),
+        *check_accounting(cluster),
+        *check_accounts(cluster, names, has_directory=cluster.login.ldap is not None),
+        *check_health(cluster, names),
+        *check_slurm(cluster),
+    ]
+
+
+def check_namespace(cluster: Cluster) -> list[Fault]:
+    """Faults of the namespace."""
+    if cluster.create_namespace and cluster.namespace in _THERE_ALREADY:
+        return [
+            Fault(
+                "cluster.namespace",
+                f'"{cluster.namespace}" exists in every Kubernetes cluster. Take another, or say createNamespace: false.',
+            )
+        ]
+    return []
+
+
+def without_conclusions(faults: Iterable[Fault], broken: Iterable[Fault]) -> list[Fault]:
+    """The faults that do not merely follow from a broken part of the file: at it, below it, or concluded from it."""
+    paths = [fault.path for fault in broken]
+
+    def follows(fault: Fault) -> bool:
+        own = any(_within(fault.path, path) for path in paths)
+        return own or any(_within(path, source) or _within(source, path) for source in fault.depends for path in paths)
+
+    return [fault for fault in faults if not follows(fault)]
+
+
+def _within(path: str, part: str) -> bool:
+    return path == part or path.startswith((f"{part}.", f"{part}["))

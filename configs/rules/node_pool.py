@@ -1,0 +1,111 @@
+"""Rules of node pools: what machines they have and where these come from."""
+
+from configs.faults import Fault, did_you_mean, quoted
+from configs.models.cluster import Cluster
+from configs.models.machines import MACHINES, Machine
+from configs.models.node_pool import EksNodes, NodePool
+from configs.models.shapes import machine_of
+from configs.rules.names import check_unique
+
+
+def check_pools(cluster: Cluster) -> list[Fault]:
+    """Faults of the node pools, each by itself."""
+    faults = check_unique("cluster.nodePools", "node pool", [pool.name for pool in cluster.node_pools])
+    for at, pool in enumerate(cluster.node_pools):
+        path = f"cluster.nodePools[{at}]"
+        faults += _check_machine(path, pool) + _check_source(path, pool)
+        if pool.eks and pool.machine and pool.machine in MACHINES:
+            faults += _check_eks_machine(path, pool.eks, MACHINES[pool.machine], _installs_driver(cluster))
+    return faults
+
+
+def check_gpu_operator(cluster: Cluster) -> list[Fault]:
+    """Faults of the GPU Operator: it needs a GPU of its maker."""
+    known = [machine for pool in cluster.node_pools if (machine := known_machine(pool))]
+    if not cluster.gpu_operator.enabled or any(machine.gpus and machine.gpus.vendor == "nvidia" for machine in known):
+        return []
+    message = "no node pool has NVIDIA GPUs. Say enabled: false, or give a pool's machine its GPUs."
+    return [Fault("cluster.gpuOperator.enabled", message, ("cluster.nodePools",))]
+
+
+def known_machine(pool: NodePool) -> Machine | None:
+    """The pool's machine, or None where the file does not say which one it is."""
+    if pool.hardware is None and pool.machine not in MACHINES:
+        return None
+    return machine_of(pool)
+
+
+def _check_machine(path: str, pool: NodePool) -> list[Fault]:
+    if pool.machine and pool.hardware:
+        return [Fault(path, "has both machine and hardware. Keep the machine type, or the hardware spelled out.")]
+    if not pool.machine and not pool.hardware:
+        return [Fault(path, "needs a machine type, such as machine: p5.48xlarge, or its hardware spelled out.", (path,))]
+    if pool.machine and pool.machine not in MACHINES:
+        otherwise = "Spell it out under hardware; configs/models/machines.py lists the known types."
+        hint = did_you_mean(pool.machine, MACHINES, otherwise)
+        return [Fault(f"{path}.machine", f"no machine type is called {quoted(pool.machine)}. {hint}")]
+    return []
+
+
+def _check_source(path: str, pool: NodePool) -> list[Fault]:
+    if pool.existing and pool.eks:
+        return [Fault(path, "has both existing and eks. A pool's nodes are there already, or EKS makes them.")]
+    if pool.existing:
+        return _check_existing(f"{path}.existing", pool)
+    if pool.eks:
+        return _check_eks(f"{path}.eks", pool, pool.eks)
+    return [Fault(path, "needs existing (nodes that are there already, by label) or eks (a node group to make).", (path,))]
+
+
+def _check_existing(path: str, pool: NodePool) -> list[Fault]:
+    assert pool.existing
+    faults: list[Fault] = []
+    if not pool.existing.labels:
+        faults.append(
+            Fault(f"{path}.labels", "is empty: every node would match. Name a label that only these nodes have.", (f"{path}.labels",))
+        )
+    if pool.existing.count > pool.max:
+        message = f"{pool.existing.count} is more than the pool can hold ({pool.max}). Raise max or lower this."
+        faults.append(Fault(f"{path}.count", message, (f"{path.removesuffix('.existing')}.max",)))
+    return faults
+
+
+def _check_eks(path: str, pool: NodePool, eks: EksNodes) -> list[Fault]:
+    faults: list[Fault] = []
+    largest = (f"{path.removesuffix('.eks')}.max",)
+    if pool.hardware and not pool.machine:
+        faults.append(Fault(path, "needs a machine type, such as machine: p5.48xlarge: EKS cannot order hardware spelled out."))
+    if eks.min > pool.max:
+        faults.append(Fault(f"{path}.min", f"{eks.min} is more than the pool can hold ({pool.max}). Raise max or lower this.", largest))
+    elif eks.desired is not None and not eks.min <= eks.desired <= pool.max:
+        message = f"{eks.desired} is not between min ({eks.min}) and max ({pool.max})."
+        faults.append(Fault(f"{path}.desired", message, (f"{path}.min", *largest)))
+    if eks.capacity_type == "CAPACITY_BLOCK" and not eks.capacity_reservation_id:
+        message = "a capacity block is bought beforehand: give its id as capacityReservationId."
+        faults.append(Fault(f"{path}.capacityType", message, (f"{path}.capacityReservationId",)))
+    if eks.capacity_type == "SPOT" and eks.capacity_reservation_id:
+        faults.append(Fault(f"{path}.capacityType", "spot machines use no reservation. Say ON_DEMAND, or drop capacityReservationId."))
+    return faults
+
+
+def _check_eks_machine(path: str, eks: EksNodes, machine: Machine, driver_follows: bool) -> list[Fault]:
+    faults: list[Fault] = []
+    sources = (f"{path}.machine",)
+    if eks.efa and not machine.efa_cards:
+        faults.append(Fault(f"{path}.eks.efa", f"{machine.name} has no network card that can carry EFA. Say efa: false.", sources))
+    arm = "arm_64" in eks.ami_type.lower()
+    if eks.ami_type != "CUSTOM" and arm != (machine.architecture == "arm64"):
+        message = f"{quoted(eks.ami_type)} is not for the processors of {machine.name} ({machine.architecture})."
+        faults.append(Fault(f"{path}.eks.amiType", message, sources))
+    is_nvidia = "nvidia" in eks.ami_type.lower() or "gpu" in eks.ami_type.lower()
+    if is_nvidia and not machine.gpus:
+        message = f"{quoted(eks.ami_type)} is for NVIDIA GPUs, which {machine.name} lacks. Take AL2023_x86_64_STANDARD."
+        faults.append(Fault(f"{path}.eks.amiType", message, sources))
+    if machine.gpus and not is_nvidia and eks.ami_type != "CUSTOM" and not driver_follows:
+        message = f"{quoted(eks.ami_type)} has no GPU driver. Take AL2023_x86_64_NVIDIA, or let gpuOperator install the driver."
+        faults.append(Fault(f"{path}.eks.amiType", message, sources))
+    return faults
+
+
+def _installs_driver(cluster: Cluster) -> bool:
+    return cluster.gpu_operator.enabled and cluster.gpu_operator.driver

@@ -1,0 +1,263 @@
+"""Rules of node sets and partitions: what fits on which machine, and who uses what."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from configs.faults import Fault, closest, did_you_mean, quoted, repeats
+from configs.models.cluster import Cluster
+from configs.models.machines import Machine
+from configs.models.node_pool import NodePool
+from configs.models.node_set import NodeSet, Partition
+from configs.models.shapes import Shape, shape_on
+from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, allows_root_jobs, known
+from configs.render.slurm import kept_memory_mib
+from configs.rules.lifecycle import check_claim_names, check_lifecycle
+from configs.rules.names import Names, check_references, check_unique
+from configs.rules.node_pool import known_machine
+from configs.rules.slurm_types import NODE_TYPES, PARTITION_TYPES, Type, unreadable
+from configs.rules.taken import PROGRAMS
+
+_RESERVED = ("all", "default", "localhost")
+
+
+def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
+    """Faults of the node sets: their names, their share of the machines, their references."""
+    faults = check_unique("cluster.nodeSets", "node set", [node_set.name for node_set in cluster.node_sets])
+    if not cluster.node_sets:
+        faults.append(Fault("cluster.nodeSets", "is empty: the cluster would have no node."))
+    named = {name for partition in cluster.partitions for name in partition.node_sets}
+    ours = [node_set.name for node_set in cluster.node_sets]
+    used = named | {closest(name, ours) for name in named if name not in ours}  # a misspelled name is told where it stands
+    for at, node_set in enumerate(cluster.node_sets):
+        path = f"cluster.nodeSets[{at}]"
+        faults += _check_name(f"{path}.name", node_set.name, cluster.name)
+        faults += check_lifecycle(path, node_set, cluster)
+        if names.pools is not None and node_set.pool not in names.pools:
+            hint = did_you_mean(node_set.pool, names.pools)
+            faults.append(Fault(f"{path}.pool", f"no node pool is called {quoted(node_set.pool)}. {hint}"))
+        if node_set.name not in used:
+            message = f"no partition has the node set {quoted(node_set.name)}, so no job can reach it. Add it to one."
+            faults.append(Fault(path, message, ("cluster.partitions", f"{path}.name")))
+        faults += check_settings(f"{path}.slurmd", node_set.slurmd, NODE_KEYS, OWN_NODE_KEYS, NODE_TYPES)
+        faults += check_references(f"{path}.mounts", "mount of storage.mounts", node_set.mounts or (), names.mounts)
+        if node_set.simulated_gpus and node_set.gpus is None:
+            faults.append(Fault(f"{path}.simulatedGpus", "there are no GPUs to simulate. Say which under gpus.", (f"{path}.gpus",)))
+        faults += [
+            Fault(f"{path}.features[{position}]", f"{quoted(node_set.features[position])} stands in this list twice.")
+            for position, _ in repeats(node_set.features)
+        ]
+    for at, pool in enumerate(cluster.node_pools):
+        if (machine := known_machine(pool)) and cluster.node_pool(pool.name) is pool:
+            faults += _check_pool_use(cluster, f"cluster.nodePools[{at}]", pool, machine)
+    return faults + check_claim_names(cluster)
+
+
+def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
+    """Faults of the partitions."""
+    path = "cluster.partitions"
+    if not cluster.partitions:
+        return [Fault(path, "is empty: no job could be submitted. One with default: true is needed.")]
+    faults = check_unique(path, "partition", [partition.name for partition in cluster.partitions])
+    defaults = [at for at, partition in enumerate(cluster.partitions) if partition.default]
+    if not defaults:
+        sources = tuple(f"{path}[{at}].default" for at in range(len(cluster.partitions)))
+        faults.append(Fault(path, "none is the default, so sbatch without -p would fail. Say default: true in one.", sources))
+    for at in defaults[1:]:
+        faults.append(Fault(f"{path}[{at}].default", f"{path}[{defaults[0]}] is the default already; there can be one."))
+    for at, partition in enumerate(cluster.partitions):
+        faults += _check_partition(f"{path}[{at}]", partition, names)
+        faults += _check_power(f"{path}[{at}].settings", partition, cluster)
+    return faults
+
+
+def check_settings(
+    path: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
+) -> list[Fault]:
+    """Faults of further keys of a node or partition line: unknown to Slurm, Slipway's own, there twice in another case, or with a value
+    that Slurm cannot read."""
+    kind = "node" if types is NODE_TYPES else "partition"
+    faults: list[Fault] = []
+    for key, value in given.items():
+        name = known(key, keys)
+        if name is None:
+            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own)}"))
+        elif name in own:
+            faults.append(Fault(f"{path}.{key}", f"{name} is rendered from other keys of this {kind}. Change those instead."))
+        elif why := unreadable(key, value, types):
+            faults.append(Fault(f"{path}.{key}", why))
+    names = list(given)
+    twice = repeats([key.lower() for key in names])
+    return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]
+
+
+def seconds(time: str) -> float:
+    """A time of Slurm in seconds. Source: slurm.conf(5), MaxTime: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s."""
+    if time in ("INFINITE", "UNLIMITED"):
+        return float("inf")
+    days, dash, rest = time.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if dash:
+        hours, minutes, secs = (*parts, 0, 0)[:3]
+    elif len(parts) == 3:
+        hours, minutes, secs = parts
+    else:
+        hours, (minutes, secs) = 0, (*parts, 0)[:2]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
+
+
+def _check_name(path: str, name: str, cluster: str) -> list[Fault]:
+    if re.search(r"-\d+$", name):
+        shorter = re.sub(r"-(\d+)$", r"\1", name)
+        return [Fault(path, f'{quoted(name)} ends like a node of a set. Its nodes would be "{name}-0" and so on; take "{shorter}".')]
+    if name in _RESERVED:
+        return [Fault(path, f"{quoted(name)} has a meaning of its own in Slurm. Take another.")]
+    if name in {f"{cluster}-{program}" for program in PROGRAMS}:
+        return [Fault(path, f"{quoted(name)} is the name of one of the cluster's own programs. Take another.")]
+    return []
+
+
+def _check_pool_use(cluster: Cluster, path: str, pool: NodePool, machine: Machine) -> list[Fault]:
+    """Faults of the node sets on one pool, each and together."""
+    faults: list[Fault] = []
+    sound: list[tuple[int, NodeSet, Shape]] = []
+    for at, node_set in enumerate(cluster.node_sets):
+        if node_set.pool != pool.name:
+            continue
+        shape = shape_on(machine, node_set)
+        found = _check_share(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
+        if not found:
+            found = _check_size(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
+            sound += [(at, node_set, shape)] if not found else []
+        faults += found
+    return faults + _check_total(path, pool, machine, sound)
+
+
+def _check_share(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, machine: Machine, pool_path: str) -> list[Fault]:
+    """Faults of one node of a set on one machine."""
+    faults: list[Fault] = []
+    source = (f"{pool_path}.machine", f"{pool_path}.hardware")
+    who = f'a machine of pool "{pool.name}"'
+    if shape.cpus > machine.cpus:
+        faults.append(Fault(f"{path}.cpus", f"{shape.cpus} is more than {who} has ({machine.cpus}).", source))
+    if node_set.memory_mib and node_set.memory_mib > machine.memory_mib:
+        faults.append(Fault(f"{path}.memoryMiB", f"{node_set.memory_mib} is more than {who} has ({machine.memory_mib}).", source))
+    elif kept_memory_mib(node_set) >= shape.memory_mib:
+        faults.append(Fault(f"{path}.slurmd.MemSpecLimit", f"keeps all memory of the node ({shape.memory_mib} MiB) from jobs. Lower it."))
+    faults += _check_gpus(path, node_set, pool, machine, who, source)
+    requests = node_set.resources
+    if requests.memory_mib and requests.memory_mib > shape.memory_mib:
+        message = f"{requests.memory_mib} is more than the Slurm node has ({shape.memory_mib}), which is the pod's limit."
+        faults.append(Fault(f"{path}.resources.memoryMiB", message, (f"{path}.memoryMiB", f"{path}.cpus", *source)))
+    if requests.cpu and _cpus(requests.cpu) > machine.cpus:
+        faults.append(Fault(f"{path}.resources.cpu", f"{quoted(requests.cpu)} is more than {who} has ({machine.cpus}).", source))
+    return faults
+
+
+def _check_gpus(path: str, node_set: NodeSet, pool: NodePool, machine: Machine, who: str, source: tuple[str, ...]) -> list[Fault]:
+    asked, there = node_set.gpus, machine.gpus
+    if asked is None:
+        return []
+    about = (*source, f"{path}.gpus")
+    if there is None:
+        return [Fault(f"{path}.gpus", f"{who} has no GPUs. Leave gpus out, or take a pool that has some.", about)]
+    faults: list[Fault] = []
+    if asked.vendor != there.vendor:
+        faults.append(Fault(f"{path}.gpus.vendor", f"{quoted(asked.vendor)} does not match: {who} has {there.vendor} GPUs.", about))
+    elif asked.model != there.model:
+        faults.append(Fault(f"{path}.gpus.model", f'{quoted(asked.model)} does not match: {who} has "{there.model}".', about))
+    if asked.count != there.count:
+        # Each worker pod sees all device files of its machine, so two sets with some each would hand out the same ones.
+        message = f"{asked.count} does not match: {who} has {there.count}, and a node set takes all of them or none."
+        faults.append(Fault(f"{path}.gpus.count", message, about))
+    if node_set.simulated_gpus and pool.eks:
+        faults.append(Fault(f"{path}.simulatedGpus", "an EKS machine has its own GPUs. Simulated ones are for development."))
+    return faults
+
+
+def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, machine: Machine, pool_path: str) -> list[Fault]:
+    """A fault when the pool cannot hold the set even alone."""
+    fits = _fits(shape, machine) * pool.max
+    if node_set.ordinals <= fits:
+        return []
+    remedy = f"Raise {pool_path.removeprefix('cluster.')}.max or lower this."
+    message = f'{node_set.ordinals} is more than pool "{pool.name}" can hold ({fits}). {remedy}'
+    key = "max" if node_set.is_elastic else "size"
+    about = (
+        *(f"{path}.{part}" for part in ("cpus", "memoryMiB", "gpus")),
+        *(f"{pool_path}.{part}" for part in ("max", "machine", "hardware")),
+    )
+    return [Fault(f"{path}.{key}", message, about)]
+
+
+def _check_total(path: str, pool: NodePool, machine: Machine, sets: list[tuple[int, NodeSet, Shape]]) -> list[Fault]:
+    """Faults of sets that fit alone but not together: what is always up, and each elastic set at its largest beside that; elastic sets may
+    share what is left. Sums only: how pods are packed is Kubernetes' business.
+    """
+    has = {"CPUs": machine.cpus, "MiB of memory": machine.memory_mib, "GPUs": machine.gpus.count if machine.gpus else 0}
+    always = sum((_need(shape, _least(node_set)) for _, node_set, shape in sets), Counter[str]())
+    cases = [([f'"{node_set.name}" ({_least(node_set)})' for _, node_set, _ in sets if _least(node_set)], always)]
+    for _, largest, shape in sets:
+        if largest.is_elastic:
+            beside = [f'"{other.name}" ({_least(other)})' for _, other, _ in sets if other is not largest and _least(other)]
+            need = always + _need(shape, largest.ordinals - _least(largest))
+            cases.append(([f'"{largest.name}" (up to {largest.ordinals})', *beside], need))
+    for names, need in cases:
+        over = [f"{need[what]} {what} of {has[what] * pool.max}" for what in has if need[what] > has[what] * pool.max]
+        if over:
+            about = tuple(f"cluster.nodeSets[{at}]" for at, _, _ in sets)
+            message = (
+                f'the node sets {", ".join(names)} together need {" and ".join(over)} in pool "{pool.name}". Raise max or shrink a set.'
+            )
+            return [Fault(f"{path}.max", message, (*about, f"{path}.machine", f"{path}.hardware"))]
+    return []
+
+
+def _least(node_set: NodeSet) -> int:
+    """Nodes that are there at all times."""
+    return min(node_set.min or 0, node_set.ordinals) if node_set.is_elastic else node_set.ordinals
+
+
+def _need(shape: Shape, nodes: int) -> Counter[str]:
+    return Counter({"CPUs": nodes * shape.cpus, "MiB of memory": nodes * shape.memory_mib, "GPUs": nodes * shape.gpu_count})
+
+
+def _fits(shape: Shape, machine: Machine) -> int:
+    """How many such nodes one machine can hold."""
+    by_gpus = machine.gpus.count // shape.gpu_count if machine.gpus and shape.gpu_count else machine.cpus
+    return min(machine.cpus // shape.cpus, machine.memory_mib // shape.memory_mib, by_gpus)
+
+
+def _cpus(quantity: str) -> float:
+    return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
+
+
+def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
+    """A fault where Slurm would put off nodes that stay: PowerDownOnIdle asks neither SuspendTime nor SuspendExcNodes."""
+    key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
+    stay = [each.name for each in cluster.node_sets if each.name in partition.node_sets and not (each.is_elastic and each.min == 0)]
+    if key is None or not stay:
+        return []
+    message = f"would put off the nodes of {quoted(stay[0])} after each job, and they are meant to stay. Leave it out."
+    return [Fault(f"{path}.{key}", message, (f"{path.removesuffix('.settings')}.nodeSets", "cluster.nodeSets"))]
+
+
+def _check_partition(path: str, partition: Partition, names: Names) -> list[Fault]:
+    faults = check_references(f"{path}.nodeSets", "node set", partition.node_sets, names.node_sets)
+    if partition.name.lower() in _RESERVED:
+        faults.append(Fault(f"{path}.name", f"{quoted(partition.name)} has a meaning of its own in Slurm. Take another."))
+    if not partition.node_sets:
+        faults.append(Fault(f"{path}.nodeSets", "is empty: a partition needs at least one node set."))
+    if partition.default_time and seconds(partition.default_time) > seconds(partition.max_time):
+        message = f"{quoted(partition.default_time)} is longer than maxTime ({quoted(partition.max_time)})."
+        faults.append(Fault(f"{path}.defaultTime", message, (f"{path}.maxTime",)))
+    faults += check_settings(f"{path}.settings", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, PARTITION_TYPES)
+    for key, value in partition.settings.items():
+        if allows_root_jobs(key, value):
+            message = (
+                f"{key}={value} would let root of a login session submit jobs, and root in a job is root on the machine. Leave it out."
+            )
+            faults.append(Fault(f"{path}.settings.{key}", message))
+    if {"defmempercpu", "defmempernode"} <= {key.lower() for key in partition.settings}:
+        faults.append(Fault(f"{path}.settings", "has both DefMemPerCPU and DefMemPerNode, which exclude each other in Slurm. Keep one."))
+    return faults

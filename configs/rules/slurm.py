@@ -1,0 +1,227 @@
+"""Rules of what users add to slurm.conf: nothing that Slurm does not know, and nothing that contradicts what Slipway renders."""
+
+import re
+
+from configs.faults import Fault, did_you_mean, quoted, repeats
+from configs.models.cluster import Cluster
+from configs.models.slurm_keys import (
+    GLOBAL_KEYS,
+    LINE_KEYS,
+    NODE_KEYS,
+    PARTITION_KEYS,
+    RESERVED_KEYS,
+    ROOT_JOBS,
+    allows_root_jobs,
+    known,
+    pairs_of,
+    rendered_keys,
+)
+from configs.render.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
+from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, unreadable, unreadable_pairs
+from slurm.hostlists import HostlistError, expand
+
+_TYPED = {
+    "AccountingStorageEnforce": "accounting.enforce",
+    "JobRequeue": "slurm.jobRequeue",
+    "KillWait": "slurm.killWaitS",
+    "MaxArraySize": "slurm.maxArraySize",
+    "MaxJobCount": "slurm.maxJobCount",
+    "MessageTimeout": "slurm.messageTimeoutS",
+    "PriorityWeightAge": "slurm.priorityWeights.age",
+    "PriorityWeightFairshare": "slurm.priorityWeights.fairshare",
+    "PriorityWeightJobSize": "slurm.priorityWeights.jobSize",
+    "PriorityWeightPartition": "slurm.priorityWeights.partition",
+    "PriorityWeightQOS": "slurm.priorityWeights.qos",
+    "ReturnToService": "slurm.returnToService",
+    "SchedulerParameters": "slurm.schedulerParameters",
+    "ResumeTimeout": "slurm.resumeTimeoutS",
+    "SelectTypeParameters": "slurm.selectTypeParameters",
+    "SlurmctldTimeout": "slurm.slurmctldTimeoutS",
+    "SlurmdTimeout": "slurm.slurmdTimeoutS",
+    "SuspendTime": "slurm.suspendTimeS",
+    "SuspendTimeout": "slurm.suspendTimeoutS",
+    "DefMemPerCPU": "slurm.defaultMemoryPerCpuMiB",
+    "DefMemPerNode": "slurm.defaultMemoryPerCpuMiB, or settings of a partition",
+}
+
+_SET_BY_LINES = {"NodeName": "nodeSets", "PartitionName": "partitions"}
+_EITHER = ("PropagateResourceLimits", "PropagateResourceLimitsExcept")
+_SECRETS = ("JobCompPass", "AccountingStoragePass")
+
+
+def check_slurm(cluster: Cluster) -> list[Fault]:
+    """Faults of the slurm part."""
+    slurm = cluster.slurm
+    base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": ()})})
+    own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, DEFAULTS) is None}
+    faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster)
+    for at, item in enumerate(slurm.scheduler_parameters):
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(=[^\s,#\"\\]+)?", item, re.ASCII) is None:
+            message = f"{quoted(item)} is not one item of SchedulerParameters, such as bf_window=4320."
+            faults.append(Fault(f"cluster.slurm.schedulerParameters[{at}]", message))
+    if slurm.max_array_size > slurm.max_job_count:
+        message = f"{slurm.max_array_size} is more than maxJobCount ({slurm.max_job_count}): such an array could never be submitted."
+        faults.append(Fault("cluster.slurm.maxArraySize", message, ("cluster.slurm.maxJobCount",)))
+    return faults
+
+
+def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
+    given = [*cluster.slurm.settings]
+    faults: list[Fault] = []
+    limits = {known(key, _EITHER): key for key in given}
+    if all(key in limits for key in _EITHER):  # slurmctld would not start. Source: slurm.conf(5)
+        faults.append(Fault(f"cluster.slurm.settings.{limits[_EITHER[1]]}", f"works without {_EITHER[0]} only. Leave one of the two out."))
+    for key in given:
+        path = f"cluster.slurm.settings.{key}"
+        if line_key := known(key, LINE_KEYS):
+            where = _SET_BY_LINES.get(line_key, "slurm.raw")
+            faults.append(Fault(path, f"{line_key} starts a line of its own. Use {where}."))
+        elif (name := known(key, GLOBAL_KEYS)) is None:
+            faults.append(Fault(path, f"Slurm knows no such key of slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}"))
+        elif mistake := _undone(name, cluster.slurm.settings[key]):
+            faults.append(Fault(path, mistake))
+        elif name in _SECRETS:
+            faults.append(Fault(path, "slurm.conf goes to every node and login pod; a password cannot stand there."))
+        elif name in _TYPED:
+            faults.append(Fault(path, f"has a key of its own. Use {_TYPED[name]}."))
+        elif key.lower() in own:
+            faults.append(Fault(path, f"Slipway itself depends on {name}={own[key.lower()]}. It cannot be changed."))
+        elif why := unreadable(name, cluster.slurm.settings[key], GLOBAL_TYPES):
+            faults.append(Fault(path, why))
+    twice = repeats([key.lower() for key in given])
+    return faults + [
+        Fault(f"cluster.slurm.settings.{given[at]}", f"is {given[first]} again: Slurm's keys are case-insensitive.") for at, first in twice
+    ]
+
+
+def _check_prolog_time(cluster: Cluster) -> list[Fault]:
+    """A limit on prologs that would end the wait for nodes of an elastic set. Slurm takes that for a failure and requeues the job."""
+    lines = [(f"cluster.slurm.raw[{at}]", pairs_of(line) or []) for at, line in enumerate(cluster.slurm.raw)]
+    given = [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
+    given += [(path, key, value) for path, pairs in lines for key, value in pairs]
+    limit = cluster.slurm.resume_timeout_s
+    return [
+        Fault(
+            path, f"{key}={value} would end PrologSlurmctld, which waits for elastic nodes for up to {limit} s (resumeTimeoutS). Raise it."
+        )
+        for path, key, value in given
+        if key.lower() in ("prologtimeout", "prologepilogtimeout") and value.isdecimal() and int(value) <= limit and elastic_sets(cluster)
+    ]
+
+
+def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
+    settings = {key.lower(): value for key, value in cluster.slurm.settings.items()}
+    rendered = {**{key.lower(): value for key, value in DEFAULTS.items()}, **settings, **own}
+    faults: list[Fault] = []
+    seen: dict[str, int] = {}
+    lines: dict[tuple[str, str], int] = {}
+    for at, line in enumerate(cluster.slurm.raw):
+        path = f"cluster.slurm.raw[{at}]"
+        pairs = pairs_of(line)
+        if pairs is None or re.match(r"\s*include\b", line, re.IGNORECASE):
+            more = " A backslash has a meaning of its own there." if "\\" in line else ""
+            faults.append(Fault(path, f"Slurm could not read {quoted(line)}. A line is Key=value pairs, or a comment after #.{more}"))
+        elif pairs and (first := known(pairs[0][0], LINE_KEYS)):
+            faults += _check_line(path, first, pairs, cluster)
+            names = [(first, pairs[0][1])] if first != "NodeName" else [(first, name) for name in node_names(pairs[0][1]) or ()]
+            if twice := next((name for name in names if lines.setdefault(name, at) != at), None):
+                faults.append(Fault(path, f"{twice[0]}={twice[1]} again, after cluster.slurm.raw[{lines[twice]}]. Keep one."))
+        elif len(pairs) > 1:
+            faults.append(Fault(path, "Slurm reads one key a line here, and ends with an error at the second. Write a line for each."))
+        elif pairs:
+            faults += _check_pair(path, *pairs[0], rendered, seen, at)
+    return faults
+
+
+def _undone(name: str, value: str) -> str | None:
+    """Why a key may not be set at all, or not to that value."""
+    if name in RESERVED_KEYS:
+        return f"Slipway itself depends on {name} as it is: {RESERVED_KEYS[name]}. Leave it out."
+    if allows_root_jobs(name, value):
+        return f"{name}={value} would let root of a login session submit jobs, and root in a job is root on the machine. Leave it out."
+    return None
+
+
+def node_names(text: str) -> list[str] | None:
+    """The nodes that a raw line names; None where the text is no list that Slurm and this check read alike."""
+    if re.fullmatch(r"[A-Za-z0-9._,\[\]-]+", text, re.ASCII) is None:
+        return None
+    try:
+        return expand(text)
+    except HostlistError:
+        return None
+
+
+def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen: dict[str, int], at: int) -> list[Fault]:
+    """Faults of a raw line that sets a key of the whole cluster."""
+    name = known(key, GLOBAL_KEYS)
+    if name is None:
+        return [Fault(path, f"Slurm knows no key {quoted(key)} in slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}")]
+    if mistake := _undone(name, value):
+        return [Fault(path, mistake)]
+    if name in _SECRETS:
+        return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there.")]
+    if (before := rendered.get(key.lower())) is not None:
+        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in DEFAULTS else "Drop the line."
+        contradiction = f"contradicts {name}={before}, which is" if before != value else f"repeats {name}={before},"
+        return [Fault(path, f"{contradiction} rendered from the rest of this file. {where}")]
+    if name in _TYPED:
+        return [Fault(path, f"{name} has a key of its own. Use {_TYPED[name]}.")]
+    if seen.setdefault(name, at) != at:
+        return [Fault(path, f"sets {name} again, after cluster.slurm.raw[{seen[name]}]. Keep one.")]
+    why = unreadable(name, value, GLOBAL_TYPES)
+    return [Fault(path, why)] if why else []
+
+
+_NAMING = ("NodeName", "NodeHostname", "NodeAddr", "BcastAddr", "NodeSet", "DownNodes")
+"""Keys of raw lines whose value names nodes, or could be taken for one."""
+
+
+def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
+    """Faults of nodes that a raw line names: they are node sets' own, or no list of nodes."""
+    faults: list[Fault] = []
+    taken = {partition.name.lower() for partition in cluster.partitions}
+    for key, value in pairs:
+        name = known(key, _NAMING)
+        if name is None:
+            continue
+        names = node_names(value)
+        if names is None:
+            faults.append(
+                Fault(path, f"{name}={quoted(value)} is no list of nodes such as old-[1-3,7],spare. Give one name or range a line.")
+            )
+            continue
+        # A host name is case-insensitive, and a set may grow: so all that its nodes could ever be called is its own.
+        ours = [each for each in cluster.node_sets if any(re.fullmatch(rf"{re.escape(each.name)}-\d+", given.lower()) for given in names)]
+        faults += [Fault(path, f"contradicts {hostlist(each) or each.name}, the nodes of node set {quoted(each.name)}.") for each in ours]
+        if name == "NodeSet" and any(given.lower() in {*taken, "all", "default"} for given in names):
+            faults.append(Fault(path, f"{quoted(value)} has a meaning already, which partitions would lose. Take another name."))
+        if name == "DownNodes" and any(given.lower() in ("all", "default") for given in names):
+            faults.append(Fault(path, f"{name}={value} would take down the nodes of node sets too. Name the nodes that are meant."))
+    return faults
+
+
+def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
+    """Faults of a raw line that adds a node, a partition or the like."""
+    faults: list[Fault] = []
+    value = pairs[0][1]
+    keys = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}.get(first)
+    for key, text in pairs[1:]:
+        if keys and known(key, keys) is None:
+            faults.append(Fault(path, f"Slurm knows no key {quoted(key)} on a line of {first}. {did_you_mean(key, keys)}"))
+        elif allows_root_jobs(key, text):
+            faults.append(Fault(path, str(_undone(ROOT_JOBS, text))))
+    types = {"NodeName": NODE_TYPES, "PartitionName": PARTITION_TYPES}.get(first, {})
+    faults += [Fault(path, why) for why in unreadable_pairs(pairs[1:], types)]
+    if first == "PartitionName" and (value in {partition.name for partition in cluster.partitions} or value.upper() == "DEFAULT"):
+        faults.append(Fault(path, f"contradicts the partition {quoted(value)} of partitions. Use its settings there."))
+    faults += _check_naming(path, pairs, cluster)
+    power = [key for key, _ in pairs if key.lower() in ("suspendtime", "suspendtimeout", "resumetimeout", "powerdownonidle")]
+    if first == "PartitionName" and power and elastic_sets(cluster):
+        faults.append(
+            Fault(path, f"{power[0]} counts for the nodes of elastic sets in this partition, too. Use slurm.suspendTimeS and its like.")
+        )
+    is_default = any(key.lower() == "default" and text.upper() == "YES" for key, text in pairs)
+    if first == "PartitionName" and is_default and any(each.default for each in cluster.partitions):
+        faults.append(Fault(path, "would be a second default partition."))
+    return faults

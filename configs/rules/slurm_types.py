@@ -1,0 +1,153 @@
+"""What values Slurm 26.05 can read: numbers, truth values, times and words, by key. A value that it cannot read makes it refuse the file.
+
+Source: Slurm's own parser and the checks behind it; tests/slurm/test_types.py has both read values around each bound of this table, and
+finds keys that are missing here. Left out: keys with a grammar of their own (lists, host names, paths, CPU frequencies).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from configs.faults import quoted
+from configs.models.slurm_keys import known
+
+_NUMBER = re.compile(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,39})", re.ASCII)
+_TIME = re.compile(r"\d{1,6}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}", re.ASCII)
+_ENDLESS = ("INFINITE", "UNLIMITED")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A whole number, as C writes it: 8, 010 and 0x8 are the same one."""
+
+    most: int
+    least: int = 0
+    endless: bool = True
+    """Slurm reads INFINITE and UNLIMITED too."""
+
+    def reads(self, value: str) -> bool:
+        if self.endless and value.upper() in _ENDLESS:
+            return True
+        if _NUMBER.fullmatch(value) is None:
+            return False
+        digits = value.lstrip("+")
+        base = 16 if digits[:2] in ("0x", "0X") else 8 if digits.startswith("0") else 10
+        return self.least <= int(digits, base) <= self.most
+
+    def __str__(self) -> str:
+        return f"a whole number from {self.least} to {self.most}, without a unit{' (or INFINITE)' if self.endless else ''}"
+
+
+@dataclass(frozen=True)
+class Words:
+    """One of some words, whatever their case."""
+
+    words: tuple[str, ...]
+    more: tuple[str, ...] = ()
+    """Further spellings that Slurm reads, and a person would not write."""
+
+    def reads(self, value: str) -> bool:
+        return value.lower() in {each.lower() for each in (*self.words, *self.more)}
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+
+@dataclass(frozen=True)
+class Time:
+    """A time, in minutes or as days-hours:minutes:seconds."""
+
+    endless: bool = True
+    may_be_none: bool = True
+
+    def reads(self, value: str) -> bool:
+        if value.upper() in (*_ENDLESS, "-1"):
+            return self.endless
+        return _TIME.fullmatch(value) is not None and (self.may_be_none or re.search("[1-9]", value) is not None)
+
+    def __str__(self) -> str:
+        return f"a time such as 90 (minutes) or 7-12:00:00{' (or INFINITE)' if self.endless else ''}"
+
+
+Type = Number | Words | Time
+
+_16, _32, _64 = Number(2**16 - 1), Number(2**32 - 1), Number(2**64 - 1)
+_YES_NO = Words(("yes", "no"), ("true", "false", "up", "down", "1", "0"))
+_LEVEL = Words(("quiet", "fatal", "error", "info", "verbose", "debug", *(f"debug{at}" for at in range(2, 6))), tuple("0123456789"))
+
+
+def _all(kind: Type, keys: str) -> dict[str, Type]:
+    return dict.fromkeys(keys.split(), kind)
+
+
+GLOBAL_TYPES: Mapping[str, Type] = {
+    **_all(
+        _16,
+        """
+        AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait EioTimeout EpilogTimeout FairShareDampeningFactor
+        GroupUpdateForce GroupUpdateTime HealthCheckInterval HealthCheckTimeout InactiveLimit JobFileAppend JobRequeue KillOnBadExit
+        KillWait MaxTasksPerNode MessageTimeout OverTimeLimit PrologEpilogTimeout PrologTimeout ResumeRate ResumeTimeout ResvOverRun
+        ReturnToService SlurmctldTimeout SlurmdTimeout SuspendRate SuspendTimeout TCPTimeout UnkillableStepTimeout VSizeFactor WaitTime
+        """,
+    ),
+    **_all(
+        _32,
+        """
+        JobCompPort MaxBatchRequeue MinJobAge PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
+        PriorityWeightPartition PriorityWeightQOS SlurmdPort
+        """,
+    ),
+    **_all(_64, "DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
+    **_all(_YES_NO, "AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall TrackWCKey UsePAM"),
+    **_all(_LEVEL, "SlurmctldDebug SlurmctldSyslogDebug SlurmdDebug SlurmdSyslogDebug"),
+    "EnforcePartLimits": Words(("ALL", "ANY", "NO"), ("yes", "true", "up", "1", "false", "down", "0")),
+    "EpilogMsgTime": Number(1_000_000, endless=False),
+    "FirstJobId": Number(67_043_328, 1, endless=False),
+    "MaxArraySize": Number(4_000_001, endless=False),
+    "MaxDBDMsgs": Number(2**32 - 1, 10_000),
+    "MaxJobCount": Number(2**32 - 1, 1),
+    "MaxJobId": Number(67_108_863, 1, endless=False),
+    "MaxNodeCount": Number(65_536, endless=False),
+    "MaxStepCount": Number(2**32 - 1, 1),
+    "PreemptExemptTime": Time(),
+    "PriorityCalcPeriod": Time(endless=False, may_be_none=False),
+    "PriorityDecayHalfLife": Time(may_be_none=False),
+    "PriorityMaxAge": Time(),
+    "PriorityUsageResetPeriod": Words(("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")),
+    "PropagatePrioProcess": Number(2, endless=False),
+    "SchedulerTimeSlice": Number(2**16 - 1, 5),
+    "TreeWidth": Number(2**16 - 1, 1),
+}
+"""Of slurm.conf. Source of the bounds: measured on 26.05.5."""
+
+NODE_TYPES: Mapping[str, Type] = {
+    **_all(_16, "Boards CoreSpecCount CoresPerSocket CPUs RestrictedCoresPerGPU Sockets SocketsPerBoard ThreadsPerCore"),
+    **_all(_32, "TmpDisk Weight"),
+    **_all(_64, "MemSpecLimit RealMemory"),
+}
+"""Of a node line."""
+
+PARTITION_TYPES: Mapping[str, Type] = {
+    **_all(_16, "PriorityJobFactor PriorityTier ResumeTimeout SuspendTimeout"),
+    **_all(_32, "GraceTime MaxCPUsPerNode MaxCPUsPerSocket MaxNodes MinNodes"),
+    **_all(_64, "DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
+    **_all(_YES_NO, "Default DisableRootJobs Hidden LLN PowerDownOnIdle ReqResv RootOnly"),
+    **_all(Time(), "DefaultTime MaxTime"),
+}
+"""Of a partition line."""
+
+
+def unreadable(key: str, value: str, types: Mapping[str, Type]) -> str | None:
+    """Why Slurm could not read the value of a key, and what would do; None where it can, or where the key is not in the table."""
+    name = known(key, types)
+    if name is None or types[name].reads(value):
+        return None
+    more = ""
+    if isinstance(types[name], Number) and value.lower() in ("yes", "no", "true", "false"):
+        more = f" For {value.lower()} that is {int(value.lower() in ('yes', 'true'))}."
+    return f"{quoted(value)} is nothing that Slurm reads as {name}. Give {types[name]}.{more}"
+
+
+def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Type]) -> list[str]:
+    """The same for each pair of a line."""
+    return [why for key, value in pairs if (why := unreadable(key, value, types))]

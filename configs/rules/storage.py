@@ -1,0 +1,172 @@
+"""Rules of storage: one source each, no two at one place, and nothing over the system's own folders."""
+
+import posixpath
+from collections.abc import Iterable, Mapping
+
+from configs.faults import Fault, quoted, repeats
+from configs.models.cluster import Cluster
+from configs.models.storage import Source
+from configs.render import nfs_server, shared_root
+from configs.rules.names import check_unique
+from configs.rules.shared_root import check_root
+
+_SYSTEM = frozenset({"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"})  # noqa: S108 - refused
+_TAKEN = {"/home": "the users' homes are", "/shared": "the shared root is", "/opt/slipway": "Slipway's own scripts are"}
+
+
+def check_storage(cluster: Cluster) -> list[Fault]:
+    """Faults of all shared volumes."""
+    storage = cluster.storage
+    volumes: dict[str, Source] = {"cluster.storage.sharedRoot": storage.shared_root, "cluster.storage.home": storage.home}
+    volumes |= {f"cluster.storage.mounts[{at}]": mount for at, mount in enumerate(storage.mounts)}
+    if cluster.backup is not None:
+        volumes["cluster.backup.volume"] = cluster.backup.volume
+    if cluster.accounting.archive is not None:
+        volumes["cluster.accounting.archive.volume"] = cluster.accounting.archive.volume
+    faults = check_unique("cluster.storage.mounts", "mount", [mount.name for mount in storage.mounts])
+    for path, source in volumes.items():
+        faults += _check_source(path, source, cluster.deletion_protection)
+        faults += _check_disk(path, source, cluster)
+    faults += _check_sharing(volumes)
+    faults += check_root(cluster)
+    faults += _check_server(cluster, volumes)
+    return faults + _check_places([mount.mount_path for mount in storage.mounts])
+
+
+def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
+    given = [*source.sources]
+    if not given:
+        return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size), nfs, nfsServer or disk.", (path,))]
+    if len(given) > 1:
+        return [Fault(path, f"has {len(given)} sources, {' and '.join(given)}. Keep one.")]
+    faults: list[Fault] = []
+    if given == ["storageClass"] and source.size is None:
+        faults.append(
+            Fault(f"{path}.size", f"is missing: storage class {quoted(source.storage_class)} needs to know how much, such as 100Gi.")
+        )
+    if given != ["storageClass"] and source.size is not None:
+        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {given[0]} is as large as it is. Leave it out."))
+    if source.host_path and protected:
+        message = "deletionProtection cannot keep a folder of a node. Take another source, or say deletionProtection: false."
+        faults.append(Fault(f"{path}.hostPath", message, ("cluster.deletionProtection",)))
+    if source.host_path and _below(source.host_path, _SYSTEM - {"/var", "/root"}):
+        faults.append(
+            Fault(f"{path}.hostPath", f"{quoted(source.host_path)} is the node's own. Take a folder of its own, such as /var/lib/slipway.")
+        )
+    return faults
+
+
+def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
+    """A disk is mounted by one machine at a time, so all that mounts it has to be there."""
+    if source.disk is None:
+        return []
+    remedy = "Take a source that many nodes can mount (docs/storage.md)"
+    for at, pool in enumerate(cluster.node_pools):
+        where = f"cluster.nodePools[{at}]"
+        if pool.max > 1:
+            message = (
+                f"one machine at a time can mount a disk, and pool {quoted(pool.name)} holds up to {pool.max}. {remedy}, or say max: 1."
+            )
+            return [Fault(f"{path}.disk", message, (f"{where}.max",))]
+        if pool.existing is None or pool.existing.labels != cluster.system_nodes.labels or not pool.existing.labels:
+            same = "or give systemNodes the labels of the pool's existing machine."
+            message = f"one machine at a time can mount a disk, and login pods need not be on that of {quoted(pool.name)}. {remedy}, {same}"
+            return [Fault(f"{path}.disk", message, (where, "cluster.systemNodes"))]
+    return []
+
+
+def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
+    """Two volumes over one folder, or one inside the other, would mix their files, and one's protection would not be the other's."""
+    faults: list[Fault] = []
+    before: list[tuple[str, tuple[str, str], str]] = []
+    for path, source in volumes.items():
+        for where, place in _places(source):
+            for other, there, its in before:
+                if where != there or not (_below(place, [its]) or _below(its, [place])):
+                    continue
+                if place == its:
+                    faults.append(Fault(path, f"is the same place as {other}. Give each its own.", (other,)))
+                else:
+                    verb = "lies in" if _below(place, [its]) else "holds"
+                    message = f"{quoted(place)} {verb} {quoted(its)}, the place of {other}. Give each its own, beside the other."
+                    faults.append(Fault(path, message, (other,)))
+                break
+            before.append((path, where, place))
+    return faults
+
+
+def _places(source: Source) -> list[tuple[tuple[str, str], str]]:
+    """Where files of a volume are that exist before the stack does: the kind of place with its host, and the path there, as it is meant."""
+    given = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
+    if source.nfs:
+        given.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
+    return [(where, place) for where, place in given if place is not None]
+
+
+def _check_server(cluster: Cluster, volumes: dict[str, Source]) -> list[Fault]:
+    path = "cluster.storage.nfsServer"
+    server = cluster.storage.nfs_server
+    users = [each for each, source in volumes.items() if source.nfs_server]
+    if server is None:
+        message = (
+            "no server is declared. Say storage.nfsServer: {size: 1Ti, clusterIP: 10.96.20.49}, with an address of your service range."
+        )
+        return [Fault(f"{each}.nfsServer", message, (path,)) for each in users]
+    if not users:
+        return [Fault(path, "no volume is on it. Say nfsServer: true as the source of one, or leave the server out.", (path, *volumes))]
+    faults = [
+        Fault(f"{path}.options[{at}]", f"{quoted(option)} is not for this server, which speaks {' and '.join(nfs_server.VERSIONS)}.")
+        for at, option in enumerate(server.options)
+        if (said := nfs_server.VERSION_OPTION.fullmatch(option)) and said[1] not in nfs_server.VERSIONS
+    ]
+    for each in ("cluster.backup.volume", "cluster.accounting.archive.volume"):
+        if each in users:
+            message = "that server has homes, the shared root and mounts only. Take another source, on another disk."
+            faults.append(Fault(f"{each}.nfsServer", message))
+    if cluster.login.ldap is not None and cluster.storage.home.nfs_server:
+        message = (
+            "that server makes homes of login.users only, not of users from LDAP. Take another source for homes, or leave login.ldap out."
+        )
+        faults.append(Fault("cluster.storage.home.nfsServer", message, ("cluster.login.ldap",)))
+    exports = nfs_server.exports(cluster)
+    users = [each for each in users if each not in ("cluster.backup.volume", "cluster.accounting.archive.volume")]
+    mounts = [f"cluster.storage.mounts[{at}]" for at, mount in enumerate(cluster.storage.mounts) if mount.nfs_server]
+    paths = [each for each in users if each not in mounts] + mounts
+    for at, first in repeats([export.id for export in exports]):
+        if exports[at].name != exports[first].name:  # else the names are the mistake
+            message = f"its export would have the number of {paths[first]}, which is made from the name. Take another name."
+            faults.append(Fault(f"{paths[at]}.name", message))
+    return faults
+
+
+def _check_places(mount_paths: list[str]) -> list[Fault]:
+    faults: list[Fault] = []
+    before: dict[str, str] = {}
+    for at, place in enumerate(mount_paths):
+        path = f"cluster.storage.mounts[{at}]"
+        faults += check_place(f"{path}.mountPath", place, before)
+        before[path] = place
+    return faults
+
+
+def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
+    """Faults of one place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
+
+    A node's own disk (`is_disk`) may take the place of jobs' private /tmp; whatever else were there would be mounted twice.
+    """
+    faults: list[Fault] = []
+    taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
+    if (_below(place, _SYSTEM) and not (is_disk and place == shared_root.TMP)) or place == "/opt":
+        faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
+    elif taken:
+        faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))
+    for other, before in others.items():
+        if place == before:
+            faults.append(Fault(path, f"{quoted(place)} is where {other} is. Each needs its own."))
+        elif _below(place, [before]) or _below(before, [place]):
+            faults.append(Fault(path, f"{quoted(place)} and {quoted(before)} ({other}) lie in one another. Move one."))
+    return faults
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
