@@ -7,23 +7,28 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.backup import BackupArgs, build_folders, build_restore, restore_volumes
-from components.database import PASSWORD_PATH, ExternalDatabaseArgs, client_env, client_mounts, client_volumes, password_secret
+from components.accounts import AccountsArgs, accounts_args, accounts_sidecar, accounts_volumes, build_accounts
+from components.backup import BackupArgs, backup_args, build_folders, build_restore, restore_volumes
+from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.database import (
+    PASSWORD_PATH,
+    ExternalDatabaseArgs,
+    client_env,
+    client_mounts,
+    client_volumes,
+    external_database,
+    password_secret,
+)
 from components.generations import annotations, newest_key
-from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     MARIADB_PORT,
     MUNGE_SOCKET,
     MYSQL_UID,
-    PACKAGES_PATH,
     SLURM_UID,
     SLURMDBD_PORT,
-    ClaimArgs,
     PodDefaults,
-    claim_retention,
-    claim_template,
     config_volume,
     confined,
     container,
@@ -34,15 +39,15 @@ from components.pods import (
     munge_volumes,
     munged,
     pod_template,
-    program_command,
-    program_mounts,
-    program_volumes,
     scripts_volume,
     secret_volume,
     service,
     tcp_probe,
 )
-from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
+from components.users import identity_volume, users_mount, users_name, users_volume
+from configs.models.cluster import Cluster
+from configs.render import slurm
 
 _PING = (
     "bash",
@@ -52,20 +57,8 @@ _PING = (
 """A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 
 
-_ACCOUNTS = "/etc/slipway/accounts"
 _CONVERSION_S = 24 * 3600
 """Seconds that slurmdbd has for its start."""
-
-
-class AccountsArgs(TypedDict):
-    """What is kept in Slurm's database."""
-
-    file: str
-    """Name of the file, for the program that reads it."""
-    text: str
-    """The wanted accounts, users and QOS."""
-    slurm_config: str
-    """Name of the ConfigMap with slurm.conf."""
 
 
 class AccountingArgs(TypedDict):
@@ -99,6 +92,38 @@ class AccountingArgs(TypedDict):
     """True: database and password cannot be deleted by a change of the stack, and the disk outlives it."""
 
 
+def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
+    """slurmdbd with a database of its own or an external one. Where the config declares accounts, also what keeps them in Slurm."""
+    made: AccountingArgs = {
+        "pods": pods,
+        "slurmdbd_conf": slurm.render_slurmdbd(cluster),
+        "users": users_name(cluster.name),
+        "jwt_secret": object_name(cluster.name, "jwt"),
+        "password_generation": cluster.keys.database,
+        "jwt_generation": cluster.keys.jwt,
+        "deletion_protection": cluster.deletion_protection,
+    }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
+    if (external := external_database(cluster)) is not None:
+        made["external"] = external
+    else:
+        made["storage"] = claim_args(cluster.accounting.disk)
+    if (archive := archive_mount(cluster)) is not None:
+        made["archive"] = archive
+    if cluster.backup is not None:
+        made["backup"] = backup_args(cluster, pods, cluster.backup)
+    if cluster.accounting.is_kept:
+        made["accounts"] = accounts_args(cluster)
+    return made
+
+
+def archive_mount(cluster: Cluster) -> SharedMountArgs | None:
+    """Where slurmdbd's archives go, if anywhere."""
+    archive = cluster.accounting.archive
+    return shared_mount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
+
+
 class Accounting(pulumi.ComponentResource):
     """slurmdbd and MariaDB, one pod each. A change of slurmdbd.conf restarts slurmdbd alone; Slurm keeps what it could not send."""
 
@@ -115,7 +140,7 @@ class Accounting(pulumi.ComponentResource):
             needs.append(self._declare_database(args))
         declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), pulumi.ResourceOptions(parent=self))
         if "accounts" in args:
-            needs.append(declare(build_accounts(args, args["accounts"]), pulumi.ResourceOptions(parent=self)))
+            needs.append(declare(build_accounts(args["pods"], args["accounts"]), pulumi.ResourceOptions(parent=self)))
         declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{SLURMDBD_PORT}")
         self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
@@ -138,12 +163,6 @@ def build_config(args: AccountingArgs) -> Manifest:
     cluster = args["pods"]["cluster"]
     name = object_name(cluster, "slurmdbd-config")
     return config_map(name, args["pods"]["namespace"], labels(cluster, "slurmdbd"), {"slurmdbd.conf": args["slurmdbd_conf"]})
-
-
-def build_accounts(args: AccountingArgs, accounts: AccountsArgs) -> Manifest:
-    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing."""
-    cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
-    return config_map(object_name(cluster, "accounts"), namespace, labels(cluster, "slurmdbd"), {accounts["file"]: accounts["text"]})
 
 
 def build_mariadb(args: AccountingArgs) -> Manifest:
@@ -220,18 +239,18 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
     if backup and external:
         reach = [*client_mounts(external), mount("tmp", "/tmp")]  # noqa: S108
         before += build_restore(backup, "database-restore.sh", MYSQL_UID, reach, client_env(cluster, external))
-    kept = args.get("accounts")
+    accounts = args.get("accounts")
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
         "initContainers": [munged(pods), *before],
-        "containers": [slurmdbd, *([_accounts(pods, kept, args.get("identity"))] if kept else [])],
+        "containers": [slurmdbd, *([accounts_sidecar(pods, accounts, args.get("identity"))] if accounts else [])],
         "volumes": [
             config_volume("config", object_name(cluster, "slurmdbd-config")),
             users_volume(cluster, args["users"], args.get("identity")),
             *(*client_volumes(cluster, external), secret_volume("jwt", args["jwt_secret"])),
-            *(_accounts_volumes(pods, kept) if kept else []),
+            *(accounts_volumes(pods, accounts) if accounts else []),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
             *([build_volume(cluster, archive)] if archive else []),
             *(restore_volumes(backup) if backup and external else []),
@@ -241,34 +260,6 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
     config = {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
     keys = annotations(database=args["password_generation"], jwt=args["jwt_generation"])
     return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
-
-
-def _accounts(pods: PodDefaults, accounts: AccountsArgs, identity: SharedMountArgs | None) -> Manifest:
-    """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
-    return container(
-        pods,
-        "accounts",
-        "",
-        [
-            *(mount("accounts", _ACCOUNTS, read_only=True), *program_mounts("account_sync")),
-            *(mount("slurm-config", "/etc/slurm", read_only=True), users_mount(identity)),
-            *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
-        ],
-        command=program_command("account_sync", f"{_ACCOUNTS}/{accounts['file']}"),
-        workingDir=PACKAGES_PATH,
-        requests=("10m", "32Mi"),
-        # SlurmUser: only Slurm's own user and root may change accounts.
-        securityContext=confined(SLURM_UID),
-    )
-
-
-def _accounts_volumes(pods: PodDefaults, accounts: AccountsArgs) -> list[Manifest]:
-    return [
-        config_volume("accounts", object_name(pods["cluster"], "accounts")),
-        *program_volumes(pods, "account_sync"),
-        config_volume("slurm-config", accounts["slurm_config"]),
-        empty_volume("accounts-tmp"),
-    ]
 
 
 def _stateful_set(pods: PodDefaults, component: str, pod: Manifest, more: Manifest, annotations: dict[str, str] | None = None) -> Manifest:

@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.database import ExternalDatabaseArgs, client_env, client_mounts, client_volumes
+from components.database import ExternalDatabaseArgs, client_env, client_mounts, client_volumes, external_database
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, declare
 from components.pods import (
@@ -24,7 +24,9 @@ from components.pods import (
     pod_template,
     scripts_volume,
 )
-from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
+from configs.models.accounting import Backup as BackupConfig
+from configs.models.cluster import Cluster
 
 BACKUP_PATH = "/backup"
 _RESTORE_PATH = "/etc/slipway/restore"
@@ -51,6 +53,26 @@ class BackupArgs(TypedDict):
     """False where there is no accounting; then only slurmctld's state is backed up."""
     external: NotRequired[ExternalDatabaseArgs]
     """The database where it is not the cluster's own."""
+
+
+def backup_mount(backup: BackupConfig) -> SharedMountArgs:
+    """Where backups are kept."""
+    return shared_mount("backup", BACKUP_PATH, backup.volume)
+
+
+def backup_args(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) -> BackupArgs:
+    made: BackupArgs = {
+        "pods": pods,
+        "volume": backup_mount(backup),
+        "schedule": backup.schedule,
+        "keep": backup.keep,
+        "state_interval_s": backup.state_interval_s,
+        "restore_from": backup.restore_from or "",
+        "has_database": cluster.accounting.enabled,
+    }
+    if (external := external_database(cluster)) is not None:
+        made["external"] = external
+    return made
 
 
 class Backup(pulumi.ComponentResource):

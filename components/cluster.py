@@ -1,4 +1,4 @@
-"""One Slurm cluster from one config: every part below is a component that knows only its own arguments, which `arguments` works out.
+"""One Slurm cluster from one config. Every part is a component that knows only its own arguments, which `<part>_args` in its file makes.
 
 Config is parsed once, whole, before anything is registered. Leaves the Kubernetes cluster itself to others.
 """
@@ -11,31 +11,31 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 import configs
-from components import arguments
-from components.accounting import Accounting
-from components.backup import Backup
-from components.control_plane import SlurmControlPlane
-from components.controllers import Controllers
-from components.gpu_node_pool import GpuNodePool
-from components.gpu_runtime import GpuRuntime
-from components.health_checks import HealthChecks
-from components.host_keys import NodeHostKey
-from components.identity import Identity
-from components.kinds import Kinds
+from components.accounting import Accounting, accounting_args
+from components.backup import Backup, backup_args
+from components.control_plane import SlurmControlPlane, control_plane_args
+from components.controllers import Controllers, controllers_args
+from components.declared_sets import build_declared_sets
+from components.gpu_node_pool import GpuNodePool, node_pool_args
+from components.gpu_runtime import GpuRuntime, gpu_runtime_args
+from components.health_checks import HealthChecks, health_checks_args
+from components.host_keys import NodeHostKey, node_host_key_args
+from components.kinds import Kinds, kinds_args
 from components.labels import Manifest, labels, object_name
-from components.login import LoginNodes
-from components.munge import MungeSecret
-from components.node_set import NodeSet, build_declared_sets
-from components.objects import config_map, declare, immutable_config_map
-from components.pods import SLURMD_PORT, PodDefaults, service
-from components.shared_root import SharedRoot
-from components.shared_storage import SharedStorage
-from components.slurm_files import SlurmFiles
+from components.ldap import Identity, ldap_args
+from components.login import LoginNodes, login_args
+from components.munge import MungeSecret, munge_args
+from components.node_set import NodeSet, node_set_args
+from components.objects import declare, immutable_config_map
+from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
+from components.shared_root import SharedRoot, shared_root_args
+from components.shared_storage import SharedStorage, storage_args
+from components.slurm_files import SlurmFiles, slurm_files_args
+from components.users import build_users
 from configs import images
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
-from configs.render import users
 
 _ROOT = Path(configs.__file__).parents[1]
 _PROGRAMS = _ROOT / "programs"
@@ -71,39 +71,39 @@ class SlurmCluster(pulumi.ComponentResource):
         provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=own)
         adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=own)
         lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
-        kinds = Kinds(object_name(cluster.name, "kinds"), arguments.kinds_args(cluster), lasting)
+        kinds = Kinds(object_name(cluster.name, "kinds"), kinds_args(cluster), lasting)
         child = self._below_namespace(cluster, provider, adopting)
         scripts = build_programs(cluster, "scripts", _PROGRAMS / "start")
         programs = {folder.name: build_programs(cluster, folder.name, folder) for folder in program_folders(cluster)}
         program_names = {name: manifest["metadata"]["name"] for name, manifest in programs.items()}
-        pods = arguments.pod_defaults(cluster, image_of(cluster, "slurm"), scripts["metadata"]["name"], program_names)
-        mounted = [declare(manifest, child) for manifest in (*build_files(cluster), scripts, *programs.values())]
+        pods = pod_defaults(cluster, image_of(cluster, "slurm"), scripts["metadata"]["name"], program_names)
+        mounted = [declare(manifest, child) for manifest in (*build_users(cluster), scripts, *programs.values())]
         shared: list[pulumi.Resource] = [
             *mounted,
-            SlurmFiles(object_name(cluster.name, "slurm-files"), arguments.slurm_files_args(cluster), child),
-            MungeSecret(object_name(cluster.name, "munge"), arguments.munge_args(cluster), child),
-            NodeHostKey(object_name(cluster.name, "node-host-key"), arguments.node_host_key_args(cluster), child),
+            SlurmFiles(object_name(cluster.name, "slurm-files"), slurm_files_args(cluster), child),
+            MungeSecret(object_name(cluster.name, "munge"), munge_args(cluster), child),
+            NodeHostKey(object_name(cluster.name, "node-host-key"), node_host_key_args(cluster), child),
         ]
         storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
         mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=mounted)
-        shared.append(SharedStorage(object_name(cluster.name, "storage"), arguments.storage_args(cluster, pods), mounting))
+        shared.append(SharedStorage(object_name(cluster.name, "storage"), storage_args(cluster, pods), mounting))
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
-            root_args = arguments.shared_root_args(cluster, pods, root)
+            root_args = shared_root_args(cluster, pods, root)
             filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
             shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
-        GpuRuntime(object_name(cluster.name, "gpu-runtime"), arguments.gpu_runtime_args(cluster), child)
+        GpuRuntime(object_name(cluster.name, "gpu-runtime"), gpu_runtime_args(cluster), child)
         pools = {
-            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), arguments.node_pool_args(cluster, pods, pool), after)
+            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), node_pool_args(cluster, pods, pool), after)
             for pool in cluster.node_pools
         }
         needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
         self._declare_node_sets(cluster, pods, provider, needs, pools)
-        HealthChecks(object_name(cluster.name, "health-checks"), arguments.health_checks_args(cluster, pods), after)
-        login = LoginNodes(object_name(cluster.name, "login"), arguments.login_args(cluster, pods), after)
+        HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
+        login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
         self.namespace = pulumi.Output.from_input(cluster.namespace)
         self.ssh_command = login.ssh_command
         self.slurmctld_address, self.rest_url = control_plane.slurmctld_address, control_plane.rest_url
@@ -136,13 +136,13 @@ class SlurmCluster(pulumi.ComponentResource):
         needs = list(shared)
         if cluster.backup is not None:
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-            needs = [*needs, Backup(object_name(cluster.name, "backup"), arguments.backup_args(cluster, pods, cluster.backup), after)]
+            needs = [*needs, Backup(object_name(cluster.name, "backup"), backup_args(cluster, pods, cluster.backup), after)]
         if cluster.accounting.enabled:
-            args = arguments.accounting_args(cluster, pods)
+            args = accounting_args(cluster, pods)
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
             needs = [*needs, Accounting(object_name(cluster.name, "accounting"), args, after)]
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        return SlurmControlPlane(object_name(cluster.name, "control-plane"), arguments.control_plane_args(cluster, pods), after)
+        return SlurmControlPlane(object_name(cluster.name, "control-plane"), control_plane_args(cluster, pods), after)
 
     def _declare_node_sets(
         self,
@@ -155,7 +155,7 @@ class SlurmCluster(pulumi.ComponentResource):
         """The controllers and the node sets. The sets come after slurmctld and the controllers, so that they go before them: a set that
         goes is drained by the one and asks the other. Between them is the list of the sets, whose deletion waits until all are drained."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        args = arguments.controllers_args(cluster, pods, image_of(cluster, "controllers"))
+        args = controllers_args(cluster, pods, image_of(cluster, "controllers"))
         needs = [*needs, Controllers(object_name(cluster.name, "controllers"), args, after)]
         if not cluster.kubernetes.wait_for_drains:
             listed = build_declared_sets(cluster.name, cluster.namespace, [one.name for one in cluster.node_sets])
@@ -163,14 +163,14 @@ class SlurmCluster(pulumi.ComponentResource):
             needs = [*needs, declare(listed, after)]
         for node_set in cluster.node_sets:
             served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, pools[node_set.pool]])
-            NodeSet(object_name(cluster.name, node_set.name), arguments.node_set_args(cluster, pods, node_set), served)
+            NodeSet(object_name(cluster.name, node_set.name), node_set_args(cluster, pods, node_set), served)
 
     def _declare_identity(
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
     ) -> None:
         """Users from LDAP. Nothing waits for them: while LDAP is away, a deployment of the rest goes on."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
-        Identity(object_name(cluster.name, "identity"), arguments.identity_args(cluster, pods, ldap), after)
+        Identity(object_name(cluster.name, "identity"), ldap_args(cluster, pods, ldap), after)
 
 
 def image_of(cluster: Cluster, name: str) -> str:
@@ -209,15 +209,6 @@ def build_namespace(cluster: Cluster) -> Manifest:
     """The namespace, open for privileged pods: slurmd makes cgroups. Source: Kubernetes' Pod Security Standards."""
     about = {**labels(cluster.name, "namespace"), "pod-security.kubernetes.io/enforce": "privileged"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.namespace, "labels": about}}
-
-
-def build_files(cluster: Cluster) -> list[Manifest]:
-    """The ConfigMaps of users and of their keys, which pods of several components mount. They change in place."""
-    name, namespace, about = cluster.name, cluster.namespace, labels(cluster.name, "users")
-    return [
-        config_map(object_name(name, "users"), namespace, about, users.render(cluster)),
-        config_map(object_name(name, "user-keys"), namespace, about, users.render_keys(cluster)),
-    ]
 
 
 def program_folders(cluster: Cluster) -> list[Path]:

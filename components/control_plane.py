@@ -7,9 +7,9 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.backup import BackupArgs, build_restore, build_state_backup, restore_volumes
+from components.backup import BackupArgs, backup_args, build_restore, build_state_backup, restore_volumes
+from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.generations import annotations
-from components.identity import users_mount, users_volume
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.objects import CLAIMS, declare
 from components.pods import (
@@ -20,10 +20,7 @@ from components.pods import (
     SLURMCTLD_PORT,
     SLURMRESTD_PORT,
     SLURMRESTD_UID,
-    ClaimArgs,
     PodDefaults,
-    claim_retention,
-    claim_template,
     config_volume,
     confined,
     container,
@@ -43,7 +40,9 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.shared_storage import SharedMountArgs
+from components.shared_mounts import SharedMountArgs
+from components.users import identity_volume, users_mount, users_name, users_volume
+from configs.models.cluster import Cluster
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -79,6 +78,22 @@ class ControlPlaneArgs(TypedDict):
     """Where slurmctld's state is copied to, and restored from."""
     deletion_protection: bool
     """True: the queue cannot be deleted by a change of the stack, and its disk outlives it."""
+
+
+def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
+    made: ControlPlaneArgs = {
+        "pods": pods,
+        "users": users_name(cluster.name),
+        "state": claim_args(cluster.storage.state),
+        "key_spread_s": cluster.keys.spread_s,
+        "jwt_generation": cluster.keys.jwt,
+        "deletion_protection": cluster.deletion_protection,
+    }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
+    if cluster.backup is not None:
+        made["backup"] = backup_args(cluster, pods, cluster.backup)
+    return made
 
 
 class SlurmControlPlane(pulumi.ComponentResource):

@@ -23,6 +23,7 @@ from components.pods import (
     pod_template,
     secret_volume,
 )
+from configs.models.cluster import Cluster
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
@@ -43,6 +44,13 @@ class ControllersArgs(TypedDict):
     """What all pods of the cluster share; the image is the controllers' own."""
     jwt_secret: str
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
+
+
+def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
+    return {
+        "pods": {**pods, "image": image},
+        "jwt_secret": object_name(cluster.name, "jwt"),
+    }
 
 
 class Controllers(pulumi.ComponentResource):

@@ -5,6 +5,7 @@ from typing import NotRequired, TypedDict
 
 from components.labels import Manifest, object_name
 from components.pods import mount, secret_volume
+from configs.models.cluster import Cluster
 from configs.render.slurm import CA_FILE, SYSTEM_CA_FILE
 
 PASSWORD_PATH = "/etc/slipway/mariadb"  # noqa: S105 - a folder
@@ -28,6 +29,24 @@ class ExternalDatabaseArgs(TypedDict):
     """True: encrypted, and the server's certificate and name are checked."""
     ca_secret: NotRequired[str]
     """Name of the Secret with the CA of the server's certificate in `ca.crt`; without it, Debian's public CAs."""
+
+
+def external_database(cluster: Cluster) -> ExternalDatabaseArgs | None:
+    """The database of somebody else, where there is one."""
+    said = cluster.accounting.external
+    if said is None or not cluster.accounting.enabled:
+        return None
+    made: ExternalDatabaseArgs = {
+        "host": said.host,
+        "port": said.port,
+        "database": said.database,
+        "user": said.user,
+        "password_secret": said.password_secret,
+        "tls": said.tls,
+    }
+    if said.ca_secret is not None:
+        made["ca_secret"] = said.ca_secret
+    return made
 
 
 def password_secret(cluster: str, external: ExternalDatabaseArgs | None) -> str:

@@ -12,8 +12,23 @@ import pulumi_kubernetes as kubernetes
 
 from components.labels import Manifest, labels, metadata, object_name, outside_name
 from components.objects import content_name
-from components.pods import PACKAGES_PATH, PodDefaults, confined, container, pod_template, program_command, program_mounts, program_volumes
+from components.pods import (
+    PACKAGES_PATH,
+    PodDefaults,
+    confined,
+    container,
+    pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
+    tolerations,
+)
+from configs.models.cluster import Cluster
+from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
+from configs.models.shapes import machine_of, shape_of
 
+POOL_LABEL = "slipway.dev/pool"
+"""On every node of an EKS pool, with the pool's name."""
 _CHECK_UID = 65534
 _WAIT_S = 60
 _ROOT_DEVICES = {"BOTTLEROCKET": "/dev/xvdb"}
@@ -94,6 +109,83 @@ class GpuNodePoolArgs(TypedDict):
     """Nodes that are there already."""
     eks: NotRequired[EksNodesArgs]
     """A node group to make."""
+
+
+class WorkerPoolArgs(TypedDict):
+    """The machines a node set runs on."""
+
+    node_selector: dict[str, str]
+    """Labels of their Kubernetes nodes."""
+    tolerations: list[dict[str, Any]]
+    """Taints of these nodes."""
+    runtime_class: NotRequired[str]
+    """RuntimeClass of the pods, for instance `nvidia`."""
+    gpu_resource: NotRequired[str]
+    """What Kubernetes calls their GPUs, for instance `nvidia.com/gpu`."""
+
+
+def node_pool_args(cluster: Cluster, pods: PodDefaults, pool: NodePool) -> GpuNodePoolArgs:
+    """One pool: the nodes to look for, or those that EKS makes."""
+    made: GpuNodePoolArgs = {"pods": pods, "name": pool.name}
+    if pool.existing is not None:
+        made["existing"] = _existing_nodes(cluster, pool, pool.existing)
+    if pool.eks is not None:
+        made["eks"] = _eks_nodes(pool, pool.eks)
+    return made
+
+
+def _existing_nodes(cluster: Cluster, pool: NodePool, nodes: ExistingNodes) -> ExistingNodesArgs:
+    wanted = [shape_of(cluster, node_set).gpu_count for node_set in cluster.node_sets if node_set.pool == pool.name]
+    return {
+        "labels": dict(nodes.labels),
+        "taints": _taints(nodes.taints),
+        "count": nodes.count,
+        "gpu_resource": nodes.gpu_resource,
+        # As many as one node of a set needs; a machine may hold more.
+        "gpus": max(wanted, default=0),
+    }
+
+
+def _eks_nodes(pool: NodePool, eks: EksNodes) -> EksNodesArgs:
+    machine = machine_of(pool)
+    made: EksNodesArgs = {
+        "cluster_name": eks.cluster_name,
+        "node_role_arn": eks.node_role_arn,
+        "subnet_ids": list(eks.subnet_ids),
+        "machine": machine.name,
+        "min": eks.min,
+        "max": pool.max,
+        "desired": eks.min if eks.desired is None else eks.desired,
+        "ami_type": eks.ami_type,
+        "capacity_type": eks.capacity_type,
+        "placement_group": eks.placement_group,
+        "efa_cards": list(machine.efa_cards) if eks.efa else [],
+        "security_group_ids": list(eks.security_group_ids),
+        "disk_gib": eks.disk_gib,
+        "labels": {**eks.labels, POOL_LABEL: pool.name},
+        "taints": _taints(eks.taints),
+    }
+    if eks.capacity_reservation_id is not None:
+        made["capacity_reservation_id"] = eks.capacity_reservation_id
+    return made
+
+
+def _taints(taints: tuple[Taint, ...]) -> list[TaintArgs]:
+    return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
+
+
+def worker_pool(pool: NodePool) -> WorkerPoolArgs:
+    """Where the pods of a pool's node sets go."""
+    gpus = machine_of(pool).gpus
+    vendor_resource = f"{gpus.vendor if gpus else 'nvidia'}.com/gpu"
+    where: WorkerPoolArgs = {
+        "node_selector": dict(pool.existing.labels) if pool.existing else {POOL_LABEL: pool.name},
+        "tolerations": tolerations(pool.existing.taints if pool.existing else pool.eks.taints if pool.eks else ()),
+        "gpu_resource": pool.existing.gpu_resource if pool.existing else vendor_resource,
+    }
+    if pool.runtime_class is not None:
+        where["runtime_class"] = pool.runtime_class
+    return where
 
 
 class GpuNodePool(pulumi.ComponentResource):

@@ -8,7 +8,9 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.gpu_node_pool import worker_pool
 from components.labels import object_name
+from configs.models.cluster import Cluster
 
 _CHART = "gpu-operator"
 _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
@@ -38,6 +40,21 @@ class GpuRuntimeArgs(TypedDict):
     """Name of the cluster."""
     operator: NotRequired[GpuOperatorArgs]
     """The GPU Operator; left out for none."""
+
+
+def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
+    """The GPU Operator where it is asked for."""
+    operator = cluster.gpu_operator
+    made: GpuRuntimeArgs = {"cluster": cluster.name}
+    if operator.enabled:
+        tainted = [toleration for pool in cluster.node_pools for toleration in worker_pool(pool)["tolerations"]]
+        made["operator"] = {
+            "version": operator.version,
+            "driver": operator.driver,
+            "toolkit": operator.toolkit,
+            "tolerations": [one for at, one in enumerate(tainted) if one not in tainted[:at]],
+        }
+    return made
 
 
 class GpuRuntime(pulumi.ComponentResource):

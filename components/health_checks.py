@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import pulumi
 
 from components.labels import Manifest, labels, metadata, object_name
+from components.node_set import SPOOL_PATH
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -30,6 +31,10 @@ from components.pods import (
     program_volumes,
     scripts_volume,
 )
+from configs.models.cluster import Cluster
+from configs.models.health_checks import CHECK_SETTINGS, HealthCheck
+from configs.models.node_set import NodeSet
+from configs.models.shapes import shape_of
 
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
@@ -76,6 +81,50 @@ class HealthChecksArgs(TypedDict):
     """Name of the ConfigMap with slurm.conf."""
     checks: list[HealthCheckArgs]
     """The checks."""
+
+
+def health_checks_args(cluster: Cluster, pods: PodDefaults) -> HealthChecksArgs:
+    return {
+        "pods": pods,
+        "slurm_config": object_name(cluster.name, "slurm-config"),
+        "checks": [_health_check(cluster, check) for check in cluster.health_checks],
+    }
+
+
+def _health_check(cluster: Cluster, check: HealthCheck) -> HealthCheckArgs:
+    return {
+        "name": check.name,
+        "check": check.check,
+        "schedule": check.schedule,
+        "timeout_s": check.timeout_s,
+        "max_drained": share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets)),
+        "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
+    }
+
+
+def share_of(said: int | str, total: int) -> int:
+    """A number as it is; a percentage of the total, rounded down, at least one."""
+    return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
+
+
+def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> CheckedNodesArgs:
+    """Limits as the user set them, and the facts of the nodes that the program compares with."""
+    shape = shape_of(cluster, node_set)
+    facts: dict[str, Any] = {}
+    if check.check == "disk":
+        # A node's own folders: a shared one that fills up is nothing that draining nodes would help.
+        facts = {"paths": ["/tmp", SPOOL_PATH]}  # noqa: S108 - a folder to look at
+    elif check.check == "memory":
+        facts = {"configuredMiB": shape.memory_mib}
+    elif check.check == "gpu":
+        vendor = shape.gpus.vendor if shape.gpus else "nvidia"
+        facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
+    return {
+        "name": node_set.name,
+        "size": node_set.ordinals,
+        "gpus": shape.gpu_count if check.check == "gpu" else 0,
+        "settings": {**CHECK_SETTINGS[check.check], **check.settings, **facts},
+    }
 
 
 class HealthChecks(pulumi.ComponentResource):

@@ -9,6 +9,7 @@ import pulumi_random as random
 from components.generations import SEED_LENGTH, ignored, random_text
 from components.labels import labels, object_name
 from components.objects import declare, encode, secret
+from configs.models.cluster import Cluster
 
 _PKCS8_ED25519 = bytes.fromhex("302e020100300506032b657004220420")
 """What stands before the 32 secret bytes of an Ed25519 key in PKCS#8. Source: RFC 8410, section 7."""
@@ -31,6 +32,10 @@ class NodeHostKeyArgs(TypedDict):
     """Namespace of the Secret."""
     deletion_protection: bool
     """True: neither key nor Secret can be deleted or replaced."""
+
+
+def node_host_key_args(cluster: Cluster) -> NodeHostKeyArgs:
+    return {"cluster": cluster.name, "namespace": cluster.namespace, "deletion_protection": cluster.deletion_protection}
 
 
 class NodeHostKey(pulumi.ComponentResource):

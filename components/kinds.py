@@ -11,8 +11,10 @@ from typing import TypedDict
 import pulumi
 import yaml
 
+from components.gpu_runtime import OPERATOR_CLASS
 from components.labels import Manifest, labels, object_name
 from components.objects import declare
+from configs.models.cluster import Cluster
 
 _FOLDER = Path(__file__).parent / "crds"
 _FORMER_PARENTS = {
@@ -31,6 +33,13 @@ class KindsArgs(TypedDict):
     """True: bring the kind NodeSet. False: another stack in this Kubernetes cluster does."""
     runtime_classes: list[str]
     """RuntimeClasses that pods of the pools name; each has the container runtime's handler of the same name."""
+
+
+def kinds_args(cluster: Cluster) -> KindsArgs:
+    """The kind NodeSet, and the RuntimeClasses that the pools name. The GPU Operator makes its own RuntimeClass."""
+    names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
+    theirs = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
+    return {"cluster": cluster.name, "install_crds": cluster.kubernetes.install_crds, "runtime_classes": sorted(names - theirs)}
 
 
 class Kinds(pulumi.ComponentResource):

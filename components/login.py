@@ -9,8 +9,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from components.generations import SEED_LENGTH, ignored, random_text
-from components.host_keys import key_data
-from components.identity import keys_mount, users_mount
+from components.host_keys import key_data, node_secret_name
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT, config_map, declare, secret
 from components.pods import (
@@ -30,7 +29,11 @@ from components.pods import (
     scripts_volume,
     secret_volume,
 )
-from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mounts
+from components.shared_root import settings_name
+from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
+from configs.models.cluster import Cluster
+from configs.render import users
 
 SSHD_PORT = 2222
 _LEAVE_S = 30
@@ -81,6 +84,33 @@ class LoginNodesArgs(TypedDict):
     """Seconds that a pod which has to go waits for its open sessions."""
     deletion_protection: bool
     """True: the host key cannot be deleted by a change of the stack."""
+
+
+def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
+    said = cluster.login.service
+    service: LoginServiceArgs = {"type": said.type, "annotations": dict(said.annotations), "source_ranges": list(said.source_ranges)}
+    if said.node_port is not None:
+        service["node_port"] = said.node_port
+    made: LoginNodesArgs = {
+        "pods": pods,
+        "replicas": cluster.login.replicas,
+        "service": service,
+        "users": users_name(cluster.name),
+        "user_keys": user_keys_name(cluster.name),
+        "mounts": shared_mounts(cluster, cluster.storage.mounts),
+        "home_keys": cluster.login.home_keys,
+        "has_admins": cluster.login.has_admins,
+        "settings": users.render_login(cluster),
+        "drain_grace_s": cluster.login.drain_grace_s,
+        "deletion_protection": cluster.deletion_protection,
+    }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
+    if cluster.storage.root is not None:
+        made["root"] = settings_name(cluster.name)
+    if cluster.login.ssh_to_nodes:
+        made["node_host_keys"] = node_secret_name(cluster.name)
+    return made
 
 
 class LoginNodes(pulumi.ComponentResource):

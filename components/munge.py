@@ -7,6 +7,7 @@ import pulumi
 from components.generations import KEY_LENGTH, ignored, newest_key
 from components.labels import labels, object_name
 from components.objects import declare, secret
+from configs.models.cluster import Cluster
 
 
 class MungeSecretArgs(TypedDict):
@@ -22,6 +23,16 @@ class MungeSecretArgs(TypedDict):
     """Which key it is: one more is a new one."""
     keep: bool
     """True: the Secret keeps the key that it has, whatever the generation. For stacks that rotated keys before Slipway kept them secret."""
+
+
+def munge_args(cluster: Cluster) -> MungeSecretArgs:
+    return {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "deletion_protection": cluster.deletion_protection,
+        "generation": cluster.keys.munge,
+        "keep": "munge" in cluster.keys.keep,
+    }
 
 
 class MungeSecret(pulumi.ComponentResource):

@@ -7,14 +7,12 @@ from typing import TypedDict
 
 import pulumi
 
+from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     NFS_PORT,
-    ClaimArgs,
     PodDefaults,
-    claim_retention,
-    claim_template,
     config_volume,
     container,
     empty_volume,
@@ -25,6 +23,11 @@ from components.pods import (
     service,
     tcp_probe,
 )
+from components.users import users_name
+from configs.models.cluster import Cluster
+from configs.models.storage import Disk
+from configs.models.storage import NfsServer as NfsServerConfig
+from configs.render import nfs_server
 
 COMPONENT = "nfs"
 DATA_PATH = "/srv/nfs"
@@ -61,6 +64,19 @@ class NfsServerArgs(TypedDict):
     """The disk."""
     deletion_protection: bool
     """True: the server cannot be deleted by a change of the stack, and the disk outlives it."""
+
+
+def nfs_server_args(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -> NfsServerArgs:
+    return {
+        "pods": pods,
+        "cluster_ip": server.cluster_ip,
+        "ganesha_conf": nfs_server.render(cluster),
+        "folders": [ExportedFolderArgs(name=export.name, mode=export.mode) for export in nfs_server.exports(cluster)],
+        "users": users_name(cluster.name),
+        "networks": list(server.networks),
+        "storage": claim_args(Disk(storage_class=server.storage_class, size=server.size)),
+        "deletion_protection": cluster.deletion_protection,
+    }
 
 
 class NfsServer(pulumi.ComponentResource):

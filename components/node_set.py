@@ -5,14 +5,17 @@ Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches
 is deleted by others drains its Slurm node and waits for its jobs.
 """
 
-from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict
+import math
+from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.identity import keys_mount, users_mount
+from components.claims import ClaimArgs, claim_template
+from components.declared_sets import DECLARED_IN, declared_sets_name
+from components.gpu_node_pool import WorkerPoolArgs, worker_pool
+from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
-from components.objects import config_map, declare
+from components.objects import declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
     NODE_HOST_KEYS,
@@ -20,9 +23,7 @@ from components.pods import (
     ROOT_SETTINGS,
     SCRIPTS_PATH,
     SLURMD_PORT,
-    ClaimArgs,
     PodDefaults,
-    claim_template,
     config_volume,
     container,
     empty_volume,
@@ -37,8 +38,14 @@ from components.pods import (
     secret_volume,
     tcp_probe,
 )
-from components.shared_storage import SharedMountArgs, build_mount, build_volume
-from configs.render import shared_root
+from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mounts
+from components.shared_root import settings_name
+from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
+from configs.models.cluster import Cluster
+from configs.models.node_set import NodeSet as NodeSetConfig
+from configs.models.node_set import VolumeClaim
+from configs.models.shapes import shape_of
+from configs.render import shared_root, slurm
 
 TMP_PATH = shared_root.TMP
 """Private /tmp folders of jobs."""
@@ -48,27 +55,14 @@ SSH_PORT = 22
 """Of sshd on workers: the usual one, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
-DECLARED_IN = "slipway.dev/declared-in"
-"""Annotation of a set: the ConfigMap that lists it. See controllers/nodeset/declared.py."""
-HOLD = "slipway.dev/node-sets"
-"""Finalizer of that ConfigMap, which the controller removes when no set names the ConfigMap any longer."""
-_DRAIN_S = 900
-"""Seconds that `pulumi destroy` waits for all sets to be drained; the next one waits on."""
 _PULL_S = 300
 """Seconds on top of Slurm's own limit that a deployment waits for a set: the controller's part, and a first pull of the image."""
 
 
-class WorkerPoolArgs(TypedDict):
-    """The machines a node set runs on."""
-
-    node_selector: dict[str, str]
-    """Labels of their Kubernetes nodes."""
-    tolerations: list[dict[str, Any]]
-    """Taints of these nodes."""
-    runtime_class: NotRequired[str]
-    """RuntimeClass of the pods, for instance `nvidia`."""
-    gpu_resource: NotRequired[str]
-    """What Kubernetes calls their GPUs, for instance `nvidia.com/gpu`."""
+_SLURMD_MIB = 256
+"""Memory of a worker pod beside what Slurm gives to jobs: slurmd and its steps, in MiB."""
+_CPU_SHARE = 0.9
+"""CPU that a worker pod requests of what Slurm hands out; the rest is for what Kubernetes itself runs on the machine."""
 
 
 class UpdateArgs(TypedDict):
@@ -182,6 +176,65 @@ class NodeSetArgs(TypedDict):
     out where the engine is to delete the set, and to wait until it is drained."""
 
 
+def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> NodeSetArgs:
+    """One node set on its pool. Requests are those of the config, or else nearly all that Slurm gives to jobs."""
+    shape = shape_of(cluster, node_set)
+    requested = node_set.resources
+    retention = node_set.volume_claim_retention
+    made: NodeSetArgs = {
+        "pods": pods,
+        "name": node_set.name,
+        "ordinals": node_set.ordinals,
+        "pool": worker_pool(cluster.node_pool(node_set.pool)),
+        "cpu_request": requested.cpu or f"{math.floor(shape.cpus * 1000 * _CPU_SHARE)}m",
+        "memory_request_mib": requested.memory_mib or shape.memory_mib + _SLURMD_MIB,
+        "memory_limit_mib": shape.memory_mib + _SLURMD_MIB,
+        "gpus": shape.gpu_count,
+        "simulated_gpus": node_set.simulated_gpus,
+        "users": users_name(cluster.name),
+        "mounts": shared_mounts(cluster, cluster.mounts_of(node_set)),
+        "drain_grace_s": node_set.drain_grace_s,
+        "job_processes": slurm.job_processes(cluster),
+        "update": {"type": node_set.update.type, "max_unavailable": str(node_set.update.max_unavailable)},
+        "drain": _drain(node_set),
+        "placement": node_set.placement,
+        "volume_claims": [_volume_claim(claim) for claim in node_set.volume_claims],
+        "claim_retention": {"when_deleted": retention.when_deleted, "when_scaled": retention.when_scaled},
+        "max_pods_in_flight": node_set.max_pods_in_flight,
+        "resume_timeout_s": cluster.slurm.resume_timeout_s,
+    }
+    if (identity := identity_volume(cluster)) is not None:
+        made["identity"] = identity
+    if cluster.storage.root is not None:
+        made["root"] = settings_name(cluster.name)
+    if cluster.login.ssh_to_nodes:
+        made["ssh"] = {"host_keys": node_secret_name(cluster.name), "user_keys": user_keys_name(cluster.name)}
+    if node_set.update.reservation is not None:
+        made["update"]["reservation"] = node_set.update.reservation
+    if node_set.is_elastic:
+        made["min"] = node_set.min or 0
+        made["max"] = node_set.ordinals
+    else:
+        made["size"] = node_set.size or 0
+    if not cluster.kubernetes.wait_for_drains:
+        made["declared_in"] = declared_sets_name(cluster.name)
+    return made
+
+
+def _drain(node_set: NodeSetConfig) -> DrainArgs:
+    made: DrainArgs = {"action": node_set.drain.action}
+    if node_set.drain.deadline_s is not None:
+        made["deadline_s"] = node_set.drain.deadline_s
+    return made
+
+
+def _volume_claim(said: VolumeClaim) -> VolumeClaimArgs:
+    made: VolumeClaimArgs = {"name": said.name, "mount_path": said.mount_path, "size": said.size}
+    if said.storage_class is not None:
+        made["storage_class"] = said.storage_class
+    return made
+
+
 class NodeSet(pulumi.ComponentResource):
     """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches each node when it is drained; the set's own name
     and cluster never change in place."""
@@ -238,19 +291,6 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
     }
     about = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), annotations)
     return {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": about, "spec": spec}
-
-
-def build_declared_sets(cluster: str, namespace: str, names: Sequence[str]) -> Manifest:
-    """The list of the declared sets. Its deletion waits until the last of them is drained and gone: what they need goes after it."""
-    # The controller hears of it by the label that the records of its sets have, too.
-    name, about = declared_sets_name(cluster), labels(cluster, "node-sets", "")
-    made = config_map(name, namespace, about, dict.fromkeys(names, ""))
-    return {**made, "metadata": {**made["metadata"], "finalizers": [HOLD], "annotations": {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}}}
-
-
-def declared_sets_name(cluster: str) -> str:
-    """Name of the ConfigMap that lists the declared sets."""
-    return object_name(cluster, "node-sets")
 
 
 def _update_strategy(said: UpdateArgs) -> Manifest:

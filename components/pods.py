@@ -4,10 +4,12 @@ Daemons find each other by fixed names, so no pod waits for another here: their 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT
+from configs.models.cluster import Cluster
+from configs.models.node_pool import Taint
 from slurm.people import ACCOUNTS
 
 SLURM_UID = ACCOUNTS["slurm"]
@@ -62,13 +64,24 @@ class PodDefaults(TypedDict):
     """Taints of those nodes."""
 
 
-class ClaimArgs(TypedDict):
-    """A disk of a daemon's own."""
+def pod_defaults(cluster: Cluster, image: str, scripts: str, programs: dict[str, str]) -> PodDefaults:
+    """What all pods share: the image, the ConfigMaps of start scripts and programs, the system nodes."""
+    return {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "image": image,
+        "pull_policy": cluster.images.pull_policy,
+        "pull_secrets": list(cluster.images.pull_secrets),
+        "scripts": scripts,
+        "programs": programs,
+        "node_selector": dict(cluster.system_nodes.labels),
+        "tolerations": tolerations(cluster.system_nodes.taints),
+    }
 
-    size: str
-    """Its size, for instance `5Gi`."""
-    storage_class: NotRequired[str]
-    """Its storage class; the cluster's default where left out."""
+
+def tolerations(taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
+    """Exactly those taints, and no others."""
+    return [{"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect} for taint in taints]
 
 
 def pod_template(
@@ -239,19 +252,6 @@ def service(defaults: PodDefaults, component: str, port: int, headless: bool = F
         spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
     about = metadata(object_name(cluster, component), defaults["namespace"], labels(cluster, component), SKIP_AWAIT)
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
-
-
-def claim_template(name: str, claim: ClaimArgs) -> Manifest:
-    """The claim that a StatefulSet makes for its pod."""
-    spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": claim["size"]}}}
-    if "storage_class" in claim:
-        spec["storageClassName"] = claim["storage_class"]
-    return {"metadata": {"name": name}, "spec": spec}
-
-
-def claim_retention(deletion_protection: bool) -> Manifest:
-    """Whether a StatefulSet's claims outlive it; its scaling never removes one."""
-    return {"whenDeleted": "Retain" if deletion_protection else "Delete", "whenScaled": "Retain"}
 
 
 def lost_node_tolerations() -> list[Manifest]:

@@ -15,6 +15,8 @@ from components.objects import config_map, content_name, declare
 from components.pods import (
     MUNGE_SOCKET,
     PACKAGES_PATH,
+    ROOT_SETTINGS,
+    SLURM_UID,
     PodDefaults,
     container,
     empty_volume,
@@ -27,7 +29,10 @@ from components.pods import (
     program_volumes,
     scripts_volume,
 )
-from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
+from configs.models.cluster import Cluster
+from configs.models.storage import Root, RootVersion
+from configs.render import shared_root
 
 _FILL_S = 4 * 3600
 """A large image on a slow volume."""
@@ -74,6 +79,33 @@ class SharedRootArgs(TypedDict):
     """Days that a version stays that is not declared any more."""
     settings: dict[str, str]
     """The files for pods that enter a version, by name: root.conf, and sudoers where there are admins."""
+
+
+def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
+    """The versions of the root, and which one is current."""
+    versions = shared_root.versions_of(root, pods["image"])
+    settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
+    if cluster.login.has_admins:
+        settings[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
+    return {
+        "pods": pods,
+        "volume": root_mount(cluster),
+        "versions": [_root_version(version) for version in versions.values()],
+        "current": shared_root.current_of(root, pods["image"]),
+        "keep_days": root.keep_days,
+        "settings": settings,
+    }
+
+
+def _root_version(version: RootVersion) -> RootVersionArgs:
+    made: RootVersionArgs = {"name": version.name}
+    if version.tar is not None:
+        made["tar"] = {"url": version.tar.url, "sha256": version.tar.sha256}
+    elif version.image is not None:
+        made["image"] = version.image
+    if version.carry_from is not None:
+        made["carry_from"] = version.carry_from
+    return made
 
 
 class SharedRoot(pulumi.ComponentResource):

@@ -8,44 +8,14 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from components.accounting import archive_mount
+from components.backup import backup_mount
 from components.labels import Manifest, labels, metadata, object_name
-from components.nfs_server import NfsServer, NfsServerArgs
+from components.nfs_server import NfsServer, NfsServerArgs, nfs_server_args
 from components.objects import SKIP_AWAIT, declare
-from components.pods import ClaimArgs, mount
-
-
-class NfsArgs(TypedDict):
-    """A folder of an NFS server."""
-
-    server: str
-    """Name or address, as the nodes see it."""
-    path: str
-    """The exported folder."""
-    options: list[str]
-    """Mount options, for instance `nfsvers=4.1`."""
-
-
-class SharedMountArgs(TypedDict):
-    """One shared folder and its source: exactly one of `host_path`, `claim`, `storage_class` with `size`, `disk`, or `nfs`."""
-
-    name: str
-    """Name of the volume, unique in the cluster."""
-    mount_path: str
-    """Where login and worker pods see it."""
-    read_only: NotRequired[bool]
-    """True: pods cannot write to it."""
-    host_path: NotRequired[str]
-    """A folder that every node has, made where missing."""
-    claim: NotRequired[str]
-    """Name of a claim that exists in the namespace."""
-    storage_class: NotRequired[str]
-    """Class of a claim to be made; it must give ReadWriteMany."""
-    size: NotRequired[str]
-    """Size of that claim, for instance `100Gi`."""
-    disk: NotRequired[ClaimArgs]
-    """A disk to be made, for pods that are all on one machine (ReadWriteOnce)."""
-    nfs: NotRequired[NfsArgs]
-    """An NFS server's folder, mounted by the nodes."""
+from components.pods import PodDefaults
+from components.shared_mounts import NfsArgs, SharedMountArgs, shared_mounts
+from configs.models.cluster import Cluster
 
 
 class SharedStorageArgs(TypedDict):
@@ -61,6 +31,22 @@ class SharedStorageArgs(TypedDict):
     """The cluster's own NFS server, where it has one."""
     deletion_protection: bool
     """True: claims and volumes cannot be deleted by a change of the stack, and outlive it."""
+
+
+def storage_args(cluster: Cluster, pods: PodDefaults) -> SharedStorageArgs:
+    made: SharedStorageArgs = {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "mounts": [
+            *shared_mounts(cluster, cluster.storage.mounts),
+            *([backup_mount(cluster.backup)] if cluster.backup else []),
+            *([archive] if (archive := archive_mount(cluster)) else []),
+        ],
+        "deletion_protection": cluster.deletion_protection,
+    }
+    if cluster.storage.nfs_server is not None:
+        made["server"] = nfs_server_args(cluster, pods, cluster.storage.nfs_server)
+    return made
 
 
 class SharedStorage(pulumi.ComponentResource):
@@ -82,19 +68,6 @@ class SharedStorage(pulumi.ComponentResource):
             declare(manifest, kept)
         self.claim_names = pulumi.Output.from_input(sorted(m["metadata"]["name"] for m in claims if m["kind"] == "PersistentVolumeClaim"))
         self.register_outputs({"claim_names": self.claim_names})
-
-
-def build_volume(cluster: str, source: SharedMountArgs) -> Manifest:
-    """The pod volume of a shared folder."""
-    if "host_path" in source:
-        return {"name": source["name"], "hostPath": {"path": source["host_path"], "type": "DirectoryOrCreate"}}
-    claim = source["claim"] if "claim" in source else object_name(cluster, source["name"])
-    return {"name": source["name"], "persistentVolumeClaim": {"claimName": claim}}
-
-
-def build_mount(source: SharedMountArgs) -> Manifest:
-    """Where a container sees a shared folder. Mounts that the node adds later (an automounter's) show up in running pods."""
-    return {**mount(source["name"], source["mount_path"], source.get("read_only", False)), "mountPropagation": "HostToContainer"}
 
 
 def build_claims(args: SharedStorageArgs) -> list[Manifest]:

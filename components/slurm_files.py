@@ -10,6 +10,8 @@ import pulumi
 from components.generations import KEY_LENGTH, ignored, newest_key
 from components.labels import Manifest, labels, object_name
 from components.objects import config_map, declare, secret
+from configs.models.cluster import Cluster
+from configs.render import slurm
 
 _FORMER_PARENT = "slipway:index:SlurmControlPlane"
 """The component that had these objects before."""
@@ -30,6 +32,17 @@ class SlurmFilesArgs(TypedDict):
     """True: the Secret keeps the key that it has, whatever the generation. For stacks that rotated keys before Slipway kept them secret."""
     deletion_protection: bool
     """True: neither key nor Secret can be deleted or replaced."""
+
+
+def slurm_files_args(cluster: Cluster) -> SlurmFilesArgs:
+    return {
+        "cluster": cluster.name,
+        "namespace": cluster.namespace,
+        "files": slurm.render(cluster),
+        "jwt_generation": cluster.keys.jwt,
+        "keep_jwt": "jwt" in cluster.keys.keep,
+        "deletion_protection": cluster.deletion_protection,
+    }
 
 
 class SlurmFiles(pulumi.ComponentResource):

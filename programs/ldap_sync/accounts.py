@@ -91,7 +91,7 @@ def _user(each: Any) -> User:
 
 @dataclass(frozen=True)
 class Configured:
-    """The users of the config, as components/cluster.py renders them."""
+    """The users of the config, as components/users.py renders them."""
 
     passwd: str = ""
     group: str = ""

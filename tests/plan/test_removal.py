@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from components.node_set import DECLARED_IN, HOLD
+from components.declared_sets import DECLARED_IN, HOLD
 from controllers.nodeset import declared
 from standalone.plan import Plan, Resource, as_json, compare
 from standalone.render import RETAIN, documents, own_documents

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from components import arguments
-from components.identity import IDENTITY_UID, build_deployment
+from components.ldap import IDENTITY_UID, build_deployment, ldap_args
+from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.render import users
 from tests.slurm.directory_server import BASE, PASSWORD, READER, DirectoryServer
@@ -74,10 +74,10 @@ class Site(ImageCluster):
         cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
         self.volume("users", users.render(cluster))
         self.volume("user-keys", users.render_keys(cluster))
-        pods = arguments.pod_defaults(cluster, "image", "scripts", {"slurm": "slurm", "ldap_sync": "ldap-sync"})
+        pods = pod_defaults(cluster, "image", "scripts", {"slurm": "slurm", "ldap_sync": "ldap-sync"})
         said = cluster.login.ldap
         assert said is not None
-        made = arguments.identity_args(cluster, pods, said)
+        made = ldap_args(cluster, pods, said)
         if is_quick:
             made["ldap"]["refresh_s"] = 1
         self.pod = build_deployment(made)["spec"]["template"]["spec"]

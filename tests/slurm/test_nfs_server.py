@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from components import arguments, nfs_server
+from components import nfs_server
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render.nfs_server import GRACE_S
@@ -58,7 +58,7 @@ class Server:
 
     def start(self, cluster: Cluster, data: Path | None = None, replace: Mapping[str, str] | None = None) -> None:
         """Starts it as its StatefulSet says, with some text of ganesha.conf replaced; returns when it answers."""
-        args = arguments.nfs_server_args(cluster, {**PODS, "cluster": "t"}, cluster.storage.nfs_server or pytest.fail("no server"))
+        args = nfs_server.nfs_server_args(cluster, {**PODS, "cluster": "t"}, cluster.storage.nfs_server or pytest.fail("no server"))
         conf = args["ganesha_conf"]
         for old, new in (replace or {}).items():
             assert conf.count(old) == 1

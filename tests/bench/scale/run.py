@@ -22,9 +22,9 @@ from typing import Any
 
 from lightkube.config.kubeconfig import KubeConfig
 
-from components.arguments import node_set_args, pod_defaults
 from components.kinds import build_crd
-from components.node_set import build_node_set
+from components.node_set import build_node_set, node_set_args
+from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from controllers.runtime.api import connect

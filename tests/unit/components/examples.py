@@ -1,6 +1,7 @@
 """Arguments of every component of one small cluster, for the tests of their builders."""
 
-from components.accounting import AccountingArgs, AccountsArgs
+from components.accounting import AccountingArgs
+from components.accounts import AccountsArgs
 from components.backup import BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.controllers import ControllersArgs
@@ -9,7 +10,7 @@ from components.login import LoginNodesArgs
 from components.nfs_server import NfsServerArgs
 from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
-from components.shared_storage import SharedMountArgs
+from components.shared_mounts import SharedMountArgs
 from components.slurm_files import SlurmFilesArgs
 
 PROGRAMS = ("account_sync", "config_sync", "ldap_sync", "node_checks", "root_changes", "slurm", "worker")

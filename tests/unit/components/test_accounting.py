@@ -3,7 +3,8 @@
 from typing import Any
 
 from components import accounting
-from components.accounting import AccountingArgs, AccountsArgs
+from components.accounting import AccountingArgs
+from components.accounts import AccountsArgs, build_accounts
 from components.pods import PodDefaults
 from tests.unit.components.examples import ACCOUNTING, ACCOUNTS, PODS
 from tests.unit.components.structure import structural_faults
@@ -46,7 +47,7 @@ def test_changed_accounts_reach_the_program_and_restart_nothing() -> None:
     other: AccountsArgs = {**ACCOUNTS, "text": "{}"}
     changed: AccountingArgs = {**ACCOUNTING, "accounts": other}
     assert accounting.build_slurmdbd(changed) == accounting.build_slurmdbd(KEPT)
-    file = accounting.build_accounts(changed, other)
+    file = build_accounts(PODS, other)
     assert (file["metadata"]["name"], file["data"]) == ("dev-accounts", {"accounts.json": "{}"})
     assert "immutable" not in file
 
@@ -71,7 +72,7 @@ def test_every_mount_of_slurmdbds_pod_has_its_volume() -> None:
     spec = pod(KEPT)
     mounts = {mount["name"] for container in (*spec["containers"], *spec["initContainers"]) for mount in container["volumeMounts"]}
     assert mounts == {volume["name"] for volume in spec["volumes"]}
-    assert [structural_faults(made) for made in (accounting.build_slurmdbd(KEPT), accounting.build_accounts(KEPT, ACCOUNTS))] == [[], []]
+    assert [structural_faults(made) for made in (accounting.build_slurmdbd(KEPT), build_accounts(PODS, ACCOUNTS))] == [[], []]
 
 
 def pod(args: AccountingArgs) -> Any:

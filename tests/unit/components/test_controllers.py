@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from components import controllers
+from components.controllers import controllers_args
 from components.labels import Manifest, selector
-from tests.unit.components.examples import CONTROLLERS
+from tests.unit.components.examples import CONTROLLERS, PODS
+from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
 NAME = "dev-nodeset-controller"
@@ -121,3 +123,8 @@ def test_bindings_bind_the_role_to_the_account(kind: str) -> None:
 def test_what_has_no_namespace_carries_it_in_its_name() -> None:
     assert ROLES["ClusterRole"]["metadata"]["name"] == f"slurm-{NAME}"
     assert "namespace" not in ROLES["ClusterRole"]["metadata"]
+
+
+def test_controllers_run_from_an_image_of_their_own() -> None:
+    made = controllers_args(DEV, PODS, "controllers:1")
+    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt"}

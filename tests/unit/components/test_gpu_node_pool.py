@@ -8,9 +8,10 @@ import pytest
 from pulumi.runtime import mocks
 
 from components import gpu_node_pool
-from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs
+from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, node_pool_args, worker_pool
 from configs.models.machines import MACHINES
 from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV, H100
 
 EXISTING: ExistingNodesArgs = {
     "labels": {"slipway.dev/pool": "workers"},
@@ -245,3 +246,41 @@ def test_disk_is_where_the_image_has_it(ami_type: str, device: str) -> None:
     [mapping] = template(ami_type=ami_type)["block_device_mappings"]
     assert mapping["device_name"] == device
     assert mapping["ebs"]["volume_size"] == 500
+
+
+def test_workers_of_existing_nodes_go_where_the_labels_say() -> None:
+    assert worker_pool(DEV.node_pool("workers")) == {
+        "node_selector": {"slipway.dev/pool": "workers"},
+        "tolerations": [{"key": "slipway.dev/pool", "operator": "Equal", "value": "workers", "effect": "NoSchedule"}],
+        "gpu_resource": "nvidia.com/gpu",
+    }
+
+
+def test_workers_of_eks_nodes_go_to_their_node_group() -> None:
+    assert worker_pool(H100.node_pool("h100")) == {
+        "node_selector": {"slipway.dev/pool": "h100"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}],
+        "gpu_resource": "nvidia.com/gpu",
+        "runtime_class": "nvidia",
+    }
+
+
+def test_eks_nodes_carry_the_label_that_workers_look_for() -> None:
+    made = node_pool_args(H100, PODS, H100.node_pool("h100"))
+    assert "eks" in made
+    assert made["eks"]["labels"]["slipway.dev/pool"] == "h100"
+    assert (made["eks"]["machine"], made["eks"]["min"], made["eks"]["desired"], made["eks"]["max"]) == ("p5.48xlarge", 64, 64, 64)
+    assert made["eks"]["efa_cards"] == list(range(32))
+
+
+def test_machines_without_efa_asked_for_get_none() -> None:
+    made = node_pool_args(H100, PODS, H100.node_pool("cpu"))
+    assert "eks" in made
+    assert made["eks"]["efa_cards"] == []
+    assert "capacity_reservation_id" not in made["eks"]
+
+
+def test_existing_nodes_must_offer_the_gpus_of_their_largest_set() -> None:
+    made = node_pool_args(DEV, PODS, DEV.node_pool("workers"))
+    assert "existing" in made
+    assert (made["existing"]["count"], made["existing"]["gpus"]) == (2, 4)

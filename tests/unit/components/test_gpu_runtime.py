@@ -1,7 +1,8 @@
 """The GPU Operator."""
 
 from components import gpu_runtime
-from components.gpu_runtime import GpuOperatorArgs
+from components.gpu_runtime import GpuOperatorArgs, gpu_runtime_args
+from tests.unit.components.stacks import DEV, H100
 
 OPERATOR: GpuOperatorArgs = {
     "version": "v25.3.4",
@@ -29,3 +30,10 @@ def test_operator_runs_on_the_nodes_of_the_pools() -> None:
 def test_operator_is_a_pinned_helm_release_in_a_namespace_of_its_own() -> None:
     made = gpu_runtime.build_operator(OPERATOR)
     assert (made["chart"], made["version"], made["namespace"]) == ("gpu-operator", "v25.3.4", "gpu-operator")
+
+
+def test_gpu_operator_tolerates_every_pool_and_is_left_out_when_off() -> None:
+    made = gpu_runtime_args(H100)
+    assert "operator" in made
+    assert {one["key"] for one in made["operator"]["tolerations"]} == {"nvidia.com/gpu", "slipway.dev/pool"}
+    assert "operator" not in gpu_runtime_args(DEV)

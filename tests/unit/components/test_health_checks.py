@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from components import health_checks
-from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs
+from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs, health_checks_args
 from programs.node_checks.run import Target, read_spec
 from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
 CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0}}
@@ -88,3 +89,13 @@ def test_deadline_leaves_time_for_every_node(nodes: int, seconds: int) -> None:
     job = cron_job(check)["spec"]["jobTemplate"]["spec"]
     assert job["activeDeadlineSeconds"] > seconds
     assert json.loads(job["template"]["spec"]["containers"][0]["command"][4])["deadlineS"] == seconds
+
+
+def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None:
+    checks = {check["name"]: check["node_sets"] for check in health_checks_args(DEV, PODS)["checks"]}
+    assert checks["disk"][0]["settings"] == {"minFreeMiB": 512, "minFreePercent": 0, "paths": ["/tmp", "/var/spool/slurmd"]}
+    assert checks["memory"][0]["settings"]["configuredMiB"] == 2048
+    [gpu] = checks["gpu"]
+    assert gpu["gpus"] == 4
+    assert gpu["settings"].items() >= {"vendor": "nvidia", "count": 4, "simulated": True}.items()
+    assert [each["gpus"] for name in ("disk", "memory", "clock") for each in checks[name]] == [0] * 6

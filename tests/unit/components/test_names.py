@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from components.arguments import node_set_args, pod_defaults
 from components.labels import outside_name
-from components.node_set import build_node_set
+from components.node_set import build_node_set, node_set_args
+from components.pods import pod_defaults
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster

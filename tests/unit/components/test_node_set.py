@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from components import node_set
-from components.node_set import NodeSetArgs
-from tests.unit.components.examples import NODE_SET
+from components.node_set import NodeSetArgs, node_set_args
+from configs.load import load_cluster
+from tests.unit.components.examples import NODE_SET, PODS
+from tests.unit.components.program import ROOT, stack_config
+from tests.unit.components.stacks import DEV, H100
 
 ELASTIC: NodeSetArgs = {**{key: value for key, value in NODE_SET.items() if key != "size"}, "min": 1, "max": 8, "ordinals": 8}  # type: ignore[typeddict-item]
 
@@ -166,3 +169,48 @@ def test_worker_has_sshd_s_keys_only_where_users_may_come() -> None:
     assert [one["containerPort"] for one in slurmd(ssh)["ports"]] == [6818, 22]
     assert not {"node-host-keys", "user-keys"} & {one["name"] for one in pod()["volumes"]}
     assert [one["containerPort"] for one in slurmd()["ports"]] == [6818]
+
+
+def test_whole_machine_requests_nearly_all_of_it() -> None:
+    made = node_set_args(H100, PODS, H100.node_set("h100"))
+    assert made["cpu_request"] == "172800m"
+    assert made["memory_request_mib"] == made["memory_limit_mib"] < 2048 * 1024
+    assert (made["gpus"], made["simulated_gpus"]) == (8, False)
+
+
+def test_requests_may_be_smaller_than_what_slurm_hands_out() -> None:
+    made = node_set_args(DEV, PODS, DEV.node_set("gpu"))
+    assert (made["cpu_request"], made["memory_request_mib"]) == ("100m", 256)
+    # All that Slurm may give to jobs, and room for slurmd beside it.
+    assert made["memory_limit_mib"] == 2048 + 256
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        pytest.param("cpu", {"size": 2, "ordinals": 2}, id="fixed"),
+        pytest.param("burst", {"min": 0, "max": 2, "ordinals": 2}, id="elastic"),
+    ],
+)
+def test_set_is_fixed_or_elastic(name: str, said: dict[str, int]) -> None:
+    made = node_set_args(DEV, PODS, DEV.node_set(name))
+    assert {key: value for key, value in made.items() if key in ("size", "min", "max", "ordinals")} == said
+
+
+def test_updates_drains_and_disks_are_passed_on() -> None:
+    config = stack_config("h100")
+    config["nodeSets"][0] |= {
+        "update": {"type": "Maintenance", "maxUnavailable": 4, "reservation": "night"},
+        "drain": {"action": "Requeue", "deadlineS": 3600},
+        "placement": "Pinned",
+        "volumeClaims": [{"name": "scratch", "mountPath": "/local", "size": "1Ti"}],
+        "volumeClaimRetention": {"whenScaled": "Delete"},
+        "maxPodsInFlight": 16,
+    }
+    cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
+    made = node_set_args(cluster, PODS, cluster.node_set("h100"))
+    assert made["update"] == {"type": "Maintenance", "max_unavailable": "4", "reservation": "night"}
+    assert made["drain"] == {"action": "Requeue", "deadline_s": 3600}
+    assert (made["placement"], made["max_pods_in_flight"]) == ("Pinned", 16)
+    assert made["volume_claims"] == [{"name": "scratch", "mount_path": "/local", "size": "1Ti"}]
+    assert made["claim_retention"] == {"when_deleted": "Retain", "when_scaled": "Delete"}

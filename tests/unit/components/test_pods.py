@@ -6,7 +6,9 @@ import pytest
 
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
+from components.pods import pod_defaults
 from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS, LOGIN, NFS_SERVER, NODE_SET
+from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {
@@ -115,3 +117,10 @@ def test_control_plane_leaves_a_lost_node_within_half_a_minute(name: str) -> Non
 @every_workload
 def test_node_names_resolve_everywhere(workload: Manifest) -> None:
     assert pod(workload)["dnsConfig"]["searches"] == ["dev-slurmd.slurm.svc.cluster.local"]
+
+
+def test_system_pods_go_to_system_nodes() -> None:
+    made = pod_defaults(DEV, "image:1", "dev-scripts-1", {"slurm": "dev-slurm-1"})
+    assert (made["image"], made["scripts"]) == ("image:1", "dev-scripts-1")
+    assert made["node_selector"] == {"slipway.dev/pool": "system"}
+    assert made["tolerations"] == []

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from components import shared_storage
-from components.shared_storage import SharedMountArgs, SharedStorageArgs
+from components.shared_mounts import SharedMountArgs, build_volume
+from components.shared_storage import SharedStorageArgs
 from tests.unit.components.structure import structural_faults
 
 NFS: SharedMountArgs = {
@@ -52,7 +53,7 @@ def claims(*mounts: SharedMountArgs) -> list[dict[str, Any]]:
 )
 def test_each_source_gives_its_volume_and_makes_what_it_needs(source: Any, volume: dict[str, Any], made: list[str]) -> None:
     mount: Any = {"name": "home", "mount_path": "/home", **source}
-    assert shared_storage.build_volume("dev", mount) == {"name": "home", **volume}
+    assert build_volume("dev", mount) == {"name": "home", **volume}
     assert [manifest["kind"] for manifest in claims(mount)] == made
     assert [fault for manifest in claims(mount) for fault in structural_faults(manifest)] == []
 

@@ -1,15 +1,14 @@
-"""The program for users from LDAP, and what all pods mount instead of the ConfigMaps."""
+"""The program for users from LDAP."""
 
 import json
 from typing import Any
 
 import pytest
 
-from components import accounting, control_plane, login, node_set
-from components.identity import IdentityArgs, build_deployment, build_network_policy, build_settings, ports_of, users_volume
 from components.labels import Manifest
-from components.shared_storage import SharedMountArgs
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, MOUNTS, NODE_SET, PODS
+from components.ldap import IdentityArgs, build_deployment, build_network_policy, build_settings, ports_of
+from components.shared_mounts import SharedMountArgs
+from tests.unit.components.examples import PODS
 from tests.unit.components.structure import structural_faults
 
 CLAIM: SharedMountArgs = {"name": "shared-root", "mount_path": "/shared", "storage_class": "efs", "size": "1Ti"}
@@ -97,59 +96,3 @@ def test_network_policy_lets_out_names_and_ldap_only() -> None:
 
 def test_ports_are_those_of_the_uris() -> None:
     assert ports_of(["ldaps://a", "ldaps://b", "ldap://[2001:db8::1]:3389"]) == [636, 3389]
-
-
-WITH: dict[str, Manifest] = {
-    "slurmctld": control_plane.build_slurmctld({**CONTROL_PLANE, "identity": CLAIM}),
-    "slurmrestd": control_plane.build_slurmrestd({**CONTROL_PLANE, "identity": CLAIM}),
-    "slurmdbd": accounting.build_slurmdbd({**ACCOUNTING, "identity": CLAIM}),
-    "login": login.build_deployment({**LOGIN, "identity": MOUNTS[0]}),
-}
-WORKER = node_set.build_node_set({**NODE_SET, "identity": MOUNTS[0]})["spec"]["template"]["spec"]
-PODS_OF = {**{name: manifest["spec"]["template"]["spec"] for name, manifest in WITH.items()}, "slurmd": WORKER}
-
-
-@pytest.mark.parametrize("name", [*PODS_OF])
-def test_every_pod_reads_users_from_the_folder_and_cannot_write_it(name: str) -> None:
-    pod = PODS_OF[name]
-    container = next(each for each in pod["containers"] if each["name"] == name)
-    assert mounts(container)["/var/lib/extrausers"] == {
-        "name": "shared-root",
-        "mountPath": "/var/lib/extrausers",
-        "readOnly": True,
-        "subPath": "identity",
-    }
-    # One volume of a claim: a pod with two never starts. Source: kubernetes/kubernetes#28502.
-    assert [each["name"] for each in pod["volumes"]].count("shared-root") == 1
-    assert not {"users", "user-keys"} & {*volumes(pod)}
-
-
-def test_reconfigure_knows_the_same_users_as_slurmctld() -> None:
-    seen = [mounts(each)["/var/lib/extrausers"] for each in PODS_OF["slurmctld"]["containers"]]
-    assert len(seen) == 2
-    assert seen[0] == seen[1]
-
-
-def test_sshd_reads_keys_from_the_folder() -> None:
-    [sshd] = PODS_OF["login"]["containers"]
-    assert mounts(sshd)["/etc/slipway/keys"] == {
-        "name": "shared-root",
-        "mountPath": "/etc/slipway/keys",
-        "readOnly": True,
-        "subPath": "identity/keys",
-    }
-
-
-@pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd"])
-def test_volume_of_a_pod_with_an_fs_group_is_read_only_so_that_it_is_not_re_owned(name: str) -> None:
-    assert volumes(PODS_OF[name])["shared-root"]["persistentVolumeClaim"] == {"claimName": "dev-shared-root", "readOnly": True}
-
-
-@pytest.mark.parametrize("name", [*WITH])
-def test_structure_of_pods_with_the_folder_is_kubernetes_own(name: str) -> None:
-    assert structural_faults(WITH[name]) == []
-
-
-def test_host_path_is_mounted_as_it_is() -> None:
-    assert users_volume("dev", "dev-users", MOUNTS[0])["hostPath"]["path"] == "/var/lib/slipway/dev/shared"
-    assert users_volume("dev", "dev-users", None)["configMap"]["name"] == "dev-users"

@@ -28,14 +28,15 @@ from components.pods import (
     program_volumes,
     scripts_volume,
 )
-from components.shared_storage import SharedMountArgs, build_mount, build_volume
+from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
+from components.users import user_keys_name, users_name
+from configs.models.cluster import Cluster
+from configs.models.ldap import Ldap
 from slurm.people import ACCOUNTS
 
 COMPONENT = "identity"
 IDENTITY_UID = ACCOUNTS["slipway-identity"]
 """User `slipway-identity`; fixed in the image."""
-USERS_PATH = "/var/lib/extrausers"
-KEYS_PATH = "/etc/slipway/keys"
 
 _CA_PATH = "/etc/slipway/ldap-ca"
 _PASSWORD_PATH = "/etc/slipway/ldap-password"  # noqa: S105 - a path
@@ -91,6 +92,34 @@ class IdentityArgs(TypedDict):
     """Name of the ConfigMap with their keys."""
 
 
+def ldap_args(cluster: Cluster, pods: PodDefaults, said: Ldap) -> IdentityArgs:
+    """The directory as the config says it, with its defaults worked out."""
+    ldap: LdapArgs = {
+        "uris": list(said.uris),
+        "start_tls": said.start_tls,
+        "user_base_dn": said.user_base_dn or said.base_dn,
+        "group_base_dn": said.group_base_dn or said.base_dn,
+        "user_filter": said.user_filter,
+        "group_filter": said.group_filter,
+        "key_attribute": said.key_attribute,
+        "refresh_s": said.refresh_s,
+        "min_uid": said.min_uid,
+        "min_gid": said.min_gid,
+        "max_removed_percent": said.max_removed_percent,
+    }
+    if said.ca_secret is not None:
+        ldap["ca_secret"] = said.ca_secret
+    if said.bind_dn is not None and said.bind_secret is not None:
+        ldap["bind_dn"], ldap["bind_secret"] = said.bind_dn, said.bind_secret
+    return {
+        "pods": pods,
+        "ldap": ldap,
+        "volume": root_mount(cluster),
+        "users": users_name(cluster.name),
+        "user_keys": user_keys_name(cluster.name),
+    }
+
+
 class Identity(pulumi.ComponentResource):
     """The program that keeps users from LDAP, one pod. It is ready while LDAP answers; when it is not, or gone, the users stay as they
     were. A change of anything here rolls this pod and no other."""
@@ -106,34 +135,6 @@ class Identity(pulumi.ComponentResource):
         declare(deployment, child)
         self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
         self.register_outputs({"deployment_name": self.deployment_name})
-
-
-def users_mount(identity: SharedMountArgs | None) -> Manifest:
-    """Where a container reads users and groups: the ConfigMap's files, or the folder on the shared volume."""
-    if identity is None:
-        return mount("users", USERS_PATH, read_only=True)
-    return {**mount(identity["name"], USERS_PATH, read_only=True), "subPath": COMPONENT}
-
-
-def keys_mount(identity: SharedMountArgs | None) -> Manifest:
-    """Where sshd sees the users' keys."""
-    if identity is None:
-        return mount("user-keys", KEYS_PATH, read_only=True)
-    return {**mount(identity["name"], KEYS_PATH, read_only=True), "subPath": f"{COMPONENT}/keys"}
-
-
-def users_volume(cluster: str, users: str, identity: SharedMountArgs | None) -> Manifest:
-    """The volume behind `users_mount`, for a pod that has no shared volumes otherwise.
-
-    A claim is read-only as a whole: else a pod's fsGroup would re-own all files of some kinds of volume. Source: Kubernetes' CSI client,
-    which leaves read-only volumes out of that.
-    """
-    if identity is None:
-        return config_volume("users", users)
-    volume = build_volume(cluster, identity)
-    if "persistentVolumeClaim" in volume:
-        volume["persistentVolumeClaim"]["readOnly"] = True
-    return volume
 
 
 def build_settings(ldap: LdapArgs) -> str:

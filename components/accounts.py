@@ -1,0 +1,83 @@
+"""The accounts, users and QOS of the config in Slurm's database: their ConfigMap, and the sidecar of slurmdbd that keeps them there.
+
+What the sidecar does is in programs/account_sync. The pod that it is part of is in `accounting`.
+"""
+
+from typing import TypedDict
+
+from components.labels import Manifest, labels, object_name
+from components.objects import config_map
+from components.pods import (
+    MUNGE_SOCKET,
+    PACKAGES_PATH,
+    SLURM_UID,
+    PodDefaults,
+    config_volume,
+    confined,
+    container,
+    empty_volume,
+    mount,
+    program_command,
+    program_mounts,
+    program_volumes,
+)
+from components.shared_mounts import SharedMountArgs
+from components.users import users_mount
+from configs.models.cluster import Cluster
+from configs.render import accounts
+
+_PATH = "/etc/slipway/accounts"
+
+
+class AccountsArgs(TypedDict):
+    """What is kept in Slurm's database."""
+
+    file: str
+    """Name of the file, for the program that reads it."""
+    text: str
+    """The wanted accounts, users and QOS."""
+    slurm_config: str
+    """Name of the ConfigMap with slurm.conf."""
+
+
+def accounts_args(cluster: Cluster) -> AccountsArgs:
+    return {
+        "file": accounts.FILE,
+        "text": accounts.render(cluster, has_directory=cluster.login.ldap is not None),
+        "slurm_config": object_name(cluster.name, "slurm-config"),
+    }
+
+
+def build_accounts(pods: PodDefaults, args: AccountsArgs) -> Manifest:
+    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing."""
+    cluster = pods["cluster"]
+    return config_map(object_name(cluster, "accounts"), pods["namespace"], labels(cluster, "slurmdbd"), {args["file"]: args["text"]})
+
+
+def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMountArgs | None) -> Manifest:
+    """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
+    return container(
+        pods,
+        "accounts",
+        "",
+        [
+            *(mount("accounts", _PATH, read_only=True), *program_mounts("account_sync")),
+            *(mount("slurm-config", "/etc/slurm", read_only=True), users_mount(identity)),
+            *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
+        ],
+        command=program_command("account_sync", f"{_PATH}/{args['file']}"),
+        workingDir=PACKAGES_PATH,
+        requests=("10m", "32Mi"),
+        # SlurmUser: only Slurm's own user and root may change accounts.
+        securityContext=confined(SLURM_UID),
+    )
+
+
+def accounts_volumes(pods: PodDefaults, args: AccountsArgs) -> list[Manifest]:
+    """The volumes of the sidecar's own."""
+    return [
+        config_volume("accounts", object_name(pods["cluster"], "accounts")),
+        *program_volumes(pods, "account_sync"),
+        config_volume("slurm-config", args["slurm_config"]),
+        empty_volume("accounts-tmp"),
+    ]

@@ -1,0 +1,36 @@
+"""Disks of daemons' own: claims that a StatefulSet makes."""
+
+from typing import NotRequired, TypedDict
+
+from components.labels import Manifest
+from configs.models.storage import Disk
+
+
+class ClaimArgs(TypedDict):
+    """A disk of a daemon's own."""
+
+    size: str
+    """Its size, for instance `5Gi`."""
+    storage_class: NotRequired[str]
+    """Its storage class; the cluster's default where left out."""
+
+
+def claim_args(disk: Disk) -> ClaimArgs:
+    """A daemon's own disk; without a class, the Kubernetes cluster's default one."""
+    made: ClaimArgs = {"size": disk.size}
+    if disk.storage_class is not None:
+        made["storage_class"] = disk.storage_class
+    return made
+
+
+def claim_template(name: str, claim: ClaimArgs) -> Manifest:
+    """The claim that a StatefulSet makes for its pod."""
+    spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": claim["size"]}}}
+    if "storage_class" in claim:
+        spec["storageClassName"] = claim["storage_class"]
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def claim_retention(deletion_protection: bool) -> Manifest:
+    """Whether a StatefulSet's claims outlive it; its scaling never removes one."""
+    return {"whenDeleted": "Retain" if deletion_protection else "Delete", "whenScaled": "Retain"}

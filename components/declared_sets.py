@@ -1,0 +1,29 @@
+"""The list of the node sets that the stack declares, for stacks that do not wait while a set is drained.
+
+The controller deletes a set that leaves the list; the list itself goes when its last set is gone. See controllers/nodeset/declared.py.
+"""
+
+from collections.abc import Sequence
+
+from components.labels import Manifest, labels, object_name
+from components.objects import config_map
+
+DECLARED_IN = "slipway.dev/declared-in"
+"""Annotation of a set: the ConfigMap that lists it."""
+HOLD = "slipway.dev/node-sets"
+"""Finalizer of that ConfigMap, which the controller removes when no set names the ConfigMap any longer."""
+_DRAIN_S = 900
+"""Seconds that `pulumi destroy` waits for all sets to be drained; the next one waits on."""
+
+
+def build_declared_sets(cluster: str, namespace: str, names: Sequence[str]) -> Manifest:
+    """The list of the declared sets. Its deletion waits until the last of them is drained and gone: what they need goes after it."""
+    # The controller hears of it by the label that the records of its sets have, too.
+    name, about = declared_sets_name(cluster), labels(cluster, "node-sets", "")
+    made = config_map(name, namespace, about, dict.fromkeys(names, ""))
+    return {**made, "metadata": {**made["metadata"], "finalizers": [HOLD], "annotations": {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}}}
+
+
+def declared_sets_name(cluster: str) -> str:
+    """Name of the ConfigMap that lists the declared sets."""
+    return object_name(cluster, "node-sets")

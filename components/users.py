@@ -1,0 +1,70 @@
+"""The cluster's users, as every pod that knows them sees them: passwd, group and shadow, and the public keys for sshd.
+
+They come from the config, as two ConfigMaps that change in place, or from LDAP: then `ldap` writes them into a folder of the shared volume.
+"""
+
+from components.labels import Manifest, labels, object_name
+from components.objects import config_map
+from components.pods import config_volume, mount
+from components.shared_mounts import SharedMountArgs, build_volume, root_mount
+from configs.models.cluster import Cluster
+from configs.render import users
+
+FOLDER = "identity"
+"""Folder of the shared volume with the users from LDAP."""
+USERS_PATH = "/var/lib/extrausers"
+"""Where pods read users and groups. Source: libnss-extrausers."""
+KEYS_PATH = "/etc/slipway/keys"
+"""Where sshd reads each user's public keys, a file a user."""
+
+
+def users_name(cluster: str) -> str:
+    """The ConfigMap with passwd, group and shadow."""
+    return object_name(cluster, "users")
+
+
+def user_keys_name(cluster: str) -> str:
+    """The ConfigMap with each user's public keys, under the user's name."""
+    return object_name(cluster, "user-keys")
+
+
+def build_users(cluster: Cluster) -> list[Manifest]:
+    """The ConfigMaps of users and of their keys. They change in place, and roll no pod."""
+    about = labels(cluster.name, "users")
+    return [
+        config_map(users_name(cluster.name), cluster.namespace, about, users.render(cluster)),
+        config_map(user_keys_name(cluster.name), cluster.namespace, about, users.render_keys(cluster)),
+    ]
+
+
+def identity_volume(cluster: Cluster) -> SharedMountArgs | None:
+    """The shared volume, where users come from LDAP; None where all are in the config."""
+    return root_mount(cluster) if cluster.login.ldap is not None else None
+
+
+def users_mount(identity: SharedMountArgs | None) -> Manifest:
+    """Where a container reads users and groups: the ConfigMap's files, or the folder on the shared volume."""
+    if identity is None:
+        return mount("users", USERS_PATH, read_only=True)
+    return {**mount(identity["name"], USERS_PATH, read_only=True), "subPath": FOLDER}
+
+
+def keys_mount(identity: SharedMountArgs | None) -> Manifest:
+    """Where sshd sees the users' keys."""
+    if identity is None:
+        return mount("user-keys", KEYS_PATH, read_only=True)
+    return {**mount(identity["name"], KEYS_PATH, read_only=True), "subPath": f"{FOLDER}/keys"}
+
+
+def users_volume(cluster: str, config_map_name: str, identity: SharedMountArgs | None) -> Manifest:
+    """The volume behind `users_mount`, for a pod that has no shared volumes otherwise.
+
+    A claim is read-only as a whole: else a pod's fsGroup would re-own all files of some kinds of volume. Source: Kubernetes' CSI client,
+    which leaves read-only volumes out of that.
+    """
+    if identity is None:
+        return config_volume("users", config_map_name)
+    volume = build_volume(cluster, identity)
+    if "persistentVolumeClaim" in volume:
+        volume["persistentVolumeClaim"]["readOnly"] = True
+    return volume
