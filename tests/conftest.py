@@ -1,9 +1,60 @@
-"""Property tests search at random here, and the same way every time in CI, where a failure must be of the change; no test is timed."""
+"""Property tests search at random here, and the same way every time in CI, where a failure must be of the change; no test is timed.
+
+Every session begins with how patient it is (tests/patience.py) and ends with the modules that took longest (tests/timing.py).
+"""
 
 import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import cast
 
+import pytest
 from hypothesis import settings
+
+from tests import patience, timing
 
 settings.register_profile("search", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "search")
+
+_times: dict[str, timing.Times] = {}
+_began = pytest.StashKey[timing.Times]()
+
+
+def pytest_report_header() -> str:
+    """How patient the tests of real programs are."""
+    return patience.describe()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The first phase of a test begins."""
+    item.stash[_began] = timing.now()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Notes what a phase of a test took, fixtures included; with several processes the report brings it to the one that sums up."""
+    report = yield
+    now = timing.now()
+    taken, item.stash[_began] = now - item.stash.get(_began, now), now
+    report.user_properties.append(("times", [taken.wall, taken.own, taken.machine]))
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Adds a phase to its test."""
+    for name, value in report.user_properties:
+        if name == "times":
+            taken = timing.Times(*cast("list[float]", value))
+            _times[report.nodeid] = _times.get(report.nodeid, timing.Times()) + taken
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Shows the modules that took longest."""
+    if _times:
+        terminalreporter.section("slowest modules")
+        for line in timing.module_lines(_times):
+            terminalreporter.write_line(line)
+        if path := os.environ.get("SLIPWAY_TIMES"):
+            timing.save(_times, Path(path))

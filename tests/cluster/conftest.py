@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.cluster.dev_stack import ROOT, STATE, DevStack
+from tests.report import put_first
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,12 +22,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows the stack as it is at the moment of a failure: afterwards it is gone."""
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows the stack as it is at the moment of a failure, afterwards it is gone: what is wrong with it first, and all of it last."""
     report = yield
-    if report.failed and isinstance(item, pytest.Function) and "deployed" in item.fixturenames:
+    if report.failed and call.excinfo is not None and isinstance(item, pytest.Function):
+        stack = DevStack() if "deployed" in item.fixturenames else None
         with contextlib.suppress(Exception, pytest.fail.Exception):  # the limit of the test's time may be over meanwhile
-            report.sections.append(("the stack", DevStack().look()))
+            put_first(report, call.excinfo, stack.trouble() if stack else [])
+            if stack:
+                report.sections.append(("the stack", stack.look()))
     return report
 
 

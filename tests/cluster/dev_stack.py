@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from local.first_job import ACCOUNT
-from tests.patience import PATIENCE
+from tests.patience import patience
+from tests.report import last_words, node_set_trouble, pod_trouble
 
 T = TypeVar("T")
 
@@ -29,10 +30,11 @@ ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL
 
 
 def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.5) -> T:
-    """The first true value of `probe`, asked every `every_s` seconds. Fails after PATIENCE deadlines with `what` and what was last seen."""
-    end = time.monotonic() + PATIENCE * deadline_s
-    last: object = None
-    while time.monotonic() < end:
+    """The first true value of `probe`, asked every `every_s` seconds. Fails after the deadline, by the machine's pace, with `what` and what
+    was last seen."""
+    began = time.monotonic()
+    while True:
+        last: object = None
         try:
             value = probe()
         except (subprocess.SubprocessError, AssertionError, LookupError, ValueError, StopIteration) as error:
@@ -41,8 +43,9 @@ def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, eve
             if value:
                 return value
             last = value
+        if (waited_s := time.monotonic() - began) > deadline_s * patience():
+            raise AssertionError(f"not within {waited_s:.0f} s: {what}; last seen: {last!r}")
         time.sleep(every_s)
-    raise AssertionError(f"not within {PATIENCE * deadline_s:.0f} s: {what}; last seen: {last!r}")
 
 
 class DevStack:
@@ -168,6 +171,20 @@ class DevStack:
             self.wait_until_settled(60)
         self.quiet()
         self.is_lost = False
+
+    def trouble(self) -> list[str]:
+        """What is not as in a settled stack, a line each, with the last words of containers: the head of a failed test's report."""
+        try:
+            pods, node_sets = (self.get(kind)["items"] for kind in ("pods", "nodesets"))
+            lines = [*node_set_trouble(node_sets), *pod_trouble(pods)]
+            for line in [line for line in lines if ", container " in line][:2]:
+                pod, _, container = line.removeprefix("pod ").partition(", container ")
+                words = self.kubectl("logs", pod, "-c", container.split()[0], "--tail=3", check=False, timeout_s=10)
+                lines[lines.index(line) + 1 : lines.index(line) + 1] = [f"| {word}" for word in last_words(words)]
+            slurm = "sinfo -hN -t down,drain,fail,no_respond -o 'Slurm node %N is %T: %E' | sort -u; squeue -ah -o 'job %i is %T: %R'"
+            return [*lines, *self.slurm(slurm, check=False, timeout_s=20).splitlines()]
+        except (subprocess.SubprocessError, AssertionError, ValueError, OSError) as error:
+            return [f"the stack cannot be looked at: {error}"]
 
     def look(self) -> str:
         """What is to be seen of the stack now, for the report of a failed test."""

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
-from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -64,7 +63,7 @@ def test_job_for_nodes_on_their_way_down_starts_in_seconds_and_is_never_lost(sta
         assert f"JobId={job} " in stack.slurm(f"scontrol show job {job} -o")
         assert " Restarts=0 " in stack.slurm(f"scontrol show job {job} -o"), f"submitted {moment_s} s after the power-down began"
         assert all(uid(stack, pod) != before[pod] for pod in before), "a job ran on a pod that was to end"
-        assert took < 15 * PATIENCE, f"submitted {moment_s} s after the power-down began"
+        assert took < 45, f"submitted {moment_s} s after the power-down began"
 
 
 def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevStack) -> None:

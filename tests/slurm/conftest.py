@@ -1,15 +1,44 @@
 """Slurm's own programs, from the built image, in runc and network namespaces: the packages for that come from where `make up` gets them."""
 
+import contextlib
+import fcntl
 import shutil
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from local import packages
+from tests.report import ended_containers, put_first
+from tests.slurm.image_pods import Machine
 from tests.slurm.image_root import unpack
 
 TOOLS = {"nfs-ls": "libnfs-utils", "mkfs.xfs": "xfsprogs"}
 """Programs that only the tests use, and the Debian packages they come in."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Begins a failed test's report with the last words of the containers that have ended, and of those that wrote last."""
+    report = yield
+    if report.failed and call.excinfo is not None and isinstance(item, pytest.Function):
+        with contextlib.suppress(OSError):
+            machines = {id(machine): machine for value in item.funcargs.values() if isinstance(machine := find_machine(value), Machine)}
+            put_first(report, call.excinfo, [line for machine in machines.values() for line in ended_containers(machine.logs())])
+    return report
+
+
+def find_machine(fixture: object) -> object:
+    """The pods that a fixture's value has, if it has any."""
+    return fixture if isinstance(fixture, Machine) else getattr(fixture, "machine", None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A module's folder and network names are the same in every run, so of two runs on one machine the second waits for the first."""
+    with Path(f"/var/tmp/slipway-{request.node.name.replace('/', '-')}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

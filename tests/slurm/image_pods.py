@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.patience import PATIENCE
+from tests.patience import patience
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "programs" / "start"
@@ -190,6 +190,11 @@ class Machine:
         self.containers[container_id] = container
         return container
 
+    def logs(self) -> list[tuple[str, int | None, str]]:
+        """Name, exit code (None while it runs) and log of each container, the one that wrote last first."""
+        newest = sorted(self.containers.values(), key=lambda each: (each.bundle / "log").stat().st_mtime, reverse=True)
+        return [(each.id.removeprefix(self.prefix), each.process.poll(), each.log) for each in newest]
+
     def keep_logs(self) -> None:
         """Copies what each container said to a folder beside, for whoever looks into a failure."""
         kept = self.folder.with_name(f"{self.folder.name}.logs")
@@ -220,8 +225,8 @@ class Machine:
 
 
 def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s: float = 0.1) -> T:
-    """Polls until the probe gives something true; raises PodError after PATIENCE deadlines, with what it gave last."""
-    end = time.monotonic() + PATIENCE * deadline_s
+    """Polls until the probe gives something true; raises PodError after the deadline, by the machine's pace, with what it gave last."""
+    began = time.monotonic()
     while True:
         try:
             found = probe()
@@ -231,8 +236,8 @@ def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s:
             last = repr(found)
         if found:
             return found
-        if time.monotonic() > end:
-            raise PodError(f"no {what} within {PATIENCE * deadline_s:.0f} s; last: {last}")
+        if (waited_s := time.monotonic() - began) > deadline_s * patience():
+            raise PodError(f"no {what} within {waited_s:.0f} s; last: {last}")
         time.sleep(pause_s)
 
 

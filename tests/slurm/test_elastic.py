@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE
 from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURM, STOP
 from tests.slurm.image_pods import Machine, PodError, wait_for
@@ -118,7 +117,7 @@ def test_job_for_nodes_on_their_way_down_starts_once_their_pods_are_gone(cluster
         wait_for(f"{node} to be asked for", lambda node=node: "POWERING_UP" in cluster.state(node), deadline_s=20)
         cluster.worker(node)
     wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=30)
-    assert time.monotonic() - began < 15 * PATIENCE
+    assert time.monotonic() - began < 45, "as long as without RESUME"
     assert cluster.job(job, "Restarts") == "0"
 
 
