@@ -61,7 +61,7 @@ def last_words(log: str, most: int = 3) -> list[str]:
 
 
 def pod_trouble(pods: Iterable[dict[str, Any]]) -> list[str]:
-    """A line for each container that does not run as it should and each pod that no node has taken. Pods are as kubectl gives them in JSON."""
+    """A line for each container that does not run as it should and each pod that no node has taken. Pods are given as by kubectl."""
     lines: list[str] = []
     for pod in pods:
         name, status = pod["metadata"]["name"], pod.get("status", {})
