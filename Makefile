@@ -8,7 +8,7 @@ OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test test-cluster test-users test-rest unit lint soak bench requirements golden reference
+.PHONY: up down preview test test-cluster test-rest unit lint soak bench requirements golden reference
 
 up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
@@ -22,13 +22,17 @@ preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line 
 
 test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
-	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-cluster test-users test-rest
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster test-rest
 
-# Mostly waiting: for a directory that is silent for five minutes, for jobs that keys are changed under.
-USERS := $(addprefix tests/slurm/test_,accounts.py database.py external_database.py ldap.py)
-REST := tests/unit tests/plan tests/apiserver tests/slurm $(addprefix --ignore=,$(USERS))
-test-cluster test-users test-rest: .venv/ready $(KEY)  ## the thirds of `make test`: the local cluster, users and accounting, and all the rest
-	@$(PY) -m pytest $(if $(filter test-cluster,$@),tests/cluster,$(if $(filter test-users,$@),$(USERS),$(REST)))
+# Tests of the dev stack follow one another. All others are spread over processes, a module at a time: real Slurm first, which mostly waits,
+# and what is all computing last, where it fills the gaps. The verbs' tests have namespaces of their own on the local cluster.
+SPREAD := 3
+VERBS := tests/cluster/test_standalone.py
+test-cluster: .venv/ready $(KEY)  ## the half of `make test` on the dev stack, one test after another
+	@$(PY) -m pytest tests/cluster --ignore=$(VERBS)
+
+test-rest: .venv/ready $(KEY)  ## the other half, several modules at a time
+	@$(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder tests/slurm $(VERBS) tests/apiserver tests/unit tests/plan
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan
@@ -41,6 +45,8 @@ lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, dead code, the r
 		! grep -E "unused (class|function|method|property)" <<<"$$found"  # fields are read by name: of a model, a struct, a template
 	@$(PY) -m configs.reference check
 
+# Five minutes of silence, Kubernetes' and Slurm's own minutes, every moment of a power-down, a hundred slurmds, a million steps of the laws,
+# five minutes of fuzzing. Each test's docstring names the quick one in `make test` that holds the same promise.
 soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `make test` does not run them
 	@$(PY) -m local prepare
 	@$(PY) -m pytest --timeout 7200 tests/soak

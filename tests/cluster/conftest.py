@@ -1,6 +1,7 @@
 """One local cluster and one dev stack for the whole session: used when up, made when not, ended only by who made it."""
 
 import contextlib
+import fcntl
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -9,16 +10,6 @@ import pytest
 
 from tests.cluster.dev_stack import ROOT, STATE, DevStack
 from tests.report import put_first
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has the tests of the standalone verbs run in the five minutes that test_silence waits."""
-    meanwhile = [one for one in items if one.path.name == "test_standalone.py"]
-    begins = next((one for one in items if one.path.name == "test_silence.py"), None)
-    if begins is not None:
-        others = [one for one in items if one not in meanwhile]
-        at = others.index(begins) + 1
-        items[:] = [*others[:at], *meanwhile, *others[at:]]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,6 +23,30 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             if stack:
                 report.sections.append(("the stack", stack.look()))
     return report
+
+
+@pytest.fixture
+def shared_cluster() -> Iterator[None]:
+    """Nobody takes the cluster's own programs away meanwhile: for tests that run beside others, in a process of their own."""
+    with _held(fcntl.LOCK_SH):
+        yield
+
+
+@pytest.fixture
+def own_cluster() -> Iterator[None]:
+    """No test of another process runs meanwhile: for tests that take the cluster's own programs away."""
+    with _held(fcntl.LOCK_EX):
+        yield
+
+
+@contextlib.contextmanager
+def _held(how: int) -> Generator[None]:
+    """A lock of the cluster. All queue at the gate, so that a row of tests that share it keeps nobody out."""
+    with (STATE / "tests.gate").open("w") as gate, (STATE / "tests.lock").open("w") as lock:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(lock, how)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -157,7 +157,8 @@ class DevStack:
         self.wait_until_settled()
 
     def ready(self) -> None:
-        """As `quiet`. What a failed test left in pieces is mended by the verbs of `make up`, by cancelled jobs and lifted drains.
+        """As `quiet`, which the test before has waited for. What a failed test left in pieces is mended by the verbs of `make up`, by
+        cancelled jobs and lifted drains.
 
         Where that does not help, the tests after it fail at once: one fault is to cost minutes, not the whole run.
         """
@@ -169,8 +170,23 @@ class DevStack:
             drained = "sinfo -h -N -t drain -o %N | sort -u"
             self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")
             self.wait_until_settled(60)
-        self.quiet()
-        self.is_lost = False
+            self.quiet()
+            self.is_lost = False
+
+    def let_controller_look(self, nodeset: str, times: int = 3) -> None:
+        """Has the controller look at a set and decide again, as many sweeps would, but without the half minute between them."""
+        for look in range(times):
+            before = self._rounds()
+            self.kubectl("annotate", "nodeset", nodeset, f"test/look={look}-{time.time()}", "--overwrite")
+            eventually("a round of the controller", lambda before=before: self._rounds() > before, 60)
+        self.kubectl("annotate", "nodeset", nodeset, "test/look-")
+
+    def _rounds(self) -> float:
+        """Rounds that the leading controller has ended."""
+        pods = self.kubectl("get", "pods", "-l", CONTROLLER, "-o", "jsonpath={.items[*].metadata.name}").split()
+        texts = [self.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics") for pod in pods]
+        lines = [line for text in texts for line in text.splitlines() if line.startswith("slipway_queue_work_seconds_count")]
+        return sum(float(line.split()[-1]) for line in lines)
 
     def trouble(self) -> list[str]:
         """What is not as in a settled stack, a line each, with the last words of containers: the head of a failed test's report."""

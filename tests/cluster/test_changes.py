@@ -21,11 +21,13 @@ def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_ru
     change = ("--config", "cluster.partitions[0].maxTime=02:00:00")
     preview = restored.standalone("preview", *change).stdout
     assert any(line.strip().startswith("+") and "MaxTime=02:00:00" in line for line in preview.splitlines())
-    job = restored.submit("#!/bin/bash\nsleep 20\n", "--nodelist=cpu-0")
+    job = restored.hold("--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
     pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"] if pod["status"]["phase"] == "Running"}
     restored.standalone("up", *change)
     eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
+    assert restored.job_state(job) == "RUNNING"
+    restored.let_go()
     restored.wait_for_job(job)
     assert {pod["metadata"]["uid"] for pod in restored.get("pod")["items"]} >= pods
 

@@ -44,17 +44,20 @@ def test_second_up_starts_nothing(stack: DevStack) -> None:
     assert "nothing had to be started" in local(stack, "up")
 
 
-def test_killed_program_of_the_control_plane_is_started_again_by_up_and_jobs_run_on(stack: DevStack) -> None:
-    job = stack.submit("#!/bin/bash\nsleep 15\n", "--nodelist=cpu-0")
+def test_killed_program_of_the_control_plane_is_started_again_by_up_and_jobs_run_on(own_cluster: None, stack: DevStack) -> None:
+    job = stack.hold("--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     for program in ("kube-scheduler", "kube-apiserver"):
         kill(program)
     local(stack, "up")
     eventually("an answer from the API server", lambda: stack.kubectl("get", "pods"), 60)
+    assert stack.job_state(job) == "RUNNING"
+    stack.let_go()
     stack.wait_for_job(job)
 
 
-def test_down_leaves_nothing_behind_and_an_interrupted_up_is_completed_by_the_next(stack: DevStack) -> None:
+def test_down_leaves_nothing_behind_and_the_next_up_completes_what_was_cut_off(own_cluster: None, stack: DevStack, tmp_path: Path) -> None:
+    """An `up` of another checkout that was killed does not stand in the way, and an `up` of this one that was interrupted is completed."""
     local(stack, "down")
     left = machine()
     assert left["namespaces"] == []
@@ -62,7 +65,12 @@ def test_down_leaves_nothing_behind_and_an_interrupted_up_is_completed_by_the_ne
     assert left["mounts"] == []
     assert not [link for link in left["links"] if link.startswith(("slipway", "slw"))]
     assert not [table for table in left["tables"] if "slipway" in table]
-    cut_off(ROOT, signal.SIGINT)
+    shutil.copytree(ROOT / "local", tmp_path / "local")
+    cut_off(tmp_path, signal.SIGKILL)
+    assert cgroups.kill() == []
+    said = cut_off(ROOT, signal.SIGINT) + local(stack, "up")
+    assert str(tmp_path) in said
+    assert not any(str(tmp_path) in mount for mount in machine()["mounts"])
     local(stack, "prepare")
     stack.standalone("up")
     stack.wait_until_open()
@@ -70,22 +78,17 @@ def test_down_leaves_nothing_behind_and_an_interrupted_up_is_completed_by_the_ne
     stack.wait_for_job(job)
 
 
-def test_cluster_of_another_checkout_that_runs_no_more_does_not_stand_in_the_way(stack: DevStack, tmp_path: Path) -> None:
-    local(stack, "down")
-    shutil.copytree(ROOT / "local", tmp_path / "local")
-    cut_off(tmp_path, signal.SIGKILL)
-    assert cgroups.kill() == []
-    assert str(tmp_path) in local(stack, "up")
-    assert not any(str(tmp_path) in mount for mount in machine()["mounts"])
-    local(stack, "prepare")
-    stack.standalone("up")
-    stack.wait_until_open()
-
-
-def cut_off(checkout: Path, by: signal.Signals) -> None:
-    """`local up` that ends in the middle of its work."""
+def cut_off(checkout: Path, by: signal.Signals) -> str:
+    """`local up` that ends in the middle of its work; what it said until then."""
     up = subprocess.Popen([sys.executable, "-m", "local", "up"], cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert up.stdout is not None
-    eventually("the third step", lambda: "Network" in (up.stdout.readline() if up.stdout else ""), 60, every_s=0)
+    said: list[str] = []
+
+    def third_step() -> bool:
+        said.append(up.stdout.readline() if up.stdout else "")
+        return "Network" in said[-1]
+
+    eventually("the third step", third_step, 60, every_s=0)
     up.send_signal(by)
     up.wait(60)
+    return "".join(said)

@@ -50,8 +50,13 @@ def evict(stack: DevStack, pod: str) -> str:
 
 
 def test_job_for_nodes_on_their_way_down_starts_in_seconds_and_is_never_lost(stack: DevStack) -> None:
-    """Two-node jobs, submitted at every moment of a power-down: before it, while the pods end, and after. None lands on a pod that ends."""
-    for moment_s in (0, 0.5, 1, 1.5, 2, 3, 4, 6):
+    """Before the pods end, meanwhile, and after; tests/soak/test_cluster.py tries more moments."""
+    submit_in_power_downs(stack, 0, 1.5, 4)
+
+
+def submit_in_power_downs(stack: DevStack, *moments_s: float) -> None:
+    """Submits a two-node job at each moment of a power-down. None lands on a pod that ends."""
+    for moment_s in moments_s:
         first = stack.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", "--nodes=2", "--output=/dev/null")
         stack.wait_for_job(first)
         before = {pod: uid(stack, pod) for pod in ("burst-0", "burst-1")}
@@ -79,10 +84,16 @@ def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevS
 
 
 def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored: DevStack) -> None:
+    """tests/soak/test_cluster.py has the longer array."""
+    run_array(restored, 48)
+
+
+def run_array(restored: DevStack, tasks: int) -> None:
+    """Runs an array on up to eight nodes, and waits until they are gone."""
     sizes = ("nodeSets[2].max=8", "slurm.suspendTimeS=20")
     restored.standalone("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
     eventually("eight nodes to wake", lambda: sum(name.startswith("burst-") for name in restored.nodes()) == 8, 120)
-    job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", "--array=1-200", "--output=/dev/null")
+    job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", f"--array=1-{tasks}", "--output=/dev/null")
     most = 0
 
     def finished() -> bool:
@@ -92,8 +103,8 @@ def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored:
 
     eventually("the array done", finished, 400, every_s=2)
     assert most >= 4, f"never more than {most} nodes at once"
-    tasks = eventually("in accounting", lambda: _tasks(restored, job, 200), 180)
-    assert set(tasks) == {"COMPLETED"}
+    states = eventually("in accounting", lambda: _tasks(restored, job, tasks), 180)
+    assert set(states) == {"COMPLETED"}
     assert "Restarts=0" in restored.slurm(f"scontrol show job {job}_1 -o; scontrol show job {job} -o | head -1", check=False)
     assert restored.ssh(f"sacct -nXP -j {job} -o Restarts | sort -u").split() == ["0"]
     eventually("no pod left", lambda: not restored.kubectl("get", "pod", "-l", "slipway.dev/nodeset=burst", "-o", "name").strip(), 240)
@@ -124,10 +135,16 @@ def test_shrink_then_grow_before_the_job_ends_deletes_nothing(scaled_back: DevSt
 
 def test_shrink_under_a_running_job_waits_for_it(scaled_back: DevStack) -> None:
     stack = scaled_back
-    jobs = [stack.submit(f"#!/bin/bash\nsleep {seconds}\n", f"--nodelist=cpu-{at}") for at, seconds in ((0, 25), (1, 40))]
+    jobs = [stack.hold(f"--nodelist=cpu-{at}") for at in (0, 1)]
     for job in jobs:
         stack.wait_for_job(job, "RUNNING")
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
+    eventually("one drained", lambda: any("DRAIN" in state for state in stack.nodes().values()), 60)
+    stack.let_controller_look("cpu")
+    assert {pod: uid(stack, pod) for pod in before} == before
+    assert [stack.job_state(job) for job in jobs] == ["RUNNING"] * 2
+    stack.let_go()
     eventually("one pod", lambda: status(stack, "cpu").get("replicas") == 1, 90)
     # The job with the earlier end is not known to Slurm (no time limit was asked for), but each node waited for its own.
     for job in jobs:
@@ -181,17 +198,20 @@ def test_administrators_drain_outlives_the_pod(stack: DevStack) -> None:
 def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
     stack = scaled_back
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    job = stack.submit("#!/bin/bash\nsleep 60\n", "--nodelist=cpu-0")
+    job = stack.hold("--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=0")
     eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
     eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "cpu-1"), 60)
-    until = time.monotonic() + 35  # longer than a sweep of the controller
-    eventually("a sweep", lambda: time.monotonic() > until, 60, every_s=2)
+    stack.let_controller_look("cpu")
     assert {pod: uid(stack, pod) for pod in before} == before
     stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=1")
     eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
+    eventually("heard again", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "True", 60)
+    stack.let_controller_look("cpu")
+    assert uid(stack, "cpu-0") == before["cpu-0"]
+    stack.let_go()
     stack.wait_for_job(job)
     eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
 
@@ -199,11 +219,12 @@ def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scale
 def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restored: DevStack) -> None:
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    job = stack.submit("#!/bin/bash\nsleep 25\n", "--nodelist=cpu-1")
+    job = stack.hold("--nodelist=cpu-1")
     stack.wait_for_job(job, "RUNNING")
     stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=62")
     eventually("the roll has begun", lambda: uid(stack, "cpu-0") != before["cpu-0"], 60)
     stack.kubectl("delete", "pod", "-l", CONTROLLER, "--force", "--grace-period=0")
+    stack.let_go()
     stack.wait_for_job(job)
     eventually("the roll is finished", lambda: uid(stack, "cpu-1") != before["cpu-1"], 120)
     stack.wait_until_settled()

@@ -67,7 +67,7 @@ def image(kube: str) -> str:
 
 
 @pytest.fixture
-def small(tmp_path: Path, image: str) -> Iterator[SmallStack]:
+def small(shared_cluster: None, tmp_path: Path, image: str) -> Iterator[SmallStack]:
     """The stack, not yet up; destroyed afterwards whatever happened."""
     made = SmallStack(Path(shutil.copytree(SMALL, tmp_path / "small")), image)
     yield made
@@ -184,7 +184,7 @@ def test_a_missing_image_is_named_and_the_next_up_repairs(small: SmallStack) -> 
 
 def test_a_crashing_pod_shows_its_last_words(small: SmallStack) -> None:
     command = ("-c", 'app.command=["sh","-c","echo no such disk; exit 3"]')
-    said = small.run("up", *command, "--timeout", "60", code=1)
+    said = small.run("up", *command, "--timeout", "30", code=1)
     assert "a-0: container main keeps ending (exit code 3" in said
     assert "| no such disk" in said
 

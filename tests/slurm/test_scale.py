@@ -6,7 +6,8 @@ from tests.bench.scale import run
 
 
 def test_real_slurmds_follow_a_node_set_up_and_down_and_jobs_wake_single_ones(image_root: Path) -> None:
-    whole, woken = run.measure(("whole", 20), ("zero", 3), image=image_root)
+    """tests/soak/test_scale.py has a hundred."""
+    whole, woken = run.measure(("whole", 10), ("zero", 1), image=image_root)
     # What holds is asserted where it happens: every node registers, runs a step, and is drained and gone at the end.
     assert whole["total_s"] > 0
     assert woken["submit_to_running_median_s"] > 0

@@ -1,0 +1,8 @@
+"""The dev stack of tests/cluster and the image of tests/slurm, for what is long on them."""
+
+from tests.cluster.conftest import deployed, kube, own_cluster, pytest_runtest_makereport, restored, stack
+from tests.cluster.test_node_set_faults import whole
+from tests.cluster.test_silence import answering
+from tests.slurm.conftest import image_root, tools
+
+__all__ = ("answering", "deployed", "image_root", "kube", "own_cluster", "pytest_runtest_makereport", "restored", "stack", "tools", "whole")

@@ -1,0 +1,49 @@
+"""What takes minutes on the real cluster because Slurm or Kubernetes has a time of its own, or because there are many moments to try.
+
+Each docstring names the quick test that holds the promise in `make test`.
+"""
+
+import time
+
+from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.test_node_set_faults import lose_worker_1
+from tests.cluster.test_node_sets import run_array, submit_in_power_downs
+from tests.cluster.test_recovery import UNTIL_KILLED, kill_pod
+from tests.cluster.test_silence import be_silent
+
+SILENCE_S = 300
+"""Ten sweeps of the controller."""
+
+
+def test_five_minutes_of_silence_remove_no_pod_and_lose_no_job(answering: DevStack) -> None:
+    """Quick: tests/cluster/test_silence.py, which has the controller look ten times at once."""
+
+    def wait() -> None:
+        until = time.monotonic() + SILENCE_S
+        eventually("ten sweeps over", lambda: time.monotonic() > until, 2 * SILENCE_S, every_s=5)
+
+    be_silent(answering, wait)
+
+
+def test_job_on_a_killed_worker_starts_again_by_itself(stack: DevStack) -> None:
+    """Two minutes after it was requeued. Quick: tests/cluster/test_recovery.py, which starts the requeued job at once."""
+    job = stack.submit(UNTIL_KILLED, "--nodelist=cpu-0 --requeue --output=requeued.out")
+    stack.wait_for_job(job, "RUNNING")
+    kill_pod(stack, "cpu-0")
+    stack.wait_for_job(job, deadline_s=400)
+    assert stack.ssh("cat requeued.out").strip().endswith("cpu-0")
+
+
+def test_kubernetes_itself_frees_the_ordinals_of_a_removed_node(whole: DevStack) -> None:
+    """Quick: tests/cluster/test_node_set_faults.py, which takes the pods out of the API as Kubernetes does after 40 s."""
+    lose_worker_1(whole, is_patient=True)
+
+
+def test_job_for_nodes_on_their_way_down_is_never_lost_whenever_it_comes(stack: DevStack) -> None:
+    """Quick: tests/cluster/test_node_sets.py, with three moments of a power-down."""
+    submit_in_power_downs(stack, 0, 0.5, 1, 1.5, 2, 3, 4, 6)
+
+
+def test_array_of_two_hundred_tasks_wakes_eight_nodes(restored: DevStack) -> None:
+    """Quick: tests/cluster/test_node_sets.py, with 48 tasks."""
+    run_array(restored, 200)
