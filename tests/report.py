@@ -65,6 +65,8 @@ def pod_trouble(pods: Iterable[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for pod in pods:
         name, status = pod["metadata"]["name"], pod.get("status", {})
+        if status.get("phase") == "Succeeded":  # its sidecars were ended by a signal
+            continue
         if "deletionTimestamp" in pod["metadata"]:
             lines.append(f"pod {name} is being deleted")
         if status.get("phase") == "Failed":

@@ -61,7 +61,7 @@ def deployed(kube: str) -> DevStack:
     """The dev stack, up and with all Slurm nodes idle, once a session."""
     assert kube
     stack = DevStack()
-    stack.standalone("up", timeout_s=600)
+    stack.mend()
     stack.wait_until_open()
     stack.ssh("rm -f ./*.out job.* there.* go", timeout_s=60)  # homes outlive the cluster: what an earlier session's jobs wrote
     return stack

@@ -166,12 +166,15 @@ class DevStack:
         if not self.is_settled:
             self.is_lost = True
             self.run(sys.executable, "-m", "local", "prepare", timeout_s=600)
-            self.standalone("up", "--force-conflicts")
-            drained = "sinfo -h -N -t drain -o %N | sort -u"
-            self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")
-            self.wait_until_settled(60)
-            self.quiet()
+            self.mend()
             self.is_lost = False
+
+    def mend(self) -> None:
+        """`up`, also where a test that was killed left changes by hand, jobs and drains."""
+        self.standalone("up", "--force-conflicts", timeout_s=600)
+        drained = "sinfo -h -N -t drain -o %N | sort -u"
+        self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")
+        self.quiet()
 
     def let_controller_look(self, nodeset: str, times: int = 3) -> None:
         """Has the controller look at a set and decide again, as many sweeps would, but without the half minute between them."""

@@ -36,7 +36,7 @@ def find_machine(fixture: object) -> object:
 @pytest.fixture(scope="module", autouse=True)
 def alone(request: pytest.FixtureRequest) -> Iterator[None]:
     """A module's folder and network names are the same in every run, so of two runs on one machine the second waits for the first."""
-    with Path(f"/var/tmp/slipway-{request.node.name.replace('/', '-')}.lock").open("w") as lock:
+    with Path(f"/var/tmp/slipway-{request.path.stem}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -3,6 +3,7 @@
 from tests.cluster.conftest import deployed, kube, own_cluster, pytest_runtest_makereport, restored, stack
 from tests.cluster.test_node_set_faults import whole
 from tests.cluster.test_silence import answering
-from tests.slurm.conftest import image_root, tools
+from tests.slurm.conftest import alone, image_root, tools
 
-__all__ = ("answering", "deployed", "image_root", "kube", "own_cluster", "pytest_runtest_makereport", "restored", "stack", "tools", "whole")
+CLUSTER = (answering, deployed, kube, own_cluster, pytest_runtest_makereport, restored, stack, whole)
+SLURM = (alone, image_root, tools)

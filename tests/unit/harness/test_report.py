@@ -42,6 +42,11 @@ def container(name: str, state: dict[str, Any], **more: Any) -> dict[str, Any]:
         pytest.param({"status": {"containerStatuses": [container("slurmd", {"running": {}})]}}, [], id="healthy"),
         pytest.param({"status": {"initContainerStatuses": [container("keys", {"terminated": {"exitCode": 0}})]}}, [], id="done"),
         pytest.param(
+            {"status": {"phase": "Succeeded", "initContainerStatuses": [container("source", {"terminated": {"exitCode": 143}})]}},
+            [],
+            id="sidecar-of-a-pod-that-is-done",
+        ),
+        pytest.param(
             {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}},
             ["pod p: 0/3 nodes"],
             id="no-room",
