@@ -24,15 +24,16 @@ test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster test-rest
 
-# Tests of the dev stack follow one another. All others are spread over processes, a module at a time: real Slurm first, which mostly waits,
-# and what is all computing last, where it fills the gaps. The verbs' tests have namespaces of their own on the local cluster.
+# Tests of the dev stack follow one another, so they are the longest row and go first at the processors. All others are spread over processes,
+# a module at a time: real Slurm first, which mostly waits, and what only computes last. The verbs' tests have namespaces of their own on the
+# local cluster.
 SPREAD := 3
 VERBS := tests/cluster/test_standalone.py
 test-cluster: .venv/ready $(KEY)  ## the half of `make test` on the dev stack, one test after another
 	@$(PY) -m pytest tests/cluster --ignore=$(VERBS)
 
 test-rest: .venv/ready $(KEY)  ## the other half, several modules at a time
-	@$(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder tests/slurm $(VERBS) tests/apiserver tests/unit tests/plan
+	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder tests/slurm $(VERBS) tests/apiserver tests/unit tests/plan
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan

@@ -23,11 +23,11 @@ def kill_pod(stack: DevStack, pod: str) -> str:
     return uid
 
 
-def is_back(stack: DevStack, component: str, gone: str) -> bool:
-    """True when a pod of the component is Ready that is not the one that was killed."""
+def is_back(stack: DevStack, component: str, gone: str, name: str = "") -> bool:
+    """True when a pod of the component, of this name if it has one, is Ready that is not the one that was killed."""
     for pod in stack.get("pod", "--selector", f"app.kubernetes.io/component={component}")["items"]:
         conditions = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
-        if pod["metadata"]["uid"] != gone and conditions.get("Ready") == "True":
+        if pod["metadata"]["uid"] != gone and pod["metadata"]["name"].startswith(name) and conditions.get("Ready") == "True":
             return True
     return False
 
@@ -121,8 +121,10 @@ def test_job_on_a_killed_worker_is_requeued_and_finishes(stack: DevStack) -> Non
     """Slurm itself starts a requeued job no sooner than two minutes later, which tests/soak/test_cluster.py waits for."""
     job = stack.submit(UNTIL_KILLED, "--nodelist=cpu-0 --requeue --output=requeued.out")
     stack.wait_for_job(job, "RUNNING")
-    kill_pod(stack, "cpu-0")
-    eventually("requeued", lambda: " Restarts=1 " in stack.slurm(f"scontrol show job {job} -o"), 120)
+    gone = kill_pod(stack, "cpu-0")
+    eventually("requeued", lambda: stack.job_state(job) == "PENDING", 120)
+    # The next worker takes the job from its predecessor once more before it is ready.
+    eventually("the next worker", lambda: is_back(stack, "slurmd", gone, "cpu-0") and stack.nodes()["cpu-0"] == "IDLE+CLOUD", 120)
     stack.slurm(f"scontrol update jobid={job} starttime=now")
     stack.wait_for_job(job)
     assert stack.ssh("cat requeued.out").strip().endswith("cpu-0")
