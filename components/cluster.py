@@ -216,6 +216,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
     names = {
         "config_sync": True,
         "node_checks": True,
+        "slurmctld": True,
         "worker": True,
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,

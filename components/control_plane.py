@@ -24,6 +24,7 @@ from components.pods import (
     config_volume,
     confined,
     container,
+    daemon_command,
     empty_volume,
     exec_probe,
     http_probe,
@@ -158,13 +159,16 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
     slurmctld = container(
         pods,
         "slurmctld",
-        "slurmctld.sh",
+        "",
         [
             *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+            *program_mounts("slurmctld"),
         ],
         {"SLIPWAY_KEY_SPREAD_S": str(args["key_spread_s"])},
         requests=("100m", "128Mi"),
+        command=daemon_command("slurmctld"),
+        workingDir=PACKAGES_PATH,
         ports=[{"name": "slurmctld", "containerPort": SLURMCTLD_PORT}],
         securityContext=confined(SLURM_UID),
         # With another munge key it waits for the other pods to have it.
@@ -199,7 +203,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
-            *(scripts_volume(pods), *program_volumes(pods, "config_sync"), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, "slurmctld", "config_sync"), *munge_volumes(pods)),
             *(restore_volumes(backup) if backup else []),
         ],
     }

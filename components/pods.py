@@ -190,15 +190,25 @@ def program_command(program: str, *arguments: str, module: str = "run", imports_
     return ["python3", "-EsB" if imports_debian else "-EsSB", "-m", f"programs.{program}.{module}", *arguments]
 
 
-def program_mounts(program: str) -> list[Manifest]:
-    """What the container of a program mounts: the package `slurm`, which programs share, and the program's own."""
-    own = mount("program", f"{PACKAGES_PATH}/programs/{program}", read_only=True)
-    return [mount("slurm", f"{PACKAGES_PATH}/slurm", read_only=True), own]
+def daemon_command(program: str) -> list[str]:
+    """Runs a program that starts daemons, below an init: what they leave behind is reaped, and signals go to the program."""
+    return ["tini", "--", *program_command(program)]
 
 
-def program_volumes(defaults: PodDefaults, program: str) -> list[Manifest]:
-    """The volumes behind `program_mounts`; a pod has one program at most."""
-    return [config_volume("slurm", defaults["programs"]["slurm"]), config_volume("program", defaults["programs"][program])]
+def program_mounts(*programs: str) -> list[Manifest]:
+    """What a container mounts that runs programs: the package `slurm`, which they share, and each program's own."""
+    own = [mount(_program_volume(program), f"{PACKAGES_PATH}/programs/{program}", read_only=True) for program in programs]
+    return [mount("slurm", f"{PACKAGES_PATH}/slurm", read_only=True), *own]
+
+
+def program_volumes(defaults: PodDefaults, *programs: str) -> list[Manifest]:
+    """The volumes behind `program_mounts`, of all containers of a pod."""
+    own = [config_volume(_program_volume(program), defaults["programs"][program]) for program in programs]
+    return [config_volume("slurm", defaults["programs"]["slurm"]), *own]
+
+
+def _program_volume(program: str) -> str:
+    return f"program-{program.replace('_', '-')}"
 
 
 def mount(volume: str, path: str, read_only: bool = False) -> Manifest:

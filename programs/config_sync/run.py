@@ -2,8 +2,8 @@
 
 slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
 goes (see plan). It has a copy on the claim, which gets a version only when that may be taken over: else its next start would take what its
-reconfigure may not. Until slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld.sh or
-this program, goes back to that. `python3 -m programs.config_sync.run`, as SlurmUser.
+reconfigure may not. Until slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's
+program or this one, goes back to that. `python3 -m programs.config_sync.run`, as SlurmUser.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from .slurm import Reading, Refused, SlurmError
 
 CLAIM = Path("/var/spool/slurmctld")
 ACCEPTED = CLAIM / "conf"
-"""A link to the copy, made by slurmctld.sh and swapped in one step."""
+"""A link to the copy, made by programs/slurmctld and swapped in one step."""
 BEFORE = CLAIM / "conf.before"
-"""A link to the previous copy, until slurmctld accepts the copy that `conf` names. While it is there, slurmctld.sh starts with that one."""
+"""A link to the previous copy, until slurmctld accepts the copy that `conf` names. While it is there, slurmctld starts with that one."""
 OFFERED = Path("/etc/slurm")
 REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 """While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""

@@ -5,7 +5,7 @@
 # munged knows one key and reads it at its start, so this script starts it again when another key has come; pods and their jobs live on. But no two
 # pods may use different keys while they talk: slurmctld would refuse a step's message that its job has ended, and the step sends it once only
 # (26.05.5). So a key that the kubelet brings waits, and all pods take it at the same signal: slurmctld no longer listens. It stops for that some
-# seconds after every kubelet has had its time (slurmctld.sh); to a silent slurmctld everybody sends again.
+# seconds after every kubelet has had its time (programs/slurmctld); to a silent slurmctld everybody sends again.
 set -euo pipefail
 say() { printf 'munged.sh: %s\n' "$*" >&2; }
 as_munge=()
@@ -27,7 +27,7 @@ take_key() { # munged wants one that only its own user can read; a Secret's file
   mv "$key.new" "$key"
   local sum
   sum=$(exec sha256sum <"$key")
-  echo "${sum:0:16}" >/run/munge/key-id # for slurmctld.sh, which sees no key; it says nothing of one
+  echo "${sum:0:16}" >/run/munge/key-id # for programs/slurmctld, which sees no key; it says nothing of one
 }
 
 origin=()
@@ -76,7 +76,7 @@ is_silent() { # slurmctld's port is closed, or it gave no answer three times in 
 is_late() { (($(date +%s) - $(stat -c %Y "$waiting") > ${SLIPWAY_KEY_LATEST_S:-600})); } # slurmctld has long been with another key
 
 stopping='' pause=5
-waiting=/run/munge/key-waits # for slurmctld.sh
+waiting=/run/munge/key-waits # for programs/slurmctld
 munged=''
 trap 'stopping=1; kill -TERM "$munged" 2>/dev/null || true' TERM INT
 trap '[[ -z $munged ]] || kill -TERM "$munged" 2>/dev/null || true' EXIT # of a script that cannot go on, for instance for want of processes

@@ -2,7 +2,8 @@
 # PrologSlurmctld: run by slurmctld, as its user, for every job that got its nodes; the job begins when this ends. Returns at once unless a node
 # belongs to an elastic set; else when none of the nodes is on its way up any more, because slurmctld then starts the job at once: by itself it
 # looks every 30 s only. Never fails, for Slurm would requeue the job (a batch job, after two minutes) or kill it (srun); leaving early costs
-# those 30 s at most. Asks slurmctld nothing: slurmctld.sh does, once for all jobs that wait, and writes the answer into the file `unready`.
+# those 30 s at most. Asks slurmctld nothing: programs/slurmctld does, once for all
+# jobs that wait, and writes the answer into the file `unready`.
 [[ -r /etc/slurm/elastic ]] || exit 0
 mapfile -t sets </etc/slurm/elastic
 waits=

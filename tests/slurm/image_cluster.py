@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.pods import PACKAGES_PATH, program_command
+from components.pods import PACKAGES_PATH, daemon_command, program_command
 from configs.load import load_cluster
 from configs.render import accounts
 from configs.render.slurm import job_processes, render, render_slurmdbd
@@ -228,9 +228,10 @@ class ImageCluster:
             "/etc/slipway/jwt": self.path("jwt"),
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
+            **program_mount("slurmctld"),
         }
         env = {"SLIPWAY_KEY_SPREAD_S": str(self.key_spread_s)}
-        return self._start(pod, "slurmctld", "slurmctld.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+        return self._start(pod, "slurmctld", daemon_command("slurmctld"), mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
     def reconfigure(self) -> Container:
         """The sidecar that tells the controller of changed files."""

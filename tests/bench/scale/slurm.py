@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import time
@@ -11,14 +12,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from components.pods import MUNGE_UID, SLURM_UID, SLURMRESTD_UID
+from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
 
 ADDRESS = "198.18.255.1"
 """Slurm looks up no names for the loopback's."""
 _FIRST_PORT = 20_000
-_SCRIPTS = Path(__file__).parents[3] / "programs" / "start"
+_PROJECT = Path(__file__).parents[3]
+_SCRIPTS = _PROJECT / "programs" / "start"
 _ALIVE_S = 60.0
 _REGISTERED = re.compile(r"^\[(\S+)\] Node (\S+) now responding", re.MULTILINE)
 _ALLOCATED = re.compile(r"^\[(\S+)\] sched: Allocate JobId=\d+ NodeList=(\S+)", re.MULTILINE)
@@ -73,9 +75,9 @@ class Slurm:
         """Makes the root and starts the daemons; returns when slurmrestd listens and slurmctld answers."""
         self._make_root()
         self._write_files()
-        self._run("munged", "munged.sh", MUNGE_UID)
-        self._run("slurmctld", "slurmctld.sh", SLURM_UID)
-        self._run("slurmrestd", "slurmrestd.sh", SLURMRESTD_UID)
+        self._run("munged", [f"{SCRIPTS_PATH}/munged.sh"], MUNGE_UID)
+        self._run("slurmctld", program_command("slurmctld"), SLURM_UID)
+        self._run("slurmrestd", [f"{SCRIPTS_PATH}/slurmrestd.sh"], SLURMRESTD_UID)
         self._await("slurmctld", lambda: "UP" in self.call("scontrol", "ping", check=False))
         self._await("slurmrestd", lambda: _listens(6820))
 
@@ -140,6 +142,8 @@ class Slurm:
         for script in _SCRIPTS.glob("*.sh"):
             (scripts / script.name).write_bytes(script.read_bytes())
             (scripts / script.name).chmod(0o755)
+        for package in ("slurm", "programs/slurmctld"):
+            shutil.copytree(_PROJECT / package, self.root / PACKAGES_PATH.lstrip("/") / package)
 
     def _write_files(self) -> None:
         name = self.cluster.name
@@ -153,11 +157,11 @@ class Slurm:
         for file, text in files.items():
             (self.root / "etc/slurm" / file).write_text(_for_one_machine(text, self.more) if file == "slurm.conf" else text)
 
-    def _run(self, name: str, script: str, user: int) -> None:
+    def _run(self, name: str, command: Sequence[str], user: int) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             os.fchown(log.fileno(), user, user)  # slurmctld opens it again
             self.programs[name] = subprocess.Popen(
-                ["chroot", f"--userspec={user}:{user}", str(self.root), f"/opt/slipway/scripts/{script}"],
+                ["chroot", f"--userspec={user}:{user}", str(self.root), "env", f"--chdir={PACKAGES_PATH}", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

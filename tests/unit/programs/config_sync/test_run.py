@@ -74,7 +74,7 @@ def test_kill_before_the_answer_leaves_a_note_of_the_files_before(claim: Path, m
 
 
 def test_slurmctld_that_started_meanwhile_has_not_taken_the_files(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """slurmctld.sh went back to the files before: so they are told again."""
+    """programs/slurmctld went back to the files before: so they are told again."""
 
     def restart() -> None:
         (claim / "conf.before").replace(claim / "conf")

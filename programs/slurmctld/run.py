@@ -1,0 +1,272 @@
+"""slurmctld with its state on the claim, and its configuration from a copy beside it: what the ConfigMap in /etc/slurm has may not be taken
+over yet (programs/config_sync), and a start that takes nodes or partitions away would end their jobs.
+
+`python3 -m programs.slurmctld.run`, as SlurmUser, below an init that reaps slurmctld. Jobs, and nodes that are down or drained, are
+recovered from the state; partitions and node lines are those of the configuration. slurmctld runs as a daemon that this program watches,
+not with -D: only so does a reconfigure try the new files in a process of its own, and keep the old process when they are no good. With -D
+it takes its own place, and ends with them (seen with 26.05.5). Decides nothing: see plan.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from slurm.commands import SlurmError, call
+from slurm.signals import Signals
+
+from .claim import Claim
+from .plan import (
+    Files,
+    Step,
+    Watch,
+    cannot_read_files,
+    has_settled,
+    is_key_due,
+    is_to_forget,
+    must_await_key,
+    plan_files,
+    plan_look,
+    setting,
+    unready_nodes,
+)
+
+OFFERED = Path("/etc/slurm")
+RUN = Path("/run/slurm")
+MUNGE = Path("/run/munge")
+JWT_KEY = Path("/etc/slipway/jwt/jwt_hs256.key")
+_WAITS = "key-waits"
+"""The note of programs/munged that another key waits in this pod."""
+_PAUSE_S = 0.5
+_STOP_TRIES = 60
+_TAKE_S = 8
+"""Seconds in which the other pods take a key: they look every second, and an answer may take two."""
+_SINFO_S = 10
+_LOOK_S = 0.1
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"slipway-slurmctld: {text}\n")
+    sys.stderr.flush()
+
+
+class Controller:
+    """One start of slurmctld, until its end."""
+
+    def __init__(self, signals: Signals, spread_s: float) -> None:
+        """`spread_s`: seconds in which all kubelets bring a changed munge key to their pods."""
+        self._signals = signals
+        self._spread_s = spread_s
+        text = (OFFERED / "slurm.conf").read_text()
+        self._state = Path(
+            setting(text, "StateSaveLocation")
+        )  # a folder on the claim; its top is writable for its group: a hole, says slurmctld
+        self._has_accounting = bool(setting(text, "AccountingStorageType"))
+        self._claim = Claim(self._state.parent, OFFERED)
+        self._version = ""
+
+    def run(self) -> int:
+        if not self._prepare():
+            return 1
+        self._await_munged()
+        if self._signals.is_stopping:
+            return 0
+        # A daemon's own standard error is /dev/null; this program's is the container's log. The link is for slurmctld's wish to work where
+        # its log is.
+        log = RUN / "slurmctld.log"
+        log.unlink(missing_ok=True)
+        log.symlink_to(f"/proc/{os.getpid()}/fd/2")
+        if not self._await_key_elsewhere():
+            return 1
+        if self._signals.is_stopping:
+            return 0
+        threading.Thread(target=watch_nodes, daemon=True).start()
+        self._start()
+        return self._watch()
+
+    def _prepare(self) -> bool:
+        """Folders and files; False when it may not start."""
+        self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._state.chmod(0o700)
+        RUN.mkdir(exist_ok=True)
+        if not os.access(JWT_KEY, os.R_OK):
+            say(f"user slurm cannot read {JWT_KEY}: mount the Secret with fsGroup 64030 and mode 0440")
+        if is_to_forget(self._has_accounting, frozenset(file.name for file in self._state.iterdir())):
+            say("slurmctld ended before it saved any usage; there is none to recover")
+            (self._state / "clustername").unlink()
+        self._version = call("slurmctld", "-V", timeout_s=60).strip()
+        files = plan_files(self._claim.has_before(), self._claim.find())
+        if files is Files.BEFORE:
+            say(f"slurmctld ended before it had taken {self._claim.go_back()}")
+            files = plan_files(has_before=False, copy=self._claim.find())
+        if files is Files.NONE:
+            say(f"FAILED: {self._claim.accepted}/slurm.conf, the configuration that slurmctld had, cannot be read")
+            return False
+        if files is Files.OFFERED:
+            self._claim.accept()
+        os.environ["SLURM_CONF"] = str(self._claim.accepted / "slurm.conf")
+        return True
+
+    def _await_munged(self) -> None:
+        tries = 0
+        while not self._signals.is_stopping and not _has_munge():
+            if tries % 10 == 0:
+                say("waiting for munged")
+            tries += 1
+            self._signals.wait(_PAUSE_S)
+
+    def _await_key_elsewhere(self) -> bool:
+        """Until all pods have the munge key of this one; False when it cannot be told which key slurmctld had."""
+        try:
+            last = self._claim.noted("munge-key")
+        except OSError:
+            say(f"FAILED: {self._claim.note_path('munge-key')} cannot be read: which munge key slurmctld had is unknown")
+            return False
+        if must_await_key(last, _key_id()):
+            say(f"this pod has another munge key than slurmctld had; it starts in {self._spread_s:.0f} s, when all pods have it")
+            until = time.monotonic() + self._spread_s
+            while not self._signals.is_stopping and (left := until - time.monotonic()) > 0:
+                self._signals.wait(left)
+        return True
+
+    def _start(self) -> None:
+        self._claim.note("munge-key", _key_id())
+        try:
+            code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], check=False).returncode
+        except OSError as error:
+            say(f"slurmctld cannot be started: {error.strerror}")
+        else:
+            if code:
+                say("slurmctld did not start")
+
+    def _watch(self) -> int:
+        watch, began, is_noted = Watch(), time.monotonic(), False
+        while True:
+            pid = find_process("slurmctld")
+            is_due = is_key_due(_changed_at(MUNGE / _WAITS), time.time(), self._spread_s)
+            step, watch = plan_look(watch, pid is not None, self._signals.is_stopping, is_due)
+            if step is Step.LEAVE:
+                return 0
+            if step is Step.FAIL:
+                break
+            if pid is not None:
+                if step is Step.TELL:
+                    _tell(pid)
+                elif step is Step.CHANGE_KEY:
+                    self._change_key(pid)
+                if not is_noted and has_settled(time.monotonic() - began):
+                    self._note_version()
+                    is_noted = True
+            self._signals.wait(_PAUSE_S)
+        say("slurmctld ended")
+        if cannot_read_files(time.monotonic() - began, self._is_new_slurm()):
+            say("this Slurm, another than before, may not read the files of its predecessor; the next start is with those of the ConfigMap")
+            self._claim.accept()
+        return 1
+
+    def _change_key(self, pid: int) -> None:
+        """While slurmctld is silent, each pod's munged takes the key (programs/munged); nobody talks with two keys."""
+        say("another munge key has come to all pods; slurmctld stops for some seconds, in which they take it")
+        _tell(pid)
+        for _ in range(_STOP_TRIES):
+            if _changed_at(MUNGE / _WAITS) is None and find_process("slurmctld") is None:
+                break
+            self._signals.wait(_PAUSE_S)
+        if not self._signals.is_stopping:
+            self._signals.wait(_TAKE_S)
+        if not self._signals.is_stopping:
+            self._start()
+
+    def _is_new_slurm(self) -> bool:
+        """True for another version than the last that ran here. A note that cannot be read says neither."""
+        try:
+            return self._claim.noted("version") != self._version
+        except OSError:
+            say(f"FAILED: {self._claim.note_path('version')} cannot be read: which Slurm ran here last is unknown")
+            return False
+
+    def _note_version(self) -> None:
+        if self._is_new_slurm():
+            try:
+                self._claim.note("version", self._version)
+            except OSError as error:
+                say(f"cannot note which Slurm runs here: {error.strerror}")
+
+
+def watch_nodes() -> None:
+    """For prolog-slurmctld.sh: while jobs wait, the busy nodes that are not up, by one question for all of them."""
+    while True:
+        time.sleep(_LOOK_S)
+        try:
+            answer_prologs()
+        except (OSError, SlurmError):  # a prolog that gets no answer leaves by itself
+            continue
+
+
+def answer_prologs() -> None:
+    """Asks slurmctld if a prolog waits, and leaves the answer where all prologs read it. Raises OSError, SlurmError."""
+    waiting = RUN / "waiting"
+    if not os.access(waiting, os.F_OK):
+        return
+    waiting.unlink()  # before the question: who asks from now on gets a later answer
+    asked_us = time.time_ns() // 1000
+    states = "--states=allocated,mixed,completing"
+    busy = call("sinfo", "--noheader", "--Node", states, "--format=%T %N", timeout_s=_SINFO_S)
+    made = RUN / "unready.new"
+    made.write_text(f"{asked_us} {' '.join(unready_nodes(busy))}\n")
+    made.replace(RUN / "unready")
+
+
+def find_process(name: str, processes: Path = Path("/proc")) -> int | None:
+    """The daemon of this name, a child of the init; None where there is none. A reconfigure of slurmctld changes its process, and the one
+    that gives way removes the pid file."""
+    for entry in os.scandir(processes):
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):  # ended meanwhile
+                head, _, rest = (Path(entry.path) / "stat").read_text(errors="replace").rpartition(") ")
+                state, parent = rest.split()[:2]
+                if head.partition(" (")[2].startswith(name) and parent == "1" and state != "Z":
+                    return int(entry.name)
+    return None
+
+
+def _tell(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+def _key_id() -> str:
+    try:
+        return (MUNGE / "key-id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _changed_at(file: Path) -> float | None:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return None
+
+
+def _has_munge() -> bool:
+    try:
+        return subprocess.run(["munge", "--no-input", "--output", "/dev/null"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def main() -> int:
+    try:
+        return Controller(Signals(), float(os.environ.get("SLIPWAY_KEY_SPREAD_S") or 120)).run()
+    except (OSError, SlurmError) as error:
+        say(f"FAILED: {error}")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
