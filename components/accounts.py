@@ -19,7 +19,6 @@ from components.pods import (
     mount,
     program_command,
     program_mounts,
-    program_volumes,
 )
 from components.shared_mounts import SharedMountArgs
 from components.users import users_mount
@@ -77,7 +76,6 @@ def accounts_volumes(pods: PodDefaults, args: AccountsArgs) -> list[Manifest]:
     """The volumes of the sidecar's own."""
     return [
         config_volume("accounts", object_name(pods["cluster"], "accounts")),
-        *program_volumes(pods, "account_sync"),
         config_volume("slurm-config", args["slurm_config"]),
         empty_volume("accounts-tmp"),
     ]

@@ -36,6 +36,7 @@ from components.pods import (
     program_command,
     program_mounts,
     program_volumes,
+    scripts_mount,
     scripts_volume,
     secret_volume,
     service,
@@ -163,7 +164,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         [
             *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
-            *program_mounts("slurmctld"),
+            *(*program_mounts("slurmctld"), scripts_mount()),  # of the scripts, slurmctld runs the one for PrologSlurmctld
         ],
         {"SLIPWAY_KEY_SPREAD_S": str(args["key_spread_s"])},
         requests=("100m", "128Mi"),
@@ -203,7 +204,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
-            *(scripts_volume(pods), *program_volumes(pods, "slurmctld", "config_sync"), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, "munged", "slurmctld", "config_sync"), *munge_volumes(pods)),
             *(restore_volumes(backup) if backup else []),
         ],
     }

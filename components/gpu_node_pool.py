@@ -296,7 +296,6 @@ def _pool_check_spec(args: GpuNodePoolArgs, existing: ExistingNodesArgs, account
         securityContext=confined(_CHECK_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
-    check["volumeMounts"] = [each for each in check["volumeMounts"] if each["name"] != "scripts"]
     pod = {
         "serviceAccountName": account,
         "automountServiceAccountToken": True,

@@ -29,7 +29,6 @@ from components.pods import (
     program_command,
     program_mounts,
     program_volumes,
-    scripts_volume,
 )
 from configs.models.cluster import Cluster
 from configs.models.health_checks import CHECK_SETTINGS, HealthCheck
@@ -213,7 +212,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
         "initContainers": [munged(pods)],
         "containers": [program],
         "volumes": [
-            *(*program_volumes(pods, "node_checks"), config_volume("slurm-config", args["slurm_config"])),
-            *(empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
+            *(*program_volumes(pods, "munged", "node_checks"), config_volume("slurm-config", args["slurm_config"])),
+            *(empty_volume("tmp"), *munge_volumes(pods)),
         ],
     }

@@ -26,7 +26,6 @@ from components.pods import (
     program_command,
     program_mounts,
     program_volumes,
-    scripts_volume,
 )
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
 from components.users import user_keys_name, users_name
@@ -244,7 +243,7 @@ def _pod(args: IdentityArgs) -> Manifest:
         "initContainers": [prepare],
         "containers": [identity],
         "volumes": [
-            *(*program_volumes(pods, "ldap_sync"), scripts_volume(pods), empty_volume("tmp", in_memory=True)),
+            *(*program_volumes(pods, "ldap_sync"), empty_volume("tmp", in_memory=True)),
             *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
             build_volume(pods["cluster"], args["volume"]),
             *([_secret_file("ca", ldap["ca_secret"], "ca.crt")] if "ca_secret" in ldap else []),

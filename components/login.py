@@ -26,6 +26,7 @@ from components.pods import (
     munge_volumes,
     munged,
     pod_template,
+    program_volumes,
     scripts_volume,
     secret_volume,
 )
@@ -223,7 +224,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
             *(secret_volume("host-keys", object_name(pods["cluster"], "login-host-keys"), mode=0o400), empty_volume("run")),
             config_volume("settings", object_name(pods["cluster"], "login-settings")),
             *([secret_volume("node-host-keys", args["node_host_keys"], mode=0o400)] if "node_host_keys" in args else []),
-            *(scripts_volume(pods), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, "munged"), *munge_volumes(pods)),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
         ],

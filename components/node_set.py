@@ -21,11 +21,11 @@ from components.pods import (
     NODE_HOST_KEYS,
     PACKAGES_PATH,
     ROOT_SETTINGS,
-    SCRIPTS_PATH,
     SLURMD_PORT,
     PodDefaults,
     config_volume,
     container,
+    daemon_command,
     empty_volume,
     mount,
     munge_key_mount,
@@ -34,7 +34,6 @@ from components.pods import (
     program_command,
     program_mounts,
     program_volumes,
-    scripts_volume,
     secret_volume,
     tcp_probe,
 )
@@ -323,7 +322,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "volumes": [
             *([] if "identity" in args else [config_volume("users", args["users"])]),
             *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
-            *(scripts_volume(pods), *program_volumes(pods, "worker")),
+            *program_volumes(pods, "munged", "worker"),
             munge_key_volume(pods, 0o400),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
@@ -355,7 +354,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     }
     mounts = [
         *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
-        *program_mounts("worker"),
+        *program_mounts("munged", "worker"),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
@@ -365,9 +364,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     ]
     ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]
     return {
-        **container(args["pods"], "slurmd", "slurmd.sh", mounts, env),
-        # The init is there from the start: a shell that becomes it, and starts another, takes 10 ms of each worker's start.
-        "command": ["tini", "--", f"{SCRIPTS_PATH}/slurmd.sh"],
+        **container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker")),
         "workingDir": PACKAGES_PATH,
         "resources": build_resources(args),
         "ports": [{"name": name, "containerPort": port} for name, port in ports],

@@ -110,16 +110,19 @@ def container(
     requests: tuple[str, str] = ("10m", "32Mi"),
     **more: Any,
 ) -> Manifest:
-    """A container of the Slurm image that runs one start script; `requests` are CPU and memory. `more` is added as it is."""
+    """A container of the Slurm image that runs a start script, or with an empty `script` what `command` in `more` says.
+
+    `requests` are CPU and memory. `more` is added as it is.
+    """
     variables = {"SLIPWAY_CLUSTER": defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
     return {
         "name": name,
         "image": defaults["image"],
         "imagePullPolicy": defaults["pull_policy"],
-        "command": [f"{SCRIPTS_PATH}/{script}"],
+        **({"command": [f"{SCRIPTS_PATH}/{script}"]} if script else {}),
         "env": [{"name": key, "value": value} for key, value in variables.items()],
         "resources": {"requests": {"cpu": requests[0], "memory": requests[1]}},
-        "volumeMounts": [mount("scripts", SCRIPTS_PATH, read_only=True), *mounts],
+        "volumeMounts": [*([scripts_mount()] if script else []), *mounts],
         **more,
     }
 
@@ -140,16 +143,19 @@ def confined(uid: int) -> Manifest:
 def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
     """munged as a native sidecar: it is up before the pod's daemons start, and ends after them. Workers run it beside slurmd instead.
 
-    `origin` is a host name whose address credentials name as their origin, in place of the pod's own.
+    Its volumes are `munge_volumes`, and those of the program `munged`. `origin` is a host name whose address credentials name as their
+    origin, in place of the pod's own.
     """
     return container(
         defaults,
         "munged",
-        "munged.sh",
+        "",
         # The folder above munged's own, which it makes itself: it distrusts one that a volume opens to all.
-        [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib")],
+        [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib"), *program_mounts("munged")],
         {"SLIPWAY_ORIGIN": origin} if origin else None,
         requests=("10m", "16Mi"),
+        command=daemon_command("munged"),
+        workingDir=PACKAGES_PATH,
         restartPolicy="Always",
         securityContext=confined(MUNGE_UID),
         startupProbe=exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60),
@@ -157,7 +163,7 @@ def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
 
 
 def munge_key_mount() -> Manifest:
-    """Where munged.sh finds the key."""
+    """Where programs/munged finds the key."""
     return mount("munge-key", "/etc/slipway/munge", read_only=True)
 
 
@@ -174,6 +180,11 @@ def munge_volumes(defaults: PodDefaults) -> list[Manifest]:
         empty_volume("munge", in_memory=True),
         empty_volume("munge-state", in_memory=True),
     ]
+
+
+def scripts_mount() -> Manifest:
+    """Where the start scripts are."""
+    return mount("scripts", SCRIPTS_PATH, read_only=True)
 
 
 def scripts_volume(defaults: PodDefaults) -> Manifest:

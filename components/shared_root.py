@@ -238,7 +238,12 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
         "restartPolicy": "Never",
         "initContainers": [munged(pods)],
         "containers": [cleaner],
-        "volumes": [scripts_volume(pods), *munge_volumes(pods), build_volume(pods["cluster"], args["volume"])],
+        "volumes": [
+            scripts_volume(pods),
+            *program_volumes(pods, "munged"),
+            *munge_volumes(pods),
+            build_volume(pods["cluster"], args["volume"]),
+        ],
     }
     about = labels(pods["cluster"], "root-clean")
     job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-clean", pod)}

@@ -10,7 +10,7 @@ from configs.models.cluster import Cluster
 
 POD_VOLUMES = frozenset(
     """
-    home munge-key node-host-keys program root run scripts shared-root shm slurm spool tmp user-keys users
+    home munge-key node-host-keys program-munged program-worker root run shared-root shm slurm spool tmp user-keys users
     """.split()  # noqa: SIM905 - words read better than a dozen quotes
 )
 """Volumes that a worker's pod may have, whatever the config says today; those of storage.mounts are `mount-<name>`."""

@@ -1,23 +1,25 @@
 """slurmd for the node that carries the pod's name, started again whenever it ends: the steps of running jobs are processes of their own.
 
-`python3 -m programs.worker.run`, as root and as the only child of the pod's init, once slurmd.sh has prepared devices and cgroups. Keeps
-munged running, which slurmd and jobs need, and sshd where users may log in. Settles first what an earlier pod of the node left behind in
-Slurm, and looks after the registration while slurmd runs. Decides nothing: see plan.
+`python3 -m programs.worker.run`, as root in a privileged container and as the only child of the pod's init. Prepares the container for
+jobs; keeps munged running, which slurmd and jobs need, and sshd where users may log in. Settles first what an earlier pod of the node left
+behind in Slurm, and looks after the registration while slurmd runs. Decides nothing: see plan.
 """
 
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
+from programs.munged.daemon import LATEST_S, Munged
 from slurm.scontrol import Node
+from slurm.signals import Signals
 from slurm.states import waits_for_power
 
 from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_settle, plan_watch
+from .prepare import PrepareError, prepare
 from .slurm import SlurmError, read, write
 from .steps import has_steps
 from .stopping import is_stopping
@@ -32,9 +34,7 @@ _STOP_S = 5
 hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
 _BCAST = "/usr/lib/slipway/slurmd_bcast.so"
 """Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
-_MUNGED = "/opt/slipway/scripts/munged.sh"
-"""In this container, as root's script: a container of its own for munged takes a third of the CPU time that it takes to start a worker."""
-_SSHD = "/opt/slipway/scripts/node-sshd.sh"
+_SSHD = ("bash", "/opt/slipway/programs/worker/sshd.sh")
 _SSHD_KEYS = "/etc/slipway/node-host-keys"
 
 
@@ -46,7 +46,7 @@ def say(text: str) -> None:
 class Worker:
     """One node's slurmd. The main thread alone starts, signals and reaps it, and hears signals; a second one watches the registration.
 
-    The main thread waits on a pipe that gets a byte for each signal, also of a child's end, and for each wish of the other thread.
+    The main thread waits until a signal comes, also that of a child's end, or a wish of the other thread.
     """
 
     def __init__(self, name: str, controller: str, is_elastic: bool) -> None:
@@ -54,33 +54,24 @@ class Worker:
         self._controller = controller
         self._server = f"{controller}:{_PORT}"
         self._is_elastic = is_elastic
-        self._is_ended = False
         self._is_to_restart = False
         self._started_at = 0.0
-        self._awake, self._wake = os.pipe()
-        for end in (self._awake, self._wake):
-            os.set_blocking(end, False)
-        # A signal ends a pause at once. An Event would not do: its lock is not free in a handler that comes at the wrong moment.
-        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._end)
-        signal.signal(signal.SIGCHLD, _look)  # a signal without a handler does not reach the pipe
+        self._signals = Signals(has_children=True)
 
     def run(self) -> int:
-        _keep("munged", _MUNGED)
         self._await_daemons()
-        if self._is_ended:
+        if self._signals.is_stopping:
             return 0
         if os.access(_SSHD_KEYS, os.F_OK):
-            _keep("sshd", _SSHD)
+            _keep("sshd", lambda: subprocess.run(_SSHD, cwd="/", check=False).returncode)
         node = self._settle()
         threading.Thread(target=self._watch, args=(node,), daemon=True).start()
-        while not self._is_ended:
+        while not self._signals.is_stopping:
             try:
                 end = f"slurmd ended with code {self._run_slurmd(needs_boot(node))}"
             except OSError as error:  # of too many processes, for instance: jobs run on
                 end = f"slurmd cannot be started: {error.strerror}"
-            if self._is_ended:
+            if self._signals.is_stopping:
                 break
             say(f"{end}; starting it again in {_AGAIN_S} s (jobs' steps run on)")
             self._pause(_AGAIN_S)
@@ -98,19 +89,19 @@ class Worker:
         kill_at: float | None = None
         while (code := slurmd.poll()) is None:
             now = time.monotonic()
-            if kill_at is None and (self._is_ended or self._is_to_restart):
+            if kill_at is None and (self._signals.is_stopping or self._is_to_restart):
                 slurmd.terminate()
                 kill_at = now + _STOP_S
             elif kill_at is not None and now >= kill_at:
                 say(f"slurmd did not end within {_STOP_S} s; killing it")
                 slurmd.kill()
                 kill_at = float("inf")
-            self._wait(kill_at - now if kill_at is not None and kill_at < float("inf") else None)
+            self._signals.wait(kill_at - now if kill_at is not None and kill_at < float("inf") else None)
         return code
 
     def _await_daemons(self) -> None:
         tries = 0
-        while not self._is_ended and not (_answers(self._controller) and _has_munge()):
+        while not self._signals.is_stopping and not (_answers(self._controller) and _has_munge()):
             if tries % 60 == 0:
                 say(f"waiting for munged and for slurmctld at {self._server}")
             tries += 1
@@ -119,7 +110,7 @@ class Worker:
     def _settle(self) -> Node | None:
         """Until nothing of an earlier pod is left; gives the node as it is then, or None when the pod is about to end."""
         last, tries = "", 0
-        while not self._is_ended:
+        while not self._signals.is_stopping:
             try:
                 # slurmd has not fetched the files for clients yet.
                 reading = read(self._name, self._server)
@@ -175,29 +166,13 @@ class Worker:
         say(f"slurmctld has not heard this node (state {node.state}); registering again")
         self._started_at = time.monotonic()
         self._is_to_restart = True
-        os.write(self._wake, b"r")
-
-    def _end(self, _: int, __: object) -> None:
-        self._is_ended = True
+        self._signals.wake()
 
     def _pause(self, seconds: float) -> None:
         """So long, or until the end of this program."""
         until = time.monotonic() + seconds
-        while not self._is_ended and (left := until - time.monotonic()) > 0:
-            self._wait(left)
-
-    def _wait(self, seconds: float | None) -> None:
-        """Until something has happened, or so long; for ever without a number."""
-        select.select([self._awake], [], [], seconds)
-        try:
-            while os.read(self._awake, 512):
-                pass
-        except BlockingIOError:
-            pass
-
-
-def _look(_: int, __: object) -> None:
-    """A child has ended: the pipe has a byte, and whoever waits looks which."""
+        while not self._signals.is_stopping and (left := until - time.monotonic()) > 0:
+            self._signals.wait(left)
 
 
 def _done(change: Drain | Lift | SetDown) -> str:
@@ -226,20 +201,33 @@ def _has_munge() -> bool:
         return False
 
 
-def _keep(program: str, command: str) -> None:
-    """Runs a program beside slurmd from now on, and again after its end, which is no one else's: sessions and jobs run on."""
+def _keep(program: str, run: Callable[[], int]) -> None:
+    """Has a program run beside slurmd from now on, and again after its end, which is no one else's: sessions and jobs run on."""
 
-    def run() -> None:
+    def keep() -> None:
         while True:
             try:
-                end = f"{program} ended with code {subprocess.run([command], cwd='/', check=False).returncode}"
-            except OSError as error:  # of too many processes, for instance
-                end = f"{program} cannot be started: {error.strerror}"
+                end = f"{program} ended with code {run()}"
+            except (OSError, subprocess.CalledProcessError) as error:  # of too many processes, for instance
+                end = f"{program} cannot be started: {error}"
             say(f"{end}; starting it again in {_AGAIN_S} s (sessions and jobs run on)")
             time.sleep(_AGAIN_S)
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=keep, daemon=True).start()
+
+
+def main() -> int:
+    try:
+        prepare(say)
+    except (PrepareError, OSError, subprocess.CalledProcessError) as error:
+        say(str(error))
+        return 1
+    controller = os.environ["SLIPWAY_SLURMCTLD"]
+    worker = Worker(os.uname().nodename, controller, bool(os.environ.get("SLIPWAY_ELASTIC")))
+    # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
+    _keep("munged", Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)).run)
+    return worker.run()
 
 
 if __name__ == "__main__":
-    sys.exit(Worker(os.uname().nodename, os.environ["SLIPWAY_SLURMCTLD"], bool(os.environ.get("SLIPWAY_ELASTIC"))).run())
+    sys.exit(main())

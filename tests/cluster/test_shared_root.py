@@ -34,11 +34,11 @@ def run(stack: DevStack, script: str) -> str:
 
 def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_own(stack: DevStack) -> None:
     version = slurm_image(stack).rpartition(":")[2]
-    look = "echo $SLIPWAY_ROOT_VERSION; ls /shared; ls -d /opt/slipway/scripts 2>&1; true"
+    look = "echo $SLIPWAY_ROOT_VERSION; ls /shared; ls -d /opt/slipway/slurm 2>&1; true"
     in_job = run(stack, look)
     assert in_job.startswith(f"{version}\n")
-    assert "/opt/slipway/scripts': No such file" in in_job
-    assert "No such file" in stack.ssh("ls -d /opt/slipway/scripts 2>&1 || true")
+    assert "/opt/slipway/slurm': No such file" in in_job
+    assert "No such file" in stack.ssh("ls -d /opt/slipway/slurm 2>&1 || true")
     # The same files, seen from a job and from login, in the version's own folder.
     where = "stat -c %i /usr/bin/env"
     assert run(stack, where) == stack.ssh(where).strip()

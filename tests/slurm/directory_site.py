@@ -100,9 +100,8 @@ class Site(ImageCluster):
     def run_container(self, manifest: dict[str, Any]) -> Container:
         """A container under runc, from what Kubernetes would be told."""
         volumes = {
-            "program": PROJECT / "programs" / "ldap_sync",
+            "program-ldap-sync": PROJECT / "programs" / "ldap_sync",
             "slurm": PROJECT / "slurm",
-            "scripts": PROJECT / "programs" / "start",
             "tmp": self.empty("t-identity-tmp"),
         }
         mounts: dict[str, tuple[Path, bool]] = {}

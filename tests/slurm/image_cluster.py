@@ -168,8 +168,9 @@ class ImageCluster:
             "/etc/slipway/munge": self.munge_key(pod),
             "/run/munge": (self.empty(f"{pod}-munge"), False),
             "/var/lib": (self.empty(f"{pod}-munge-state"), False),
+            **program_mount("munged"),
         }
-        self._start(pod, "munged", "munged.sh", mounts, {"SLIPWAY_ORIGIN": origin, **(more or {})}, user=MUNGE, read_only=True)
+        self._start(pod, "munged", daemon_command("munged"), mounts, {"SLIPWAY_ORIGIN": origin, **(more or {})}, user=MUNGE, read_only=True)
 
     def mariadb(self) -> Container:
         """The accounting database."""
@@ -274,6 +275,7 @@ class ImageCluster:
             "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
+            **program_mount("munged"),
             **program_mount("worker"),
             **self.ssh_mounts(),
             **self.user_mounts,
@@ -286,7 +288,7 @@ class ImageCluster:
             "SLIPWAY_JOB_PROCESSES": job_processes(load_cluster(self.stack, Path(), "Pulumi.test.yaml")),
             **(more or {}),
         }
-        return self._start(node, "slurmd", "slurmd.sh", mounts, env, privileged=True)
+        return self._start(node, "slurmd", daemon_command("worker"), mounts, env, privileged=True)
 
     def login(self, key: str, host_key: str) -> Container:
         """A login node with one key for both users."""

@@ -29,16 +29,16 @@ tmp=/var/spool/slipway/tmp
 """
 OUTWARD = [
     pytest.param("ls -d /shared/versions /shared/*/v2 && echo out", id="the volume of the versions"),
-    pytest.param("ls /opt/slipway/scripts && echo out", id="the pod's files"),
-    pytest.param("nsenter --target 1 --mount ls /opt/slipway/scripts && echo out", id="enter the pod's namespace"),
+    pytest.param("ls /opt/slipway/slurm && echo out", id="the pod's files"),
+    pytest.param("nsenter --target 1 --mount ls /opt/slipway/slurm && echo out", id="enter the pod's namespace"),
     pytest.param(
-        "for p in /proc/[0-9]*; do for way in root cwd; do ls $p/$way/opt/slipway/scripts && echo out; done; done",
+        "for p in /proc/[0-9]*; do for way in root cwd; do ls $p/$way/opt/slipway/slurm && echo out; done; done",
         id="look through every process",
     ),
     pytest.param("unshare --user --map-root-user chroot /proc/1/root ls && echo out", id="another root, in a user namespace"),
     pytest.param(
         "unshare --user --map-root-user --mount sh -c 'for m in /run/slipway/ssh /run/slipway /run /home /proc /; do umount -l $m; done; "
-        "ls -d /opt/slipway/scripts /run/slipway/ssh/*key && echo out'",
+        "ls -d /opt/slipway/slurm /run/slipway/ssh/*key && echo out'",
         id="what is below the mounts, in a user namespace",
     ),
     pytest.param("cat /run/slipway/ssh/ssh_host_ed25519_key && echo out", id="the host key"),

@@ -263,6 +263,7 @@ def test_worker_counts_as_busy_while_slurmctld_is_silent(cluster: Cluster) -> No
 def test_slurmd_that_does_not_end_does_not_hold_up_the_end_of_its_pod(cluster: Cluster) -> None:
     """One that is told to end right after its start hangs now and then."""
     worker = cluster.containers["gpu-1/slurmd"]
+    wait_for("slurmd", lambda: "slurmd started" in worker.log)  # before, a second one asks for the files
     wait_for("slurmd", lambda: worker.run("pkill", "--signal", "STOP", "--exact", "--count", "slurmd", check=False).strip() == "1")
     begin = time.monotonic()
     assert worker.stop() == 0

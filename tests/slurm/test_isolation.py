@@ -75,7 +75,7 @@ def test_what_the_attempts_are_for_is_there_where_nothing_is_in_the_way(cluster:
     cluster.settings(None)
     try:
         for place in ("login", "job"):
-            assert "out" in in_place(cluster, place, "ls /opt/slipway/scripts && echo out").split()
+            assert "out" in in_place(cluster, place, "ls /opt/slipway/slurm && echo out").split()
     finally:
         cluster.settings(CONF)
 

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from components.pods import PACKAGES_PATH, daemon_command
 from tests.slurm.image_cluster import ALICE, STACK, program_mount
 from tests.slurm.image_pods import wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, TMP, WORKERS, RootCluster, running
 
+WORKER = shlex.join(daemon_command("worker"))
+PROGRAMS = program_mount("munged") | program_mount("worker")
 PROCESSES = 110
 """Limit of a job with one CPU here."""
 EPILOG = """#!/bin/bash
@@ -263,9 +266,9 @@ def test_tasks_of_srun_have_what_mpich_asks_for(cluster: RootCluster) -> None:
 def test_node_set_without_gpus_shows_its_jobs_none_of_the_machines(cluster: RootCluster, devices: str) -> None:
     """Slurm guards what gres.conf names, and that has no line for such a set. A privileged pod has the machine's devices."""
     make = f"for each in {devices}; do mkdir -p $(dirname /dev/$each); mknod -m 0666 /dev/$each c 1 3; done"
-    command = ["bash", "-c", f"{make}; exec /opt/slipway/scripts/slurmd.sh"]
+    command = ["bash", "-c", f"{make}; exec {WORKER}"]
     container = cluster.machine.start(
-        "gpu-1", "bare", command, program_mount("worker"), {"SLIPWAY_GPUS": "0", "SLIPWAY_SLURMCTLD": "nobody"}, privileged=True
+        "gpu-1", "bare", command, PROGRAMS, {"SLIPWAY_GPUS": "0", "SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=PACKAGES_PATH
     )
     try:
         wait_for("the worker's program", lambda: "waiting for munged" in container.log)
@@ -279,10 +282,12 @@ def test_node_set_without_gpus_shows_its_jobs_none_of_the_machines(cluster: Root
 
 
 def test_worker_of_an_image_older_than_the_scripts_says_so(cluster: RootCluster) -> None:
-    command = ["bash", "-c", "rm /usr/lib/slipway/su; exec /opt/slipway/scripts/slurmd.sh"]
-    container = cluster.machine.start("gpu-1", "old", command, program_mount("worker"), {"SLIPWAY_SLURMCTLD": "nobody"}, privileged=True)
+    command = ["bash", "-c", f"rm /usr/lib/slipway/su; exec {WORKER}"]
+    container = cluster.machine.start(
+        "gpu-1", "old", command, PROGRAMS, {"SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=PACKAGES_PATH
+    )
     try:
         assert container.process.wait(60) == 1
-        assert "slurmd.sh: FAILED: this image is older than Slipway's scripts" in container.log
+        assert "worker: FAILED: this image is older than Slipway's scripts" in container.log
     finally:
         container.stop("KILL")

@@ -146,7 +146,7 @@ def test_slurmstepd_of_a_job_is_not_in_the_jobs_memory_group(cluster: RootCluste
 def test_slurmstepd_of_a_rooted_job_is_in_the_pods_root_where_slurmd_finds_it(cluster: RootCluster) -> None:
     """Else scancel would reach none of the job's processes."""
     job = background(cluster, "echo begun; sleep 600", "begun", "--nodelist=gpu-0")
-    roots = cluster.inside("gpu-0", "for p in $(pgrep slurmstepd); do ls -d /proc/$p/root/opt/slipway/scripts; done").splitlines()
+    roots = cluster.inside("gpu-0", "for p in $(pgrep slurmstepd); do ls -d /proc/$p/root/opt/slipway/slurm; done").splitlines()
     assert len(roots) >= 2
     assert not [root for root in roots if "No such file" in root]
     cluster.slurm("scancel", job)
@@ -209,7 +209,7 @@ def test_without_a_versioned_root_steps_and_sessions_of_a_job_share_its_tmp_and_
     job = background(cluster, script, "begun", *options)
     assert cluster.ssh(f"srun --jobid={job} --overlap bash -c '{probe}'") == "3"
     assert cluster.ssh(f"ssh gpu-0 '{probe}'") == "3"
-    other = f"{probe}; ls /opt/slipway/scripts | wc -l; echo [$SLIPWAY_ROOT_VERSION]; pwd"
+    other = f"{probe}; ls /opt/slipway/slurm | wc -l; echo [$SLIPWAY_ROOT_VERSION]; pwd"
     said = cluster.ssh(f"srun {' '.join(options)} bash -c '{other}'", user="bob").split()
     assert said[0] == "0"
     assert int(said[1]) > 10  # all else is the pod's

@@ -120,7 +120,7 @@ def test_who_is_no_admin_gets_nothing_from_sudo(cluster: RootCluster) -> None:
 
 AS_ITS_USER = (
     "for p in /proc/[0-9]*; do u=$(awk '/^Uid/{print $2}' $p/status) g=$(awk '/^Gid/{print $2}' $p/status); for way in root cwd; do"
-    " setpriv --reuid $u --regid $g --clear-groups ls $p/$way/opt/slipway/scripts/login.sh && echo out; done; done"
+    " setpriv --reuid $u --regid $g --clear-groups ls $p/$way/opt/slipway/slurm/states.py && echo out; done; done"
 )
 
 

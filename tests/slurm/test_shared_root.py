@@ -285,13 +285,13 @@ def test_number_of_an_ended_job_stands_for_no_version_any_more(cluster: RootClus
 
 
 def test_jobs_of_a_user_who_is_to_stay_outside_look_at_the_node_itself(cluster: RootCluster) -> None:
-    look = ("srun", "--nodelist=gpu-0", "--chdir=/", "ls", "/opt/slipway/scripts")
+    look = ("srun", "--nodelist=gpu-0", "--chdir=/", "ls", "/opt/slipway/slurm")
     with pytest.raises(PodError, match="No such file"):
         cluster.slurm(*look)
     cluster.settings(f"{CONF}outside={SLURM}\n")
     try:
-        assert "slurmd.sh" in cluster.slurm(*look)
-        assert "No such file" in cluster.ssh("srun --nodelist=gpu-0 ls /opt/slipway/scripts", check=False)
+        assert "states.py" in cluster.slurm(*look)
+        assert "No such file" in cluster.ssh("srun --nodelist=gpu-0 ls /opt/slipway/slurm", check=False)
     finally:
         cluster.settings(CONF)
 
@@ -515,7 +515,7 @@ def test_driver_files_that_the_runtime_has_mounted_are_found_by_jobs(cluster: Ro
         mount --bind /var/tmp/driver $lib/libcuda.so.550.54
         mount --bind /var/tmp/driver $lib/libother.so.9
         mount --bind /var/tmp/smi /usr/bin/nvidia-smi
-        /opt/slipway/scripts/share-driver.sh 2>&1; ls /run/nvidia/lib
+        bash /opt/slipway/programs/worker/share-driver.sh 2>&1; ls /run/nvidia/lib
     """
     try:
         said = cluster.inside("gpu-0", mounted)
@@ -611,8 +611,8 @@ def test_srun_with_a_terminal_runs_in_the_root(cluster: RootCluster) -> None:
 def test_job_starts_in_its_folder_and_in_its_own_tmp_where_that_is_missing(cluster: RootCluster) -> None:
     assert cluster.ssh("mkdir -p deep/er; cd deep/er; srun pwd") == "/home/alice/deep/er"
     assert cluster.ssh("srun --chdir=/not/there bash -c 'pwd; ls -A' 2>/dev/null") == "/tmp"
-    said = cluster.ssh("srun --chdir=/opt/slipway/scripts pwd", check=False)  # of the pod, not of the root
-    assert "the job has no folder /opt/slipway/scripts (No such file or directory): going to /tmp instead" in said
+    said = cluster.ssh("srun --chdir=/opt/slipway/slurm pwd", check=False)  # of the pod, not of the root
+    assert "the job has no folder /opt/slipway/slurm (No such file or directory): going to /tmp instead" in said
     assert "/tmp" in said.splitlines()
 
 

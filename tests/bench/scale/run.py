@@ -220,7 +220,9 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
 
 
 def _node_set(cluster: Cluster) -> Mapping[str, Any]:
-    args = node_set_args(cluster, pod_defaults(cluster, "slurm", "scripts", {"slurm": "slurm", "worker": "worker"}), cluster.node_sets[0])
+    args = node_set_args(
+        cluster, pod_defaults(cluster, "slurm", "scripts", {name: name for name in ("slurm", "munged", "worker")}), cluster.node_sets[0]
+    )
     manifest = build_node_set(args)
     if "replicas" in manifest["spec"]:
         manifest["spec"]["replicas"] = 0

@@ -75,7 +75,7 @@ class Slurm:
         """Makes the root and starts the daemons; returns when slurmrestd listens and slurmctld answers."""
         self._make_root()
         self._write_files()
-        self._run("munged", [f"{SCRIPTS_PATH}/munged.sh"], MUNGE_UID)
+        self._run("munged", program_command("munged"), MUNGE_UID)
         self._run("slurmctld", program_command("slurmctld"), SLURM_UID)
         self._run("slurmrestd", [f"{SCRIPTS_PATH}/slurmrestd.sh"], SLURMRESTD_UID)
         self._await("slurmctld", lambda: "UP" in self.call("scontrol", "ping", check=False))
@@ -142,7 +142,7 @@ class Slurm:
         for script in _SCRIPTS.glob("*.sh"):
             (scripts / script.name).write_bytes(script.read_bytes())
             (scripts / script.name).chmod(0o755)
-        for package in ("slurm", "programs/slurmctld"):
+        for package in ("slurm", "programs/munged", "programs/slurmctld"):
             shutil.copytree(_PROJECT / package, self.root / PACKAGES_PATH.lstrip("/") / package)
 
     def _write_files(self) -> None:
@@ -165,7 +165,7 @@ class Slurm:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLIPWAY_SLURMCTLD": f"{self.cluster.name}-slurmctld"},
             )
 
     def _await(self, program: str, is_up: Callable[[], bool]) -> None:

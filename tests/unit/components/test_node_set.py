@@ -87,7 +87,7 @@ def test_each_node_has_its_own_disks_where_jobs_see_them() -> None:
 
 
 def test_worker_starts_under_its_init_and_is_probed_once_it_can_listen() -> None:
-    assert slurmd()["command"] == ["tini", "--", "/opt/slipway/scripts/slurmd.sh"]
+    assert slurmd()["command"] == ["tini", "--", "python3", "-EsSB", "-m", "programs.worker.run"]
     assert slurmd()["readinessProbe"] == {"tcpSocket": {"port": 6818}, "initialDelaySeconds": 2, "periodSeconds": 5}
 
 

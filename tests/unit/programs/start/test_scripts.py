@@ -17,34 +17,6 @@ def test_version_whose_users_cannot_be_counted_is_not_unused() -> None:
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60).stdout == "stays\n"
 
 
-def function(script: str, name: str) -> str:
-    """The text of one function of a start script."""
-    text = (SCRIPTS / script).read_text()
-    at = text.index(f"\n{name}() {{") + 1
-    line = text[at : text.index("\n", at)]
-    return line if line.endswith("}") else text[at : text.index("\n}\n", at) + 3]
-
-
-def test_munge_key_that_cannot_be_read_is_not_another_one(tmp_path: Path) -> None:
-    """slurmctld stops for another key."""
-    functions = function("munged.sh", "has_waiting_key")
-    script = f"set -euo pipefail; say() {{ echo $*; }}; secret={tmp_path}/secret key={tmp_path}/key unread=''\n{functions}\n"
-    script += "for each in 1 2; do if has_waiting_key; then echo other; else echo same; fi; done"
-
-    def said() -> list[str]:
-        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
-
-    (tmp_path / "key").write_text("a")
-    assert said() == ["same", "same"]
-    (tmp_path / "secret").write_text("b")
-    assert said() == ["other", "other"]
-    (tmp_path / "secret").unlink()
-    (tmp_path / "secret").mkdir()  # also root cannot read that
-    once, *rest = said()
-    assert "cannot be compared" in once
-    assert rest == ["same", "same"]
-
-
 def test_damaged_note_of_an_unused_version_is_not_an_old_one(tmp_path: Path) -> None:
     for folder in ("versions/v1", "versions/v2", "jobs", "filling", "sources"):
         (tmp_path / folder).mkdir(parents=True)

@@ -22,4 +22,4 @@ done < <(awk '$5 ~ "^/usr/" { print $5 }' /proc/self/mountinfo)
 [[ -d $target/lib ]] || exit 0
 ldconfig -n "$target/lib" # the links that programs ask for, such as libcuda.so.1
 ln -sf libcuda.so.1 "$target/lib/libcuda.so"
-printf 'share-driver.sh: %s driver files are in %s\n' "$(find "$target/lib" "$target/bin" -type f 2>/dev/null | wc -l)" "$target" >&2
+printf 'worker: %s driver files are in %s\n' "$(find "$target/lib" "$target/bin" -type f 2>/dev/null | wc -l)" "$target" >&2

@@ -1,0 +1,156 @@
+"""munged over the socket in /run/munge, with the key of the Secret. Decides nothing: see plan.
+
+In a container of its own it runs as user munge, and /run/munge is a volume that the pod's containers share. In a worker's container, whose
+program runs this in its own process, it starts as root, has the key that root alone can read, keeps it in memory, and gives all its rights
+up before it becomes munged.
+"""
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+from slurm.people import ACCOUNTS
+
+from .keys import KEY, SECRET, Keys, has_key, say_taken, say_waiting, waiting_since
+from .plan import Dial, Step, count_silence, pause_s, plan_key
+
+_PORT = 6817
+_DIAL_S = 2
+_RUN = "/run/munge"
+_STATE = "/var/lib/munge"
+_GIVE_UP = (
+    "setpriv",
+    "--reuid",
+    "munge",
+    "--regid",
+    "munge",
+    "--clear-groups",
+    "--no-new-privs",
+    "--inh-caps",
+    "-all",
+    "--bounding-set",
+    "-all",
+)
+LATEST_S = 600
+
+
+class Munged:
+    """One munged. `run` starts and reaps it, in the thread that calls it; a second thread looks for another key."""
+
+    def __init__(self, say: Callable[[str], None], controller: str, latest_s: float = LATEST_S, origin: str = "") -> None:
+        """`controller` is slurmctld's host, `origin` the address that credentials name in place of the pod's own."""
+        self._say = say
+        self._controller = controller
+        self._latest_s = latest_s
+        self._origin = ["--origin", origin] if origin else []
+        self._keys = Keys()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_watched = False
+        self._is_stopping = False
+        self._outdated: subprocess.Popen[bytes] | None = None
+        """The process that has to make way for one with another key."""
+
+    def run(self) -> int:
+        """Until munged ends by itself, or is stopped: its exit code. Raises OSError, CalledProcessError."""
+        give_up = self._prepare()
+        if not has_key():
+            self._keys.take()
+        is_change = False
+        while True:
+            self._keys.note()
+            # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its
+            # successor. --max-ttl: munged remembers each credential that it has decoded for as long as that is valid. Slurm's are for five
+            # minutes.
+            options = ["--foreground", "--force", "--num-threads", "10", "--max-ttl", "300", "--key-file", KEY, *self._origin]
+            self._process = subprocess.Popen([*give_up, "munged", *options], cwd="/")
+            if is_change:
+                say_taken()
+                self._say("munged runs with another key")
+            if self._is_stopping:  # the signal came in between
+                self._process.terminate()
+            if not self._is_watched:
+                self._is_watched = True
+                threading.Thread(target=self._look_after_key, daemon=True).start()
+            code = self._process.wait()
+            if self._is_stopping or self._outdated is not self._process:
+                return code
+            self._keys.take()
+            is_change = True
+
+    def stop(self) -> None:
+        """Ends munged, and `run`. For a handler of signals."""
+        self._is_stopping = True
+        self._terminate()
+
+    def _prepare(self) -> tuple[str, ...]:
+        """Folders; gives the command in front of munged."""
+        if os.getuid() != 0:
+            if not os.path.isdir(_STATE):
+                os.mkdir(_STATE, 0o700)
+            return ()
+        if not os.path.ismount(_STATE):
+            options = "mode=0700,size=1m,nosuid,nodev,noexec"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", options, "munge", _STATE], check=True)
+        for folder, mode in ((_RUN, 0o755), (_STATE, 0o700)):
+            os.makedirs(folder, exist_ok=True)
+            os.chmod(folder, mode)
+            os.chown(folder, ACCOUNTS["munge"], ACCOUNTS["munge"])
+        return _GIVE_UP
+
+    def _look_after_key(self) -> None:
+        silence, told = 0, ""
+        step = Step.REST
+        while True:
+            time.sleep(pause_s(step))
+            if self._is_stopping:
+                return
+            if self._outdated is self._process:  # makes way
+                continue
+            try:
+                is_waiting = self._keys.has_other()
+                fault = ""
+            except OSError:
+                is_waiting = False
+                fault = f"FAILED: whether {SECRET} has another key is unknown: it cannot be compared with the one in use, which stays"
+            try:
+                if is_waiting and say_waiting():
+                    self._say("another key has come; it waits until slurmctld stops listening")
+                silence = count_silence(silence, dial(self._controller)) if is_waiting else 0
+                step = plan_key(is_waiting, silence, time.time() - waiting_since() if is_waiting else 0, self._latest_s)
+                if step is Step.REST:
+                    say_taken()
+                elif step is Step.TAKE:
+                    silence = 0
+                    self._outdated = self._process
+                    self._terminate()
+            except OSError as error:  # a full disk, for instance
+                fault = f"could not look after the key, trying again: {error}"
+            if fault and fault != told:
+                self._say(fault)
+            told = fault
+
+    def _terminate(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+
+
+def dial(host: str) -> Dial:
+    """Whether slurmctld's port answers. In a thread: a name is looked up for as long as DNS likes."""
+    found: list[Dial] = []
+
+    def connect() -> None:
+        try:
+            socket.create_connection((host, _PORT), _DIAL_S).close()
+            found.append(Dial.ANSWERED)
+        except ConnectionRefusedError:
+            found.append(Dial.REFUSED)
+        except OSError:
+            found.append(Dial.NOTHING)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(_DIAL_S)
+    return found[0] if found else Dial.NOTHING

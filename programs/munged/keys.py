@@ -1,0 +1,117 @@
+"""The munge key as the Secret has it, and as munged has it: in a file that its user alone can read. Thin. Raises OSError.
+
+Without `pathlib`, which takes 5 ms of each start of a worker.
+"""
+
+import contextlib
+import os
+import subprocess
+
+from slurm.people import ACCOUNTS
+
+SECRET = "/etc/slipway/munge/munge.key"  # noqa: S105 - a path
+KEY = "/var/lib/munge/munge.key"
+NOTE = "/run/munge/key-id"
+"""Says which key this is, and nothing of it: for programs/slurmctld, which sees no key."""
+WAITS = "/run/munge/key-waits"
+"""Is there while another key waits, for programs/slurmctld; its time is that of the key's arrival."""
+
+
+class Keys:
+    """Both keys. Remembers a file of the Secret that had the same key, so that it is not read again."""
+
+    def __init__(self) -> None:
+        self._same: int | None = None
+
+    def has_other(self) -> bool:
+        """True when the Secret has another key than munged. Raises OSError when they cannot be compared: such a key is no other, as
+        slurmctld stops for another."""
+        try:
+            found = os.stat(SECRET)
+        except OSError:
+            return False
+        # The kubelet never writes into a file, so another key is another file. The file that was compared last stays open: so no other file
+        # gets its number.
+        if not found.st_size or (self._same is not None and os.path.samestat(found, os.fstat(self._same))):
+            return False
+        if self._same is not None:
+            os.close(self._same)
+            self._same = None
+        opened = os.open(SECRET, os.O_RDONLY)  # once: the kubelet may put another file there between two looks
+        try:
+            if _read(opened) == _content(KEY):
+                self._same, opened = opened, -1
+                return False
+            return True
+        finally:
+            if opened >= 0:
+                os.close(opened)
+
+    def take(self) -> None:
+        """Gives munged the Secret's key. munged wants one that only its own user can read; a Secret's file cannot be that."""
+        key = _content(SECRET)
+        new = f"{KEY}.new"
+        with contextlib.suppress(FileNotFoundError):  # of a start that was killed
+            os.unlink(new)
+        made = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        try:
+            os.write(made, key)
+            if os.getuid() == 0:
+                os.fchown(made, ACCOUNTS["munge"], ACCOUNTS["munge"])
+        finally:
+            os.close(made)
+        os.replace(new, KEY)
+
+    def note(self) -> None:
+        """Says which key munged has."""
+        # A process of 2 ms: hashlib would bring OpenSSL, 4 MB of each worker's memory.
+        done = subprocess.run(["sha256sum", KEY], capture_output=True, check=True)
+        made = os.open(f"{NOTE}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            os.write(made, done.stdout[:16] + b"\n")
+        finally:
+            os.close(made)
+        os.replace(f"{NOTE}.new", NOTE)
+
+
+def has_key() -> bool:
+    """True when munged has a key already: the pod keeps it when a container starts again."""
+    try:
+        return os.stat(KEY).st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def say_waiting() -> bool:
+    """Leaves the note that a key waits; False when it was there."""
+    try:
+        os.close(os.open(WAITS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        return False
+    return True
+
+
+def waiting_since() -> float:
+    """When the key that waits has come, in seconds since 1970."""
+    return os.stat(WAITS).st_mtime
+
+
+def say_taken() -> None:
+    """Removes the note that a key waits."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(WAITS)
+
+
+def _content(path: str) -> bytes:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        return _read(opened)
+    finally:
+        os.close(opened)
+
+
+def _read(opened: int) -> bytes:
+    parts: list[bytes] = []
+    while part := os.read(opened, 65536):
+        parts.append(part)
+    return b"".join(parts)

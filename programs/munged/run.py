@@ -1,0 +1,65 @@
+"""munged as a native sidecar: `python3 -m programs.munged.run`, as user munge. Ends when munged ends, with its exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from .daemon import LATEST_S, Munged
+
+_ORIGIN_S = 15
+"""At the first start the Service may be younger than the pod, and cluster DNS remembers a "no" for 5 s. The startup probe waits 60 s."""
+_ASK_S = 3
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"slipway-munged: {text}\n")
+    sys.stderr.flush()
+
+
+def find_origin(name: str) -> str:
+    """The address of the Service that credentials are to name; Slurm shows its name as the AllocNode of jobs. Empty where it has none."""
+    end = time.monotonic() + _ORIGIN_S
+    while True:
+        try:
+            said = subprocess.run(["getent", "ahostsv4", name], capture_output=True, text=True, timeout=_ASK_S, check=False).stdout
+        except subprocess.TimeoutExpired:
+            said = ""
+        if said.split():
+            return said.split()[0]
+        if time.monotonic() >= end:
+            say(f"no IPv4 address of {name} in DNS: jobs from here show this pod's address as their AllocNode")
+            return ""
+        time.sleep(1)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, _leave)  # until there is a munged
+    name = os.environ.get("SLIPWAY_ORIGIN")
+    latest_s = float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)
+    munged = Munged(say, os.environ["SLIPWAY_SLURMCTLD"], latest_s, find_origin(name) if name else "")
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        stopped.append(number)
+        munged.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        code = munged.run()
+    except (OSError, subprocess.CalledProcessError) as error:
+        say(f"FAILED: {error}")
+        code = 1
+    if stopped:
+        return 0
+    return code if code >= 0 else 128 - code
+
+
+def _leave(_: int, __: object) -> None:
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
