@@ -38,11 +38,11 @@ class Claim:
         """True while slurmctld has not taken the copy that `conf` names."""
         return self._before.is_symlink()
 
-    def go_back(self) -> str:
-        """Names the copy before again; says so."""
-        words = f"the files of {_target(self.accepted)}; it starts with those before, {_target(self._before)}"
+    def go_back(self) -> tuple[str, str]:
+        """Names the copy before again; gives the names of the copy that slurmctld had not taken, and of that one."""
+        names = _target(self.accepted), _target(self._before)
         self._before.replace(self.accepted)
-        return words
+        return names
 
     def accept(self) -> None:
         """Takes the files of the ConfigMap, as they are now."""

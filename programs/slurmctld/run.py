@@ -101,7 +101,8 @@ class Controller:
         self._version = call("slurmctld", "-V", timeout_s=60).strip()
         files = plan_files(self._claim.has_before(), self._claim.find())
         if files is Files.BEFORE:
-            say(f"slurmctld ended before it had taken {self._claim.go_back()}")
+            refused, before = self._claim.go_back()
+            say(f"slurmctld ended before it had taken the files of {refused}; it starts with those before, {before}")
             files = plan_files(has_before=False, copy=self._claim.find())
         if files is Files.NONE:
             say(f"FAILED: {self._claim.accepted}/slurm.conf, the configuration that slurmctld had, cannot be read")
