@@ -6,8 +6,8 @@ Times are on the process's own clock, but for those of drains, which are seconds
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from controllers.nodeset.plans.rolls import GHOST_PAUSE_S
 from controllers.nodeset.records import read_records
-from controllers.nodeset.rolls import GHOST_PAUSE_S
 from controllers.nodeset.structs import NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Worker
 

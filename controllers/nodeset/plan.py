@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from controllers.nodeset.drains import plan_drains
-from controllers.nodeset.rolls import Ghosts, find_ghosts, find_outdated, find_unbound, ordinals, plan_roll, unavailable
+from controllers.nodeset.plans.drains import plan_drains
+from controllers.nodeset.plans.rolls import Ghosts, find_ghosts, find_outdated, find_unbound, ordinals, plan_roll, unavailable
+from controllers.nodeset.plans.wanted import wanted
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.wanted import wanted
 from controllers.nodeset.workers import NodeJob, Observed, Worker, in_order
 from slurm.reasons import DELETE, SCALE_IN, UPDATE
 

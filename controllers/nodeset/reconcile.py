@@ -10,7 +10,14 @@ import structlog
 
 from controllers.nodeset import pods as build
 from controllers.nodeset.memory import SetMemory
-from controllers.nodeset.objects import (
+from controllers.nodeset.observe import Surroundings, observe
+from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.reports import count, report, report_defect, report_unread
+from controllers.nodeset.rounds import SWEEP_S, TOO_LATE_S, Round, World
+from controllers.nodeset.structs import FINALIZER
+from controllers.nodeset.workers import Observed
+from controllers.nodeset.writes.drains import change_slurm, record_drains
+from controllers.nodeset.writes.pods import (
     add_finalizer,
     create,
     delete,
@@ -21,13 +28,6 @@ from controllers.nodeset.objects import (
     protect,
     record_places,
 )
-from controllers.nodeset.observe import Surroundings, observe
-from controllers.nodeset.plan import Plan, plan
-from controllers.nodeset.reports import count, report, report_defect, report_unread
-from controllers.nodeset.rounds import SWEEP_S, TOO_LATE_S, Round, World
-from controllers.nodeset.slurm_requests import change_slurm, record_drains
-from controllers.nodeset.structs import FINALIZER
-from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import Key
 from controllers.slurm.client import SlurmError
 from controllers.slurm.snapshot import Snapshot

@@ -9,9 +9,9 @@ import msgspec
 
 from controllers.nodeset.lateness import Lateness, too_late
 from controllers.nodeset.plan import Plan
+from controllers.nodeset.plans.rolls import GHOST_PAUSE_S, budget_of
 from controllers.nodeset.pods import node_name, range_text, revision, selector
 from controllers.nodeset.records import build_records
-from controllers.nodeset.rolls import GHOST_PAUSE_S, budget_of
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Observed, Worker, in_order
 from controllers.runtime.structs import Unread

@@ -14,8 +14,8 @@ import msgspec
 import typer
 
 from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.plans.rolls import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.pods import revision
-from controllers.nodeset.rolls import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta

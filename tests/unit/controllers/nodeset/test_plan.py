@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from controllers.nodeset.plan import plan
+from controllers.nodeset.plans.rolls import budget_of
+from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
-from controllers.nodeset.rolls import budget_of
 from controllers.nodeset.status import Silence, cut, least_ready, status
 from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
-from controllers.nodeset.wanted import scale_in_order
 from controllers.nodeset.workers import Machine, NodeJob, Observed, Worker, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.reasons import SCALE_IN, UPDATE

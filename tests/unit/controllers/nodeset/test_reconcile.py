@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.objects import TAKEN_S
+from controllers.nodeset.plans.rolls import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.reconcile import SOON_S, STALE_S
-from controllers.nodeset.rolls import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.rounds import FRESH_S, SWEEP_S
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS
+from controllers.nodeset.writes.pods import TAKEN_S
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
 from slurm.reasons import RESUME_FAILED
 from tests.fakes.clock import eventually, settle

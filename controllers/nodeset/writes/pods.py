@@ -8,8 +8,8 @@ import structlog
 from controllers.nodeset import metrics
 from controllers.nodeset import pods as build
 from controllers.nodeset.observe import other_owner
-from controllers.nodeset.places import plan_places
 from controllers.nodeset.plan import Plan
+from controllers.nodeset.plans.places import plan_places
 from controllers.nodeset.rounds import SWEEP_S, Round
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS_WRITTEN, NodeSet
 from controllers.nodeset.workers import Observed

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
-from controllers.nodeset.wanted import scale_in_order
 from controllers.nodeset.workers import Observed, Worker
 
 GHOST_S = 60.0
