@@ -1,1 +1,1 @@
-"""The NodeSet controller: pods follow Slurm. Pure plans decide (`plan`), one thin file acts (`reconcile`)."""
+"""The NodeSet controller: pods follow Slurm. Pure functions decide (`plan`), `reconcile` runs the rounds that carry plans out."""

@@ -10,9 +10,10 @@ import structlog
 
 from controllers.nodeset import metrics
 from controllers.nodeset.declared import DeclaredSets
+from controllers.nodeset.looks import STALE_S
 from controllers.nodeset.observe import machine
 from controllers.nodeset.pods import claim_ordinal, claim_stem
-from controllers.nodeset.reconcile import STALE_S, Reconciler
+from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
 from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, NodeSet
@@ -28,6 +29,7 @@ from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, K
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
+from slurm.states import is_powering_up
 
 WORKERS = 4
 """Sets that are worked on side by side."""
@@ -196,7 +198,7 @@ class Controller:
             self._add((self._settings.namespace, nodeset))
         for name in names:
             node = snapshot.nodes.get(name) if snapshot is not None else None
-            self.reconciler.note_waking(name, node is not None and "POWERING_UP" in node.state.flags, now)
+            self.reconciler.note_waking(name, node is not None and is_powering_up(node.state), now)
 
     def _add(self, key: Key) -> None:
         nodeset = self.nodesets.get(key)
@@ -211,7 +213,7 @@ class Controller:
         return not self._unsettled and len(self.queue) == 0
 
     def _wants_reservations(self) -> bool:
-        return any(one.spec.update_strategy.reservation for one in self.nodesets.store.values())
+        return any(nodeset.spec.update_strategy.reservation for nodeset in self.nodesets.store.values())
 
     async def _reconcile_all(self) -> None:
         for informer in self._informers.values():

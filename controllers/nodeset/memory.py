@@ -3,10 +3,10 @@
 Times are on the process's own clock, but for those of drains, which are seconds since 1970 as the set's status records them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controllers.nodeset.plans.rolls import GHOST_PAUSE_S
+from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.records import read_records
 from controllers.nodeset.structs import NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Worker
@@ -17,7 +17,7 @@ STOP_SETTLED_S = 10.0
 
 @dataclass
 class SetMemory:
-    """One set."""
+    """What is remembered of a set."""
 
     budget: tuple[str, bool, float] = ("", False, 0.0)
     """The disruption budget as it was last applied: uid of the set, whether all pods count as busy, and when."""
@@ -27,7 +27,7 @@ class SetMemory:
     """Ordinals whose pods existed already when they were to be created: since when."""
     wants_jobs: bool = False
     """The last plan asked for the jobs on the set's nodes."""
-    drained_at: tuple[str, dict[int, float]] = ("", {})
+    drained_at: tuple[str, Mapping[int, float]] = ("", {})
     """The set's uid, and when its nodes were drained. Read from the status once, then written to it first."""
     stopping: dict[int, tuple[str, float]] = field(default_factory=dict[int, tuple[str, float]])
     """Pods beside which a stop hook's drain is seen: their uids, and since when."""
@@ -44,7 +44,7 @@ class SetMemory:
     revision: str = ""
     """What the set's pods were made from in the last round."""
 
-    def drains_of(self, nodeset: NodeSet) -> dict[int, float]:
+    def drains_of(self, nodeset: NodeSet) -> Mapping[int, float]:
         """When nodes were drained; a process that begins reads it from the status."""
         uid, found = self.drained_at
         if uid != nodeset.metadata.uid:
@@ -72,15 +72,16 @@ class SetMemory:
     def note_stopping(self, workers: Iterable[Worker], now: float) -> None:
         """Remembers which pods run on beside a stop hook's drain."""
         after: dict[int, tuple[str, float]] = {}
-        for one in workers:
-            if one.has_stop_drain and one.pod is not None and one.pod.ready and not one.pod.terminating:
-                uid, since = self.stopping.get(one.ordinal, ("", now))
-                after[one.ordinal] = one.pod.uid, since if uid == one.pod.uid else now
+        for worker in workers:
+            pod = worker.pod
+            if worker.has_stop_drain and pod is not None and pod.ready and not pod.terminating:
+                uid, since = self.stopping.get(worker.ordinal, ("", now))
+                after[worker.ordinal] = pod.uid, since if uid == pod.uid else now
         self.stopping = after
 
     def stop_settled(self, now: float) -> frozenset[int]:
         """Ordinals whose pods have run on for long enough beside such a drain."""
-        return frozenset(one for one, (_, since) in self.stopping.items() if now - since >= STOP_SETTLED_S)
+        return frozenset(ordinal for ordinal, (_, since) in self.stopping.items() if now - since >= STOP_SETTLED_S)
 
     def stop_settles_s(self, now: float) -> float:
         """Seconds until a stop hook's drain beside a running pod may be lifted; infinite without one."""

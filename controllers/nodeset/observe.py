@@ -12,9 +12,8 @@ from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordin
 from controllers.nodeset.structs import ANNOTATION_COST, ANNOTATION_REASON, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
 from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
-from controllers.slurm.snapshot import Snapshot
+from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.hostlists import HostlistError, expand
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -47,7 +46,7 @@ class Surroundings:
     stopping_settled: frozenset[int] = frozenset()
 
 
-def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, around: Surroundings) -> Observed:
+def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970."""
     name = nodeset.metadata.name
     found: dict[int, WorkerPod] = {}
@@ -59,59 +58,59 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         if other := other_controller(nodeset, pod.metadata):
             taken[ordinal] = f"pod {pod.metadata.name} ({other})"
         else:
-            found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in around.deleting)
+            found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in surroundings.deleting)
     pods_taken = frozenset(taken)
     usable: list[PartialObject] = []
-    for claim in around.claims:
+    for claim in surroundings.claims:
         ordinal = claim_ordinal(name, claim.metadata.name)
         if ordinal is not None and (other := other_owner(nodeset, claim.metadata)):
             taken.setdefault(ordinal, f"claim {claim.metadata.name} ({other})")
         else:
             usable.append(claim)
     names = {pod.machine for pod in found.values() if pod.machine}
-    machines = {each: machine(one) for each in names if (one := around.machines(each)) is not None}
+    machines = {name: machine(node) for name in names if (node := surroundings.machines(name)) is not None}
     return Observed(
         found,
         None if snapshot is None else worker_nodes(nodeset, snapshot, found),
         now,
-        on_their_way=around.on_their_way,
+        on_their_way=surroundings.on_their_way,
         window=_window(nodeset, snapshot, now),
-        held_back=around.held_back,
-        resumed_at=around.resumed_at,
-        pods_held_back=around.pods_held_back,
-        jobs_read_at=now - around.jobs_age_s,
-        requeued_at=around.requeued_at,
-        cancelled_at=around.cancelled_at,
-        refused=around.refused,
-        ghosts_due=around.ghosts_due,
-        ghost_batch=around.ghost_batch,
-        can_requeue=around.can_requeue,
+        held_back=surroundings.held_back,
+        resumed_at=surroundings.resumed_at,
+        pods_held_back=surroundings.pods_held_back,
+        jobs_read_at=now - surroundings.jobs_age_s,
+        requeued_at=surroundings.requeued_at,
+        cancelled_at=surroundings.cancelled_at,
+        refused=surroundings.refused,
+        ghosts_due=surroundings.ghosts_due,
+        ghost_batch=surroundings.ghost_batch,
+        can_requeue=surroundings.can_requeue,
         jobs_error="" if snapshot is None else snapshot.jobs_error,
         taken=taken,
         pods_taken=pods_taken,
         machines=machines,
-        drained_at=around.drained_at,
-        stopping_settled=around.stopping_settled,
+        drained_at=surroundings.drained_at,
+        stopping_settled=surroundings.stopping_settled,
         **_claims(nodeset, found, usable),
     )
 
 
 def machine(node: KubeNode) -> Machine:
-    """One Kubernetes node as a plan sees it."""
+    """A Kubernetes node as a plan sees it."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
-    answers = all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
+    answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
     return Machine(node.spec.unschedulable, words, answers)
 
 
 def other_controller(nodeset: NodeSet, meta: ObjectMeta) -> str:
     """The controller of an object that is not this set, such as `StatefulSet db`; empty for the set itself, and for none."""
-    others = (one for one in meta.owner_references if one.controller and one.uid != nodeset.metadata.uid)
-    return next((f"{one.kind} {one.name}" for one in others), "")
+    others = (owner for owner in meta.owner_references if owner.controller and owner.uid != nodeset.metadata.uid)
+    return next((f"{owner.kind} {owner.name}" for owner in others), "")
 
 
 def other_owner(nodeset: NodeSet, meta: ObjectMeta) -> str:
     """As `other_controller`, of any owner: a StatefulSet owns its claims without being their controller, and they end with it."""
-    return next((f"{one.kind} {one.name}" for one in meta.owner_references if one.uid != nodeset.metadata.uid), "")
+    return next((f"{owner.kind} {owner.name}" for owner in meta.owner_references if owner.uid != nodeset.metadata.uid), "")
 
 
 def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozenset[int]:
@@ -119,20 +118,14 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
     name = nodeset.spec.update_strategy.reservation
     if snapshot is None or name is None:
         return frozenset()
-    active = (one for one in snapshot.reservations if one.name == name and (one.start_time.value or 0) <= now < (one.end_time.value or inf))
-    ordinals = (ordinal_of(nodeset.metadata.name, node) for one in active for node in _expanded(one.node_list))
-    return frozenset(one for one in ordinals if one is not None)
-
-
-def _expanded(hostlist: str) -> list[str]:
-    try:
-        return expand(hostlist)
-    except HostlistError:
-        return []
+    named = [reservation for reservation in snapshot.reservations if reservation.name == name]
+    active = [each for each in named if (each.start_time.value or 0) <= now < (each.end_time.value or inf)]
+    ordinals = {ordinal_of(nodeset.metadata.name, node) for reservation in active for node in names_in(reservation.node_list)}
+    return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
 
 
 def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:
-    """What is known of the volume claims; one whose name the controller does not give is not looked at.
+    """What is known of the volume claims; a claim whose name the controller does not give is not looked at.
 
     A claim without the set's labels was made by somebody else: pods use it, and it is never deleted.
     """
@@ -140,15 +133,15 @@ def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[Pa
     found: dict[str, tuple[int, bool]] = {}
     """By name: the ordinal, and whether it is on its way out."""
     ours: set[int] = set()
-    for one in claims:
-        ordinal, is_ending = claim_ordinal(name, one.metadata.name), one.metadata.deletion_timestamp is not None
+    for claim in claims:
+        ordinal, is_ending = claim_ordinal(name, claim.metadata.name), claim.metadata.deletion_timestamp is not None
         if ordinal is not None:
-            found[one.metadata.name] = ordinal, is_ending
-            if not is_ending and selector(nodeset).items() <= one.metadata.labels.items():
+            found[claim.metadata.name] = ordinal, is_ending
+            if not is_ending and selector(nodeset).items() <= claim.metadata.labels.items():
                 ours.add(ordinal)
 
     def names(ordinal: int) -> set[str]:
-        return {claim_name(one.metadata.name, node_name(name, ordinal)) for one in nodeset.spec.volume_claim_templates}
+        return {claim_name(template.metadata.name, node_name(name, ordinal)) for template in nodeset.spec.volume_claim_templates}
 
     waiting = {ordinal for ordinal, pod in pods.items() if pod.machine is None and not pod.terminating and pod.revision == present}
     return {
@@ -159,13 +152,13 @@ def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[Pa
 
 
 def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:
-    """The Slurm nodes of a set: those that it should have, those of its pods, and those that slurm.conf has still."""
+    """The Slurm nodes of a set: those that it should have, those of its pods, and those that slurm.conf still lists."""
     name = nodeset.metadata.name
     nodes: dict[int, WorkerNode] = {}
-    most = nodeset.spec.bound
-    while node_name(name, most) in snapshot.nodes:
-        most += 1
-    for ordinal in {*range(most), *pods}:
+    count = nodeset.spec.node_count
+    while node_name(name, count) in snapshot.nodes:
+        count += 1
+    for ordinal in {*range(count), *pods}:
         node = snapshot.nodes.get(node_name(name, ordinal))
         if node is not None:
             end = snapshot.last_job_end(node.name)
@@ -175,14 +168,14 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
 
 
 def node_job(job: Job) -> NodeJob:
-    """One job as a plan sees it."""
+    """A job as a plan sees it."""
     return NodeJob(job.text, job.batch_flag, job.requeue, "COMPLETING" in job.job_state)
 
 
 def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> WorkerPod:
-    """One pod as a plan sees it."""
+    """A pod as a plan sees it."""
     meta = pod.metadata
-    slurmd = [one for one in pod.status.container_statuses if one.name == "slurmd"]
+    slurmd = [container for container in pod.status.container_statuses if container.name == "slurmd"]
     has_run = any(map(_has_run, slurmd))
     finished = pod.status.phase in ("Succeeded", "Failed")
     return WorkerPod(
@@ -190,7 +183,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         revision=meta.labels.get(LABEL_REVISION, ""),
         created_at=timestamp(meta.creation_timestamp),
         version=meta.resource_version,
-        ready=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
+        ready=any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions),
         terminating=is_being_deleted or meta.deletion_timestamp is not None,
         terminating_since=timestamp(meta.deletion_timestamp),
         finished=finished,

@@ -9,7 +9,7 @@ from controllers.nodeset.lateness import Lateness
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import TOO_LATE_S, Round, World
 from controllers.nodeset.slurm_writer import FRESH_S
-from controllers.nodeset.status import Silence, cut, dated, status, unreadable, with_fault
+from controllers.nodeset.status import Silence, build_status, cut, dated, unreadable, with_fault
 from controllers.nodeset.structs import NODESETS_WRITTEN, Condition
 from controllers.nodeset.workers import Observed
 from controllers.runtime.errors import ApiError
@@ -28,27 +28,27 @@ class _Told(msgspec.Struct):
     status: _Conditions = msgspec.field(default_factory=_Conditions)
 
 
-async def report(this: Round, observed: Observed, decided: Plan) -> None:
+async def report(round_: Round, observed: Observed, plan: Plan) -> None:
     """Writes the status where it changed. Raises ApiError."""
-    world, nodeset = this.world, this.nodeset
+    world, nodeset = round_.world, round_.nodeset
     now_text = world.now_text()
-    unread = world.nodesets.unread.get(this.key)
-    if unread is not None and this.memory.status is not None:
-        nodeset = msgspec.structs.replace(nodeset, status=this.memory.status)
+    unread = world.nodesets.unread.get(round_.key)
+    if unread is not None and round_.memory.status is not None:
+        nodeset = msgspec.structs.replace(nodeset, status=round_.memory.status)
     silence = None
     if observed.nodes is None:
         silence = Silence(world.poller.silent_s(), world.poller.error or "the last reading is too old")
-    late_s, lateness = this.memory.late_s(world.clock.now()), None
+    late_s, lateness = round_.memory.late_s(world.clock.now()), None
     if late_s >= TOO_LATE_S:
-        lateness = Lateness(late_s, this.reading_took_s, FRESH_S)
-    present = status(nodeset, observed, decided, silence, now_text, this.errors, lateness)
+        lateness = Lateness(late_s, round_.reading_took_s, FRESH_S)
+    present = build_status(nodeset, observed, plan, silence, now_text, round_.errors, lateness)
     if unread is not None:
         present = with_fault(nodeset, present, unread, now_text)
     if present != nodeset.status:
-        this.fail_any("event", await world.writer.create_many(EVENTS, build_events(nodeset, present, world.identity)))
-        await world.writer.patch_status(NODESETS_WRITTEN, this.key, msgspec.to_builtins(present))
-    this.memory.status = present
-    this.memory.drained_at = nodeset.metadata.uid, decided.drained_at
+        round_.fail_any("event", await world.writer.create_many(EVENTS, build_events(nodeset, present, world.identity)))
+        await world.writer.patch_status(NODESETS_WRITTEN, round_.key, msgspec.to_builtins(present))
+    round_.memory.status = present
+    round_.memory.drained_at = nodeset.metadata.uid, plan.drains.drained_at
 
 
 async def report_unread(world: World, unread: Unread) -> None:
@@ -88,8 +88,8 @@ async def report_defect(world: World, key: Key, error: Exception) -> None:
         log.warning("failed", nodeset=key[1], what="status", error=str(refusal))
 
 
-def count(key: Key, observed: Observed, decided: Plan) -> None:
+def count(key: Key, observed: Observed, plan: Plan) -> None:
     """Sets the metrics of a set."""
-    metrics.WANTED.labels(key[1]).set(len(decided.wanted))
+    metrics.WANTED.labels(key[1]).set(len(plan.wanted))
     metrics.PODS.labels(key[1]).set(len(observed.pods))
-    metrics.UNAVAILABLE.labels(key[1]).set(decided.unavailable)
+    metrics.UNAVAILABLE.labels(key[1]).set(plan.roll.unavailable)

@@ -18,7 +18,7 @@ class _Node:
 
 @dataclass
 class Retries:
-    """By set and ordinal; times on any one clock, in seconds."""
+    """By set and ordinal; times in seconds, all on the same clock."""
 
     first_s: float = 30
     longest_s: float = 1800
@@ -53,7 +53,7 @@ class Retries:
 
     def held(self, key: Key, now: float) -> frozenset[int]:
         """These are left alone for now."""
-        return frozenset(ordinal for ordinal, node in self._nodes.get(key, {}).items() if now < node.until)
+        return frozenset(self.until(key, now))
 
     def until(self, key: Key, now: float) -> dict[int, float]:
         """When each of these is tried again."""
@@ -61,4 +61,4 @@ class Retries:
 
     def next_s(self, key: Key, now: float) -> float:
         """Seconds until the first of these may be tried again; infinite when none waits."""
-        return min((node.until - now for node in self._nodes.get(key, {}).values() if node.until > now), default=float("inf"))
+        return min((at - now for at in self.until(key, now).values()), default=float("inf"))

@@ -1,6 +1,6 @@
-"""What a round works with: the world that all rounds share, and one set's round with its errors. No decision is made here."""
+"""What a round works with: the world that all rounds share, and the round of one set with its errors. No decision is made here."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ SWEEP_S = 30.0
 """Every set is looked at again after so many seconds, whatever was heard. Law 7."""
 TOO_LATE_S = 30.0
 """When requests to Slurm have come too late for so many seconds, the status says so and the set is looked at less often."""
-FRESH_S = 10.0
+DELETION_FRESH_S = 10.0
 """No pod is deleted on a reading that is older, in seconds."""
 
 log = structlog.get_logger()
@@ -41,7 +41,7 @@ class World:
     places: Informer[ConfigMap]
     """The records of pinned sets."""
     claims: Informer[PartialObject]
-    """All of the namespace, with an index `nodeset`, as the pods, and one by (namespace, stem of the name): `stem`."""
+    """All of the namespace, with an index `nodeset`, as the pods, and an index `stem`: (namespace, stem of the name)."""
     slurm: SlurmClient
     poller: Poller
     writer: Writer
@@ -63,18 +63,18 @@ class World:
         self.slurm_writer = SlurmWriter(self.slurm, self.clock, self.may_write)
 
     def machine(self, name: str) -> KubeNode | None:
-        """One Kubernetes node."""
+        """A Kubernetes node."""
         return self.machines.get(("", name))
 
     def claims_of(self, nodeset: NodeSet) -> list[PartialObject]:
         """The claims with the set's labels, and those whose names its pods use."""
         space, name = nodeset.metadata.key
-        stems = {build.claim_name(one.metadata.name, name) for one in nodeset.spec.volume_claim_templates}
+        stems = {build.claim_name(template.metadata.name, name) for template in nodeset.spec.volume_claim_templates}
         found = [
             *self.claims.by_index("nodeset", (space, name)),
-            *(one for stem in stems for one in self.claims.by_index("stem", (space, stem))),
+            *(claim for stem in stems for claim in self.claims.by_index("stem", (space, stem))),
         ]
-        return list({one.metadata.name: one for one in found}.values())
+        return list({claim.metadata.name: claim for claim in found}.values())
 
     def now_text(self) -> str:
         """The time as Kubernetes writes it."""
@@ -134,11 +134,24 @@ class Round:
                 return True
         return False
 
-    def is_fresh(self) -> bool:
+    def is_fresh_for_deletion(self) -> bool:
         """True as long as the reading of the round is good for taking a pod away: a job may have come since."""
-        return self.world.clock.now() - self.asked_at <= FRESH_S
+        return self.world.clock.now() - self.asked_at <= DELETION_FRESH_S
 
-    def drains(self) -> dict[int, float]:
+    def is_fresh_for_slurm(self) -> bool:
+        """True as long as the reading of the round is good for a request to Slurm."""
+        return self.world.slurm_writer.is_fresh(self.asked_at)
+
+    def may_be_in_time(self) -> bool:
+        """True unless another reading would be too late for a request, as all have been lately."""
+        return self.memory.late_since is None or self.world.slurm_writer.is_quick(self.reading_took_s)
+
+    def note_lateness(self) -> None:
+        """Remembers whether requests to Slurm came too late; a round without a reading says nothing of that."""
+        if not self.has_no_reading:
+            self.memory.note_late(self.is_late, self.world.clock.now())
+
+    def drains(self) -> Mapping[int, float]:
         """When nodes of the set were drained."""
         return self.memory.drains_of(self.nodeset)
 

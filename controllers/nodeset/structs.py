@@ -76,7 +76,7 @@ class ClaimRetention(_Struct, frozen=True):
 
 
 class NodeSetSpec(_Struct, frozen=True):
-    """What is wanted. Either `replicas` (fixed), or `min` and `max` (elastic)."""
+    """What the user wants. Either `replicas` (fixed), or `min` and `max` (elastic)."""
 
     cluster: str
     template: PodTemplate
@@ -98,14 +98,14 @@ class NodeSetSpec(_Struct, frozen=True):
         return self.max is not None
 
     @property
-    def bound(self) -> int:
-        """Ordinals from 0 up to, but not including, this have a node in slurm.conf."""
+    def node_count(self) -> int:
+        """How many nodes slurm.conf lists for the set: those of the ordinals below it."""
         largest = self.max if self.max is not None else self.replicas or 0
         return largest if self.ordinals is None else self.ordinals
 
 
 class Condition(_Struct, frozen=True):
-    """One condition, in Kubernetes' words."""
+    """A condition, in Kubernetes' words."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
@@ -116,7 +116,7 @@ class Condition(_Struct, frozen=True):
 
 
 class DrainRecord(_Struct, frozen=True):
-    """Slurm nodes that the controller drained at one time."""
+    """Slurm nodes that the controller drained in the same second."""
 
     since: str
     """RFC 3339, by the controller's own clock."""

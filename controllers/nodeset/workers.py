@@ -305,3 +305,8 @@ class Observed:
     def machine_of(self, worker: Worker) -> Machine | None:
         """The Kubernetes node of a worker's pod, where it is known."""
         return None if worker.pod is None or worker.pod.machine is None else self.machines.get(worker.pod.machine)
+
+
+def ordinals_of(workers: Iterable[Worker]) -> tuple[int, ...]:
+    """Each ordinal once, in the order of the workers."""
+    return tuple(dict.fromkeys(worker.ordinal for worker in workers))

@@ -43,7 +43,7 @@ class Snapshot:
         """The jobs on each node that has some."""
         found: dict[str, list[Job]] = {}
         for job in self.jobs:
-            for name in _names(job.nodes):
+            for name in names_in(job.nodes):
                 found.setdefault(name, []).append(job)
         return found
 
@@ -201,11 +201,12 @@ class Poller:
         if present is None or (before, present.jobs_error, present.jobs_asked_at) == (jobs, error, asked_at):
             return
         self.snapshot = replace(present, jobs=jobs, jobs_error=error, jobs_asked_at=asked_at)
-        if changed := frozenset(name for job in set(before) ^ set(jobs) for name in _names(job.nodes)):
+        if changed := frozenset(name for job in set(before) ^ set(jobs) for name in names_in(job.nodes)):
             self.on_change(changed)
 
 
-def _names(hostlist: str) -> Iterable[str]:
+def names_in(hostlist: str) -> Iterable[str]:
+    """The names in a hostlist of Slurm's; none where it cannot be read."""
     try:
         return expand(hostlist)
     except HostlistError:

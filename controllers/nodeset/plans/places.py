@@ -22,8 +22,11 @@ def plan_places(
     """The machine of each ordinal of a pinned set: where its pod has run, else what was recorded and still fits."""
     if spec.placement != "Pinned":
         return {}
-    kept = {ordinal: machine for ordinal, machine in recorded.items() if ordinal < spec.bound and refusals(ordinal) < TRIES}
-    fitting = {ordinal: machine for ordinal, machine in kept.items() if (one := machines(machine)) is not None and fits(spec, one)}
+    fitting = {
+        ordinal: name
+        for ordinal, name in recorded.items()
+        if ordinal < spec.node_count and refusals(ordinal) < TRIES and (machine := machines(name)) is not None and fits(spec, machine)
+    }
     now = {
         ordinal: pod.machine
         for ordinal, pod in pods.items()
@@ -40,11 +43,12 @@ def fits(spec: NodeSetSpec, machine: KubeNode) -> bool:
         return False
     required = template.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
     terms = required.get("nodeSelectorTerms")
-    if terms and not any(all(_matches(labels, one) for one in term.get("matchExpressions", [])) for term in terms):
+    if terms and not any(all(_matches(labels, expression) for expression in term.get("matchExpressions", [])) for term in terms):
         return False
     tolerations = template.get("tolerations", [])
-    lasting = [one for one in machine.spec.taints if one.effect in ("NoSchedule", "NoExecute") and not one.key.startswith(_PASSING)]
-    return all(any(_tolerates(one, taint) for one in tolerations) for taint in lasting)
+    taints = [taint for taint in machine.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
+    lasting = [taint for taint in taints if not taint.key.startswith(_PASSING)]
+    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in lasting)
 
 
 def _matches(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:

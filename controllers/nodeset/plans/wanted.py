@@ -1,4 +1,4 @@
-"""Which ordinals of a set should have a pod. Slurm decides for an elastic set; a fixed one keeps what it has, then fills up. Pure."""
+"""Which ordinals of a set should have a pod. Slurm decides for an elastic set; a fixed set keeps what it has, then fills up. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,22 +8,22 @@ from slurm.reasons import SCALE_IN
 from slurm.states import has_jobs
 
 
-def wanted(nodeset: NodeSet, observed: Observed) -> frozenset[int]:
-    """The ordinals that should have a pod now. While Slurm is silent nothing that has one loses it."""
+def plan_wanted(nodeset: NodeSet, observed: Observed) -> frozenset[int]:
+    """The ordinals that should have a pod now. While Slurm is silent no pod that is there becomes unwanted in an elastic set."""
     spec = nodeset.spec
     if nodeset.metadata.deletion_timestamp is not None:
         return frozenset()
     if spec.max is not None:
-        return _awake(observed, spec.min or 0, min(spec.max, spec.bound))
-    return _fixed(observed, spec.replicas or 0, spec.bound)
+        return _awake(observed, spec.min or 0, min(spec.max, spec.node_count))
+    return _fixed(observed, spec.replicas or 0, spec.node_count)
 
 
 def _awake(observed: Observed, least: int, most: int) -> frozenset[int]:
-    """The first `least`, and all that Slurm has up, wakes, or does not tell about."""
+    """The first `least`, and of the first `most` all that Slurm has up, wakes, or says nothing of."""
+    first = frozenset(range(min(least, most)))
     if observed.nodes is None:
-        return frozenset(range(min(least, most))) | frozenset(ordinal for ordinal in observed.pods if ordinal < most)
-    up = (one.ordinal for one in observed.workers() if one.ordinal < most and _is_awake(one))
-    return frozenset(range(min(least, most))) | frozenset(up)
+        return first | frozenset(ordinal for ordinal in observed.pods if ordinal < most)
+    return first | frozenset(worker.ordinal for worker in observed.workers() if worker.ordinal < most and _is_awake(worker))
 
 
 def _is_awake(worker: Worker) -> bool:
@@ -32,17 +32,14 @@ def _is_awake(worker: Worker) -> bool:
     return not worker.is_off
 
 
-def _fixed(observed: Observed, replicas: int, bound: int) -> frozenset[int]:
+def _fixed(observed: Observed, replicas: int, node_count: int) -> frozenset[int]:
     """What is there, less the surplus in scale-in order; then free ordinals: those that a job waits for, those with a disk, the lowest."""
-    there = [observed.worker(ordinal) for ordinal in {*observed.pods, *observed.on_their_way} if ordinal < bound]
+    there = [observed.worker(ordinal) for ordinal in {*observed.pods, *observed.on_their_way} if ordinal < node_count]
     surplus = max(0, len(there) - replicas)
-    kept = {worker.ordinal for worker in (scale_in_order(there)[surplus:] if surplus else there)}
-    free = [ordinal for ordinal in range(bound) if ordinal not in kept and ordinal not in observed.pods]
-    for ordinal in sorted(free, key=lambda one: _filling_rank(observed, one)):
-        if len(kept) >= replicas:
-            break
-        kept.add(ordinal)
-    return frozenset(kept)
+    wanted = {worker.ordinal for worker in (scale_in_order(there)[surplus:] if surplus else there)}
+    free = [ordinal for ordinal in range(node_count) if ordinal not in wanted and ordinal not in observed.pods]
+    wanted.update(sorted(free, key=lambda ordinal: _filling_rank(observed, ordinal))[: max(0, replicas - len(wanted))])
+    return frozenset(wanted)
 
 
 def _filling_rank(observed: Observed, ordinal: int) -> tuple[bool, bool, bool]:
@@ -54,17 +51,17 @@ def scale_in_order(workers: Iterable[Worker]) -> list[Worker]:
     """The order in which workers are scaled in.
 
     Workers on their way out, unscheduled, starting, out of service (drained by others, down), idle, with the earliest end of jobs,
-    cheapest, newest. One that a job waits for goes last, as it cannot be drained before it is up.
+    cheapest, newest. A worker that a job waits for goes last, as it cannot be drained before it is up.
     """
     return sorted(workers, key=_scale_in_rank)
 
 
 def _scale_in_rank(worker: Worker) -> tuple[bool, bool, bool, int, int, float, int, float, int]:
     pod, node = worker.pod, worker.node
-    leaving = worker.has_our_drain and node is not None and node.reason.startswith(SCALE_IN)
+    is_scaled_in = worker.has_our_drain and node is not None and node.reason.startswith(SCALE_IN)
     return (
         not (pod is not None and pod.terminating),
-        not leaving,
+        not is_scaled_in,
         worker.is_waking,
         _start_rank(worker),
         _use_rank(worker),

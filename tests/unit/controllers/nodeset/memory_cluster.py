@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any
 
 from controllers.nodeset.controller import CLAIM_INDEXES, nodeset_of
-from controllers.nodeset.reconcile import Next, Reconciler
+from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import World
+from controllers.nodeset.schedule import Next
 from controllers.nodeset.structs import NODESETS
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from controllers.nodeset.plan import Plan, plan
-from controllers.nodeset.plans.rolls import GHOST_PAUSE_S, GHOST_S
+from controllers.nodeset.plan import Plan, plan_nodeset
+from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import ClaimRetention, Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
@@ -163,11 +163,11 @@ class World:
 
     def round(self, kill_after: int | None = None) -> None:
         """One round; killed after so many writes."""
-        first = plan(self.nodeset, self.look())
+        first = plan_nodeset(self.nodeset, self.look())
         if first.needs_fresh_reading:
             if not self.is_calm:
                 self.happen()  # the world does not wait between two looks
-            first = plan(self.nodeset, self.look())
+            first = plan_nodeset(self.nodeset, self.look())
         for done, (what, ordinal, write) in enumerate(self._writes(first)):
             if done == kill_after:
                 self.note("controller killed")
@@ -178,23 +178,23 @@ class World:
             write(ordinal)
 
     def _writes(self, made: Plan) -> list[tuple[str, int, Callable[[int], None]]]:
-        writes: list[tuple[str, int, Callable[[int], None]]] = [("mark busy", one, self._mark(True)) for one in made.mark_busy]
-        record = {**self.drained_at, **made.drained_at}
-        writes += [("record", -1, self._record(record))] if made.drain else []
-        writes += [(f"drain ({reason})", one, self._drain(reason)) for reason, each in made.drain.items() for one in each]
-        writes += [("undrain", one, self._undrain) for one in made.undrain]
-        writes += [("resume", one, self._resume) for one in made.resume]
-        writes += [("release", one, self._release) for one in made.release]
-        writes += [("requeue", int(one), self._end_jobs("Requeue")) for one in made.requeue]
-        writes += [("cancel", one, self._end_jobs("Cancel")) for one in made.cancel]
+        writes: list[tuple[str, int, Callable[[int], None]]] = [("mark busy", one, self._mark(True)) for one in made.labels.busy]
+        record = {**self.drained_at, **made.drains.drained_at}
+        writes += [("record", -1, self._record(record))] if made.drains.drain else []
+        writes += [(f"drain ({reason})", one, self._drain(reason)) for reason, each in made.drains.drain.items() for one in each]
+        writes += [("undrain", one, self._undrain) for one in made.drains.undrain]
+        writes += [("resume", one, self._resume) for one in made.resumes.resume]
+        writes += [("release", one, self._release) for one in made.resumes.release]
+        writes += [("requeue", int(one), self._end_jobs("Requeue")) for one in made.deadlines.requeue]
+        writes += [("cancel", one, self._end_jobs("Cancel")) for one in made.deadlines.cancel]
         writes += [("create", one, self._create) for one in made.create]
-        writes += [("delete", one, self._delete) for one in made.delete]
-        unbound = [(one, self.pods[one]) for one in made.delete_unbound]
+        writes += [("delete", one, self._delete) for one in made.deletions.free]
+        unbound = [(one, self.pods[one]) for one in made.deletions.unbound]
         writes += [("delete unbound", one, self._delete_unbound(pod.uid, pod.version, one in made.wanted)) for one, pod in unbound]
-        writes += [("mark free", one, self._mark(False)) for one in made.mark_free]
-        writes += [("retire", one, self._retire) for one in made.retire]
-        writes += [("record", -1, self._record(made.drained_at))]
-        writes += [("finish", -1, self._finish)] if made.done else []
+        writes += [("mark free", one, self._mark(False)) for one in made.labels.free]
+        writes += [("retire", one, self._retire) for one in made.disks.delete]
+        writes += [("record", -1, self._record(dict(made.drains.drained_at)))]
+        writes += [("finish", -1, self._finish)] if made.is_finished else []
         return writes
 
     def _mark(self, busy: bool) -> Callable[[int], None]:
@@ -618,7 +618,7 @@ class World:
         self.nodeset = msgspec.structs.replace(self.nodeset, spec=msgspec.structs.replace(self.nodeset.spec, **changes))
 
     def _wanted(self) -> frozenset[int]:
-        return plan(self.nodeset, self.look()).wanted
+        return plan_nodeset(self.nodeset, self.look()).wanted
 
     def _takes_jobs(self, ordinal: int) -> bool:
         pod, node = self.pods.get(ordinal), self.nodes[ordinal]

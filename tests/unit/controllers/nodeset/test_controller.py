@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.controller import Controller
-from controllers.nodeset.reconcile import Next
+from controllers.nodeset.schedule import Next
 from controllers.nodeset.settings import Settings
 from controllers.nodeset.structs import NODESETS
 from controllers.runtime.api import connect

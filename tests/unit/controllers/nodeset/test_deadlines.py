@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.plan import JOBS_SOON_S, plan
+from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.plans.deadlines import JOBS_SOON_S
 from controllers.nodeset.structs import Drain
 from controllers.nodeset.workers import Machine, NodeJob, Observed
 from controllers.slurm.structs import Jobs
@@ -34,14 +35,14 @@ JOBS = (NodeJob("7"),)
     ],
 )
 def test_new_drain_does_not_inherit_the_time_of_an_earlier_one(seen: Observed) -> None:
-    made = plan(nodeset(replicas=0, drain=Drain("Cancel", DAY_S)), seen)
-    assert (made.drain, made.drained_at, made.cancel) == ({SCALE_IN: (0,)}, {0: NOW}, ())
+    made = plan_nodeset(nodeset(replicas=0, drain=Drain("Cancel", DAY_S)), seen)
+    assert (made.drains.drain, made.drains.drained_at, made.deadlines.cancel) == ({SCALE_IN: (0,)}, {0: NOW}, ())
 
 
 def test_drain_that_is_there_keeps_its_time() -> None:
     seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS)), drained_at={0: LONG_AGO})
-    made = plan(nodeset(replicas=0, drain=Drain("Cancel", DAY_S)), seen)
-    assert (made.drain, made.drained_at, made.cancel) == ({}, {0: LONG_AGO}, (0,))
+    made = plan_nodeset(nodeset(replicas=0, drain=Drain("Cancel", DAY_S)), seen)
+    assert (made.drains.drain, made.drains.drained_at, made.deadlines.cancel) == ({}, {0: LONG_AGO}, (0,))
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,8 @@ def test_request_stands_on_a_list_younger_than_deadline_and_last_request(
 ) -> None:
     """The deadline was over 30 s ago."""
     draining = (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS))
-    made = plan(nodeset(replicas=0, drain=Drain("Requeue", 600)), look(draining, drained_at={0: NOW - 630}, **facts))
-    assert (made.requeue, made.late_in_s, made.unmovable) == (requeued, looks_again_s, {})
+    made = plan_nodeset(nodeset(replicas=0, drain=Drain("Requeue", 600)), look(draining, drained_at={0: NOW - 630}, **facts))
+    assert (made.deadlines.requeue, made.deadlines.next_s, made.deadlines.unmovable) == (requeued, looks_again_s, {})
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_request_stands_on_a_list_younger_than_deadline_and_last_request(
 def test_cancel_is_not_repeated_on_the_same_list(asked_at: float, cancelled: tuple[int, ...]) -> None:
     draining = (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS))
     seen = look(draining, drained_at={0: NOW - 630}, jobs_read_at=NOW - 20, cancelled_at={0: asked_at})
-    assert plan(nodeset(replicas=0, drain=Drain("Cancel", 600)), seen).cancel == cancelled
+    assert plan_nodeset(nodeset(replicas=0, drain=Drain("Cancel", 600)), seen).deadlines.cancel == cancelled
 
 
 @pytest.mark.anyio

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.memory import STOP_SETTLED_S
-from controllers.nodeset.plan import plan
+from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.slurm_writer import FRESH_S
 from controllers.nodeset.structs import UpdateStrategy
 from controllers.nodeset.workers import Machine, Observed
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.reasons import SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_plan import IDLE, NOW, OLD, look, node, nodeset, pod
+from tests.unit.controllers.nodeset.test_plan import IDLE, NOW, OLD, acts_of, look, node, nodeset, pod
 
 STOPPING = "slipway: pod stopping"
 WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
@@ -20,12 +20,10 @@ CORDONED = {"machine-7": Machine(is_cordoned=True, words="new fans")}
 BACK = {"machine-7": Machine()}
 CORDON = "slipway: cordon machine-7: new fans"
 ON_7 = pod(machine="machine-7")
-ACTS = ("create", "delete", "drain", "undrain", "resume")
 
 
 def acts(spec: dict[str, Any], seen: Observed) -> dict[str, Any]:
-    made = plan(nodeset(**spec), seen)
-    return {name: value for name in ACTS if (value := getattr(made, name))}
+    return {name: ordinals for name, ordinals in acts_of(plan_nodeset(nodeset(**spec), seen)).items() if name != "release"}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,7 @@ def acts(spec: dict[str, Any], seen: Observed) -> dict[str, Any]:
             {"replicas": 1},
             look((pod(), node("IDLE DRAIN", f"{SCALE_IN} : Not responding")), IDLE),
             {"delete": (0,)},
-            id="condemned-stays-condemned-whatever-is-appended",
+            id="leaving-stays-leaving-whatever-is-appended",
         ),
         # Waking nodes.
         pytest.param({"min": 1, "max": 1}, look((OLD, node(WAKING))), {}, id="waking-is-not-drained-by-a-roll"),
@@ -144,7 +142,7 @@ def acts(spec: dict[str, Any], seen: Observed) -> dict[str, Any]:
             {"min": 0, "max": 1}, look((None, node("IDLE DRAIN POWERED_DOWN", CORDON))), {"undrain": (0,)}, id="cordoned-asleep-may-wake"
         ),
         pytest.param(
-            {"replicas": 0}, look((ON_7, node("ALLOCATED DRAIN", CORDON))), {"drain": {SCALE_IN: (0,)}}, id="condemned-gets-its-own-reason"
+            {"replicas": 0}, look((ON_7, node("ALLOCATED DRAIN", CORDON))), {"drain": {SCALE_IN: (0,)}}, id="leaving-gets-its-own-reason"
         ),
         # Nodes that somebody has taken down.
         pytest.param(
@@ -205,15 +203,15 @@ def test_drains(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) 
 def test_busy_pods_of_a_fixed_set_go_slowly_when_slurm_has_lost_its_state() -> None:
     lost = (pod(revision="old", marked_busy=True, has_run=True), node("IDLE CLOUD POWERED_DOWN"))
     spec: dict[str, Any] = {"replicas": 100, "ordinals": 100, "update_strategy": UpdateStrategy(max_unavailable="100%")}
-    made = plan(nodeset(**spec), look(*[lost] * 100))
-    assert (len(made.delete), len(made.ghosts_left)) == (5, 95)
-    assert plan(nodeset(**spec), look(*[lost] * 100, ghosts_due=False)).delete == ()
+    made = plan_nodeset(nodeset(**spec), look(*[lost] * 100))
+    assert (len(made.deletions.free), len(made.ghosts.evict_later)) == (5, 95)
+    assert plan_nodeset(nodeset(**spec), look(*[lost] * 100, ghosts_due=False)).deletions.free == ()
 
 
 def test_free_workers_of_a_cordoned_machine_may_be_evicted_and_busy_ones_not() -> None:
     drained, busy = (pod(machine="machine-7", marked_busy=True), node("IDLE DRAIN", CORDON)), (ON_7, node("ALLOCATED DRAIN", CORDON))
-    made = plan(nodeset(replicas=2), look(drained, busy, machines=CORDONED))
-    assert (made.mark_free, made.mark_busy) == ((0,), (1,))
+    made = plan_nodeset(nodeset(replicas=2), look(drained, busy, machines=CORDONED))
+    assert (made.labels.free, made.labels.busy) == ((0,), (1,))
 
 
 @pytest.mark.anyio

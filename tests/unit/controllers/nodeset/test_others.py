@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.plan import plan
-from controllers.nodeset.status import status
+from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.status import build_status
 from controllers.runtime.structs import KUBE_NODES, PODS
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 from tests.unit.controllers.nodeset.test_plan import look, node, nodeset, pod
@@ -60,7 +60,7 @@ async def test_node_that_somebody_took_down_is_scaled_in_and_keeps_their_words(c
 )
 def test_status_names_the_command_that_lifts(workers: list[Any], verb: str) -> None:
     one, seen = nodeset(replicas=len(workers)), look(*workers)
-    said = next(each for each in status(one, seen, plan(one, seen), None, "now").conditions if each.type == "Undrained")
+    said = next(each for each in build_status(one, seen, plan_nodeset(one, seen), None, "now").conditions if each.type == "Undrained")
     assert said.message.endswith(f"lift with: scontrol update nodename=... {verb}")
 
 

@@ -1,16 +1,18 @@
 """One look, one plan: tables for what people read in docs/node-sets.md."""
 
+from collections.abc import Collection
 from math import inf
 from typing import Any, Literal
 
 import msgspec
 import pytest
 
-from controllers.nodeset.plan import plan
+from controllers.nodeset.conditions import Silence, least_ready
+from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
-from controllers.nodeset.status import Silence, cut, least_ready, status
+from controllers.nodeset.status import build_status, cut
 from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, Observed, Worker, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
@@ -42,6 +44,21 @@ def look(*workers: tuple[WorkerPod | None, WorkerNode | None], now: float = NOW,
     pods = {at: made for at, (made, _) in enumerate(workers) if made is not None}
     nodes = {at: known for at, (_, known) in enumerate(workers) if known is not None}
     return Observed(pods, None if silent else nodes, now, **facts)
+
+
+def acts_of(made: Plan, expected: Collection[str] = ()) -> dict[str, Any]:
+    """What a plan does, as tables write it; labels only where they are expected."""
+    acts = {
+        "create": made.create,
+        "delete": made.deletions.free,
+        "drain": made.drains.drain,
+        "undrain": made.drains.undrain,
+        "resume": made.resumes.resume,
+        "release": made.resumes.release,
+        "mark_busy": made.labels.busy if "mark_busy" in expected else (),
+        "mark_free": made.labels.free if "mark_free" in expected else (),
+    }
+    return {name: ordinals for name, ordinals in acts.items() if ordinals}
 
 
 IDLE = (pod(), node())
@@ -143,10 +160,7 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
     ],
 )
 def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) -> None:
-    made = plan(nodeset(**spec), seen)
-    marks = [name for name in ("mark_busy", "mark_free") if name in expected]
-    acts = {name: value for name in ("create", "delete", "drain", "undrain", "resume", "release", *marks) if (value := getattr(made, name))}
-    assert acts == expected
+    assert acts_of(plan_nodeset(nodeset(**spec), seen), expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -160,8 +174,8 @@ def test_plan(spec: dict[str, Any], seen: Observed, expected: dict[str, Any]) ->
 )
 def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[str, ...], cancel: tuple[int, ...], late_in_s: float) -> None:
     seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"),))), drained_at={0: since})
-    made = plan(nodeset(replicas=0, drain=drain), seen)
-    assert (made.requeue, made.cancel, made.late_in_s) == (requeue, cancel, late_in_s)
+    made = plan_nodeset(nodeset(replicas=0, drain=drain), seen)
+    assert (made.deadlines.requeue, made.deadlines.cancel, made.deadlines.next_s) == (requeue, cancel, late_in_s)
 
 
 ENDING = NodeJob("7", is_ending=True)
@@ -188,15 +202,15 @@ def test_what_is_asked_of_jobs_past_the_deadline(
     unmovable: dict[int, tuple[NodeJob, ...]],
 ) -> None:
     seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=jobs)), drained_at={0: 0.0})
-    made = plan(nodeset(replicas=0, drain=Drain(action, None if action == "Wait" else 60)), seen)
-    assert (made.requeue, made.cancel, made.unmovable) == (requeue, cancel, unmovable)
+    made = plan_nodeset(nodeset(replicas=0, drain=Drain(action, None if action == "Wait" else 60)), seen)
+    assert (made.deadlines.requeue, made.deadlines.cancel, made.deadlines.unmovable) == (requeue, cancel, unmovable)
     assert made.needs_fresh_reading == bool(requeue or cancel), "a job that nothing is asked of is no reason to look again at once"
 
 
 def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
     seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(SALLOC, NO_REQUEUE))), drained_at={0: 0.0})
-    said = status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z")
+    said = build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z")
     told = next(condition for condition in said.conditions if condition.type == "DrainsEnd")
     assert (told.status, told.reason) == ("False", "NotRequeued")
     assert told.message.endswith("the nodes are gpu-0.")
@@ -209,9 +223,9 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
 def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
     seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), can_requeue=False, drained_at={0: 0.0})
-    made = plan(one, seen)
-    assert (made.requeue, made.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob("7"), SALLOC)}, False)
-    told = next(each for each in status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
+    made = plan_nodeset(one, seen)
+    assert (made.deadlines.requeue, made.deadlines.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob("7"), SALLOC)}, False)
+    told = next(each for each in build_status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
     assert "job 8 of srun or salloc: end with scancel 8; job 7 as slurmrestd is too old" in told.message
     assert "scontrol requeue 7" in told.message
 
@@ -229,8 +243,8 @@ def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: b
     """slurmctld may read the files without it at the moment at which its last job has ended."""
     one = nodeset(replicas=0, ordinals=ordinals)
     meta = msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z" if is_deleted else None)
-    made = plan(NodeSet(meta, one.spec), look((pod(), None), (pod(), None), silent=silent))
-    assert made.delete == deleted
+    made = plan_nodeset(NodeSet(meta, one.spec), look((pod(), None), (pod(), None), silent=silent))
+    assert made.deletions.free == deleted
     assert made.needs_fresh_reading == bool(deleted)
 
 
@@ -294,14 +308,18 @@ GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
 def test_pods_that_run_although_slurm_has_them_off_go_a_few_at_a_time(
     spec: dict[str, Any], seen: Observed, gone: tuple[int, ...], left: tuple[int, ...]
 ) -> None:
-    made = plan(nodeset(**spec), seen)
-    assert (made.delete, made.ghosts_left) == (gone, left)
-    assert made.mark_free == (), "one that may have lost its job to a lost state may not be evicted"
+    made = plan_nodeset(nodeset(**spec), seen)
+    assert (made.deletions.free, made.ghosts.evict_later) == (gone, left)
+    assert made.labels.free == (), "one that may have lost its job to a lost state may not be evicted"
 
 
 def test_message_of_a_thousand_nodes_still_says_what_to_do() -> None:
     one, seen = nodeset(min=0, max=1000), look(*[GHOST if ordinal % 2 else IDLE for ordinal in range(1000)])
-    told = next(each for each in status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z").conditions if each.reason == "OffInSlurm")
+    told = next(
+        each
+        for each in build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z").conditions
+        if each.reason == "OffInSlurm"
+    )
     assert "scale statefulset dev-slurmctld --replicas=0" in told.message
     assert told.message.endswith(" ...")
     assert len(told.message) <= 1024
@@ -326,7 +344,7 @@ def test_status_names_a_pod_that_does_not_end_and_a_machine_that_does_not_answer
     one, lost = nodeset(replicas=2), {"machine-7": Machine(answers=False)}
     stuck = pod(terminating=True, terminating_since=NOW - 400, machine="machine-8")
     seen = look((pod(machine="machine-7"), node()), (stuck, node("IDLE DRAIN", SCALE_IN)), machines={**lost, "machine-8": Machine()})
-    told = {each.type: each for each in status(one, seen, plan(one, seen), None, "2026-01-01T00:00:00Z").conditions}
+    told = {each.type: each for each in build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z").conditions}
     assert "gpu-1 should have ended 400 s ago" in told["PodsEnd"].message
     assert "kubectl -n slurm delete pod gpu-1 --force" in told["PodsEnd"].message
     assert "machine-7 with gpu-0 does not answer" in told["MachinesAnswer"].message
@@ -336,12 +354,12 @@ def test_status_names_a_pod_that_does_not_end_and_a_machine_that_does_not_answer
 def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
     one = nodeset(min=0, max=9)
     going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
-    assert plan(going, look(*[GHOST] * 9)).delete == tuple(range(9))
+    assert plan_nodeset(going, look(*[GHOST] * 9)).deletions.free == tuple(range(9))
 
 
 def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
     one = nodeset(min=0, max=9)
-    said = status(one, look(*[GHOST] * 9), plan(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
+    said = build_status(one, look(*[GHOST] * 9), plan_nodeset(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
     assert said.phase == "Degraded"
     assert "1 of the pods are deleted every 30 s" in said.why
     assert "kubectl -n slurm scale statefulset dev-slurmctld --replicas=0" in said.why
@@ -386,7 +404,7 @@ def test_few_broken_nodes_do_not_keep_a_set_from_ready(wanted: int, least: int) 
 )
 def test_status_says_what_is_and_why(seen: Observed, silence: Silence | None, phase: str, words: str) -> None:
     one = nodeset(replicas=2)
-    said = status(one, seen, plan(one, seen), silence, "2026-01-01T00:00:00Z")
+    said = build_status(one, seen, plan_nodeset(one, seen), silence, "2026-01-01T00:00:00Z")
     assert said.phase == phase
     assert words in said.why
     assert said.observed_generation == 3
@@ -394,9 +412,11 @@ def test_status_says_what_is_and_why(seen: Observed, silence: Silence | None, ph
 
 def test_condition_that_stays_keeps_its_time() -> None:
     one = nodeset(replicas=2)
-    before = status(one, look(IDLE, BUSY), plan(one, look(IDLE, BUSY)), None, "2026-01-01T00:00:00Z")
+    before = build_status(one, look(IDLE, BUSY), plan_nodeset(one, look(IDLE, BUSY)), None, "2026-01-01T00:00:00Z")
     later = NodeSet(one.metadata, one.spec, before)
-    after = status(later, look(IDLE, silent=True), plan(later, look(IDLE, silent=True)), Silence(1, "x"), "2026-02-02T00:00:00Z")
+    after = build_status(
+        later, look(IDLE, silent=True), plan_nodeset(later, look(IDLE, silent=True)), Silence(1, "x"), "2026-02-02T00:00:00Z"
+    )
     times = {condition.type: condition.last_transition_time for condition in after.conditions}
     assert times["PodsStart"] == "2026-01-01T00:00:00Z"
     assert times["SlurmAnswers"] == "2026-02-02T00:00:00Z"

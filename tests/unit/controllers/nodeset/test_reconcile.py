@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.plans.rolls import GHOST_PAUSE_S, GHOST_S
-from controllers.nodeset.reconcile import SOON_S, STALE_S
-from controllers.nodeset.rounds import FRESH_S, SWEEP_S
+from controllers.nodeset.looks import STALE_S
+from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
+from controllers.nodeset.rounds import DELETION_FRESH_S, SWEEP_S
+from controllers.nodeset.schedule import SOON_S
 from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS
 from controllers.nodeset.writes.pods import TAKEN_S
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
@@ -407,7 +408,7 @@ async def test_reading_that_grew_old_while_others_were_waited_for_deletes_nothin
     await cluster.rounds(1)
 
     async def dawdle() -> None:
-        cluster.process.later_s += FRESH_S + 1
+        cluster.process.later_s += DELETION_FRESH_S + 1
 
     cluster.slurm.after_reading = dawdle
     following = await cluster.process.round()

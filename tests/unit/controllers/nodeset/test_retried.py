@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.plan import plan
-from controllers.nodeset.status import status
+from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.status import build_status
 from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import PODS
 from slurm.reasons import NOT_RESPONDING, RESUME_FAILED
@@ -29,13 +29,13 @@ WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
     ],
 )
 def test_pod_is_made_once_the_node_is_no_longer_down(spec: dict[str, Any], seen: Observed, made: tuple[int, ...]) -> None:
-    assert plan(nodeset(**spec), seen).create == made
+    assert plan_nodeset(nodeset(**spec), seen).create == made
 
 
 @pytest.mark.parametrize("reason", [pytest.param(RESUME_FAILED, id="did-not-register"), pytest.param(NOT_RESPONDING, id="fell-silent")])
 def test_status_says_when_a_node_is_resumed_and_how_to_do_it_now(reason: str) -> None:
     one, seen = nodeset(min=0, max=1), look((None, node("DOWN CLOUD POWERED_DOWN", reason)), resumed_at={0: NOW + 480}, **HELD)
-    said = next(each for each in status(one, seen, plan(one, seen), None, "now").conditions if each.type == "NodesRegister")
+    said = next(each for each in build_status(one, seen, plan_nodeset(one, seen), None, "now").conditions if each.type == "NodesRegister")
     assert "The controller resumes gpu-0 by 02:55 UTC" in said.message  # NOW + 480 s, to the next whole minute
     assert "scontrol update nodename=gpu-0 state=resume" in said.message
 

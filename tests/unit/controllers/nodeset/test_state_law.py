@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from controllers.nodeset.plan import Plan, plan
+from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
 from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE
@@ -28,19 +28,19 @@ class Cause:
     spec: dict[str, Any]
     pod: WorkerPod | None = None
     is_deleted: bool = False
-    is_condemned: bool = False
+    is_leaving: bool = False
     """Its pod is to go."""
     around: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 ELASTIC, FIXED, ROLL = {"min": 1, "max": 1}, {"replicas": 1, "ordinals": 1}, {"update_strategy": UpdateStrategy(max_unavailable="100%")}
 GOES = {
-    "old-template-of-a-fixed-set": Cause({**FIXED, **ROLL}, pod(**OLD), is_condemned=True),
-    "old-template-of-an-elastic-set": Cause({**ELASTIC, **ROLL}, pod(**OLD), is_condemned=True),
+    "old-template-of-a-fixed-set": Cause({**FIXED, **ROLL}, pod(**OLD), is_leaving=True),
+    "old-template-of-an-elastic-set": Cause({**ELASTIC, **ROLL}, pod(**OLD), is_leaving=True),
     "old-and-not-ready": Cause({**ELASTIC, **ROLL}, pod(**{**OLD, "ready": False})),
-    "beyond-replicas": Cause({"replicas": 0, "ordinals": 1}, pod(machine="m"), is_condemned=True),
-    "beyond-max": Cause({"min": 0, "max": 0, "ordinals": 1}, pod(machine="m"), is_condemned=True),
-    "set-is-deleted": Cause(ELASTIC, pod(machine="m"), is_deleted=True, is_condemned=True),
+    "beyond-replicas": Cause({"replicas": 0, "ordinals": 1}, pod(machine="m"), is_leaving=True),
+    "beyond-max": Cause({"min": 0, "max": 0, "ordinals": 1}, pod(machine="m"), is_leaving=True),
+    "set-is-deleted": Cause(ELASTIC, pod(machine="m"), is_deleted=True, is_leaving=True),
     "machine-is-cordoned": Cause(FIXED, pod(machine="m"), around={"machines": CORDONED}),
 }
 STAYS = {
@@ -61,7 +61,7 @@ def decide(cause: Cause, law: Law, reason: str = "", drained_at: float | None = 
     node = WorkerNode(state_of(law), reason, jobs=(NodeJob("7"),))
     records = {} if drained_at is None else {0: drained_at}
     pods = {} if cause.pod is None else {0: cause.pod}
-    return plan(one, Observed(pods, {0: node}, NOW, drained_at=records, stopping_settled=frozenset({0}), **cause.around))
+    return plan_nodeset(one, Observed(pods, {0: node}, NOW, drained_at=records, stopping_settled=frozenset({0}), **cause.around))
 
 
 def state_of(law: Law) -> NodeState:
@@ -80,16 +80,16 @@ def plans(
 @every_state
 def test_pod_goes_only_where_no_job_can_be(law: Law) -> None:
     for name, reason, _, made in plans(law, ANY, ["", *OURS, *FOREIGN, POD_STOPPING]):
-        assert law.is_free or not made.delete, (name, reason)
-        assert made.needs_fresh_reading or not made.delete, (name, reason)
+        assert law.is_free or not made.deletions.free, (name, reason)
+        assert made.needs_fresh_reading or not made.deletions.free, (name, reason)
 
 
 @every_state
-def test_condemned_pod_goes_or_its_node_is_drained_first_as_the_state_says(law: Law) -> None:
+def test_leaving_pod_goes_or_its_node_is_drained_first_as_the_state_says(law: Law) -> None:
     for name, reason, cause, made in plans(law, GOES, [UPDATE if "DRAIN" in law.words else ""], NOW):
-        if cause.is_condemned:
-            assert made.delete == ((0,) if law.is_free else ()), (name, reason)
-            assert law.is_free or bool(made.drain) is law.may_be_drained, (name, reason)
+        if cause.is_leaving:
+            assert made.deletions.free == ((0,) if law.is_free else ()), (name, reason)
+            assert law.is_free or bool(made.drains.drain) is law.may_be_drained, (name, reason)
 
 
 @every_state
@@ -98,27 +98,27 @@ def test_only_a_node_that_may_be_drained_is(law: Law) -> None:
     is_drained, is_known = "DRAIN" in law.words, state_of(law).is_known
     for name, reason, _, made in plans(law, ANY, ["", *OURS, POD_STOPPING, *FOREIGN] if is_drained else [""]):
         has_new_reason = is_drained and is_known and (not reason or reason in OURS)
-        assert law.may_be_drained or has_new_reason or not made.drain, (name, reason)
+        assert law.may_be_drained or has_new_reason or not made.drains.drain, (name, reason)
 
 
 @every_state
 def test_drain_of_others_is_neither_lifted_nor_overwritten_nor_are_its_jobs_ended(law: Law) -> None:
     for name, reason, _, made in plans(law, ANY, FOREIGN if "DRAIN" in law.words else []):
-        acts = made.drain or made.undrain or made.resume or made.release or made.cancel or made.drained_at
+        acts = made.writes_to_slurm or made.drains.drained_at
         assert not acts, (name, reason)
 
 
 @every_state
 def test_drain_without_a_reason_or_a_record_is_nobodys_and_stays(law: Law) -> None:
     for name, _, _, made in plans(law, ANY, [""], None):
-        assert not made.undrain, name
-        assert not (made.cancel and "DRAIN" in law.words), name
+        assert not made.drains.undrain, name
+        assert not (made.deadlines.cancel and "DRAIN" in law.words), name
 
 
 @every_state
 def test_node_is_resumed_or_released_only_when_it_is_off_without_a_job_and_a_pod(law: Law) -> None:
     for name, reason, cause, made in plans(law, ANY, ["", *OURS]):
-        if made.resume or made.release:
+        if made.resumes.resume or made.resumes.release:
             assert law.is_free, (name, reason)
             assert cause.pod is None, (name, reason)
 
@@ -130,5 +130,5 @@ def test_pod_whose_node_may_have_a_job_is_marked_busy(law: Law) -> None:
     may_have_a_job = not law.is_free and not (state.is_known and "IDLE" in state.flags and "COMPLETING" not in state.flags)
     for name, reason, cause, made in plans(law, ANY, ["", *OURS]):
         if may_have_a_job and cause.pod is not None:
-            assert not made.mark_free, (name, reason)
-            assert cause.pod.marked_busy or made.mark_busy == (0,), (name, reason)
+            assert not made.labels.free, (name, reason)
+            assert cause.pod.marked_busy or made.labels.busy == (0,), (name, reason)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.plan import plan
+from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.structs import UpdateStrategy
 from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import PODS
@@ -45,13 +45,13 @@ ELASTIC: dict[str, Any] = {"min": 0, "max": 2}
     ],
 )
 def test_pod_without_a_machine_goes_at_once(spec: dict[str, Any], seen: Observed, gone: tuple[int, ...]) -> None:
-    made = plan(nodeset(**spec), seen)
-    assert (made.delete_unbound, set(made.delete) & set(gone)) == (gone, set())
+    made = plan_nodeset(nodeset(**spec), seen)
+    assert (made.deletions.unbound, set(made.deletions.free) & set(gone)) == (gone, set())
 
 
 def test_node_of_an_unwanted_pod_without_a_machine_is_drained_with_it() -> None:
-    made = plan(nodeset(replicas=1), look((CURRENT, node("IDLE")), IDLE))
-    assert (made.delete_unbound, made.drain) == ((0,), {SCALE_IN: (0,)})
+    made = plan_nodeset(nodeset(replicas=1), look((CURRENT, node("IDLE")), IDLE))
+    assert (made.deletions.unbound, made.drains.drain) == ((0,), {SCALE_IN: (0,)})
 
 
 async def pending(cluster: Cluster) -> None:

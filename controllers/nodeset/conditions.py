@@ -1,0 +1,297 @@
+"""What the status says of a set, condition by condition, each with a reason that a person can act on. Pure.
+
+A message tells what happened, then what to do; lists of nodes come last, as long messages are cut. Types are named so that True is good.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from controllers.nodeset.lateness import Lateness, too_late
+from controllers.nodeset.plan import Plan
+from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
+from controllers.nodeset.plans.rolls import budget_of
+from controllers.nodeset.pods import node_name, range_text
+from controllers.nodeset.structs import Condition, NodeSet
+from controllers.nodeset.workers import Observed, Worker, in_order
+
+_STUCK_S = 60.0
+"""A pod that is there so many seconds after it should have ended does not end by itself."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Slurm does not answer."""
+
+    seconds: float
+    """Since the last good answer, or since the controller's start."""
+    error: str
+    """What came instead."""
+
+
+def build_conditions(
+    nodeset: NodeSet,
+    observed: Observed,
+    plan: Plan,
+    workers: Sequence[Worker],
+    silence: Silence | None,
+    errors: Sequence[str],
+    lateness: Lateness | None,
+) -> list[Condition]:
+    """All conditions, without their times. `workers` are those that count: wanted, with a pod, or listed in slurm.conf."""
+    name, pods = nodeset.metadata.name, [worker for worker in workers if worker.pod is not None]
+    return [
+        _slurm_answers(silence),
+        _ready(nodeset, plan, len(find_ready(plan, workers)), silence),
+        _pods_start(name, plan, pods, observed),
+        _pods_end(nodeset, pods, observed),
+        _machines_answer(name, pods, observed),
+        _nodes_register(nodeset, plan, pods, observed),
+        _updated(nodeset, plan, pods),
+        _undrained(name, workers, observed),
+        _drains_end(name, plan, silence, observed.jobs_error),
+        _reconciled(errors, lateness),
+    ]
+
+
+def find_ready(plan: Plan, workers: Iterable[Worker]) -> list[Worker]:
+    """Wanted workers that are registered."""
+    return [worker for worker in workers if worker.ordinal in plan.wanted and worker.is_registered]
+
+
+def least_ready(nodeset: NodeSet, wanted: int) -> int:
+    """Registered workers that make a set Ready: all but those that a roll may have away. A broken machine fails no deployment."""
+    return 0 if wanted == 0 else max(1, wanted - budget_of(nodeset.spec.update_strategy, wanted))
+
+
+def _slurm_answers(silence: Silence | None) -> Condition:
+    if silence is None:
+        return Condition("SlurmAnswers", "True", "Answers")
+    message = f"Slurm has not answered for {silence.seconds:.0f} s ({silence.error}); nothing is removed until it does."
+    return Condition("SlurmAnswers", "False", "SlurmSilent", message)
+
+
+def _ready(nodeset: NodeSet, plan: Plan, ready: int, silence: Silence | None) -> Condition:
+    wanted, least = len(plan.wanted), least_ready(nodeset, len(plan.wanted))
+    if silence is not None:
+        return Condition("Ready", "Unknown", "SlurmSilent", "Nobody knows which nodes are registered while Slurm is silent.")
+    if ready >= least:
+        return Condition(
+            "Ready", "True", "EnoughRegistered" if wanted else "NoneWanted", f"{ready} of {wanted} wanted nodes are registered."
+        )
+    return Condition("Ready", "False", "TooFewRegistered", f"{ready} of {wanted} wanted nodes are registered; {least} make the set ready.")
+
+
+def _pods_start(name: str, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
+    by_reason: dict[str, list[int]] = {}
+    if plan.disks.ending:
+        by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disks.ending)
+    for ordinal, why in observed.refused.items():
+        by_reason.setdefault(f"{why}. The next try comes later each time.", []).append(ordinal)
+    for ordinal, what in observed.taken.items():
+        by_reason.setdefault(f"{what} belongs to somebody else and is left alone. Delete it where it comes from.", []).append(ordinal)
+    for worker in pods:
+        if worker.pod is not None and worker.pod.blocked and not worker.pod.ready and worker.ordinal not in observed.refused:
+            by_reason.setdefault(worker.pod.blocked, []).append(worker.ordinal)
+    if not by_reason:
+        return Condition("PodsStart", "True", "AllStart")
+    reason, ordinals = max(by_reason.items(), key=lambda entry: len(entry[1]))
+    others = sum(len(other) for other in by_reason.values()) - len(ordinals)
+    more = f" {_count(others, 'pod')} more for other reasons." if others else ""
+    return Condition(
+        "PodsStart", "False", "PodsBlocked", f"{_count(len(ordinals), 'pod')} not running ({range_text(name, ordinals)}): {reason}{more}"
+    )
+
+
+def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
+    name, limit = nodeset.metadata.name, nodeset.spec.resume_timeout_seconds
+    if observed.nodes is None:
+        return Condition("NodesRegister", "Unknown", "SlurmSilent")
+    unknown = [worker.ordinal for worker in pods if worker.node is None]
+    if unknown:
+        message = (
+            f"Slurm does not know {range_text(name, unknown)}, so nothing is done to them: slurm.conf does not have them (yet). "
+            "The log of slurmctld's container `reconfigure` says what it waits for."
+        )
+        return Condition("NodesRegister", "False", "UnknownToSlurm", message)
+    if plan.ghosts.evict_later:
+        message = (
+            "Slurm counts nodes as powered down whose pods run, as after slurmctld lost its state: "
+            f"{plan.ghosts.batch_size} of the pods are deleted every {GHOST_PAUSE_S:.0f} s, and each ends when its steps have ended. "
+            "To keep them, stop slurmctld, and restore its state: "
+            f"kubectl -n {nodeset.metadata.namespace} scale statefulset {nodeset.spec.cluster}-slurmctld --replicas=0. "
+            f"They are {range_text(name, plan.ghosts.evict_later)}."
+        )
+        return Condition("NodesRegister", "False", "OffInSlurm", message)
+    unregistered = [worker for worker in pods if worker.pod is not None and not worker.pod.terminating and not worker.is_registered]
+    late = [worker.ordinal for worker in unregistered if worker.pod is not None and observed.now - worker.pod.created_at > limit]
+    failed = [worker.ordinal for worker in observed.workers() if worker.has_failed_to_resume and worker.pod is None]
+    given_up = [worker.ordinal for worker in observed.workers() if nodeset.spec.is_elastic and worker.is_given_up]
+    silent = [ordinal for ordinal in given_up if ordinal not in failed]
+    if silent and not late:
+        first = node_name(name, silent[0])
+        message = (
+            f"{range_text(name, silent)} fell silent, and Slurm has powered them down. Each is resumed once its old pod is gone. "
+            f"To do that by hand, when its machine is off: scontrol update nodename={first} state=resume.{_resumed(name, silent, observed)}"
+        )
+        return Condition("NodesRegister", "False", "FellSilent", message)
+    if late or failed:
+        first = node_name(name, [*late, *failed][0])
+        message = f"{range_text(name, {*late, *failed})} did not register within {limit} s. See: kubectl logs {first} -c slurmd."
+        message += _resumed(name, failed, observed)
+        return Condition("NodesRegister", "False", "DidNotRegister", message)
+    return Condition("NodesRegister", "True", "AllRegister")
+
+
+def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
+    """When the controller tries nodes again, to the minute: the text must not change from look to look."""
+    due = {ordinal: observed.resumed_at[ordinal] for ordinal in down if ordinal in observed.resumed_at}
+    if not due:
+        return ""
+    last = datetime.fromtimestamp(-(-max(due.values()) // 60) * 60, UTC).strftime("%H:%M UTC")
+    now = f"scontrol update nodename={node_name(name, min(due))} state=resume"
+    return f" The controller resumes {range_text(name, due)} by {last}; to try at once, once the cause is fixed: {now}"
+
+
+def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
+    if not plan.roll.outdated:
+        return Condition("Updated", "True", "AllUpdated")
+    name, strategy = nodeset.metadata.name, nodeset.spec.update_strategy
+    waiting = set(plan.roll.outdated) - set(plan.roll.left_alone)
+    draining = [worker.ordinal for worker in pods if worker.ordinal in waiting and worker.has_our_drain]
+    parts = [f"{len(plan.roll.outdated)} of {len(pods)} pods are made from an older template"]
+    if plan.roll.left_alone:
+        parts.append(f"{range_text(name, plan.roll.left_alone)} left alone: drained by somebody else")
+    if draining:
+        parts.append(f"{range_text(name, draining)} draining")
+    if held := set(plan.roll.waking) & waiting:
+        parts.append(f"{range_text(name, held)} replaced once up, as jobs wait for them")
+    if strategy.type == "OnDelete" and waiting:
+        parts.append(f"with OnDelete, each is replaced when you delete it: kubectl delete pod {node_name(name, min(waiting))}")
+    if strategy.type == "Maintenance" and waiting:
+        parts.append(f"they are replaced while reservation {strategy.reservation} is active")
+    return Condition("Updated", "False", "OlderTemplate", "; ".join(parts) + ".")
+
+
+def _undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Condition:
+    foreign: dict[str, list[int]] = {}
+    verbs: set[str] = set()
+    cordoned: dict[str, list[int]] = {}
+    gone: set[str] = set()
+    for worker in workers:
+        if worker.has_foreign_drain and worker.node is not None:
+            foreign.setdefault(worker.node.reason or "no reason given", []).append(worker.ordinal)
+            verbs.add("resume" if "DOWN" in worker.node.state.flags else "undrain")
+        elif worker.has_cordon_drain:
+            cordoned.setdefault(worker.cordoned_machine, []).append(worker.ordinal)
+            if worker.pod is not None and worker.pod.machine == worker.cordoned_machine and observed.machine_of(worker) is None:
+                gone.add(worker.cordoned_machine)
+    parts: list[str] = []
+    if foreign:
+        shown = sorted(foreign.items(), key=lambda entry: -len(entry[1]))[:3]
+        text = "; ".join(f"{range_text(name, ordinals)}: {reason}" for reason, ordinals in shown)
+        # UNDRAIN leaves DOWN in place (measured on 26.05).
+        verb = "state=undrain, or state=resume for a node that is down" if len(verbs) > 1 else f"state={min(verbs)}"
+        parts.append(f"{text}. These are left alone; lift with: scontrol update nodename=... {verb}")
+    if cordoned:
+        machine, ordinals = max(cordoned.items(), key=lambda entry: len(entry[1]))
+        words = observed.machines[machine].words if machine in observed.machines else ""
+        why = f"{machine} is cordoned ({words})" if words else f"{machine} is cordoned"
+        more = f"; {_count(len(cordoned) - 1, 'machine')} more likewise" if len(cordoned) > 1 else ""
+        lift = f"lift with: kubectl uncordon {machine}"
+        if machine in gone:
+            why = f"{machine} was cordoned and its Kubernetes node is deleted"
+            lift = "each is lifted once its pod runs on another machine"
+        parts.append(f"{range_text(name, ordinals)} drained, as {why}{more}; {lift}")
+    if not parts:
+        return Condition("Undrained", "True", "NoneDrained")
+    return Condition("Undrained", "False", "DrainedByOthers" if foreign else "Cordoned", ". ".join(parts))
+
+
+def _pods_end(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:
+    stuck = [
+        (worker, worker.pod)
+        for worker in pods
+        if worker.pod is not None and worker.pod.terminating and 0 < worker.pod.terminating_since < observed.now - _STUCK_S
+    ]
+    if not stuck:
+        return Condition("PodsEnd", "True", "AllEnd")
+    name, space = nodeset.metadata.name, nodeset.metadata.namespace
+    stuck_worker, pod = stuck[0]
+    first, age_s = node_name(name, stuck_worker.ordinal), observed.now - pod.terminating_since
+    if pod.machine is not None and not _answers(observed, pod.machine):
+        remedy = f"{pod.machine} does not answer. When it is off for good: kubectl delete node {pod.machine}"
+    else:
+        force = f"kubectl -n {space} delete pod {first} --force"
+        remedy = f"See: kubectl -n {space} describe pod {first}. When no process of it can be left: {force}"
+    ordinals = [worker.ordinal for worker, _ in stuck]
+    message = f"{first} should have ended {age_s:.0f} s ago. {remedy}. Pods that do not end: {range_text(name, ordinals)}"
+    return Condition("PodsEnd", "False", "StuckTerminating", message)
+
+
+def _machines_answer(name: str, pods: Iterable[Worker], observed: Observed) -> Condition:
+    lost: dict[str, list[int]] = {}
+    for worker in pods:
+        machine = observed.machine_of(worker)
+        if worker.pod is not None and worker.pod.machine is not None and machine is not None and not machine.answers:
+            lost.setdefault(worker.pod.machine, []).append(worker.ordinal)
+    if not lost:
+        return Condition("MachinesAnswer", "True", "AllAnswer")
+    machine, ordinals = max(lost.items(), key=lambda entry: len(entry[1]))
+    more = f" {_count(len(lost) - 1, 'machine')} more likewise: {', '.join(sorted(set(lost) - {machine}))}." if len(lost) > 1 else ""
+    message = (
+        f"{machine} with {range_text(name, ordinals)} does not answer Kubernetes; jobs there may still run. Look at it: "
+        f"kubectl describe node {machine}. When it is off for good: kubectl delete node {machine}.{more}"
+    )
+    return Condition("MachinesAnswer", "False", "MachinesLost", message)
+
+
+def _answers(observed: Observed, machine: str) -> bool:
+    known = observed.machines.get(machine)
+    return known is not None and known.answers
+
+
+def _drains_end(name: str, plan: Plan, silence: Silence | None, jobs_error: str) -> Condition:
+    if silence is not None:
+        return Condition("DrainsEnd", "Unknown", "SlurmSilent")
+    if jobs_error and plan.deadlines.needs_jobs:
+        message = f"Slurm does not list its jobs ({jobs_error}): nodes go when their last jobs have ended; none is requeued or cancelled."
+        return Condition("DrainsEnd", "Unknown", "JobsUnknown", message)
+    if not plan.deadlines.unmovable:
+        return Condition("DrainsEnd", "True", "NoneHeldUp")
+    jobs = {job.number: job for each in plan.deadlines.unmovable.values() for job in each}
+    refusing = in_order(number for number, job in jobs.items() if job.is_batch and not job.can_requeue)
+    unheard = in_order(number for number, job in jobs.items() if job.can_requeue)
+    interactive = in_order(number for number, job in jobs.items() if not job.is_batch)
+    parts = ["Nodes waited past the drain deadline for jobs that could not be requeued; these run on"]
+    if interactive:
+        parts.append(f"{_listed(interactive)} of srun or salloc: end with scancel {interactive[0]}")
+    if refusing:
+        parts.append(
+            f"{_listed(refusing)} submitted with --no-requeue: end with scancel {refusing[0]}, "
+            f"or have it requeued with scontrol update jobid={refusing[0]} requeue=1"
+        )
+    if unheard:
+        parts.append(f"{_listed(unheard)} as slurmrestd is too old to be asked for it: requeue with scontrol requeue {unheard[0]}")
+    parts.append(f"the nodes are {range_text(name, plan.deadlines.unmovable)}")
+    return Condition("DrainsEnd", "False", "NotRequeued", "; ".join(parts) + ".")
+
+
+def _reconciled(errors: Sequence[str], lateness: Lateness | None) -> Condition:
+    if lateness is not None:
+        return too_late(lateness)
+    if not errors:
+        return Condition("Reconciled", "True", "NoErrors")
+    more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return Condition("Reconciled", "False", "Errors", f"{errors[0]}{more}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _listed(jobs: Sequence[str]) -> str:
+    """`job 7`, or `jobs 7, 9 and 12 more`."""
+    shown = ", ".join(jobs[:10])
+    more = f" and {len(jobs) - 10} more" if len(jobs) > 10 else ""
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {shown}{more}"

@@ -1,0 +1,58 @@
+"""One look at a set, for one plan: what informers, the poller and this process's memory have of it. Notes what failed and what came up."""
+
+from controllers.nodeset import pods as build
+from controllers.nodeset.observe import Surroundings, observe
+from controllers.nodeset.rounds import Round
+from controllers.nodeset.workers import Observed
+from controllers.slurm.snapshot import Snapshot
+
+STALE_S = 15.0
+"""A reading of Slurm that is older, in seconds, is no reading."""
+
+
+def look(round_: Round, snapshot: Snapshot | None) -> Observed:
+    """What is there now. `snapshot` is None while Slurm is silent."""
+    world, key, memory = round_.world, round_.key, round_.memory
+    name, now = round_.nodeset.metadata.name, world.clock.now()
+    creating = (build.ordinal_of(name, pod) for pod in world.expectations.creating(key))
+    pods_held_back, until = world.refusals.held(key, now), world.retries.until(key, now)
+    jobs_asked_at = float("-inf") if snapshot is None else snapshot.jobs_asked_at
+    wall, jobs_age_s = world.clock.wall(), now - jobs_asked_at
+    memory.forget_asked(wall - jobs_age_s)
+    surroundings = Surroundings(
+        on_their_way=frozenset(ordinal for ordinal in creating if ordinal is not None),
+        held_back=pods_held_back.union(until),
+        resumed_at={ordinal: wall + at - now for ordinal, at in until.items()},
+        pods_held_back=pods_held_back,
+        jobs_age_s=jobs_age_s,
+        requeued_at=memory.requeued,
+        cancelled_at=memory.cancelled,
+        refused={ordinal: why for ordinal, why in memory.refused.items() if ordinal in pods_held_back},
+        deleting=world.expectations.deleting(key),
+        claims=tuple(world.claims_of(round_.nodeset)),
+        machines=world.machine,
+        ghosts_due=memory.ghost_pause_s(now) <= 0,
+        ghost_batch=memory.ghosts[1] if memory.ghosts else 0,
+        can_requeue=world.slurm.can_requeue,
+        drained_at=round_.drains(),
+        stopping_settled=memory.stop_settled(now),
+    )
+    observed = observe(round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
+    _note(round_, observed)
+    return observed
+
+
+def _note(round_: Round, observed: Observed) -> None:
+    """Remembers what failed, what came up, and which pods run on beside a stop hook's drain."""
+    world, key, now = round_.world, round_.key, round_.world.clock.now()
+    ended = {ordinal: pod.refused for ordinal, pod in observed.pods.items() if pod.finished}
+    world.refusals.note(key, ended, now)
+    round_.memory.refused.update({ordinal: why for ordinal, why in ended.items() if why})
+    if observed.nodes is None:
+        return  # nothing is known of what is down or came up
+    workers = list(observed.workers())
+    registered = [worker.ordinal for worker in workers if worker.is_registered]
+    world.retries.note(key, (worker.ordinal for worker in workers if worker.has_failed_to_resume or worker.is_given_up), now)
+    world.retries.forget(key, registered)
+    world.refusals.forget(key, registered)
+    round_.memory.note_stopping(workers, now)

@@ -1,0 +1,51 @@
+"""Which pods may be deleted now: those that no job can be on, and those that have never run. Pure; part of `plan`. Law 1."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from controllers.nodeset.structs import NodeSet, UpdateStrategy
+from controllers.nodeset.workers import Observed, Worker, ordinals_of
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """Pods to delete, in ordinals."""
+
+    free: tuple[int, ...] = ()
+    """A reading of Slurm says that no job can be on them."""
+    unbound: tuple[int, ...] = ()
+    """Pods without a machine that are not wanted, or of an older template. Each may go as long as it has not changed since it was read."""
+
+
+def plan_deletions(nodeset: NodeSet, observed: Observed, leaving: Collection[Worker], unbound: list[Worker]) -> Deletions:
+    """The pods to delete; of each kind no more at once than the set may have in flight."""
+    free = [worker for worker in observed.workers() if _may_be_deleted(nodeset, worker, leaving) and worker not in unbound]
+    most = nodeset.spec.max_pods_in_flight
+    return Deletions(ordinals_of(free)[:most], ordinals_of(unbound)[:most])
+
+
+def find_unbound(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> list[Worker]:
+    """Workers whose pods have no machine, and are of an older template or not wanted: they go at once.
+
+    Such a pod has never run anything, so neither its node's state nor the budget nor the window matters. A job that waits for it gets a pod
+    of the new template, instead of waiting until ResumeTimeout for a pod that may fit no machine. With OnDelete people replace pods.
+    """
+    replaced = [] if strategy.type == "OnDelete" else outdated
+    found = [worker for worker in observed.workers() if worker.ordinal not in wanted or worker in replaced]
+    return [worker for worker in found if worker.pod is not None and worker.pod.is_unbound]
+
+
+def _may_be_deleted(nodeset: NodeSet, worker: Worker, leaving: Collection[Worker]) -> bool:
+    pod = worker.pod
+    if pod is None or pod.terminating:
+        return False
+    # No power-down comes first: it would clear our drain (measured on 26.05), and Slurm could wake a node that is to go.
+    return pod.finished or (worker in leaving and (worker.may_go or _is_struck_off(nodeset, worker)))
+
+
+def _is_struck_off(nodeset: NodeSet, worker: Worker) -> bool:
+    """True when Slurm answers, does not know the node, and should not: it may have read its files without the node as its last job ended.
+
+    Slurm has ended all jobs there by then, and the pod's stop hook looks for steps that run.
+    """
+    return worker.node is None and (nodeset.metadata.deletion_timestamp is not None or worker.ordinal >= nodeset.spec.node_count)

@@ -1,0 +1,31 @@
+"""When a set is looked at again. No decision about the set is made here."""
+
+from dataclasses import dataclass
+
+from controllers.nodeset.plan import Plan
+from controllers.nodeset.rounds import SWEEP_S, TOO_LATE_S, Round
+
+SOON_S = 0.5
+"""While something is under way, the next round comes so many seconds later at the latest."""
+
+
+@dataclass(frozen=True)
+class Next:
+    """When to look at a set again."""
+
+    seconds: float
+    has_failed: bool = False
+    """Something was refused or not answered: wait longer each time."""
+
+
+def next_round(round_: Round, plan: Plan) -> Next:
+    """The earliest of what the plan waits for; a sweep when it waits for nothing."""
+    world, key, now = round_.world, round_.key, round_.world.clock.now()
+    if round_.memory.late_s(now) >= TOO_LATE_S:
+        return Next(SWEEP_S, has_failed=True)  # each round asks a Slurm that is slow already for all its nodes
+    is_under_way = plan.needs_fresh_reading or plan.create or plan.deletions.unbound
+    if (is_under_way or round_.has_no_reading or round_.came_too_late) and not round_.errors:
+        return Next(SOON_S)
+    ghosts_s = round_.memory.ghost_pause_s(now) if plan.ghosts.evict_later else SWEEP_S
+    held_s = min(world.retries.next_s(key, now), world.refusals.next_s(key, now), round_.memory.stop_settles_s(now))
+    return Next(min(SWEEP_S, ghosts_s, plan.deadlines.next_s, held_s), bool(round_.errors))
