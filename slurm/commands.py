@@ -12,7 +12,7 @@ class SlurmError(Exception):
 def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None) -> str:
     """What the command prints. `env` is added to this process's own. Raises SlurmError.
 
-    Slurm keeps any byte that a reason or a comment was given (measured on 26.05): one that is not UTF-8 is read as U+FFFD.
+    Slurm keeps any byte that a reason or a comment was given (measured on 26.05): bytes that are not UTF-8 are read as U+FFFD.
     """
     try:
         done = subprocess.run(

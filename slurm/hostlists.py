@@ -22,7 +22,7 @@ def fold(names: Iterable[str]) -> str:
         if not digits:
             plain.add(name)
         else:
-            # Numbers without a leading zero share a group whatever their length; padded ones only with those as long.
+            # Numbers without a leading zero share a group whatever their length; padded numbers only with those as long.
             width = len(digits) if digits[0] == "0" and len(digits) > 1 else 0
             groups.setdefault((prefix, width), set()).add(int(digits))
     folded = [_fold_group(prefix, width, sorted(numbers)) for (prefix, width), numbers in groups.items()]

@@ -1,6 +1,6 @@
-"""Why a node is drained or down, in words, and whose words they are. Slurm keeps one reason a node, and every program of ours reads it.
+"""Why a node is drained or down, in words, and whose words they are. Slurm keeps one reason a node, and all our programs read it.
 
-A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout reached` to the one that is there (measured on 26.05).
+A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout reached` to the reason that is there (measured on 26.05).
 """
 
 OWN = "slipway: "
@@ -34,7 +34,7 @@ def written(reason: str) -> str:
 
 
 def is_lost(reason: str) -> bool:
-    """True when the words of whoever drained the node are gone.
+    """True when the reason that came with the drain is gone.
 
     slurmctld clears them when a node registers from power saving, keeps the drain, and may write a reason of its own later.
     """

@@ -1,6 +1,6 @@
 """Frozen values, as `dataclasses` makes them, without importing it: 15 ms of each start and each stop of a worker.
 
-Type checkers take a record for a frozen dataclass, which is what one should be wherever the start of a process is not counted.
+Type checkers take a record for a frozen dataclass, which is the better choice wherever the start of a process is not counted.
 """
 
 TYPE_CHECKING = False

@@ -41,7 +41,7 @@ class Node:
 def read_nodes(text: str) -> dict[str, Node]:
     """The nodes of `scontrol show node [NAME] --json` by name. One that slurmctld does not know is missing: scontrol succeeds all the same.
 
-    Raises AnswerError for an answer with errors, and for one that is none.
+    Raises AnswerError for an answer with errors, and for text that is no answer.
     """
     try:
         answer = json.loads(text)
@@ -79,9 +79,9 @@ def _node(entry: "dict[str, Any]") -> Node:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    # A line that starts otherwise belongs to the free text of the one before it.
+    # A line that starts otherwise belongs to the free text of the line before it.
     lines = [line for line in text.splitlines() if line.startswith(("NodeName=", "PartitionName="))]
     found = [re.match(_STATE, line) for line in lines]
     if not lines or None in found:
         raise AnswerError("scontrol's answer is " + (f"strange: {text[:80]!r}" if not lines else f"cut: {lines[found.index(None)][:80]!r}"))
-    return {one[1]: one[2] for one in found if one}
+    return {match[1]: match[2] for match in found if match}

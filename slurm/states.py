@@ -59,7 +59,7 @@ def is_drained(state: NodeState) -> bool:
 
 
 def is_idle(state: NodeState) -> bool:
-    """True when a reading says that no job is on the node now; one may start the next moment."""
+    """True when a reading says that no job is on the node now; a job may start the next moment."""
     return state.is_known and "IDLE" in state.flags and "COMPLETING" not in state.flags
 
 

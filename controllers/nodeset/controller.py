@@ -36,7 +36,7 @@ WORKERS = 4
 GATHER_S = 0.02
 """News of pods is gathered for so many seconds: a thousand pods that start are not a thousand rounds."""
 _DEAF_S = 300.0
-"""An informer that has heard nothing for so long makes the process unhealthy: a new one may find the way."""
+"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
 
 log = structlog.get_logger()
 
@@ -92,7 +92,7 @@ class Controller:
         self.is_slurm_silent = True
         """As every set was last told."""
         self._unsettled: set[Key] = set()
-        """Sets that may want something of Slurm soon: all but fixed ones whose last round found nothing to do before the next sweep."""
+        """Sets that may want something of Slurm soon: all but fixed sets whose last round found nothing to do before the next sweep."""
         self.poller = Poller(
             slurm,
             clock.now,

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Plan:
+class DeclaredPlan:
     """Sets to delete, and lists whose deletion may end."""
 
     delete: tuple[NodeSet, ...] = ()
@@ -43,7 +43,7 @@ def is_undeclared(nodeset: NodeSet, declared: ConfigMap) -> bool:
     return declared.metadata.deletion_timestamp is not None or nodeset.metadata.name not in declared.data
 
 
-def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -> Plan:
+def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -> DeclaredPlan:
     """Which sets and lists go. A list that does not exist says nothing about its sets."""
     delete: list[NodeSet] = []
     named: set[Key] = set()
@@ -54,8 +54,8 @@ def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -
         named.add(key)
         if nodeset.metadata.deletion_timestamp is None and key in lists and is_undeclared(nodeset, lists[key]):
             delete.append(nodeset)
-    ending = (one for one in lists.values() if one.metadata.deletion_timestamp is not None and HOLD in one.metadata.finalizers)
-    return Plan(tuple(delete), tuple(one for one in ending if one.metadata.key not in named))
+    ending = (each for each in lists.values() if each.metadata.deletion_timestamp is not None and HOLD in each.metadata.finalizers)
+    return DeclaredPlan(tuple(delete), tuple(each for each in ending if each.metadata.key not in named))
 
 
 def list_of(nodeset: NodeSet) -> Key | None:
@@ -65,7 +65,7 @@ def list_of(nodeset: NodeSet) -> Key | None:
 
 
 class DeclaredSets:
-    """Carries that out, from what the informers hold. Before a set is deleted, its list is read again."""
+    """Deletes undeclared sets and releases lists, as the informers show them. Before a set is deleted, its list is read again."""
 
     def __init__(self, nodesets: Informer[NodeSet], lists: Informer[ConfigMap], api: Api, writer: Writer, clock: Clock) -> None:
         self._nodesets, self._lists, self._api, self._writer, self._clock = nodesets, lists, api, writer, clock
@@ -84,17 +84,18 @@ class DeclaredSets:
 
     async def look(self) -> None:
         """One look. Raises ApiError."""
-        decided = plan_declared(self._nodesets.store.values(), {one.metadata.key: one for one in self._lists.store.values()})
-        for nodeset in decided.delete:
+        lists = {declared.metadata.key: declared for declared in self._lists.store.values()}
+        plan = plan_declared(self._nodesets.store.values(), lists)
+        for nodeset in plan.delete:
             await self._delete(nodeset)
-        for one in decided.release:
-            left = [each for each in one.metadata.finalizers if each != HOLD]
-            change = {"metadata": {"finalizers": left or None, "resourceVersion": one.metadata.resource_version}}
+        for declared in plan.release:
+            left = [finalizer for finalizer in declared.metadata.finalizers if finalizer != HOLD]
+            change = {"metadata": {"finalizers": left or None, "resourceVersion": declared.metadata.resource_version}}
             try:
-                await self._writer.patch(CONFIG_MAPS, one.metadata.key, change)
+                await self._writer.patch(CONFIG_MAPS, declared.metadata.key, change)
             except (Conflict, NotFound):
                 continue
-            log.info("all sets of the list are gone", list=one.metadata.name)
+            log.info("all sets of the list are gone", list=declared.metadata.name)
 
     async def _delete(self, nodeset: NodeSet) -> None:
         """The set may be newer than the informer's copy of its list, so the list is read first."""

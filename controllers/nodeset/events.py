@@ -11,24 +11,24 @@ _GOOD = "True"
 
 def build_events(nodeset: NodeSet, present: NodeSetStatus, instance: str) -> list[dict[str, Any]]:
     """Events for the conditions of `present` whose status differs from the object's. A condition that is new and good needs none."""
-    before = {one.type: one.status for one in nodeset.status.conditions}
-    turned = [one for one in present.conditions if one.status != before.get(one.type, _GOOD)]
+    before = {condition.type: condition.status for condition in nodeset.status.conditions}
+    turned = [condition for condition in present.conditions if condition.status != before.get(condition.type, _GOOD)]
     meta = nodeset.metadata
     events: list[dict[str, Any]] = []
-    for one in turned:
-        content = f"{meta.uid} {one.type} {one.status} {one.last_transition_time}"
+    for condition in turned:
+        content = f"{meta.uid} {condition.type} {condition.status} {condition.last_transition_time}"
         events.append(
             {
                 "apiVersion": "events.k8s.io/v1",
                 "kind": "Event",
                 "metadata": {"name": f"{meta.name}.{hashlib.sha256(content.encode()).hexdigest()[:16]}", "namespace": meta.namespace},
-                "eventTime": f"{one.last_transition_time.removesuffix('Z')}.000000Z",
+                "eventTime": f"{condition.last_transition_time.removesuffix('Z')}.000000Z",
                 "reportingController": CONTROLLER,
                 "reportingInstance": instance,
-                "action": one.type,
-                "reason": one.reason,
-                "note": one.message or f"{one.type} is {one.status}",
-                "type": "Normal" if one.status == _GOOD else "Warning",
+                "action": condition.type,
+                "reason": condition.reason,
+                "note": condition.message or f"{condition.type} is {condition.status}",
+                "type": "Normal" if condition.status == _GOOD else "Warning",
                 "regarding": {
                     "apiVersion": GROUP_VERSION,
                     "kind": "NodeSet",

@@ -18,7 +18,7 @@ class Lateness:
 
 
 def too_late(lateness: Lateness) -> Condition:
-    """Names the slow one, and where to look."""
+    """Names the slow side, Slurm or Kubernetes, and where to look."""
     took_s, limit_s = lateness.reading_took_s, lateness.limit_s
     blocked = f"Nothing could be written to Slurm for {lateness.seconds:.0f} s: no node is drained, given back or resumed."
     if took_s <= limit_s:

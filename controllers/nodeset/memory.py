@@ -40,7 +40,7 @@ class SetMemory:
     refused: dict[int, str] = field(default_factory=dict[int, str])
     """Ordinals whose last pod a kubelet refused: where, and why."""
     status: NodeSetStatus | None = None
-    """The status as it was last written: the only one known of a set whose present version cannot be decoded."""
+    """The status as it was last written: the only status known of a set whose present version cannot be decoded."""
     revision: str = ""
     """What the set's pods were made from in the last round."""
 
@@ -84,6 +84,6 @@ class SetMemory:
         return frozenset(ordinal for ordinal, (_, since) in self.stopping.items() if now - since >= STOP_SETTLED_S)
 
     def stop_settles_s(self, now: float) -> float:
-        """Seconds until a stop hook's drain beside a running pod may be lifted; infinite without one."""
+        """Seconds until a stop hook's drain beside a running pod may be lifted; infinite without such a drain."""
         due = (since + STOP_SETTLED_S - now for _, since in self.stopping.values())
         return min((seconds for seconds in due if seconds > 0), default=float("inf"))

@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 
 MORE_THAN_ALL = 2**31 - 1
 """Pods that a disruption budget wants to be there: never met, so none is ever to spare. With `maxUnavailable`, even 0, Kubernetes compares
-the pods with the set's `replicas` instead: a set that was scaled in has busy ones to spare, and an elastic one has no such number at all.
+the pods with the set's `replicas` instead: a set that was scaled in has busy pods to spare, and an elastic set has no such number at all.
 Source: getExpectedPodCount in pkg/controller/disruption, and tests/apiserver/test_evictions.py.
 """
 
@@ -38,7 +38,7 @@ def node_name(nodeset: str, ordinal: int) -> str:
 
 
 def ordinal_of(nodeset: str, name: str) -> int | None:
-    """The ordinal in a worker's name; None for a name that is not one of this set's, such as `gpu-01` or `gpu-x`."""
+    """The ordinal in a worker's name; None for a name that is no worker's of this set, such as `gpu-01` or `gpu-x`."""
     head, _, tail = name.rpartition("-")
     if head != nodeset or not tail.isascii() or not tail.isdigit() or (len(tail) > 1 and tail[0] == "0"):
         return None
@@ -56,7 +56,7 @@ def selector(nodeset: NodeSet) -> dict[str, str]:
 
 
 def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> Manifest:
-    """The pod of one ordinal; busy until Slurm says otherwise. `pinned_to` is the Kubernetes node it must run on."""
+    """The pod of an ordinal; busy until Slurm says otherwise. `pinned_to` is the Kubernetes node it must run on."""
     template = nodeset.spec.template
     name = node_name(nodeset.metadata.name, ordinal)
     own = {**selector(nodeset), LABEL_REVISION: revision(nodeset.spec), LABEL_BUSY: "true"}
@@ -103,12 +103,12 @@ def claim_ordinal(nodeset: str, claim: str) -> int | None:
 
 
 def claim_stem(name: str) -> str:
-    """What the names of one template's claims have in common: `disk-gpu` of `disk-gpu-0`."""
+    """The common part of the names of a template's claims: `disk-gpu` of `disk-gpu-0`."""
     return name.rpartition("-")[0]
 
 
 def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
-    """The claims of one ordinal. They outlive the set unless it says Delete, and so have no owner."""
+    """The claims of an ordinal. They outlive the set unless it says Delete, and so have no owner."""
     name = node_name(nodeset.metadata.name, ordinal)
     return [
         {
@@ -126,7 +126,7 @@ def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
 
 
 def build_disruption_budget(nodeset: NodeSet, all_count_as_busy: bool) -> Manifest:
-    """Nobody may evict a pod that may run a job. While Slurm is silent that is every pod: one write instead of one for each."""
+    """Nobody may evict a pod that may run a job. While Slurm is silent that is every pod: one write instead of a write for each."""
     unless_free = [] if all_count_as_busy else [{"key": LABEL_BUSY, "operator": "NotIn", "values": ["false"]}]
     return {
         "apiVersion": "policy/v1",

@@ -1,6 +1,6 @@
 """When the controller drained which nodes, as the set's status keeps it: the only memory that a new leader has of it. Pure.
 
-Time is the controller's own. Slurm's time of a reason would not do: slurmctld's clock is another one, and a reason that it rewrites or
+Time is the controller's own. Slurm's time of a reason would not do: slurmctld's clock is another, and a reason that it rewrites or
 clears takes its time along. A status that cannot be read counts as empty: the time of our drains starts again then.
 """
 

@@ -22,7 +22,7 @@ class _Conditions(msgspec.Struct):
     conditions: tuple[Condition, ...] = ()
 
 
-class _Told(msgspec.Struct):
+class _Reported(msgspec.Struct):
     """What a set says of itself already, whatever the rest of it is."""
 
     status: _Conditions = msgspec.field(default_factory=_Conditions)
@@ -56,20 +56,21 @@ async def report_unread(world: World, unread: Unread) -> None:
 
     What is there is compared first: each write brings news of the object, which would bring the next write.
     """
-    told = msgspec.structs.replace(unreadable(unread, has_earlier=False), last_transition_time=world.now_text())
-    if _tells(unread.raw, told):
+    fault = msgspec.structs.replace(unreadable(unread, has_earlier=False), last_transition_time=world.now_text())
+    if _is_reported(unread.raw, fault):
         return
-    present = {"phase": "Degraded", "why": told.message, "conditions": msgspec.to_builtins((told,))}
+    present = {"phase": "Degraded", "why": fault.message, "conditions": msgspec.to_builtins((fault,))}
     await world.writer.patch_status(NODESETS_WRITTEN, unread.metadata.key, present)
 
 
-def _tells(raw: bytes, told: Condition) -> bool:
+def _is_reported(raw: bytes, fault: Condition) -> bool:
     """True when the object's status has that condition already."""
     try:
-        found = msgspec.json.decode(raw, type=_Told).status.conditions
+        found = msgspec.json.decode(raw, type=_Reported).status.conditions
     except msgspec.DecodeError:
         return False
-    return any((one.type, one.message, one.observed_generation) == (told.type, told.message, told.observed_generation) for one in found)
+    content = fault.type, fault.message, fault.observed_generation
+    return any((condition.type, condition.message, condition.observed_generation) == content for condition in found)
 
 
 async def report_defect(world: World, key: Key, error: Exception) -> None:
@@ -78,7 +79,7 @@ async def report_defect(world: World, key: Key, error: Exception) -> None:
     if nodeset is None:
         return
     message = f"{type(error).__name__}: {error}. A defect of the controller; its log has the details. Nothing is done to this set."
-    others = [one for one in nodeset.status.conditions if one.type != "Reconciled"]
+    others = [condition for condition in nodeset.status.conditions if condition.type != "Reconciled"]
     conditions = [*others, dated(nodeset, Condition("Reconciled", "False", "Defect", message), world.now_text())]
     try:
         await world.writer.patch_status(

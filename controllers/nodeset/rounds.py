@@ -83,7 +83,7 @@ class World:
 
 @dataclass
 class Round:
-    """One set in one round, and what went wrong in it."""
+    """A round of one set, and what went wrong in it."""
 
     world: World
     key: Key
@@ -104,7 +104,7 @@ class Round:
     """Something was not written, as the reading had grown old meanwhile."""
 
     async def attempt(self, what: str, write: Awaitable[object]) -> bool:
-        """One write; an error is noted for the status, and the round goes on with what does not depend on it.
+        """Makes a write. An error is noted for the status, and the round goes on with whatever does not depend on it.
 
         True when it may have been done: it was answered, or the answer was lost.
         """
@@ -124,7 +124,7 @@ class Round:
         log.warning("failed", nodeset=self.nodeset.metadata.name, what=what, error=str(error))
 
     def fail_any(self, what: str, results: Iterable[object]) -> bool:
-        """Notes the first error of a batch; True when there was one. An object that exists or is gone already is no error."""
+        """Notes the first error of a batch, and says whether there was any. An object that exists or is gone already is no error."""
         for result in results:
             if isinstance(result, Outdated):
                 self.came_too_late = True

@@ -16,7 +16,7 @@ from controllers.runtime.structs import Unread
 from slurm.states import category
 
 _LONGEST = 1024
-"""Bytes of a condition's message: the API server refuses events with longer ones."""
+"""Bytes of a condition's message: the API server refuses events with longer messages."""
 _LONGEST_ITEM = 100
 """Characters after the last comma that are dropped with it; more are no item of a list."""
 

@@ -44,7 +44,7 @@ class WorkerPod:
     refused: str = ""
     """Why its machine's kubelet has refused it, in Kubernetes' words."""
     version: str = ""
-    """Its resource version: another one means that it has changed."""
+    """Its resource version: another version means that the pod has changed."""
 
     @property
     def is_unbound(self) -> bool:
@@ -54,7 +54,7 @@ class WorkerPod:
     @property
     def may_have_jobs(self) -> bool:
         """True when a job may run in it, whatever Slurm says now: it is ready, or was busy when last heard of."""
-        # One that is not ready at this moment may have jobs all the same, as when its machine cannot be reached.
+        # A pod that is not ready at this moment may have jobs all the same, as when its machine cannot be reached.
         return self.ready or (self.marked_busy and self.has_run)
 
 
@@ -65,9 +65,9 @@ class NodeJob:
     number: str
     """As Slurm's commands take it: `7`, or `7_2` for a task of an array; for a part of a heterogeneous job that of its leader."""
     is_batch: bool = True
-    """False for one of srun or salloc."""
+    """False for a job of srun or salloc."""
     allows_requeue: bool = True
-    """False for one that was submitted with --no-requeue."""
+    """False for a job that was submitted with --no-requeue."""
     is_ending: bool = False
     """Cancelled, requeued or done, and on its way off the node."""
 
@@ -107,9 +107,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class Worker:
-    """One ordinal. No node means unknown, and unknown is busy.
+    """An ordinal with its pod and its Slurm node. No node means unknown, and unknown is busy.
 
-    What several parts of a plan ask is worked out once: a set of 1,000 is looked at every half minute, and sixteen times each.
+    Answers that several parts of a plan need are computed once: a set of 1,000 is planned every half minute, and asks each sixteen times.
     """
 
     ordinal: int
@@ -124,12 +124,12 @@ class Worker:
 
     @cached_property
     def is_draining(self) -> bool:
-        """True when Slurm has a drain on the node, whoever set it."""
+        """True when the node has a drain, ours or of others."""
         return self.node is not None and "DRAIN" in self.node.state.flags
 
     @cached_property
     def has_own_drain(self) -> bool:
-        """True when the drain is one of those that this controller may lift."""
+        """True when this controller may lift the drain."""
         return self.has_our_drain or self.has_stop_drain or self.has_cordon_drain
 
     @cached_property
@@ -137,7 +137,7 @@ class Worker:
         """True when this controller has drained the node to take its worker away.
 
         A node that registers while it wakes loses the reason of its drain and keeps the drain. Slurm accepts no drain without a reason, so
-        a drain without one, on a node that this controller has drained, is its own. Source: measured on 26.05.
+        a drain without a reason, on a node that this controller has drained, is its own. Source: measured on 26.05.
         """
         return self._is_drained_for(NODESET) or self.has_lost_reason
 
@@ -158,7 +158,7 @@ class Worker:
 
     @property
     def cordoned_machine(self) -> str:
-        """The Kubernetes node that such a drain names; empty without one."""
+        """The Kubernetes node that such a drain names; empty without such a drain."""
         return cordoned_machine(self.node.reason) if self.node is not None and self.is_draining else ""
 
     @cached_property
@@ -194,7 +194,7 @@ class Worker:
     def is_given_up(self) -> bool:
         """True when Slurm has the node down and powered down by itself: it did not come up, or fell silent. Slurm never wakes it.
 
-        A drain of ours may be on it too; one of others, or their reason, makes it theirs.
+        A drain of ours may be on it too; a drain of others, or their reason, makes it theirs.
         """
         node = self.node
         return node is not None and "DOWN" in node.state.flags and self.is_powered_down and not self.has_foreign_drain
@@ -223,7 +223,7 @@ class Worker:
     def is_unhealthy(self) -> bool:
         """True when neither Kubernetes nor Slurm has the worker up, and no job has its node: to replace it harms nobody.
 
-        One that only does not respond may be back in a moment, with all others of its network.
+        A worker that only does not respond may be back in a moment, with all others of its network.
         """
         pod, node = self.pod, self.node
         if pod is None or pod.ready or node is None or self.is_waking or (self.is_off and pod.may_have_jobs):
@@ -287,7 +287,7 @@ class Observed:
     """Ordinals whose nodes have had the stop hook's drain for a while, beside a pod that runs on."""
 
     def worker(self, ordinal: int) -> Worker:
-        """One ordinal's pod and node."""
+        """The pod and node of an ordinal."""
         return self._workers.get(ordinal) or self._worker(ordinal)
 
     def workers(self) -> Iterator[Worker]:

@@ -104,7 +104,7 @@ class Api:
         more: str = "",
         deadline_s: float | None = None,
     ) -> Page[T]:
-        """One part of a list; of all namespaces unless one is named. `limit` 0 asks for all at once. Raises Gone when `more` is too old."""
+        """A part of a list, of all namespaces unless one is named. `limit` 0 asks for all at once. Raises Gone when `more` is too old."""
         asked = _chosen(labelSelector=labels, fieldSelector=fields, limit=str(limit or ""))
         asked |= _chosen(**{"continue": more})
         body = await self._request("list", "GET", resource, resource.path(namespace), asked, deadline_s=deadline_s)
@@ -144,7 +144,7 @@ class Api:
         return _read(resource, await self._request("get", "GET", resource, resource.path(namespace, name), {}, deadline_s=deadline_s))
 
     async def create(self, resource: Resource[T], manifest: Manifest, *, field_manager: str, deadline_s: float | None = None) -> T:
-        """Raises Conflict (reason AlreadyExists) when there is one of that name."""
+        """Raises Conflict (reason AlreadyExists) when an object of that name exists."""
         path = resource.path(manifest["metadata"].get("namespace", ""))
         asked = {"fieldManager": field_manager}
         return _read(resource, await self._request("create", "POST", resource, path, asked, manifest, "application/json", deadline_s))

@@ -72,10 +72,10 @@ _TYPES: dict[int, type[ApiError]] = {404: NotFound, 409: Conflict, 410: Gone}
 def error_of(body: bytes | msgspec.Raw, status: int = 0, retry_after: str = "") -> ApiError:
     """The error that a Status object tells, as body of an answer or as ERROR event of a watch."""
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        answer = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:  # a proxy's page, or nothing
-        said = _Status(message=bytes(body[:200]).decode(errors="replace"))
-    code = status or said.code
-    wait = float(retry_after) if retry_after.isdigit() else said.details.retry_after_seconds if said.details else None
-    message = said.message or said.reason or "no reason given"
-    return _TYPES.get(code, Refused)(f"{code}: {message}", code, said.reason, wait)
+        answer = _Status(message=bytes(body[:200]).decode(errors="replace"))
+    code = status or answer.code
+    wait = float(retry_after) if retry_after.isdigit() else answer.details.retry_after_seconds if answer.details else None
+    message = answer.message or answer.reason or "no reason given"
+    return _TYPES.get(code, Refused)(f"{code}: {message}", code, answer.reason, wait)

@@ -73,10 +73,10 @@ class Expectations(Generic[K]):
 
         A creation is seen with any object of its name; a deletion when that object has a deletion time, is gone, or has a successor.
         """
-        one = new or old
-        if one is None:
+        item = new or old
+        if item is None:
             return
-        meta = one.metadata
+        meta = item.metadata
         if new is not None:
             self._drop_creation(owner, meta.name)
         expected = self._deletions.get(owner, {}).get(meta.name)
@@ -89,7 +89,7 @@ class Expectations(Generic[K]):
     def _expire(self, owner: K) -> None:
         before = self._clock.now() - self._expire_s
         lost = {name for name, since in self._creations.get(owner, {}).items() if since <= before}
-        stuck = {name for name, one in self._deletions.get(owner, {}).items() if one.since <= before}
+        stuck = {name for name, deletion in self._deletions.get(owner, {}).items() if deletion.since <= before}
         for name in lost:
             self._drop_creation(owner, name)
         for name in stuck:

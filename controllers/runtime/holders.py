@@ -47,9 +47,9 @@ async def has_ended(api: Api, namespace: str, lease: Lease, container: str) -> b
     acquired_at = datetime.fromisoformat(lease.spec.acquire_time)
     ends = [
         state.terminated.finished_at
-        for one in page.items
-        if one.metadata.name == pod
-        for each in one.status.container_statuses or ()
+        for item in page.items
+        if item.metadata.name == pod
+        for each in item.status.container_statuses or ()
         if each.name == container
         for state in (each.state, each.last_state)
         if state is not None and state.terminated is not None

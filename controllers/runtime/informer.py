@@ -100,7 +100,7 @@ class Informer(Generic[T]):
         """When the API server was last heard, on the clock's `now`."""
 
     def on_change(self, handler: Handler[T]) -> None:
-        """Calls `handler(old, new)` after each change of the store: (None, new) for a new object, (old, None) for one that is gone.
+        """Calls `handler(old, new)` after each change of the store: (None, new) for a new object, (old, None) for an object that is gone.
 
         An object that was replaced by another of its name is both, in that order. A handler runs between two changes and must be quick.
         An error in it is a defect: it ends `run`, and with it the process.

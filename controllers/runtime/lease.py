@@ -5,7 +5,7 @@ The safety is in the times: a holder stops `renew_s` after it last asked for a r
 
 A holder that was killed is replaced sooner, by what is known and not by shorter times, which a slow API server would break: a process that
 was restarted in the same container takes its predecessor's lease at once, as the kubelet starts a container again only when all of its
-processes have ended; and one that stands by takes the lease of a holder that has surely ended.
+processes have ended; and a process that stands by takes the lease of a holder that has surely ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -43,7 +43,7 @@ class Terms:
     pause_s: float = 2
     """Between a renewal that was granted and the next."""
     retry_s: float = 1
-    """After a try that failed; and how often one that stands by looks."""
+    """After a try that failed; and how often a process that stands by looks."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for times that are not safe."""

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line, to standard error; those of libraries too."""
+"""Logs: a JSON object a line, to standard error; those of libraries too."""
 
 import logging
 import sys

@@ -68,7 +68,7 @@ async def _first(tasks: list[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
 
 def _verdict(ended: set[asyncio.Task[None]], stop_task: asyncio.Task[None]) -> int:
     failed = False
-    for task in sorted(ended - {stop_task}, key=lambda one: one.get_name()):
+    for task in sorted(ended - {stop_task}, key=lambda task: task.get_name()):
         error = _error(task)
         if isinstance(error, LeaseLost):
             log.error("ending: the lease is lost", why=str(error))
@@ -83,7 +83,7 @@ def _verdict(ended: set[asyncio.Task[None]], stop_task: asyncio.Task[None]) -> i
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]], seconds: float) -> None:
-    """Cancels, and waits until all have ended; one that does not is named and left behind."""
+    """Cancels, and waits until all have ended; a task that does not end is named and left behind."""
     for task in tasks:
         task.cancel()
     if not tasks:

@@ -1,4 +1,4 @@
-"""A queue of keys to look at: many adds of a key merge into one, one worker at a time has it, an add meanwhile comes after.
+"""A queue of keys to look at: many adds of a key merge into one, a single worker at a time has it, an add meanwhile comes after.
 
 It holds names, not news: what a worker does is decided from the world as it then is. Nothing survives the process, and nothing has to.
 """
@@ -74,7 +74,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     def take(self) -> K | None:
-        """The next key, if one is due; the caller has it until `done`."""
+        """The next key that is due, if any; the caller has it until `done`."""
         self._ripen()
         if not self._ready:
             return None
@@ -92,13 +92,13 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def next_due_s(self) -> float | None:
-        """Seconds until the next delayed key is due; None without one."""
+        """Seconds until the next delayed key is due; None when no key is delayed."""
         while self._timers and self._due.get(self._timers[0][2]) != self._timers[0][0]:
             heapq.heappop(self._timers)
         return max(0.0, self._timers[0][0] - self._clock.now()) if self._timers else None
 
     async def get(self) -> K:
-        """The next key, when there is one."""
+        """Waits for the next key."""
         while True:
             key = self.take()
             if key is not None:

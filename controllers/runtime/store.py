@@ -8,7 +8,7 @@ from controllers.runtime.structs import Key
 T = TypeVar("T")
 
 Indexer = Callable[[T], Iterable[Hashable]]
-"""What an object is found under; nothing, one value or several."""
+"""The values under which an object is found: none, one or several."""
 
 
 class Store(Generic[T]):
@@ -40,7 +40,7 @@ class Store(Generic[T]):
         return [self._objects[key] for key in self._indexes[index].get(value, ())]
 
     def put(self, key: Key, new: T | None) -> None:
-        """Sets one object, or with None removes it."""
+        """Sets an object, or with None removes it."""
         old = self._objects.get(key)
         for name, indexer in self._indexers.items():
             before = set(indexer(old)) if old is not None else set[Hashable]()

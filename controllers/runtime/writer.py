@@ -42,7 +42,7 @@ class Outdated(ApiError):
 
 @dataclass(frozen=True)
 class Deletion:
-    """An object to delete: the one of that uid, and no other of its name."""
+    """An object to delete: that of the uid, and no other of its name."""
 
     key: Key
     uid: str
@@ -53,7 +53,7 @@ class Deletion:
 
 @dataclass(frozen=True)
 class Patch:
-    """A JSON merge patch of one object."""
+    """A JSON merge patch of an object."""
 
     key: Key
     change: Manifest
@@ -69,7 +69,7 @@ class TokenBucket:
         self._at = now
 
     def reserve(self, now: float) -> float:
-        """Takes a token, which may be a future one; gives the seconds to wait for it."""
+        """Takes a token, which may be a future token; gives the seconds to wait for it."""
         self._refill(now)
         self._tokens -= 1
         return max(0.0, -self._tokens / self._rate) + max(0.0, self._at - now)
@@ -106,7 +106,7 @@ class Writer:
         self._may_write = may_write
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T:
-        """Raises Conflict (reason AlreadyExists) when there is one of that name."""
+        """Raises Conflict (reason AlreadyExists) when an object of that name exists."""
         return await self._write(lambda: self._api.create(resource, manifest, field_manager=FIELD_MANAGER))
 
     async def apply(self, resource: Resource[T], manifest: Manifest) -> T:
@@ -124,20 +124,20 @@ class Writer:
 
     async def delete(self, resource: Resource[Any], deletion: Deletion, still: Callable[[], bool] | None = None) -> None:
         """Raises Conflict when the object is another by now, NotFound when it is gone."""
-        one = deletion
-        await self._write(lambda: self._api.delete(resource, *one.key, uid=one.uid, version=one.version, grace_s=one.grace_s), still)
+        key, uid, version, grace_s = deletion.key, deletion.uid, deletion.version, deletion.grace_s
+        await self._write(lambda: self._api.delete(resource, *key, uid=uid, version=version, grace_s=grace_s), still)
 
     async def create_many(self, resource: Resource[T], manifests: Sequence[Manifest]) -> list[T | ApiError]:
-        """One, then two, four and so on; a batch with a failure is the last, and the rest NotTried: what refuses one mostly refuses all.
+        """In batches of 1, 2, 4 and so on. After a batch with a failure the rest is NotTried: what refuses one object mostly refuses all.
 
-        In the order of the manifests. One that exists already is Conflict, and no failure.
+        Results are in the order of the manifests. An object that exists already is Conflict, and no failure.
         """
         return await self._growing(manifests, lambda manifest: self.create(resource, manifest), (Conflict,))
 
     async def delete_many(
         self, resource: Resource[Any], deletions: Sequence[Deletion], still: Callable[[], bool] | None = None
     ) -> list[ApiError | None]:
-        """As `create_many`; one that is gone or another by now is no failure. `still` is asked right before each: see Outdated."""
+        """As `create_many`; an object that is gone or another by now is no failure. `still` is asked right before each: see Outdated."""
         return await self._growing(deletions, lambda deletion: self.delete(resource, deletion, still), (Conflict, NotFound))
 
     async def patch_many(
@@ -158,7 +158,7 @@ class Writer:
             done = [task.result() for task in tasks]
             results += done
             size *= 2
-            failed = next((one for one in done if isinstance(one, ApiError) and not isinstance(one, no_failure)), None)
+            failed = next((result for result in done if isinstance(result, ApiError) and not isinstance(result, no_failure)), None)
             if failed is not None:
                 return results + [NotTried(f"not tried after: {failed.message}") for _ in items[len(results) :]]
         return results

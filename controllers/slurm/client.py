@@ -50,7 +50,7 @@ class SlurmUnreachable(SlurmError):
 
 
 class SlurmUnauthorized(SlurmError):
-    """The token was refused, or there is no key to make one from."""
+    """The token was refused, or there is no key to make a token from."""
 
 
 class SlurmRefused(SlurmError):
@@ -129,7 +129,7 @@ class SlurmClient:
         try:
             await self.update_nodes(names, "RESUME")
         except SlurmRefused as error:
-            if not error.faults or not all(one.error_number in _NOT_FROM_HERE for one in error.faults):
+            if not error.faults or not all(fault.error_number in _NOT_FROM_HERE for fault in error.faults):
                 raise
 
     async def cancel_jobs(self, nodes: Iterable[str]) -> None:
@@ -137,7 +137,7 @@ class SlurmClient:
         await self._send("DELETE", "jobs/", {"nodes": [fold(nodes)]})
 
     async def requeue_jobs(self, ids: Iterable[str]) -> None:
-        """Puts running jobs back into the queue; one that has ended meanwhile is none of them any more, and no error.
+        """Puts running jobs back into the queue; a job that has ended meanwhile is no error.
 
         Raises SlurmRefused for jobs that are no batch jobs (error 2039) or were submitted with --no-requeue (2037), all others being
         requeued; for all jobs where slurmrestd is too old; and SlurmError. Source: measured on 26.05.
@@ -148,7 +148,7 @@ class SlurmClient:
             if not self.can_requeue:
                 message = f"slurmrestd serves {self._version}, which cannot requeue jobs ({VERSIONS[0]} can): they run on until they end"
                 raise SlurmRefused(message) from error
-            if not error.faults or not all(one.error_number in _LEFT_ALREADY for one in error.faults):
+            if not error.faults or not all(fault.error_number in _LEFT_ALREADY for fault in error.faults):
                 raise
 
     async def _get(self, path: str, kind: type[_Answer]) -> _Answer:
@@ -224,7 +224,7 @@ def _decoded(answer: Answer, kind: type[_Answer]) -> _Answer:
 
 
 def _parsed(answer: Answer, kind: type[_Answer]) -> _Answer:
-    """Raises MsgspecError. slurmrestd hands on any byte that a reason or a comment has (26.05): one that is not UTF-8 becomes U+FFFD."""
+    """Raises MsgspecError. slurmrestd hands on any byte that a reason or a comment has (26.05): bytes that are not UTF-8 become U+FFFD."""
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except UnicodeDecodeError:
@@ -244,4 +244,4 @@ def _said(answer: Answer) -> str:
 
 
 def _in_words(faults: tuple[Fault, ...]) -> str:
-    return "; ".join(f"{one.description or 'error'} ({one.error_number} {one.error})" for one in faults)
+    return "; ".join(f"{fault.description or 'error'} ({fault.error_number} {fault.error})" for fault in faults)

@@ -3,7 +3,7 @@
 `last_update` is the second of the answer, and slurmctld compares with the second before `update_time`: a change late in it is not lost.
 Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks.
 
-Jobs are read by a task of their own, while somebody wants them, and never two lists at once: no reading of nodes waits for one. Where
+Jobs are read by a task of their own, while somebody wants them, and never two lists at once: no reading of nodes waits for a list. Where
 they are missing, the nodes are as new as ever, and the picture says why it has no jobs.
 """
 
@@ -48,7 +48,7 @@ class Snapshot:
         return found
 
     def last_job_end(self, node: str) -> float | None:
-        """When the last job on a node ends at the latest, in seconds since 1970; None without one, or without a limit."""
+        """When the last job on a node ends at the latest, in seconds since 1970; None without a job, or without a limit."""
         ends = [job.end_time.value for job in self.jobs_by_node.get(node, ())]
         return None if not ends or None in ends else max(end for end in ends if end is not None)
 
@@ -73,14 +73,14 @@ class Poller:
     """The same at rest."""
     longest_pause_s: float = 4.0
     jobs_pause_s: float = 30.0
-    """Between two lists of jobs, where a list takes longer than 0.5 s or could not be had. A shorter one may come sooner."""
+    """Between two lists of jobs, where a list takes longer than 0.5 s or could not be had. A shorter list may come sooner."""
     jobs_wait_s: float = 2.0
     """For so long a fresh reading waits for a list of jobs that is due, before it asks for the nodes."""
     whole_s: float = 30.0
     """After so many seconds everything is asked for again, news or not: slurmctld's clock may have been set back."""
     snapshot: Snapshot | None = None
     error: str = "not asked yet"
-    """Why the last poll gave nothing; empty after a good one."""
+    """Why the last poll gave nothing; empty after a good poll."""
     _began: float = field(init=False)
     _nodes_update: float | None = None
     _jobs: tuple[tuple[Job, ...], str, float] = ((), "", float("-inf"))
@@ -113,7 +113,7 @@ class Poller:
                 self._jobs_task.cancel()
 
     async def fresh(self) -> Snapshot:
-        """A reading of the nodes asked for after this call, with jobs where these are to be had soon; calls at the same time share one.
+        """A reading of the nodes asked for after this call, with jobs where these are to be had soon; calls at once share a reading.
 
         Raises SlurmError.
         """
@@ -169,11 +169,11 @@ class Poller:
         return self.snapshot
 
     def _ask_for_jobs(self) -> asyncio.Task[None] | None:
-        """The task that reads jobs: the present one, or a new one where a list is wanted and due."""
+        """The task that reads jobs: the present task, or a new task where a list is wanted and due."""
         task = self._jobs_task
         if task is not None and task.done():
             self._jobs_task = None
-            task.result()  # a defect in it is one of the poller
+            task.result()  # a defect in it is a defect of the poller
         if not self.wants_jobs():
             # A list that is being read is left to end: slurmctld is asked all the same, and given up it would only be asked again.
             self._put_jobs((), "", float("-inf"))

@@ -51,7 +51,7 @@ class TokenSource:
         return self._token
 
     def forget(self) -> None:
-        """Has the next call make a new token: the last one was refused."""
+        """Has the next call make a new token: the last was refused."""
         self._token = ""
 
 

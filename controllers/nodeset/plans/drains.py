@@ -65,7 +65,7 @@ def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ca
 
 
 def is_served(nodeset: NodeSet, ordinal: int, wanted: frozenset[int]) -> bool:
-    """True for an ordinal that gets a pod when Slurm wants its node: any below `max` in an elastic set, a wanted one in a fixed set."""
+    """True for an ordinal that gets a pod when Slurm wants its node: any below `max` in an elastic set, a wanted ordinal in a fixed set."""
     if nodeset.metadata.deletion_timestamp is not None:
         return False
     spec = nodeset.spec
@@ -127,6 +127,6 @@ def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted:
         return False
     machine = observed.machine_of(worker)
     if pod.machine is not None and (machine is None or machine.is_cordoned):
-        return False  # a cordoned machine whose Kubernetes node was deleted is not back: its pod ends, and the next one is elsewhere
+        return False  # a cordoned machine whose Kubernetes node was deleted is not back: its pod ends, and the next pod is elsewhere
     # A pod that seems to run may have been asked to stop a moment ago, and its hook may just have drained the node.
     return not worker.has_stop_drain or worker.ordinal in observed.stopping_settled

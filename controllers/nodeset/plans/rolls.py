@@ -43,7 +43,7 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     """Which outdated workers go now: those that a roll drains already, then as many more as the budget allows, least harm first.
 
     A worker that neither Kubernetes nor Slurm has up, and that has no job, costs nothing: it goes first, and needs neither budget nor
-    window. A worker that a job waits for stays until it is up, and one that others have drained until they lift that.
+    window. A worker that a job waits for stays until it is up; a worker that others have drained stays until they lift that.
     """
     if strategy.type == "OnDelete":
         return []

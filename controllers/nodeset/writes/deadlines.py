@@ -9,7 +9,7 @@ log = structlog.get_logger()
 
 
 async def end_jobs(round_: Round, deadlines: Deadlines) -> None:
-    """Sends a request of each kind; one that Slurm refuses holds up no other."""
+    """Sends a request of each kind; a request that Slurm refuses holds up no other."""
     name, asked_at, slurm = round_.nodeset.metadata.name, round_.asked_at, round_.world.slurm_writer
     if deadlines.requeue:
         log.warning("requeueing jobs past the drain deadline", nodeset=name, jobs=deadlines.requeue)

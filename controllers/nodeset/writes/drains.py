@@ -29,7 +29,7 @@ async def record_drains(round_: Round, drains: Drains) -> None:
 
 
 async def change_drains(round_: Round, drains: Drains) -> None:
-    """Sends a request for each reason, and one that lifts; a request that Slurm refuses holds up no other."""
+    """Sends a request for each reason, and another that lifts drains; a request that Slurm refuses holds up no other."""
     name, asked_at, slurm = round_.nodeset.metadata.name, round_.asked_at, round_.world.slurm_writer
     for reason, ordinals in drains.drain.items():
         nodes = [ordinal for ordinal in ordinals if ordinal in round_.recorded or ordinal not in drains.drained_at]

@@ -9,7 +9,7 @@ log = structlog.get_logger()
 
 
 async def resume_nodes(round_: Round, resumes: Resumes) -> None:
-    """Sends a request of each kind; one that Slurm refuses holds up no other."""
+    """Sends a request of each kind; a request that Slurm refuses holds up no other."""
     name, asked_at, slurm = round_.nodeset.metadata.name, round_.asked_at, round_.world.slurm_writer
     if resumes.resume:
         log.info("trying again", nodeset=name, nodes=round_.text(resumes.resume))
