@@ -1,4 +1,8 @@
-"""Slurm's way to write many host names: `gpu-[0-7,9],cpu-0`. Pure; one bracket a name, as node names of a NodeSet need it."""
+"""Slurm's way to write many host names: `gpu-[0-7,9],cpu-0`. Pure; one bracket a name, as node names of a NodeSet need it.
+
+Not ClusterShell's NodeSet, with which tests compare: it folds 10,000 names in 112 ms instead of 10, and reads operators and groups
+(`@x`, `a!b`) that Slurm does not have. Measured with 1.10.
+"""
 
 import re
 from collections.abc import Iterable

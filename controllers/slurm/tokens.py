@@ -19,7 +19,10 @@ class KeyUnreadable(Exception):
 
 
 def mint(key: bytes, user: str, now: float, life_s: float) -> str:
-    """A token for a user that holds for `life_s` seconds from `now` (seconds since 1970)."""
+    """A token for a user that is valid for `life_s` seconds from `now` (seconds since 1970).
+
+    Not by PyJWT: as a key for HS256 it refuses PEM text, which is what Slurm's JWT guide makes with `openssl genrsa`.
+    """
     header = _encoded(b'{"alg":"HS256","typ":"JWT"}')
     claims = _encoded(json.dumps({"exp": int(now + life_s), "iat": int(now), "sun": user}, separators=(",", ":")).encode())
     signature = hmac.new(key, f"{header}.{claims}".encode(), hashlib.sha256).digest()
@@ -27,7 +30,7 @@ def mint(key: bytes, user: str, now: float, life_s: float) -> str:
 
 
 class TokenSource:
-    """Gives a token that holds: replaced at 80 % of its life, and at once when the key's file has changed."""
+    """Gives a valid token: replaced at 80 % of its life, and at once when the key's file has changed."""
 
     def __init__(self, key_file: Path, wall: Callable[[], float], user: str = "slurm", life_s: float = 1800) -> None:
         self._key_file, self._wall, self._user, self._life_s = key_file, wall, user, life_s
@@ -36,7 +39,7 @@ class TokenSource:
         self._made_at = 0.0
 
     def token(self) -> str:
-        """A token that holds for a while. Raises KeyUnreadable."""
+        """A token that is valid for a while. Raises KeyUnreadable."""
         try:
             key = self._key_file.read_bytes()
         except OSError as error:

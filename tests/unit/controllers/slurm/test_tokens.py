@@ -64,6 +64,19 @@ def test_changed_key_counts_at_once(key: Path) -> None:
     claims(source.token(), b"another key")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"-----BEGIN PRIVATE KEY-----\nMIIEvgIBADAN\n-----END PRIVATE KEY-----\n", id="pem-as-slurms-guide-makes-it"),
+        pytest.param(bytes(range(256)), id="any-bytes"),
+        pytest.param(b"x", id="short"),
+    ],
+)
+def test_any_key_that_slurm_takes_signs(key: Path, content: bytes) -> None:
+    key.write_bytes(content)
+    assert claims(TokenSource(key, Wall()).token(), content)["sun"] == "slurm"
+
+
 @pytest.mark.parametrize("content", [pytest.param(None, id="missing"), pytest.param(b"", id="empty")])
 def test_key_that_cannot_be_read_is_said(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "key"
