@@ -1,0 +1,187 @@
+"""The controller in a simulated world: its plan, write by write. Each write is checked against the world as it is, not as it was read."""
+
+from collections.abc import Callable
+from functools import partial
+
+from controllers.nodeset.plan import Plan, plan_nodeset
+from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
+from controllers.nodeset.pods import revision
+from slurm.reasons import CORDON, POD_STOPPING, UPDATE
+from tests.unit.controllers.nodeset.simulated_events import happen
+from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, Pod, World
+
+
+def run_round(world: World, kill_after: int | None = None) -> None:
+    """One round; killed after so many writes."""
+    first = plan_nodeset(world.nodeset, world.look())
+    if first.needs_fresh_reading:
+        if not world.is_calm:
+            happen(world)  # the world does not wait between two looks
+        first = plan_nodeset(world.nodeset, world.look())
+    for done, (what, ordinal, write) in enumerate(_writes(world, first)):
+        if done == kill_after:
+            world.note("controller killed")
+            world.ghosts_gone.clear()  # the next one knows nothing of them
+            return
+        world.steps += 1
+        world.note(f"controller: {what} {ordinal}")
+        write(ordinal)
+
+
+def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], None]]]:
+    writes: list[tuple[str, int, Callable[[int], None]]] = [("mark busy", one, _mark(world, True)) for one in made.labels.busy]
+    record = {**world.drained_at, **made.drains.drained_at}
+    writes += [("record", -1, _record(world, record))] if made.drains.drain else []
+    writes += [(f"drain ({reason})", one, _drain(world, reason)) for reason, each in made.drains.drain.items() for one in each]
+    writes += [("undrain", one, partial(_undrain, world)) for one in made.drains.undrain]
+    writes += [("resume", one, partial(_resume, world)) for one in made.resumes.resume]
+    writes += [("release", one, partial(_release, world)) for one in made.resumes.release]
+    writes += [("requeue", int(one), _end_jobs(world, "Requeue")) for one in made.deadlines.requeue]
+    writes += [("cancel", one, _end_jobs(world, "Cancel")) for one in made.deadlines.cancel]
+    writes += [("create", one, partial(_create, world)) for one in made.create]
+    writes += [("delete", one, partial(_delete, world)) for one in made.deletions.free]
+    unbound = [(one, world.pods[one]) for one in made.deletions.unbound]
+    writes += [("delete unbound", one, _delete_unbound(world, pod.uid, pod.version, one in made.wanted)) for one, pod in unbound]
+    writes += [("mark free", one, _mark(world, False)) for one in made.labels.free]
+    writes += [("retire", one, partial(_retire, world)) for one in made.disks.delete]
+    writes += [("record", -1, _record(world, dict(made.drains.drained_at)))]
+    writes += [("finish", -1, partial(_finish, world))] if made.is_finished else []
+    return writes
+
+
+def _mark(world: World, busy: bool) -> Callable[[int], None]:
+    def mark(ordinal: int) -> None:
+        world.law(busy or world.nodes[ordinal].job_ends is None, f"gpu-{ordinal} has a job and may be evicted")
+        if ordinal in world.pods:  # else the API server says that there is no such pod
+            world.pods[ordinal].marked_busy = busy
+
+    return mark
+
+
+def _record(world: World, drained_at: dict[int, float]) -> Callable[[int], None]:
+    def record(_: int) -> None:
+        world.drained_at = dict(drained_at)
+
+    return record
+
+
+def _drain(world: World, reason: str) -> Callable[[int], None]:
+    def drain(ordinal: int) -> None:
+        node = world.nodes[ordinal]
+        world.law(not world.is_silent, "drained while Slurm is silent")
+        world.law(ordinal not in world.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
+        world.law("DRAIN" not in node.words or world.is_ours(ordinal), f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
+        world.law(not node.is_waking, f"gpu-{ordinal} was drained while a job waited for it")
+        is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
+        world.law(not is_theirs or reason == node.reason, f"the words of who took gpu-{ordinal} down were overwritten: {node.reason}")
+        world.law(is_theirs or ordinal in world.drained_at, f"gpu-{ordinal} was drained, and nothing says that it is ours")
+        if reason == UPDATE and world.takes_jobs(ordinal):
+            away = sum(not world.takes_jobs(one) and not world.is_others(one) for one in world.wanted())
+            world.law(away < world.budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {world.budget()}")
+        if "DRAIN" not in node.words or node.reason.startswith(CORDON):
+            node.drained_since = world.now
+        node.words.add("DRAIN")
+        node.reason = reason
+
+    return drain
+
+
+def _undrain(world: World, ordinal: int) -> None:
+    node = world.nodes[ordinal]
+    world.law(not world.is_silent, "undrained while Slurm is silent")
+    pod = world.pods.get(ordinal)
+    is_back = pod is None or pod.machine not in world.absent
+    world.law(is_back, f"gpu-{ordinal} may take jobs again on a machine that Kubernetes has no more")
+    world.law(world.is_ours(ordinal) or node.reason.startswith(POD_STOPPING), f"a drain of others was lifted: {node.reason}")
+    world.lift_drain(node)
+
+
+def _resume(world: World, ordinal: int) -> None:
+    node = world.nodes[ordinal]
+    world.law({"DOWN", "POWERED_DOWN"} <= node.words and ordinal not in world.pods, f"gpu-{ordinal} is tried again too early: {node}")
+    world.law(node.reason not in PEOPLE, f"gpu-{ordinal} was resumed, which others have drained: {node}")
+    node.words = {"IDLE", "CLOUD", "POWERED_DOWN"}
+    node.reason = ""
+
+
+def _release(world: World, ordinal: int) -> None:
+    """RESUME of a node that powers down: Slurm may wake it at once, and lifts what drain there is."""
+    node = world.nodes[ordinal]
+    world.law(not world.is_silent, "released while Slurm is silent")
+    world.law(ordinal not in world.pods, f"gpu-{ordinal} may be woken while its pod is there")
+    world.law(node.words == {"IDLE", "CLOUD", "POWERING_DOWN"}, f"more than the power-down of gpu-{ordinal} was ended: {node}")
+    node.words = {"IDLE", "CLOUD", "POWERED_DOWN"}
+
+
+def _end_jobs(world: World, action: str) -> Callable[[int], None]:
+    def end(ordinal: int) -> None:
+        node, drain = world.nodes[ordinal], world.nodeset.spec.drain
+        world.law(action != "Requeue" or not node.is_interactive, f"Slurm refuses to requeue the job on gpu-{ordinal}")
+        world.law(drain.action == action, f"{action} although the set says {drain.action}")
+        late = drain.deadline_seconds is not None and world.now - node.drained_since >= drain.deadline_seconds
+        world.law(late and world.is_ours(ordinal), f"{action} on gpu-{ordinal} before the deadline, or without a drain of ours")
+        node.set_job(None)
+
+    return end
+
+
+def _create(world: World, ordinal: int) -> None:
+    world.law(ordinal not in world.pods, f"a second pod for gpu-{ordinal}")
+    young = world.now - world.nodeset.spec.resume_timeout_seconds
+    on_their_way = sum(not pod.ready and not pod.terminating and pod.created_at > young for pod in world.pods.values())
+    world.law(on_their_way < world.nodeset.spec.max_pods_in_flight, f"{on_their_way + 1} pods on their way")
+    world.uids += 1
+    world.claims.add(ordinal)
+    fits = world.nodeset.spec.template.spec["containers"][0]["image"] != NOWHERE
+    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits)
+
+
+def _delete(world: World, ordinal: int) -> None:
+    world.law(not world.is_silent, "deleted while Slurm is silent")
+    node, pod = world.nodes[ordinal], world.pods[ordinal]
+    is_drained = "DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"}
+    may = ordinal in world.struck or node.is_off or is_drained
+    world.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
+    is_given_up = "DOWN" in node.words or world.nodeset.metadata.deletion_timestamp is not None
+    is_old = pod.ready and not pod.finished and pod.created_at < world.now - GHOST_S
+    if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:
+        world.law(
+            all(world.now - at >= GHOST_PAUSE_S for at in world.ghosts_gone),
+            f"gpu-{ordinal} went, busy when last heard of, soon after another whose node was off already",
+        )
+        world.ghosts_gone.append(world.now)
+    world.stop(ordinal)
+
+
+def _delete_unbound(world: World, uid: int, version: int, is_wanted: bool) -> Callable[[int], None]:
+    """A scheduler may be faster by a moment; the API server compares the version."""
+
+    def delete(ordinal: int) -> None:
+        world.law(not world.is_silent, "deleted while Slurm is silent")
+        if not world.is_calm and world.rng.random() < 0.3:
+            world.place(ordinal)
+        pod = world.pods.get(ordinal)
+        if pod is None or (pod.uid, pod.version) != (uid, version):
+            return
+        world.law(pod.machine is None, f"gpu-{ordinal} was deleted as unbound, on {pod.machine}")
+        is_old = pod.revision != revision(world.nodeset.spec)
+        world.law(is_old or not is_wanted, f"gpu-{ordinal} was deleted, which is wanted and made from the present template")
+        del world.pods[ordinal]
+
+    return delete
+
+
+def _retire(world: World, ordinal: int) -> None:
+    spec, pods = world.nodeset.spec, len(world.pods)
+    world.law(world.nodeset.metadata.deletion_timestamp is None, f"the disk of gpu-{ordinal} went, although the set says Retain")
+    world.law(ordinal not in world.pods, f"the disk of gpu-{ordinal} went while its pod is there")
+    if spec.max is not None:
+        world.law(ordinal >= spec.max, f"the disk of gpu-{ordinal} went while it sleeps")
+    else:
+        world.law(len(world.claims) > (spec.replicas or 0), f"the disk of gpu-{ordinal} went, with {len(world.claims)} disks, {pods} pods")
+    world.claims.discard(ordinal)
+
+
+def _finish(world: World, _: int) -> None:
+    world.law(not world.pods, "the finalizer went before the pods")
+    world.is_finished = True

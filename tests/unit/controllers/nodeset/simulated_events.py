@@ -1,0 +1,250 @@
+"""What Slurm, Kubernetes, machines and people do in a simulated world, at random."""
+
+from typing import Literal
+
+import msgspec
+
+from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
+from slurm.reasons import NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
+from tests.unit.controllers.nodeset.simulated_world import MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
+
+
+def happen(world: World) -> None:
+    """One thing, at random."""
+    world.steps += 1
+    things = (
+        *(pass_time, start_pods, start_pods, stop_pods, start_job, start_job, end_jobs, ping),
+        *(
+            wake,
+            suspend,
+            fail_resume,
+            administrate,
+            lift,
+            lift_ours,
+            delete_by_hand,
+            fail_pod,
+            lose_machine,
+        ),
+        *(
+            scale,
+            change_template,
+            change_strategy,
+            change_drain,
+            fall_silent,
+            open_window,
+            lose_state,
+            delete_set,
+            strike_off,
+            cordon,
+            uncordon,
+            delete_machine,
+            add_machine,
+            fall_silent_node,
+            drain_too_late,
+        ),
+    )
+    thing = world.rng.choice(things)
+    world.note(thing.__name__)
+    thing(world)
+
+
+def pass_time(world: World) -> None:
+    world.now += world.rng.choice([1, 10, 100, 2000])
+
+
+def start_pods(world: World) -> None:
+    for ordinal, pod in world.pods.items():
+        if not pod.ready and not pod.terminating and not pod.finished and world.rng.random() < 0.7:
+            world.place(ordinal)
+
+
+def stop_pods(world: World) -> None:
+    for ordinal in [one for one, pod in world.pods.items() if pod.terminating and world.nodes[one].job_ends is None]:
+        del world.pods[ordinal]
+
+
+def start_job(world: World) -> None:
+    able = [one for one in world.nodes if world.takes_jobs(one) and world.nodes[one].job_ends is None]
+    if able:
+        node = world.nodes[world.rng.choice(able)]
+        node.set_job(world.now + world.rng.choice([5, 500, 50_000]))
+        node.is_interactive = world.rng.random() < 0.3
+
+
+def end_jobs(world: World) -> None:
+    for node in world.nodes.values():
+        if node.job_ends is not None and world.rng.random() < 0.5:
+            node.set_job(None)
+
+
+def ping(world: World) -> None:
+    for ordinal, node in world.nodes.items():
+        if (pod := world.pods.get(ordinal)) is not None and pod.ready and "DOWN" not in node.words and ordinal not in world.struck:
+            # A worker that stays unheard while Slurm waits for it starts its slurmd again; one of a fixed set whenever it is unheard.
+            if node.is_waking or (not world.nodeset.spec.is_elastic and "POWERED_DOWN" in node.words):
+                world.answer(node)
+                if pod.terminating:
+                    world.stop(ordinal)  # its hook has waited for that
+            node.words -= {"NOT_RESPONDING"}
+
+
+def wake(world: World) -> None:
+    asleep = [one for one in world.nodes.values() if one.words == {"IDLE", "CLOUD", "POWERED_DOWN"}]
+    if asleep and world.nodeset.spec.is_elastic:
+        words = ({"MIXED", "CLOUD", "POWERED_DOWN"}, {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"})
+        world.rng.choice(asleep).words = set(world.rng.choice(words))
+    for node in world.nodes.values():
+        if {"MIXED", "POWERED_DOWN"} <= node.words and world.rng.random() < 0.5:
+            node.words = {"MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"} | node.words & {"DRAIN"}
+
+
+def suspend(world: World) -> None:
+    if not world.nodeset.spec.is_elastic:
+        return
+    for ordinal, node in world.nodes.items():
+        if "POWERING_DOWN" in node.words:
+            node.words = (node.words - {"POWERING_DOWN"}) | {"POWERED_DOWN"}
+        elif ordinal >= (world.nodeset.spec.min or 0) and node.words - {"DRAIN"} == {"IDLE", "CLOUD"} and world.rng.random() < 0.4:
+            node.words = {"IDLE", "CLOUD", "POWERING_DOWN"} | node.words & {"DRAIN"}
+
+
+def fail_resume(world: World) -> None:
+    for node in world.nodes.values():
+        if "POWERING_UP" in node.words and world.rng.random() < 0.3:
+            node.words = {"DOWN", "CLOUD", "POWERED_DOWN"} | node.words & {"DRAIN"}
+            node.append(RESUME_FAILED)
+
+
+def fall_silent_node(world: World) -> None:
+    """Past SlurmdTimeout a node without a slurmd is down; an elastic one is powered down after SuspendTime."""
+    for ordinal, node in world.nodes.items():
+        pod = world.pods.get(ordinal)
+        is_heard = pod is not None and pod.ready
+        if not is_heard and not node.is_off and not node.is_waking and node.job_ends is None and world.rng.random() < 0.5:
+            node.words = {"DOWN", "CLOUD"} | node.words & {"DRAIN"} | ({"POWERED_DOWN"} if world.nodeset.spec.is_elastic else set())
+            node.append(NOT_RESPONDING)
+
+
+def drain_too_late(world: World) -> None:
+    """A drain of the controller's arrives when Slurm has just asked for the node: the job that waits has ended by that."""
+    waking = [one for one, node in world.nodes.items() if node.is_waking and "DRAIN" not in node.words]
+    if waking and world.rng.random() < 0.5:
+        ordinal = world.rng.choice(waking)
+        world.drained_at[ordinal] = world.nodes[ordinal].drained_since = world.now
+        world.nodes[ordinal].words = {"IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP", "DRAIN"}
+        world.nodes[ordinal].reason = UPDATE
+
+
+def cordon(world: World) -> None:
+    world.cordoned.add(world.rng.choice(MACHINES))
+
+
+def uncordon(world: World) -> None:
+    if world.cordoned:
+        world.cordoned.remove(world.rng.choice(sorted(world.cordoned)))
+
+
+def delete_machine(world: World) -> None:
+    world.absent |= set(world.rng.sample(sorted(world.cordoned), min(1, len(world.cordoned))))
+
+
+def add_machine(world: World) -> None:
+    world.absent -= set(world.rng.sample(sorted(world.absent), min(1, len(world.absent))))
+
+
+def administrate(world: World) -> None:
+    node = world.rng.choice(list(world.nodes.values()))
+    if node.is_waking:
+        return
+    if world.rng.random() < 0.3:
+        node.set_job(None)
+        node.words = (node.words - {"IDLE"}) | {"DOWN"}
+    else:
+        node.words.add("DRAIN")
+    node.reason = world.rng.choice(PEOPLE)
+
+
+def lift(world: World) -> None:
+    for node in world.nodes.values():
+        if node.reason.startswith(PEOPLE) and world.rng.random() < 0.5:
+            world.resume(node)
+
+
+def lift_ours(world: World) -> None:
+    """An administrator lifts drains of the controller's. Should it drain again, jobs get their whole time again."""
+    for node in world.nodes.values():
+        if "DRAIN" in node.words and node.reason.startswith(NODESET) and world.rng.random() < 0.5:
+            world.lift_drain(node)
+
+
+def delete_by_hand(world: World) -> None:
+    if world.pods and world.rng.random() < 0.3:
+        world.stop(world.rng.choice(list(world.pods)))
+
+
+def fail_pod(world: World) -> None:
+    if world.pods and world.rng.random() < 0.2:
+        ordinal = world.rng.choice(list(world.pods))
+        pod = world.pods[ordinal]
+        if not pod.terminating:
+            pod.ready, pod.finished = False, True
+            world.lose_worker(ordinal)
+
+
+def lose_machine(world: World) -> None:
+    if world.pods and world.rng.random() < 0.2:
+        ordinal = world.rng.choice(list(world.pods))
+        del world.pods[ordinal]
+        world.lose_worker(ordinal)
+
+
+def scale(world: World) -> None:
+    spec = world.nodeset.spec
+    if spec.is_elastic:
+        most = world.rng.randint(1, ORDINALS)
+        world.respec(max=most, min=world.rng.randint(0, most), ordinals=ORDINALS)
+    else:
+        world.respec(replicas=world.rng.randint(0, ORDINALS))
+
+
+def change_template(world: World) -> None:
+    image = world.rng.choice(["a", "b", "c", NOWHERE])
+    world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": image}]}))
+
+
+def change_strategy(world: World) -> None:
+    kind: Literal["RollingUpdate", "OnDelete", "Maintenance"] = world.rng.choice(
+        ["RollingUpdate", "RollingUpdate", "OnDelete", "Maintenance"]
+    )
+    world.respec(update_strategy=UpdateStrategy(kind, world.rng.choice([1, 2, "10%", "50%"]), "window"))
+
+
+def change_drain(world: World) -> None:
+    world.respec(drain=world.rng.choice([Drain(), Drain("Requeue", 1000), Drain("Cancel", 1000)]))
+
+
+def fall_silent(world: World) -> None:
+    world.is_silent = not world.is_silent and world.rng.random() < 0.5
+
+
+def delete_set(world: World) -> None:
+    if world.rng.random() < 0.02:
+        world.nodeset = msgspec.structs.replace(
+            world.nodeset, metadata=msgspec.structs.replace(world.nodeset.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        )
+
+
+def strike_off(world: World) -> None:
+    """slurmctld reads its files, which have no node of the set any more. Those that run jobs stay until these have ended."""
+    if world.nodeset.metadata.deletion_timestamp is not None:
+        world.struck |= {ordinal for ordinal, node in world.nodes.items() if node.job_ends is None and world.rng.random() < 0.5}
+
+
+def lose_state(world: World) -> None:
+    """slurmctld begins with nothing. Nodes of a fixed set are heard of at once."""
+    if world.rng.random() < 0.3:
+        world.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in world.nodes}
+
+
+def open_window(world: World) -> None:
+    world.is_window_open = not world.is_window_open

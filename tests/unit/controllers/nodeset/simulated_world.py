@@ -1,0 +1,260 @@
+"""A Slurm, a Kubernetes and people, all in memory: what there is, and how its parts hang together. Nothing happens by itself here."""
+
+import random
+from dataclasses import dataclass, field
+
+import msgspec
+
+from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
+from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate
+from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.runtime.structs import ObjectMeta
+from slurm.reasons import CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, is_lost
+from slurm.states import node_state
+
+ORDINALS = 6
+RESUME_TIMEOUT_S = 600
+MACHINES = ("m-0", "m-1", "m-2")
+NOWHERE = "nowhere"
+"""The image of a template whose pods fit no machine."""
+PEOPLE = ("fan is loud", "slipway: check disk: full", "maintenance by carol")
+"""Reasons of people and of health checks."""
+
+
+class LawBroken(AssertionError):
+    """What happened, with the last steps before it."""
+
+
+@dataclass
+class Pod:
+    """A worker's pod."""
+
+    uid: int
+    revision: str
+    created_at: float
+    ready: bool = False
+    terminating: bool = False
+    finished: bool = False
+    marked_busy: bool = True
+    has_run: bool = False
+    machine: str | None = None
+    fits: bool = True
+    """A scheduler finds a machine for it."""
+    version: int = 0
+    """Changes with what the API server has of it."""
+
+
+@dataclass
+class Node:
+    """A worker's Slurm node."""
+
+    words: set[str]
+    reason: str = ""
+    job_ends: float | None = None
+    """When its job ends; None without one."""
+    drained_since: float = 0
+    """When it got its present drain that takes its worker away."""
+    is_interactive: bool = False
+    """Its job is one that Slurm does not requeue."""
+
+    @property
+    def is_off(self) -> bool:
+        return bool(self.words & {"POWERED_DOWN", "POWERING_DOWN"})
+
+    @property
+    def is_waking(self) -> bool:
+        """A drain would end the job that waits for it."""
+        return "POWERING_UP" in self.words or {"MIXED", "POWERED_DOWN"} <= self.words
+
+    def append(self, why: str) -> None:
+        """As slurmctld does it to a reason that is there."""
+        self.reason = f"{self.reason} : {why}" if self.reason else why
+
+    def set_job(self, ends: float | None) -> None:
+        self.job_ends = ends
+        self.words = (self.words - {"IDLE", "ALLOCATED", "MIXED", "DOWN"}) | ({"ALLOCATED"} if ends is not None else {"IDLE"})
+
+
+def make_set(elastic: bool, image: str = "a") -> NodeSet:
+    """A set of the one sort or the other."""
+    template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
+    spec = NodeSetSpec(
+        "dev", template, ordinals=ORDINALS, max_pods_in_flight=3, volume_claim_retention=ClaimRetention(when_scaled="Delete")
+    )
+    spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
+    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
+
+
+@dataclass
+class World:
+    """Everything there is, and what the controller did to it."""
+
+    rng: random.Random
+    nodeset: NodeSet
+    now: float = 1_000_000.0
+    pods: dict[int, Pod] = field(default_factory=dict[int, Pod])
+    nodes: dict[int, Node] = field(default_factory=dict[int, Node])
+    claims: set[int] = field(default_factory=set[int])
+    """Ordinals that have a disk."""
+    struck: set[int] = field(default_factory=set[int])
+    """Ordinals whose nodes Slurm has no more: its files are without them, as the set is being deleted."""
+    drained_at: dict[int, float] = field(default_factory=dict[int, float])
+    """What the set's status says of the controller's drains."""
+    cordoned: set[str] = field(default_factory=set[str])
+    absent: set[str] = field(default_factory=set[str])
+    """Machines whose Kubernetes nodes were deleted; the pods on them end some time later."""
+    is_silent: bool = False
+    is_window_open: bool = False
+    is_finished: bool = False
+    is_calm: bool = False
+    """Nothing happens by itself any more."""
+    history: list[str] = field(default_factory=list[str])
+    ghosts_gone: list[float] = field(default_factory=list[float])
+    """When pods went whose nodes Slurm had off, since the controller began."""
+    uids: int = 0
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in range(ORDINALS)}
+
+    def look(self) -> Observed:
+        pods = {
+            ordinal: WorkerPod(
+                *(str(pod.uid), pod.revision, pod.created_at, pod.ready, pod.terminating),
+                finished=pod.finished,
+                marked_busy=pod.marked_busy,
+                has_run=pod.has_run,
+                machine=pod.machine,
+                version=str(pod.version),
+            )
+            for ordinal, pod in self.pods.items()
+        }
+        nodes = {
+            ordinal: WorkerNode(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node))
+            for ordinal, node in self.nodes.items()
+            if ordinal not in self.struck
+        }
+        claims = frozenset(self.claims)
+        due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
+        seen = None if self.is_silent else nodes
+        return Observed(
+            *(pods, seen, self.now),
+            window=frozenset(range(ORDINALS)) if self.is_window_open else frozenset(),
+            ghosts_due=due,
+            with_claims=claims,
+            machines={name: Machine(name in self.cordoned, "new fans") for name in MACHINES if name not in self.absent},
+            drained_at=dict(self.drained_at),
+            stopping_settled=frozenset(range(ORDINALS)),
+        )
+
+    def place(self, ordinal: int) -> None:
+        """A scheduler finds a machine that is not cordoned, the kubelet starts the pod."""
+        pod = self.pods[ordinal]
+        free = [name for name in MACHINES if name not in self.cordoned | self.absent]
+        if pod.machine is not None or (free and pod.fits):
+            pod.machine = pod.machine or self.rng.choice(free)
+            pod.version += 1
+            self.register(ordinal)
+
+    def register(self, ordinal: int) -> None:
+        """The start script settles what an earlier pod left, then slurmd registers. A drain may come between these two."""
+        node, pod = self.nodes[ordinal], self.pods[ordinal]
+        pod.ready = pod.has_run = True
+        if "POWERING_DOWN" in node.words or ordinal in self.struck:
+            return
+        is_certain = self.is_calm or node.reason.startswith(
+            POD_STOPPING
+        )  # nobody has a record of a stop hook's drain that no round has seen
+        if node.reason.startswith((NODESET, POD_STOPPING)) and (is_certain or self.rng.random() < 0.7):
+            node.words.discard("DRAIN")
+            node.reason = ""
+        self.answer(node)
+
+    def answer(self, node: Node) -> None:
+        """slurmd registers: from power saving that clears the reason, and keeps the drain. slurmd.sh writes back what others said."""
+        if "MIXED" in node.words:
+            node.set_job(self.now + 500)
+        elif "DOWN" in node.words:
+            node.set_job(None)
+        if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
+            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON)) and "DRAIN" in node.words else ""
+        node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
+
+    def lift_drain(self, node: Node) -> None:
+        """UNDRAIN: a node that is down stays down, with its reason."""
+        node.words -= {"DRAIN"}
+        node.words |= set() if node.is_off else {"NOT_RESPONDING"}
+        node.reason = NOT_RESPONDING if "DOWN" in node.words else ""
+
+    def resume(self, node: Node) -> None:
+        """What people type when they are done: RESUME lifts their drain and their DOWN."""
+        if "DOWN" in node.words:
+            node.words = {"IDLE", "CLOUD"} | ({"POWERED_DOWN"} if node.is_off else {"NOT_RESPONDING"})
+            node.reason = ""
+        elif "DRAIN" in node.words:
+            self.lift_drain(node)
+
+    def is_ours(self, ordinal: int) -> bool:
+        node = self.nodes[ordinal]
+        return node.reason.startswith((NODESET, CORDON)) or (is_lost(node.reason) and ordinal in self.drained_at)
+
+    def stop(self, ordinal: int) -> None:
+        """A pod is asked to stop: its hook drains the node, unless it is off or drained, or waking as yet, and waits for the job."""
+        pod, node = self.pods[ordinal], self.nodes[ordinal]
+        if pod.finished:
+            del self.pods[ordinal]
+            return
+        pod.terminating = True
+        is_down = "DOWN" in node.words and node.reason.startswith(PEOPLE)
+        if (
+            pod.ready
+            and not is_down
+            and not node.is_off
+            and not node.is_waking
+            and "DRAIN" not in node.words
+            and not self.is_silent
+            and ordinal not in self.struck
+        ):
+            node.words.add("DRAIN")
+            node.reason = POD_STOPPING
+
+    def lose_worker(self, ordinal: int) -> None:
+        node = self.nodes[ordinal]
+        if not node.is_off and "POWERING_UP" not in node.words:
+            node.set_job(None)
+            node.words.add("NOT_RESPONDING")
+
+    def respec(self, **changes: object) -> None:
+        self.nodeset = msgspec.structs.replace(self.nodeset, spec=msgspec.structs.replace(self.nodeset.spec, **changes))
+
+    def wanted(self) -> frozenset[int]:
+        return plan_nodeset(self.nodeset, self.look()).wanted
+
+    def takes_jobs(self, ordinal: int) -> bool:
+        pod, node = self.pods.get(ordinal), self.nodes[ordinal]
+        here = pod is not None and pod.ready and not pod.terminating and not pod.finished and ordinal not in self.struck
+        return here and not node.words & {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
+
+    def is_others(self, ordinal: int) -> bool:
+        node = self.nodes[ordinal]
+        if "DOWN" in node.words and node.reason.startswith(PEOPLE):
+            return True
+        return "DRAIN" in node.words and not node.reason.startswith((NODESET, POD_STOPPING)) and bool(node.reason)
+
+    def budget(self) -> int:
+        said = self.nodeset.spec.update_strategy.max_unavailable
+        return said if isinstance(said, int) else max(1, len(self.wanted()) * int(said[:-1]) // 100)
+
+    def law(self, holds: bool, broken: str) -> None:
+        if not holds:
+            raise LawBroken("\n  ".join([broken, *self.history[-25:]]))
+
+    def note(self, what: str) -> None:
+        self.history.append(what)
+        del self.history[:-60]
+
+
+def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:
+    """A job has the number of its node."""
+    return () if node.job_ends is None else (NodeJob(str(ordinal), is_batch=not node.is_interactive),)
