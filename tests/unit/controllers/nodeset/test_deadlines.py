@@ -8,18 +8,27 @@ import pytest
 
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.deadlines import JOBS_SOON_S
+from controllers.nodeset.rounds import SWEEP_S
 from controllers.nodeset.structs import Drain
 from controllers.nodeset.workers import Machine, NodeJob, Observed
 from controllers.slurm.structs import Jobs
 from slurm.reasons import SCALE_IN
 from tests.fakes.kubernetes import Failure
+from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_plan import NOW, look, node, nodeset, pod
 
 DAY_S = 86_400
+
+
 LONG_AGO = NOW - 3 * DAY_S
+
+
 CANCEL: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Cancel", "deadlineSeconds": DAY_S}}
+
+
 MACHINES = {"m": Machine(is_cordoned=True)}
+
+
 JOBS = (NodeJob("7"),)
 
 
@@ -145,3 +154,113 @@ async def test_drain_whose_time_could_not_be_recorded_is_not_asked_for(cluster: 
     cluster.process.later_s += 0.6 * DAY_S
     await cluster.rounds(3)
     assert cluster.slurm.cancelled == []
+
+
+@pytest.mark.anyio
+async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, drain={"action": "Requeue", "deadlineSeconds": 3600})
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.declare(replicas=1, drain={"action": "Requeue", "deadlineSeconds": 3600})
+    await cluster.rounds(4)
+    assert cluster.slurm.requeued == []
+    cluster.process.later_s += 3600
+    await cluster.rounds(6)
+    assert len(cluster.slurm.requeued) == 1
+    assert len(cluster.pods()) == 1
+
+
+REQUEUE: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
+
+
+async def _with_ten_seconds_left(cluster: Cluster, image: str, replicas: int, **spec: Any) -> None:
+    """A job on gpu-0, which was drained so long ago that the deadline is ten seconds away; since then another controller leads."""
+    cluster.declare(replicas=1, **REQUEUE)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.declare(image, replicas=replicas, **REQUEUE, **spec)
+    await cluster.rounds(3)
+    assert "DRAIN" in cluster.slurm.words["gpu-0"]
+    await cluster.replace_process()
+    cluster.process.later_s += 3590
+
+
+@pytest.mark.anyio
+async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
+    await _with_ten_seconds_left(cluster, "a", 0)
+    await cluster.rounds(4)
+    assert cluster.slurm.requeued == []
+    assert 0 < (await cluster.process.round()).seconds <= 10
+
+
+@pytest.mark.anyio
+async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, **REQUEUE)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.slurm.not_batch = {7, 8}
+    cluster.declare(replicas=1, **REQUEUE)
+    await cluster.rounds(3)
+    cluster.process.later_s += 3600
+    await cluster.rounds(3)
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
+    assert (said["status"], "of srun or salloc" in said["message"]) == ("False", True)
+    before = len(cluster.server.writes())
+    following = [await cluster.process.round() for _ in range(3)]
+    assert [one.seconds for one in following] == [SWEEP_S] * 3, "nothing to ask Slurm for, so no hurry"
+    assert (cluster.slurm.requeued, len(cluster.server.writes()), len(cluster.pods())) == ([], before, 2)
+    cluster.slurm.end_job("gpu-0")
+    cluster.slurm.end_job("gpu-1")
+    await cluster.rounds(6)
+    assert len(cluster.pods()) == 1
+
+
+@pytest.mark.anyio
+async def test_drain_goes_on_without_the_list_of_jobs_and_requeues_none_until_there_is_one(cluster: Cluster) -> None:
+    cluster.declare(replicas=2, **REQUEUE)
+    await cluster.rounds(4)
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.has_no_jobs_list = True
+    cluster.declare(replicas=0, **REQUEUE)
+    await cluster.rounds(3)
+    cluster.process.later_s += 3600
+    await cluster.rounds(3)
+    assert set(cluster.pods()) == {"gpu-0"}, "only the idle one went, although the deadline of both is over"
+    assert cluster.slurm.requeued == []
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
+    assert (said["status"], said["reason"]) == ("Unknown", "JobsUnknown")
+    assert "too many of them" in said["message"]
+    cluster.slurm.has_no_jobs_list = False
+    cluster.process.later_s += 30
+    await cluster.rounds(4)
+    assert (cluster.slurm.requeued, cluster.pods()) == (["7"], {})
+
+
+@pytest.mark.anyio
+async def test_jobs_are_wanted_only_while_workers_are_to_go(cluster: Cluster) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    assert not cluster.process.reconciler.wants_jobs
+    cluster.slurm.start_job("gpu-0", 7)
+    cluster.slurm.start_job("gpu-1", 8)
+    cluster.declare(replicas=1)
+    await cluster.rounds(2)
+    assert cluster.process.reconciler.wants_jobs
+    for name in list(cluster.slurm.jobs_on):
+        cluster.slurm.end_job(name)
+    await cluster.rounds(4)
+    assert len(cluster.pods()) == 1
+    assert not cluster.process.reconciler.wants_jobs, "a drained node without a pod is no reason"
+
+
+@pytest.mark.anyio
+async def test_deadline_is_kept_by_a_set_whose_pods_are_refused(cluster: Cluster) -> None:
+    await _with_ten_seconds_left(cluster, "b", 1)
+    cluster.declare("b", replicas=2, **REQUEUE, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 2})
+    cluster.server.fail(Failure("status", 403, reason="Forbidden", verb="create", plural="pods", times=float("inf")))
+    await cluster.rounds(2)
+    following = await cluster.process.round()
+    assert following.has_failed
+    assert 0 < following.seconds <= 10

@@ -11,14 +11,24 @@ from controllers.nodeset.structs import UpdateStrategy
 from controllers.nodeset.workers import Machine, Observed
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.reasons import SCALE_IN, UPDATE
+from tests.unit.controllers.nodeset.examples import IDLE, NOW, OLD, acts_of, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_plan import IDLE, NOW, OLD, acts_of, look, node, nodeset, pod
 
 STOPPING = "slipway: pod stopping"
+
+
 WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
+
+
 CORDONED = {"machine-7": Machine(is_cordoned=True, words="new fans")}
+
+
 BACK = {"machine-7": Machine()}
+
+
 CORDON = "slipway: cordon machine-7: new fans"
+
+
 ON_7 = pod(machine="machine-7")
 
 
@@ -343,38 +353,6 @@ async def test_process_that_lost_its_lease_writes_nothing_to_slurm(cluster: Clus
     with pytest.raises(Exception, match="does not lead"):
         await cluster.process.reconciler.reconcile(("slurm", "gpu"))
     assert cluster.slurm.updates == []
-
-
-@pytest.mark.anyio
-async def test_pod_that_a_kubelet_refuses_is_tried_less_and_less_often_and_named(cluster: Cluster) -> None:
-    cluster.machine("machine")
-    cluster.refusing.add("machine")
-    cluster.declare(nodes=1, replicas=1, placement="Pinned")
-    for _ in range(40):
-        await cluster.rounds(1)
-        cluster.process.later_s += 0.5
-    assert 3 <= cluster.refusals <= 6, "within 20 s"
-    said = next(one for one in cluster.status()["conditions"] if one["type"] == "PodsStart")
-    assert "machine refused it (UnexpectedAdmissionError: no free devices)" in said["message"]
-    assert ("slurm", "gpu-places") not in cluster.server.keys(PODS)
-
-
-@pytest.mark.anyio
-async def test_refused_pod_is_tried_at_once_when_the_set_was_mended(cluster: Cluster) -> None:
-    cluster.machine("machine")
-    cluster.refusing.add("machine")
-    cluster.declare(nodes=1, replicas=1)
-    for _ in range(200):
-        await cluster.rounds(1)
-        cluster.process.later_s += 0.5
-    cluster.refusing.clear()
-    before = cluster.refusals
-    await cluster.rounds(2)
-    assert ("slurm", "gpu-0") not in cluster.server.keys(PODS), "it waits for a minute by now"
-    cluster.declare("b", nodes=1, replicas=1)
-    await cluster.rounds(2)
-    assert ("slurm", "gpu-0") in cluster.server.keys(PODS)
-    assert cluster.refusals == before
 
 
 @pytest.mark.anyio

@@ -1,69 +1,35 @@
 """One look, one plan: tables for what people read in docs/node-sets.md."""
 
-from collections.abc import Collection
 from math import inf
 from typing import Any, Literal
 
 import msgspec
 import pytest
 
-from controllers.nodeset.conditions import Silence, least_ready
-from controllers.nodeset.plan import Plan, plan_nodeset
+from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
-from controllers.nodeset.status import build_status, cut
-from controllers.nodeset.structs import Drain, NodeSet, NodeSetSpec, PodTemplate, UpdateStrategy
-from controllers.nodeset.workers import Machine, NodeJob, Observed, Worker, WorkerNode, WorkerPod
-from controllers.runtime.structs import ObjectMeta
+from controllers.nodeset.structs import Drain, NodeSet, PodTemplate, UpdateStrategy
+from controllers.nodeset.workers import NodeJob, Observed, Worker
 from slurm.reasons import SCALE_IN, UPDATE
-from slurm.states import node_state
-
-NOW = 10_000.0
-TEMPLATE = PodTemplate({"nodeSelector": {"slipway.dev/pool": "gpu"}, "containers": [{"name": "slurmd", "image": "a"}]})
-
-
-def nodeset(**spec: Any) -> NodeSet:
-    whole = NodeSetSpec("dev", TEMPLATE, ordinals=None if "max" in spec else 9)
-    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u", generation=3), msgspec.structs.replace(whole, **spec))
-
-
-CURRENT = revision(nodeset().spec)
-
-
-def pod(**facts: Any) -> WorkerPod:
-    usual: dict[str, Any] = {"uid": "p", "revision": CURRENT, "created_at": 100.0, "ready": True, "marked_busy": False}
-    return WorkerPod(**{**usual, **facts})
-
-
-def node(words: str = "IDLE CLOUD", reason: str = "", **facts: Any) -> WorkerNode:
-    return WorkerNode(node_state(words.split()), reason, **facts)
-
-
-def look(*workers: tuple[WorkerPod | None, WorkerNode | None], now: float = NOW, silent: bool = False, **facts: Any) -> Observed:
-    pods = {at: made for at, (made, _) in enumerate(workers) if made is not None}
-    nodes = {at: known for at, (_, known) in enumerate(workers) if known is not None}
-    return Observed(pods, None if silent else nodes, now, **facts)
-
-
-def acts_of(made: Plan, expected: Collection[str] = ()) -> dict[str, Any]:
-    """What a plan does, as tables write it; labels only where they are expected."""
-    acts = {
-        "create": made.create,
-        "delete": made.deletions.free,
-        "drain": made.drains.drain,
-        "undrain": made.drains.undrain,
-        "resume": made.resumes.resume,
-        "release": made.resumes.release,
-        "mark_busy": made.labels.busy if "mark_busy" in expected else (),
-        "mark_free": made.labels.free if "mark_free" in expected else (),
-    }
-    return {name: ordinals for name, ordinals in acts.items() if ordinals}
-
-
-IDLE = (pod(), node())
-BUSY = (pod(marked_busy=True), node("ALLOCATED CLOUD", last_job_end=NOW + 50))
-OLD = pod(revision="old")
+from tests.unit.controllers.nodeset.examples import (
+    BUSY,
+    CURRENT,
+    ENDING,
+    GHOST,
+    IDLE,
+    NO_REQUEUE,
+    NOW,
+    OLD,
+    SALLOC,
+    TEMPLATE,
+    acts_of,
+    look,
+    node,
+    nodeset,
+    pod,
+)
 
 
 @pytest.mark.parametrize(
@@ -178,10 +144,6 @@ def test_jobs_past_the_deadline(drain: Drain, since: float, requeue: tuple[str, 
     assert (made.deadlines.requeue, made.deadlines.cancel, made.deadlines.next_s) == (requeue, cancel, late_in_s)
 
 
-ENDING = NodeJob("7", is_ending=True)
-SALLOC, NO_REQUEUE = NodeJob("8", is_batch=False), NodeJob("9", allows_requeue=False)
-
-
 @pytest.mark.parametrize(
     ("action", "jobs", "requeue", "cancel", "unmovable"),
     [
@@ -207,29 +169,6 @@ def test_what_is_asked_of_jobs_past_the_deadline(
     assert made.needs_fresh_reading == bool(requeue or cancel), "a job that nothing is asked of is no reason to look again at once"
 
 
-def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> None:
-    one = nodeset(replicas=0, drain=Drain("Requeue", 60))
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(SALLOC, NO_REQUEUE))), drained_at={0: 0.0})
-    said = build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z")
-    told = next(condition for condition in said.conditions if condition.type == "DrainsEnd")
-    assert (told.status, told.reason) == ("False", "NotRequeued")
-    assert told.message.endswith("the nodes are gpu-0.")
-    assert "job 8 of srun or salloc: end with scancel 8" in told.message
-    assert "job 9 submitted with --no-requeue" in told.message
-    assert "scontrol update jobid=9 requeue=1" in told.message
-    assert (said.phase, said.why) == ("Draining", told.message)
-
-
-def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
-    one = nodeset(replicas=0, drain=Drain("Requeue", 60))
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), can_requeue=False, drained_at={0: 0.0})
-    made = plan_nodeset(one, seen)
-    assert (made.deadlines.requeue, made.deadlines.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob("7"), SALLOC)}, False)
-    told = next(each for each in build_status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
-    assert "job 8 of srun or salloc: end with scancel 8; job 7 as slurmrestd is too old" in told.message
-    assert "scontrol requeue 7" in told.message
-
-
 @pytest.mark.parametrize(
     ("ordinals", "is_deleted", "silent", "deleted"),
     [
@@ -246,9 +185,6 @@ def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: b
     made = plan_nodeset(NodeSet(meta, one.spec), look((pod(), None), (pod(), None), silent=silent))
     assert made.deletions.free == deleted
     assert made.needs_fresh_reading == bool(deleted)
-
-
-GHOST = (pod(marked_busy=True), node("IDLE CLOUD POWERED_DOWN"))
 
 
 @pytest.mark.parametrize(
@@ -313,57 +249,10 @@ def test_pods_that_run_although_slurm_has_them_off_go_a_few_at_a_time(
     assert made.labels.free == (), "one that may have lost its job to a lost state may not be evicted"
 
 
-def test_message_of_a_thousand_nodes_still_says_what_to_do() -> None:
-    one, seen = nodeset(min=0, max=1000), look(*[GHOST if ordinal % 2 else IDLE for ordinal in range(1000)])
-    told = next(
-        each
-        for each in build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z").conditions
-        if each.reason == "OffInSlurm"
-    )
-    assert "scale statefulset dev-slurmctld --replicas=0" in told.message
-    assert told.message.endswith(" ...")
-    assert len(told.message) <= 1024
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        pytest.param("x" * 5000, id="without-a-comma"),
-        pytest.param("jobs 1, " + "ü" * 900, id="bytes-not-characters"),
-        pytest.param("do this first, " + "y" * 5000, id="long-after-the-last-comma"),
-    ],
-)
-def test_long_message_keeps_its_beginning_and_fits_an_event(message: str) -> None:
-    shown = cut(message)
-    assert 900 < len(shown.encode()) <= 1024
-    assert shown.startswith(message[:400])
-    assert shown.endswith(" ...")
-
-
-def test_status_names_a_pod_that_does_not_end_and_a_machine_that_does_not_answer() -> None:
-    one, lost = nodeset(replicas=2), {"machine-7": Machine(answers=False)}
-    stuck = pod(terminating=True, terminating_since=NOW - 400, machine="machine-8")
-    seen = look((pod(machine="machine-7"), node()), (stuck, node("IDLE DRAIN", SCALE_IN)), machines={**lost, "machine-8": Machine()})
-    told = {each.type: each for each in build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z").conditions}
-    assert "gpu-1 should have ended 400 s ago" in told["PodsEnd"].message
-    assert "kubectl -n slurm delete pod gpu-1 --force" in told["PodsEnd"].message
-    assert "machine-7 with gpu-0 does not answer" in told["MachinesAnswer"].message
-    assert "kubectl delete node machine-7" in told["MachinesAnswer"].message
-
-
 def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
     one = nodeset(min=0, max=9)
     going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
     assert plan_nodeset(going, look(*[GHOST] * 9)).deletions.free == tuple(range(9))
-
-
-def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
-    one = nodeset(min=0, max=9)
-    said = build_status(one, look(*[GHOST] * 9), plan_nodeset(one, look(*[GHOST] * 9)), None, "2026-01-01T00:00:00Z")
-    assert said.phase == "Degraded"
-    assert "1 of the pods are deleted every 30 s" in said.why
-    assert "kubectl -n slurm scale statefulset dev-slurmctld --replicas=0" in said.why
-    assert "gpu-[1-8]" in said.why
 
 
 @pytest.mark.parametrize(
@@ -372,54 +261,6 @@ def test_status_says_how_to_keep_pods_that_slurm_has_off() -> None:
 )
 def test_budget(said: int | str, size: int, budget: int) -> None:
     assert budget_of(UpdateStrategy(max_unavailable=said), size) == budget
-
-
-@pytest.mark.parametrize(("wanted", "least"), [(0, 0), (1, 1), (2, 1), (1000, 900)])
-def test_few_broken_nodes_do_not_keep_a_set_from_ready(wanted: int, least: int) -> None:
-    strategy = UpdateStrategy(max_unavailable="10%" if wanted > 2 else 1)
-    assert least_ready(nodeset(update_strategy=strategy), wanted) == least
-
-
-@pytest.mark.parametrize(
-    ("seen", "silence", "phase", "words"),
-    [
-        pytest.param(look(IDLE, BUSY), None, "Ready", "", id="ready"),
-        pytest.param(look(IDLE), None, "Progressing", "1 of 2 wanted nodes", id="one-missing"),
-        pytest.param(look(IDLE, silent=True), Silence(42, "no answer"), "SlurmSilent", "has not answered for 42 s", id="silent"),
-        pytest.param(
-            look(*[(pod(ready=False, blocked="no node of pool gpu has 4 free nvidia.com/gpu"), node("IDLE POWERED_DOWN"))] * 2, now=150.0),
-            None,
-            "Degraded",
-            "2 pods not running (gpu-[0-1]): no node of pool gpu has 4 free nvidia.com/gpu",
-            id="blocked",
-        ),
-        pytest.param(
-            look(IDLE, (pod(ready=False), node("IDLE POWERED_DOWN"))), None, "Degraded", "gpu-1 did not register within 600 s", id="late"
-        ),
-        pytest.param(look(IDLE, (pod(), None)), None, "Degraded", "Slurm does not know gpu-1", id="unknown-to-slurm"),
-        pytest.param(look(IDLE, BUSY, (pod(), node("ALLOCATED DRAIN", SCALE_IN))), None, "Draining", "gpu-2 leaving", id="draining"),
-        pytest.param(look(IDLE, (OLD, node("ALLOCATED DRAIN", UPDATE))), None, "Updating", "gpu-1 draining", id="updating"),
-        pytest.param(look(IDLE, (pod(), node("IDLE DRAIN", "fan is loud"))), None, "Ready", "gpu-1: fan is loud", id="drained-by-others"),
-    ],
-)
-def test_status_says_what_is_and_why(seen: Observed, silence: Silence | None, phase: str, words: str) -> None:
-    one = nodeset(replicas=2)
-    said = build_status(one, seen, plan_nodeset(one, seen), silence, "2026-01-01T00:00:00Z")
-    assert said.phase == phase
-    assert words in said.why
-    assert said.observed_generation == 3
-
-
-def test_condition_that_stays_keeps_its_time() -> None:
-    one = nodeset(replicas=2)
-    before = build_status(one, look(IDLE, BUSY), plan_nodeset(one, look(IDLE, BUSY)), None, "2026-01-01T00:00:00Z")
-    later = NodeSet(one.metadata, one.spec, before)
-    after = build_status(
-        later, look(IDLE, silent=True), plan_nodeset(later, look(IDLE, silent=True)), Silence(1, "x"), "2026-02-02T00:00:00Z"
-    )
-    times = {condition.type: condition.last_transition_time for condition in after.conditions}
-    assert times["PodsStart"] == "2026-01-01T00:00:00Z"
-    assert times["SlurmAnswers"] == "2026-02-02T00:00:00Z"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from controllers.nodeset.writes.pods import TAKEN_S
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
 from slurm.reasons import RESUME_FAILED
 from tests.fakes.clock import eventually, settle
-from tests.fakes.kubernetes import Failure
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 
@@ -263,88 +261,6 @@ async def test_busy_label_follows_jobs(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
-async def test_requeue_comes_only_past_the_deadline(cluster: Cluster) -> None:
-    cluster.declare(replicas=2, drain={"action": "Requeue", "deadlineSeconds": 3600})
-    await cluster.rounds(4)
-    cluster.slurm.start_job("gpu-0", 7)
-    cluster.slurm.start_job("gpu-1", 8)
-    cluster.declare(replicas=1, drain={"action": "Requeue", "deadlineSeconds": 3600})
-    await cluster.rounds(4)
-    assert cluster.slurm.requeued == []
-    cluster.process.later_s += 3600
-    await cluster.rounds(6)
-    assert len(cluster.slurm.requeued) == 1
-    assert len(cluster.pods()) == 1
-
-
-REQUEUE: dict[str, Any] = {"ordinals": 2, "drain": {"action": "Requeue", "deadlineSeconds": 3600}}
-
-
-async def _with_ten_seconds_left(cluster: Cluster, image: str, replicas: int, **spec: Any) -> None:
-    """A job on gpu-0, which was drained so long ago that the deadline is ten seconds away; since then another controller leads."""
-    cluster.declare(replicas=1, **REQUEUE)
-    await cluster.rounds(4)
-    cluster.slurm.start_job("gpu-0", 7)
-    cluster.declare(image, replicas=replicas, **REQUEUE, **spec)
-    await cluster.rounds(3)
-    assert "DRAIN" in cluster.slurm.words["gpu-0"]
-    await cluster.replace_process()
-    cluster.process.later_s += 3590
-
-
-@pytest.mark.anyio
-async def test_next_look_is_when_the_deadline_ends(cluster: Cluster) -> None:
-    await _with_ten_seconds_left(cluster, "a", 0)
-    await cluster.rounds(4)
-    assert cluster.slurm.requeued == []
-    assert 0 < (await cluster.process.round()).seconds <= 10
-
-
-@pytest.mark.anyio
-async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(cluster: Cluster) -> None:
-    cluster.declare(replicas=2, **REQUEUE)
-    await cluster.rounds(4)
-    cluster.slurm.start_job("gpu-0", 7)
-    cluster.slurm.start_job("gpu-1", 8)
-    cluster.slurm.not_batch = {7, 8}
-    cluster.declare(replicas=1, **REQUEUE)
-    await cluster.rounds(3)
-    cluster.process.later_s += 3600
-    await cluster.rounds(3)
-    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
-    assert (said["status"], "of srun or salloc" in said["message"]) == ("False", True)
-    before = len(cluster.server.writes())
-    following = [await cluster.process.round() for _ in range(3)]
-    assert [one.seconds for one in following] == [SWEEP_S] * 3, "nothing to ask Slurm for, so no hurry"
-    assert (cluster.slurm.requeued, len(cluster.server.writes()), len(cluster.pods())) == ([], before, 2)
-    cluster.slurm.end_job("gpu-0")
-    cluster.slurm.end_job("gpu-1")
-    await cluster.rounds(6)
-    assert len(cluster.pods()) == 1
-
-
-@pytest.mark.anyio
-async def test_drain_goes_on_without_the_list_of_jobs_and_requeues_none_until_there_is_one(cluster: Cluster) -> None:
-    cluster.declare(replicas=2, **REQUEUE)
-    await cluster.rounds(4)
-    cluster.slurm.start_job("gpu-0", 7)
-    cluster.slurm.has_no_jobs_list = True
-    cluster.declare(replicas=0, **REQUEUE)
-    await cluster.rounds(3)
-    cluster.process.later_s += 3600
-    await cluster.rounds(3)
-    assert set(cluster.pods()) == {"gpu-0"}, "only the idle one went, although the deadline of both is over"
-    assert cluster.slurm.requeued == []
-    said = next(one for one in cluster.status()["conditions"] if one["type"] == "DrainsEnd")
-    assert (said["status"], said["reason"]) == ("Unknown", "JobsUnknown")
-    assert "too many of them" in said["message"]
-    cluster.slurm.has_no_jobs_list = False
-    cluster.process.later_s += 30
-    await cluster.rounds(4)
-    assert (cluster.slurm.requeued, cluster.pods()) == (["7"], {})
-
-
-@pytest.mark.anyio
 async def test_deleted_set_drains_then_lets_its_finalizer_go(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
@@ -369,23 +285,6 @@ async def test_roll_takes_the_worker_whose_job_ends_first(cluster: Cluster) -> N
     cluster.declare(image="b", nodes=3, replicas=3, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1})
     await cluster.rounds(3)
     assert {name for name, reason in cluster.slurm.reasons.items() if reason} == {"gpu-1"}
-
-
-@pytest.mark.anyio
-async def test_jobs_are_wanted_only_while_workers_are_to_go(cluster: Cluster) -> None:
-    cluster.declare(replicas=2)
-    await cluster.rounds(4)
-    assert not cluster.process.reconciler.wants_jobs
-    cluster.slurm.start_job("gpu-0", 7)
-    cluster.slurm.start_job("gpu-1", 8)
-    cluster.declare(replicas=1)
-    await cluster.rounds(2)
-    assert cluster.process.reconciler.wants_jobs
-    for name in list(cluster.slurm.jobs_on):
-        cluster.slurm.end_job(name)
-    await cluster.rounds(4)
-    assert len(cluster.pods()) == 1
-    assert not cluster.process.reconciler.wants_jobs, "a drained node without a pod is no reason"
 
 
 @pytest.mark.anyio
@@ -431,17 +330,6 @@ async def test_silence_is_no_new_failure_of_a_node_that_is_down(cluster: Cluster
         cluster.slurm.is_silent = False
         again = (await cluster.process.round()).seconds
     assert again <= first
-
-
-@pytest.mark.anyio
-async def test_deadline_is_kept_by_a_set_whose_pods_are_refused(cluster: Cluster) -> None:
-    await _with_ten_seconds_left(cluster, "b", 1)
-    cluster.declare("b", replicas=2, **REQUEUE, updateStrategy={"type": "RollingUpdate", "maxUnavailable": 2})
-    cluster.server.fail(Failure("status", 403, reason="Forbidden", verb="create", plural="pods", times=float("inf")))
-    await cluster.rounds(2)
-    following = await cluster.process.round()
-    assert following.has_failed
-    assert 0 < following.seconds <= 10
 
 
 @pytest.mark.anyio

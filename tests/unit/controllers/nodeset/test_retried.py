@@ -9,10 +9,12 @@ from controllers.nodeset.status import build_status
 from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import PODS
 from slurm.reasons import NOT_RESPONDING, RESUME_FAILED
+from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_plan import NOW, look, node, nodeset
 
 HELD: dict[str, Any] = {"held_back": frozenset({0})}
+
+
 WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
 
 
@@ -68,3 +70,35 @@ async def _fail(cluster: Cluster) -> None:
         for key in sorted(cluster.server.keys(PODS)):
             if cluster.server.get(PODS, key)["metadata"].get("deletionTimestamp"):
                 cluster.server.remove(PODS, key)
+
+
+@pytest.mark.anyio
+async def test_pod_that_a_kubelet_refuses_is_tried_less_and_less_often_and_named(cluster: Cluster) -> None:
+    cluster.machine("machine")
+    cluster.refusing.add("machine")
+    cluster.declare(nodes=1, replicas=1, placement="Pinned")
+    for _ in range(40):
+        await cluster.rounds(1)
+        cluster.process.later_s += 0.5
+    assert 3 <= cluster.refusals <= 6, "within 20 s"
+    said = next(one for one in cluster.status()["conditions"] if one["type"] == "PodsStart")
+    assert "machine refused it (UnexpectedAdmissionError: no free devices)" in said["message"]
+    assert ("slurm", "gpu-places") not in cluster.server.keys(PODS)
+
+
+@pytest.mark.anyio
+async def test_refused_pod_is_tried_at_once_when_the_set_was_mended(cluster: Cluster) -> None:
+    cluster.machine("machine")
+    cluster.refusing.add("machine")
+    cluster.declare(nodes=1, replicas=1)
+    for _ in range(200):
+        await cluster.rounds(1)
+        cluster.process.later_s += 0.5
+    cluster.refusing.clear()
+    before = cluster.refusals
+    await cluster.rounds(2)
+    assert ("slurm", "gpu-0") not in cluster.server.keys(PODS), "it waits for a minute by now"
+    cluster.declare("b", nodes=1, replicas=1)
+    await cluster.rounds(2)
+    assert ("slurm", "gpu-0") in cluster.server.keys(PODS)
+    assert cluster.refusals == before

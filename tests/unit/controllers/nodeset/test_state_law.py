@@ -11,7 +11,7 @@ from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
 from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE
 from slurm.states import NodeState, node_state
-from tests.unit.controllers.nodeset.test_plan import NOW, nodeset, pod
+from tests.unit.controllers.nodeset.examples import NOW, nodeset, pod
 from tests.unit.slurm.law import Law, every_state
 
 OLD = {"revision": "old", "machine": "m", "has_run": True, "marked_busy": True}

@@ -10,8 +10,8 @@ from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import PODS
 from slurm.reasons import SCALE_IN
 from tests.fakes.kubernetes import Failure, Request
+from tests.unit.controllers.nodeset.examples import IDLE, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_plan import IDLE, look, node, nodeset, pod
 
 WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
 PENDING = pod(ready=False, revision="old", version="7")
