@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controllers.nodeset.lateness import Lateness, too_late
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.pods import node_name, range_text
 from controllers.nodeset.structs import Condition, NodeSet
-from controllers.nodeset.workers import Observed, Worker, in_order
+from controllers.nodeset.workers import Worker, in_order
 
 _STUCK_S = 60.0
 """A pod that is there so many seconds after it should have ended does not end by itself."""
@@ -49,7 +50,7 @@ def build_conditions(
         _nodes_register(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undrained(name, workers, observed),
-        _drains_end(name, plan, silence, observed.jobs_error),
+        _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
     ]
 
@@ -86,12 +87,12 @@ def _pods_start(name: str, plan: Plan, pods: Iterable[Worker], observed: Observe
     by_reason: dict[str, list[int]] = {}
     if plan.disks.ending:
         by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disks.ending)
-    for ordinal, why in observed.refused.items():
+    for ordinal, why in observed.pauses.refusals.items():
         by_reason.setdefault(f"{why}. The next try comes later each time.", []).append(ordinal)
     for ordinal, what in observed.taken.items():
         by_reason.setdefault(f"{what} belongs to somebody else and is left alone. Delete it where it comes from.", []).append(ordinal)
     for worker in pods:
-        if worker.pod is not None and worker.pod.blocked and not worker.pod.ready and worker.ordinal not in observed.refused:
+        if worker.pod is not None and worker.pod.blocked and not worker.pod.ready and worker.ordinal not in observed.pauses.refusals:
             by_reason.setdefault(worker.pod.blocked, []).append(worker.ordinal)
     if not by_reason:
         return Condition("PodsStart", "True", "AllStart")
@@ -145,7 +146,7 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
 
 def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
     """When the controller tries nodes again, to the minute: the text must not change from look to look."""
-    due = {ordinal: observed.resumed_at[ordinal] for ordinal in down if ordinal in observed.resumed_at}
+    due = {ordinal: observed.pauses.resumed_at[ordinal] for ordinal in down if ordinal in observed.pauses.resumed_at}
     if not due:
         return ""
     last = datetime.fromtimestamp(-(-max(due.values()) // 60) * 60, UTC).strftime("%H:%M UTC")

@@ -2,8 +2,8 @@
 
 from controllers.nodeset import pods as build
 from controllers.nodeset.observe import Surroundings, observe
+from controllers.nodeset.observed import GhostPace, JobRequests, Observed, Pauses
 from controllers.nodeset.rounds import Round
-from controllers.nodeset.workers import Observed
 from controllers.slurm.snapshot import Snapshot
 
 STALE_S = 15.0
@@ -21,21 +21,25 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
     memory.forget_asked(wall - jobs_age_s)
     surroundings = Surroundings(
         on_their_way=frozenset(ordinal for ordinal in creating if ordinal is not None),
-        held_back=pods_held_back.union(until),
-        resumed_at={ordinal: wall + at - now for ordinal, at in until.items()},
-        pods_held_back=pods_held_back,
-        jobs_age_s=jobs_age_s,
-        requeued_at=memory.requeued,
-        cancelled_at=memory.cancelled,
-        refused={ordinal: why for ordinal, why in memory.refused.items() if ordinal in pods_held_back},
         deleting=world.expectations.deleting(key),
         claims=tuple(world.claims_of(round_.nodeset)),
         machines=world.machine,
-        ghosts_due=memory.ghost_pause_s(now) <= 0,
-        ghost_batch=memory.ghosts[1] if memory.ghosts else 0,
-        can_requeue=world.slurm.can_requeue,
         drained_at=round_.drains(),
         stopping_settled=memory.stop_settled(now),
+        pauses=Pauses(
+            nodes=pods_held_back.union(until),
+            pods=pods_held_back,
+            refusals={ordinal: why for ordinal, why in memory.refused.items() if ordinal in pods_held_back},
+            resumed_at={ordinal: wall + at - now for ordinal, at in until.items()},
+        ),
+        jobs=JobRequests(
+            read_at=wall - jobs_age_s,
+            error="" if snapshot is None else snapshot.jobs_error,
+            can_requeue=world.slurm.can_requeue,
+            requeued_at=memory.requeued,
+            cancelled_at=memory.cancelled,
+        ),
+        ghosts=GhostPace(memory.ghost_pause_s(now) <= 0, memory.ghosts[1] if memory.ghosts else 0),
     )
     observed = observe(round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
     _note(round_, observed)

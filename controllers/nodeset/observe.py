@@ -8,9 +8,10 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
+from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import ANNOTATION_COST, ANNOTATION_REASON, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
-from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
@@ -27,23 +28,15 @@ class Surroundings:
     """What is known of a set beside its pods and nodes."""
 
     on_their_way: frozenset[int] = frozenset()
-    held_back: frozenset[int] = frozenset()
-    resumed_at: Mapping[int, float] = field(default_factory=dict[int, float])
-    pods_held_back: frozenset[int] = frozenset()
-    jobs_age_s: float = inf
-    """Since the list of jobs was asked for."""
-    requeued_at: Mapping[str, float] = field(default_factory=dict[str, float])
-    cancelled_at: Mapping[int, float] = field(default_factory=dict[int, float])
-    refused: Mapping[int, str] = field(default_factory=dict[int, str])
     deleting: frozenset[str] = frozenset()
     """Names of pods whose deletion was asked for and has not been seen to begin."""
     claims: tuple[PartialObject, ...] = ()
     machines: Callable[[str], KubeNode | None] = lambda _: None
-    ghosts_due: bool = True
-    ghost_batch: int = 0
-    can_requeue: bool = True
     drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
     stopping_settled: frozenset[int] = frozenset()
+    pauses: Pauses = field(default_factory=Pauses)
+    jobs: JobRequests = field(default_factory=JobRequests)
+    ghosts: GhostPace = field(default_factory=GhostPace)
 
 
 def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
@@ -75,23 +68,15 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         now,
         on_their_way=surroundings.on_their_way,
         window=_window(nodeset, snapshot, now),
-        held_back=surroundings.held_back,
-        resumed_at=surroundings.resumed_at,
-        pods_held_back=surroundings.pods_held_back,
-        jobs_read_at=now - surroundings.jobs_age_s,
-        requeued_at=surroundings.requeued_at,
-        cancelled_at=surroundings.cancelled_at,
-        refused=surroundings.refused,
-        ghosts_due=surroundings.ghosts_due,
-        ghost_batch=surroundings.ghost_batch,
-        can_requeue=surroundings.can_requeue,
-        jobs_error="" if snapshot is None else snapshot.jobs_error,
         taken=taken,
         pods_taken=pods_taken,
         machines=machines,
         drained_at=surroundings.drained_at,
         stopping_settled=surroundings.stopping_settled,
-        **_claims(nodeset, found, usable),
+        pauses=surroundings.pauses,
+        jobs=surroundings.jobs,
+        claims=find_claims(nodeset, found, usable),
+        ghosts=surroundings.ghosts,
     )
 
 
@@ -124,7 +109,7 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
     return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
 
 
-def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> dict[str, frozenset[int]]:
+def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> Claims:
     """What is known of the volume claims; a claim whose name the controller does not give is not looked at.
 
     A claim without the set's labels was made by somebody else: pods use it, and it is never deleted.
@@ -144,11 +129,11 @@ def _claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[Pa
         return {claim_name(template.metadata.name, node_name(name, ordinal)) for template in nodeset.spec.volume_claim_templates}
 
     waiting = {ordinal for ordinal, pod in pods.items() if pod.machine is None and not pod.terminating and pod.revision == present}
-    return {
-        "with_claims": frozenset(ours),
-        "claims_ending": frozenset(ordinal for claim, (ordinal, is_ending) in found.items() if is_ending and claim in names(ordinal)),
-        "claims_missing": frozenset(ordinal for ordinal in waiting if not names(ordinal) <= found.keys()),
-    }
+    return Claims(
+        owned=frozenset(ours),
+        ending=frozenset(ordinal for claim, (ordinal, is_ending) in found.items() if is_ending and claim in names(ordinal)),
+        missing=frozenset(ordinal for ordinal in waiting if not names(ordinal) <= found.keys()),
+    )
 
 
 def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:

@@ -6,6 +6,7 @@ The laws of docs/design.md section 5 live in the parts, one file each in plans/.
 
 from dataclasses import dataclass, field
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.creations import plan_creations
 from controllers.nodeset.plans.deadlines import Deadlines, plan_deadlines
 from controllers.nodeset.plans.deletions import Deletions, find_unbound, plan_deletions
@@ -18,7 +19,6 @@ from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, plan_roll, unavailable
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import structlog
 from controllers.nodeset import pods as build
 from controllers.nodeset.looks import STALE_S, look
 from controllers.nodeset.memory import SetMemory
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
 from controllers.nodeset.structs import FINALIZER
-from controllers.nodeset.workers import Observed
 from controllers.nodeset.writes.deadlines import end_jobs
 from controllers.nodeset.writes.disks import delete_claims
 from controllers.nodeset.writes.drains import change_drains, record_drains

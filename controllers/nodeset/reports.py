@@ -6,12 +6,12 @@ import structlog
 from controllers.nodeset import metrics
 from controllers.nodeset.events import build_events
 from controllers.nodeset.lateness import Lateness
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import TOO_LATE_S, Round, World
 from controllers.nodeset.slurm_writer import FRESH_S
 from controllers.nodeset.status import Silence, build_status, cut, dated, unreadable, with_fault
 from controllers.nodeset.structs import NODESETS_WRITTEN, Condition
-from controllers.nodeset.workers import Observed
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import EVENTS, Key, Unread
 

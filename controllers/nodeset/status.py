@@ -7,11 +7,12 @@ import msgspec
 
 from controllers.nodeset.conditions import Silence, build_conditions, find_ready
 from controllers.nodeset.lateness import Lateness
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.pods import range_text, revision, selector
 from controllers.nodeset.records import build_records
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Worker
 from controllers.runtime.structs import Unread
 from slurm.states import category
 

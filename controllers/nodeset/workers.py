@@ -1,9 +1,8 @@
 """What is known of each worker of a set: its pod from Kubernetes, its node from Slurm, side by side. No decision is made here."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 
 from slurm.reasons import CORDON, NODESET, POD_STOPPING, cordoned_machine, has_failed_to_resume, is_lost, is_on_purpose
 from slurm.states import (
@@ -232,79 +231,6 @@ class Worker:
 
     def _is_drained_for(self, reason: str) -> bool:
         return self.is_draining and self.node is not None and self.node.reason.startswith(reason)
-
-
-@dataclass(frozen=True)
-class Observed:
-    """All that a plan for one set looks at."""
-
-    pods: Mapping[int, WorkerPod]
-    nodes: Mapping[int, WorkerNode] | None
-    """None while Slurm's answer is missing or too old. An ordinal that is not in it is unknown."""
-    now: float
-    """Seconds since 1970."""
-    on_their_way: frozenset[int] = frozenset()
-    """Ordinals whose pods were made, and are not in `pods` yet."""
-    window: frozenset[int] = frozenset()
-    """Ordinals that the maintenance reservation names, while it is active."""
-    held_back: frozenset[int] = field(default_factory=frozenset[int])
-    """Ordinals that failed lately: a node that Slurm has given up is not resumed yet."""
-    resumed_at: Mapping[int, float] = field(default_factory=dict[int, float])
-    """Of these, when the controller resumes each, in seconds since 1970."""
-    pods_held_back: frozenset[int] = frozenset()
-    """Of these, those whose last pod a kubelet refused or ended: no pod is made yet."""
-    refused: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Of these, those whose last pod was refused by a kubelet: where, and why."""
-    ghosts_due: bool = True
-    """The last ghosts were removed long enough ago for more to go: see `rolls.batch_size`."""
-    ghost_batch: int = 0
-    """How many are removed at a time, as decided when they were found; 0 where there were none."""
-    jobs_read_at: float = inf
-    """When the list of jobs was asked for, in seconds since 1970."""
-    requeued_at: Mapping[str, float] = field(default_factory=dict[str, float])
-    """When Slurm was asked to requeue jobs, by number, in seconds since 1970."""
-    cancelled_at: Mapping[int, float] = field(default_factory=dict[int, float])
-    """When Slurm was asked to cancel the jobs on nodes, in seconds since 1970."""
-    can_requeue: bool = True
-    """False where slurmrestd is too old to be asked to requeue a job."""
-    jobs_error: str = ""
-    """Why nobody knows the jobs on the nodes, where somebody asked; no node has any then."""
-    with_claims: frozenset[int] = frozenset()
-    """Ordinals that have a volume claim with the set's labels, of the present templates or of earlier ones."""
-    claims_ending: frozenset[int] = frozenset()
-    """Ordinals with a claim of the present templates that is still being deleted. Its name is not free, and a pod could not use it."""
-    claims_missing: frozenset[int] = frozenset()
-    """Ordinals whose pods wait for a machine, and whose claims are not there: no scheduler takes such a pod."""
-    taken: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Ordinals whose pod or claim belongs to somebody else, and which object that is. It is left alone, and no pod is made."""
-    pods_taken: frozenset[int] = frozenset()
-    """Of these, those whose pod it is: it may serve the Slurm node, which is left alone, too."""
-    machines: Mapping[str, Machine] = field(default_factory=dict[str, Machine])
-    """The Kubernetes nodes, by name."""
-    drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
-    """When this controller drained nodes, by its own clock, as the set's status records it."""
-    stopping_settled: frozenset[int] = frozenset()
-    """Ordinals whose nodes have had the stop hook's drain for a while, beside a pod that runs on."""
-
-    def worker(self, ordinal: int) -> Worker:
-        """The pod and node of an ordinal."""
-        return self._workers.get(ordinal) or self._worker(ordinal)
-
-    def workers(self) -> Iterator[Worker]:
-        """Every ordinal that has a pod or a node, lowest first."""
-        return iter(self._workers.values())
-
-    @cached_property
-    def _workers(self) -> Mapping[int, Worker]:
-        return {ordinal: self._worker(ordinal) for ordinal in sorted({*self.pods, *(self.nodes or ())})}
-
-    def _worker(self, ordinal: int) -> Worker:
-        node = None if self.nodes is None else self.nodes.get(ordinal)
-        return Worker(ordinal, self.pods.get(ordinal), node, self.drained_at.get(ordinal))
-
-    def machine_of(self, worker: Worker) -> Machine | None:
-        """The Kubernetes node of a worker's pod, where it is known."""
-        return None if worker.pod is None or worker.pod.machine is None else self.machines.get(worker.pod.machine)
 
 
 def ordinals_of(workers: Iterable[Worker]) -> tuple[int, ...]:

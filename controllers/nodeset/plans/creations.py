@@ -1,7 +1,8 @@
 """Which missing pods are created now. Pure; part of `plan`."""
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Worker
 
 
 def plan_creations(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> tuple[int, ...]:
@@ -11,8 +12,8 @@ def plan_creations(nodeset: NodeSet, observed: Observed, wanted: frozenset[int])
     """
     young = observed.now - nodeset.spec.resume_timeout_seconds
     starting = sum(not pod.ready and not pod.terminating and pod.created_at > young for pod in observed.pods.values())
-    held_back = {ordinal for ordinal in observed.held_back if _is_given_up(observed.worker(ordinal))} | observed.pods_held_back
-    blocked = held_back | observed.claims_ending | observed.taken.keys()
+    held_back = {ordinal for ordinal in observed.pauses.nodes if _is_given_up(observed.worker(ordinal))} | observed.pauses.pods
+    blocked = held_back | observed.claims.ending | observed.taken.keys()
     missing = wanted - observed.pods.keys() - observed.on_their_way - blocked
     order = sorted(missing, key=lambda ordinal: (not observed.worker(ordinal).is_waking, ordinal))
     return tuple(order[: max(0, nodeset.spec.max_pods_in_flight - len(observed.on_their_way) - starting)])

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import NodeJob, Observed, Worker, in_order
+from controllers.nodeset.workers import NodeJob, Worker, in_order
 
 JOBS_SOON_S = 5.0
 """Seconds until the next look while a deadline is over, and the list of jobs is older than that."""
@@ -37,16 +38,16 @@ def plan_deadlines(nodeset: NodeSet, observed: Observed, leaving: Collection[Wor
     action = nodeset.spec.drain.action
     left_s = {worker: _time_left_s(nodeset, worker, drained_at.get(worker.ordinal), observed.now) for worker in leaving}
     over = [worker for worker, seconds in left_s.items() if seconds <= 0]
-    listed = [worker for worker in over if observed.jobs_read_at >= observed.now + left_s[worker]]
+    listed = [worker for worker in over if observed.jobs.read_at >= observed.now + left_s[worker]]
     late = {worker.ordinal: _staying(worker) for worker in listed}
-    movable = _requeued(late.values()) if action == "Requeue" and observed.can_requeue else ()
+    movable = _requeued(late.values()) if action == "Requeue" and observed.jobs.can_requeue else ()
     unmovable = {ordinal: tuple(job for job in late[ordinal] if job.number not in movable) for ordinal in sorted(late)}
     return Deadlines(
-        requeue=tuple(number for number in movable if _is_unasked(observed, observed.requeued_at.get(number))),
+        requeue=tuple(number for number in movable if _is_unasked(observed, observed.jobs.requeued_at.get(number))),
         cancel=tuple(
             ordinal
             for ordinal, jobs in late.items()
-            if jobs and action == "Cancel" and _is_unasked(observed, observed.cancelled_at.get(ordinal))
+            if jobs and action == "Cancel" and _is_unasked(observed, observed.jobs.cancelled_at.get(ordinal))
         ),
         unmovable={ordinal: jobs for ordinal, jobs in unmovable.items() if jobs} if action == "Requeue" else {},
         next_s=min([JOBS_SOON_S if len(listed) < len(over) else inf, *(seconds for seconds in left_s.values() if seconds > 0)]),
@@ -69,7 +70,7 @@ def _staying(worker: Worker) -> list[NodeJob]:
 
 def _is_unasked(observed: Observed, asked_at: float | None) -> bool:
     """True unless Slurm was asked since the list of jobs was read: the list cannot show yet what became of that."""
-    return asked_at is None or asked_at < observed.jobs_read_at
+    return asked_at is None or asked_at < observed.jobs.read_at
 
 
 def _requeued(late: Iterable[list[NodeJob]]) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
-from controllers.nodeset.workers import Observed, Worker, ordinals_of
+from controllers.nodeset.workers import Worker, ordinals_of
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Disks:
 
 def plan_disks(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> Disks:
     """What to do about claims. No claim is deleted while Slurm is silent, or the set itself is being deleted: see `writes.finalizers`."""
-    create = () if nodeset.metadata.deletion_timestamp is not None else tuple(sorted(observed.claims_missing & wanted))
-    ending = tuple(sorted((observed.claims_ending & wanted) - observed.pods.keys()))
+    create = () if nodeset.metadata.deletion_timestamp is not None else tuple(sorted(observed.claims.missing & wanted))
+    ending = tuple(sorted((observed.claims.ending & wanted) - observed.pods.keys()))
     return Disks(create, ending, () if observed.nodes is None else _scaled_in(nodeset, observed, wanted))
 
 
@@ -36,4 +36,4 @@ def _scaled_in(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> 
     if not spec.is_elastic and len(observed.pods) > (spec.replicas or 0):
         return ()  # it still shrinks: an ordinal that loses its pod now counts as scaled in, and may be wanted again
     in_use = wanted | observed.pods.keys() | observed.on_their_way | set(range(spec.max or 0))
-    return tuple(sorted(observed.with_claims - in_use))
+    return tuple(sorted(observed.claims.owned - in_use))

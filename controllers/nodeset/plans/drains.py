@@ -8,8 +8,9 @@ others. A node that others have drained or set DOWN keeps their reason.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Worker
 from slurm.reasons import CORDON, DELETE, NODESET, SCALE_IN, cordon, written
 from slurm.states import may_be_drained
 

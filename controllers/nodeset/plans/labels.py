@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.ghosts import Ghosts
-from controllers.nodeset.workers import Observed, ordinals_of
+from controllers.nodeset.workers import ordinals_of
 
 
 @dataclass(frozen=True)

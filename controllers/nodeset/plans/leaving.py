@@ -1,8 +1,9 @@
 """Which workers have to leave the set, and why. Pure; part of `plan`. Their pods go once no job can be on them: `deletions`."""
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.ghosts import Ghosts
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Worker
 from slurm.reasons import DELETE, SCALE_IN, UPDATE
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Worker
 from slurm.states import is_released_by_resume
 
 
@@ -29,7 +30,7 @@ def plan_resumes(nodeset: NodeSet, observed: Observed, causes: Mapping[int, str]
         return Resumes()
     others = observed.on_their_way | observed.pods_taken | causes.keys()
     podless = [worker for worker in observed.workers() if worker.pod is None and worker.ordinal not in others]
-    resume = [worker.ordinal for worker in podless if worker.is_given_up and worker.ordinal not in observed.held_back]
+    resume = [worker.ordinal for worker in podless if worker.is_given_up and worker.ordinal not in observed.pauses.nodes]
     return Resumes(tuple(resume), tuple(worker.ordinal for worker in podless if _may_be_released(worker)))
 
 

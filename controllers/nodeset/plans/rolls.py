@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
-from controllers.nodeset.workers import Observed, Worker, ordinals_of
+from controllers.nodeset.workers import Worker, ordinals_of
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Observed, Worker
+from controllers.nodeset.workers import Worker
 from slurm.reasons import SCALE_IN
 from slurm.states import has_jobs
 
@@ -44,7 +45,7 @@ def _fixed(observed: Observed, replicas: int, node_count: int) -> frozenset[int]
 
 def _filling_rank(observed: Observed, ordinal: int) -> tuple[bool, bool, bool]:
     # A node that lost its pod comes back as itself. Were another made in its place, it would count as scaled in, and lose its disk too.
-    return ordinal in observed.taken, not observed.worker(ordinal).is_waking, ordinal not in observed.with_claims
+    return ordinal in observed.taken, not observed.worker(ordinal).is_waking, ordinal not in observed.claims.owned
 
 
 def scale_in_order(workers: Iterable[Worker]) -> list[Worker]:

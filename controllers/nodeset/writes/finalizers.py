@@ -4,9 +4,9 @@ from typing import Any
 
 import structlog
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.rounds import Round
 from controllers.nodeset.structs import FINALIZER, NODESETS_WRITTEN, NodeSet
-from controllers.nodeset.workers import Observed
 from controllers.nodeset.writes.disks import delete_claims
 from controllers.runtime.errors import Conflict, NotFound
 
@@ -23,7 +23,7 @@ async def finish(round_: Round, observed: Observed) -> None:
     """The set has no pod any more: claims are deleted where the set says so, then the finalizer."""
     nodeset, world = round_.nodeset, round_.world
     if nodeset.spec.volume_claim_retention.when_deleted == "Delete":
-        await delete_claims(round_, observed.with_claims)
+        await delete_claims(round_, observed.claims.owned)
         if round_.errors:
             return
     left = [finalizer for finalizer in nodeset.metadata.finalizers if finalizer != FINALIZER]

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from controllers.nodeset import pods as build
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import SWEEP_S, Round
 from controllers.nodeset.structs import LABEL_BUSY
-from controllers.nodeset.workers import Observed
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import BUDGETS, PODS
 from controllers.runtime.writer import Patch

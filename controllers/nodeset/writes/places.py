@@ -1,9 +1,9 @@
 """Writes down on which machines the pods of a pinned set run. Thin."""
 
 from controllers.nodeset import pods as build
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.places import plan_places
 from controllers.nodeset.rounds import Round
-from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import CONFIG_MAPS
 
 

@@ -6,10 +6,10 @@ import structlog
 
 from controllers.nodeset import metrics
 from controllers.nodeset import pods as build
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import Round
 from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET
-from controllers.nodeset.workers import Observed
 from controllers.nodeset.writes.disks import create_claims
 from controllers.nodeset.writes.places import places_of
 from controllers.runtime.errors import ApiError, Conflict

@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import NodeSet, NodeSetSpec, PodTemplate
-from controllers.nodeset.workers import NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.states import node_state
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from controllers.nodeset.observed import Claims, GhostPace, Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate
-from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.reasons import CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, is_lost
 from slurm.states import node_state
@@ -141,8 +142,8 @@ class World:
         return Observed(
             *(pods, seen, self.now),
             window=frozenset(range(ORDINALS)) if self.is_window_open else frozenset(),
-            ghosts_due=due,
-            with_claims=claims,
+            ghosts=GhostPace(due),
+            claims=Claims(claims),
             machines={name: Machine(name in self.cordoned, "new fans") for name in MACHINES if name not in self.absent},
             drained_at=dict(self.drained_at),
             stopping_settled=frozenset(range(ORDINALS)),

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from controllers.nodeset.observed import JobRequests, Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.deadlines import JOBS_SOON_S
 from controllers.nodeset.rounds import SWEEP_S
 from controllers.nodeset.structs import Drain
-from controllers.nodeset.workers import Machine, NodeJob, Observed
+from controllers.nodeset.workers import Machine, NodeJob
 from controllers.slurm.structs import Jobs
 from slurm.reasons import SCALE_IN
 from tests.fakes.kubernetes import Failure
@@ -55,22 +56,22 @@ def test_drain_that_is_there_keeps_its_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "requeued", "looks_again_s"),
+    ("jobs", "requeued", "looks_again_s"),
     [
-        pytest.param({}, ("7",), inf, id="list-is-as-new-as-the-nodes"),
-        pytest.param({"jobs_read_at": NOW - 20}, ("7",), inf, id="list-is-younger-than-the-deadline"),
-        pytest.param({"jobs_read_at": NOW - 40}, (), JOBS_SOON_S, id="list-is-older-than-the-deadline"),
-        pytest.param({"jobs_read_at": NOW - 20, "requeued_at": {"7": NOW - 10}}, (), inf, id="asked-since-the-list"),
-        pytest.param({"jobs_read_at": NOW - 5, "requeued_at": {"7": NOW - 10}}, ("7",), inf, id="still-there-in-a-newer-list"),
-        pytest.param({"jobs_read_at": NOW - 20, "requeued_at": {"8": NOW - 10}}, ("7",), inf, id="another-job-was-asked"),
+        pytest.param(JobRequests(), ("7",), inf, id="list-is-as-new-as-the-nodes"),
+        pytest.param(JobRequests(NOW - 20), ("7",), inf, id="list-is-younger-than-the-deadline"),
+        pytest.param(JobRequests(NOW - 40), (), JOBS_SOON_S, id="list-is-older-than-the-deadline"),
+        pytest.param(JobRequests(NOW - 20, requeued_at={"7": NOW - 10}), (), inf, id="asked-since-the-list"),
+        pytest.param(JobRequests(NOW - 5, requeued_at={"7": NOW - 10}), ("7",), inf, id="still-there-in-a-newer-list"),
+        pytest.param(JobRequests(NOW - 20, requeued_at={"8": NOW - 10}), ("7",), inf, id="another-job-was-asked"),
     ],
 )
 def test_request_stands_on_a_list_younger_than_deadline_and_last_request(
-    facts: dict[str, Any], requeued: tuple[str, ...], looks_again_s: float
+    jobs: JobRequests, requeued: tuple[str, ...], looks_again_s: float
 ) -> None:
     """The deadline was over 30 s ago."""
     draining = (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS))
-    made = plan_nodeset(nodeset(replicas=0, drain=Drain("Requeue", 600)), look(draining, drained_at={0: NOW - 630}, **facts))
+    made = plan_nodeset(nodeset(replicas=0, drain=Drain("Requeue", 600)), look(draining, drained_at={0: NOW - 630}, jobs=jobs))
     assert (made.deadlines.requeue, made.deadlines.next_s, made.deadlines.unmovable) == (requeued, looks_again_s, {})
 
 
@@ -79,7 +80,7 @@ def test_request_stands_on_a_list_younger_than_deadline_and_last_request(
 )
 def test_cancel_is_not_repeated_on_the_same_list(asked_at: float, cancelled: tuple[int, ...]) -> None:
     draining = (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=JOBS))
-    seen = look(draining, drained_at={0: NOW - 630}, jobs_read_at=NOW - 20, cancelled_at={0: asked_at})
+    seen = look(draining, drained_at={0: NOW - 630}, jobs=JobRequests(NOW - 20, cancelled_at={0: asked_at}))
     assert plan_nodeset(nodeset(replicas=0, drain=Drain("Cancel", 600)), seen).deadlines.cancel == cancelled
 
 

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.memory import STOP_SETTLED_S
+from controllers.nodeset.observed import GhostPace, Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.slurm_writer import FRESH_S
 from controllers.nodeset.structs import UpdateStrategy
-from controllers.nodeset.workers import Machine, Observed
+from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.reasons import SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.examples import IDLE, NOW, OLD, acts_of, look, node, nodeset, pod
@@ -215,7 +216,7 @@ def test_busy_pods_of_a_fixed_set_go_slowly_when_slurm_has_lost_its_state() -> N
     spec: dict[str, Any] = {"replicas": 100, "ordinals": 100, "update_strategy": UpdateStrategy(max_unavailable="100%")}
     made = plan_nodeset(nodeset(**spec), look(*[lost] * 100))
     assert (len(made.deletions.free), len(made.ghosts.evict_later)) == (5, 95)
-    assert plan_nodeset(nodeset(**spec), look(*[lost] * 100, ghosts_due=False)).deletions.free == ()
+    assert plan_nodeset(nodeset(**spec), look(*[lost] * 100, ghosts=GhostPace(is_due=False))).deletions.free == ()
 
 
 def test_free_workers_of_a_cordoned_machine_may_be_evicted_and_busy_ones_not() -> None:

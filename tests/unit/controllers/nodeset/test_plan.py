@@ -6,12 +6,13 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
+from controllers.nodeset.observed import GhostPace, Observed, Pauses
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
 from controllers.nodeset.structs import Drain, NodeSet, PodTemplate, UpdateStrategy
-from controllers.nodeset.workers import NodeJob, Observed, Worker
+from controllers.nodeset.workers import NodeJob, Worker
 from slurm.reasons import SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.examples import (
     BUSY,
@@ -116,7 +117,7 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
         ),
         pytest.param(
             {"min": 0, "max": 2},
-            look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached")), held_back=frozenset({0}), resumed_at={0: NOW + 30}),
+            look((None, node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached")), pauses=Pauses(frozenset({0}), resumed_at={0: NOW + 30})),
             {},
             id="not-yet-tried-again",
         ),
@@ -187,6 +188,9 @@ def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: b
     assert made.needs_fresh_reading == bool(deleted)
 
 
+LATER, THREE = GhostPace(is_due=False), GhostPace(batch_size=3)
+
+
 @pytest.mark.parametrize(
     ("spec", "seen", "gone", "left"),
     [
@@ -194,12 +198,18 @@ def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: b
         pytest.param({"min": 1, "max": 9}, look(GHOST, IDLE), (0,), (), id="one-below-min"),
         pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9), (0,), tuple(range(1, 9)), id="all-of-nine"),
         pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 60), (0, 1, 2), tuple(range(3, 60)), id="one-in-twenty"),
-        pytest.param({"min": 0, "max": 60}, look(*[GHOST] * 9, ghost_batch=3), (0, 1, 2), tuple(range(3, 9)), id="as-many-as-at-first"),
+        pytest.param(
+            {"min": 0, "max": 60},
+            look(*[GHOST] * 9, ghosts=GhostPace(batch_size=3)),
+            (0, 1, 2),
+            tuple(range(3, 9)),
+            id="as-many-as-at-first",
+        ),
         pytest.param(
             {"min": 0, "max": 60, "max_pods_in_flight": 2}, look(*[GHOST] * 60), (0, 1), tuple(range(2, 60)), id="no-more-than-in-flight"
         ),
-        pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9, ghosts_due=False), (), tuple(range(9)), id="not-yet-more"),
-        pytest.param({"min": 0, "max": 9}, look(*[(pod(), GHOST[1])] * 3, GHOST, ghosts_due=False), (0, 1, 2), (3,), id="idle-before"),
+        pytest.param({"min": 1, "max": 9}, look(*[GHOST] * 9, ghosts=LATER), (), tuple(range(9)), id="not-yet-more"),
+        pytest.param({"min": 0, "max": 9}, look(*[(pod(), GHOST[1])] * 3, GHOST, ghosts=LATER), (0, 1, 2), (3,), id="idle-before"),
         pytest.param({"min": 2, "max": 9}, look(*[(pod(), GHOST[1])] * 3), (0, 1, 2), (), id="idle-before-below-min"),
         pytest.param(
             {"min": 0, "max": 9},
@@ -210,27 +220,31 @@ def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: b
         ),
         pytest.param(
             {"min": 0, "max": 9},
-            look(*[(pod(), node("IDLE CLOUD POWERING_DOWN"))] * 9, ghosts_due=False),
+            look(*[(pod(), node("IDLE CLOUD POWERING_DOWN"))] * 9, ghosts=LATER),
             tuple(range(9)),
             (),
             id="asleep-is-none",
         ),
         pytest.param(
             {"min": 0, "max": 9},
-            look(*[(pod(), node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached"))] * 9, ghosts_due=False),
+            look(*[(pod(), node("DOWN CLOUD POWERED_DOWN", "ResumeTimeout reached"))] * 9, ghosts=LATER),
             tuple(range(9)),
             (),
             id="too-late-is-none",
         ),
         pytest.param(
             {"min": 0, "max": 9},
-            look(*[(pod(ready=False, machine="m"), GHOST[1])] * 2, ghosts_due=False),
+            look(*[(pod(ready=False, machine="m"), GHOST[1])] * 2, ghosts=LATER),
             (0, 1),
             (),
             id="never-ready-is-none",
         ),
         pytest.param(
-            {"min": 0, "max": 9}, look(*[(pod(created_at=NOW - 30), GHOST[1])] * 2, ghosts_due=False), (0, 1), (), id="just-made-is-none"
+            {"min": 0, "max": 9},
+            look(*[(pod(created_at=NOW - 30), GHOST[1])] * 2, ghosts=LATER),
+            (0, 1),
+            (),
+            id="just-made-is-none",
         ),
         pytest.param(
             {"min": 2, "max": 9, "update_strategy": UpdateStrategy(max_unavailable="100%")},

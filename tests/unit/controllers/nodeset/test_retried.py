@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from controllers.nodeset.observed import Observed, Pauses
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status
-from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import PODS
 from slurm.reasons import NOT_RESPONDING, RESUME_FAILED
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 
-HELD: dict[str, Any] = {"held_back": frozenset({0})}
+HELD = Pauses(frozenset({0}))
 
 
 WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
@@ -21,12 +21,14 @@ WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
 @pytest.mark.parametrize(
     ("spec", "seen", "made"),
     [
-        pytest.param({"min": 0, "max": 1}, look((None, node(WAKING)), **HELD), (0,), id="waking-for-a-job"),
-        pytest.param({"min": 1, "max": 1}, look((None, node("IDLE CLOUD POWERED_DOWN")), **HELD), (0,), id="resumed-and-one-of-the-first"),
-        pytest.param({"min": 1, "max": 1}, look((None, node("DOWN CLOUD POWERED_DOWN", RESUME_FAILED)), **HELD), (), id="still-down"),
-        pytest.param({"min": 1, "max": 1}, look((None, node(WAKING)), silent=True, **HELD), (), id="nobody-knows"),
+        pytest.param({"min": 0, "max": 1}, look((None, node(WAKING)), pauses=HELD), (0,), id="waking-for-a-job"),
         pytest.param(
-            {"min": 0, "max": 1}, look((None, node(WAKING)), pods_held_back=frozenset({0}), **HELD), (), id="refused-by-a-kubelet"
+            {"min": 1, "max": 1}, look((None, node("IDLE CLOUD POWERED_DOWN")), pauses=HELD), (0,), id="resumed-and-one-of-the-first"
+        ),
+        pytest.param({"min": 1, "max": 1}, look((None, node("DOWN CLOUD POWERED_DOWN", RESUME_FAILED)), pauses=HELD), (), id="still-down"),
+        pytest.param({"min": 1, "max": 1}, look((None, node(WAKING)), silent=True, pauses=HELD), (), id="nobody-knows"),
+        pytest.param(
+            {"min": 0, "max": 1}, look((None, node(WAKING)), pauses=Pauses(frozenset({0}), frozenset({0}))), (), id="refused-by-a-kubelet"
         ),
     ],
 )
@@ -36,7 +38,10 @@ def test_pod_is_made_once_the_node_is_no_longer_down(spec: dict[str, Any], seen:
 
 @pytest.mark.parametrize("reason", [pytest.param(RESUME_FAILED, id="did-not-register"), pytest.param(NOT_RESPONDING, id="fell-silent")])
 def test_status_says_when_a_node_is_resumed_and_how_to_do_it_now(reason: str) -> None:
-    one, seen = nodeset(min=0, max=1), look((None, node("DOWN CLOUD POWERED_DOWN", reason)), resumed_at={0: NOW + 480}, **HELD)
+    one, seen = (
+        nodeset(min=0, max=1),
+        look((None, node("DOWN CLOUD POWERED_DOWN", reason)), pauses=Pauses(frozenset({0}), resumed_at={0: NOW + 480})),
+    )
     said = next(each for each in build_status(one, seen, plan_nodeset(one, seen), None, "now").conditions if each.type == "NodesRegister")
     assert "The controller resumes gpu-0 by 02:55 UTC" in said.message  # NOW + 480 s, to the next whole minute
     assert "scontrol update nodename=gpu-0 state=resume" in said.message

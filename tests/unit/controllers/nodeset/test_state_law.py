@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
-from controllers.nodeset.workers import Machine, NodeJob, Observed, WorkerNode, WorkerPod
+from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE
 from slurm.states import NodeState, node_state
 from tests.unit.controllers.nodeset.examples import NOW, nodeset, pod

@@ -3,10 +3,11 @@
 import pytest
 
 from controllers.nodeset.conditions import Silence, least_ready
+from controllers.nodeset.observed import JobRequests, Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status, cut
 from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
-from controllers.nodeset.workers import Machine, NodeJob, Observed
+from controllers.nodeset.workers import Machine, NodeJob
 from slurm.reasons import SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.examples import BUSY, GHOST, IDLE, NO_REQUEUE, NOW, OLD, SALLOC, look, node, nodeset, pod
 
@@ -26,7 +27,9 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
 
 def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
-    seen = look((pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), can_requeue=False, drained_at={0: 0.0})
+    seen = look(
+        (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), jobs=JobRequests(can_requeue=False), drained_at={0: 0.0}
+    )
     made = plan_nodeset(one, seen)
     assert (made.deadlines.requeue, made.deadlines.unmovable, made.needs_fresh_reading) == ((), {0: (NodeJob("7"), SALLOC)}, False)
     told = next(each for each in build_status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset import status, workers
+from controllers.nodeset import observed, status
 from controllers.nodeset.workers import Worker
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
@@ -32,7 +32,7 @@ def test_a_sweep_looks_at_template_and_workers_once(monkeypatch: pytest.MonkeyPa
             cluster.declare(nodes=NODES, replicas=NODES, ordinals=NODES, maxPodsInFlight=NODES)
             await cluster.rounds(3)
             monkeypatch.setattr(status, "revision", counted_revision)
-            monkeypatch.setattr(workers, "Worker", counted_worker)
+            monkeypatch.setattr(observed, "Worker", counted_worker)
             await cluster.process.reconciler.reconcile(KEY)
             await cluster.process.end()
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.structs import UpdateStrategy
-from controllers.nodeset.workers import Observed
 from controllers.runtime.structs import PODS
 from slurm.reasons import SCALE_IN
 from tests.fakes.kubernetes import Failure, Request

@@ -1,0 +1,109 @@
+"""All that a plan for one set looks at: its workers, and what is known beside them, in parts. No decision is made here."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+from controllers.nodeset.workers import Machine, Worker, WorkerNode, WorkerPod
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Ordinals that failed lately, and are left alone for a while."""
+
+    nodes: frozenset[int] = frozenset()
+    """Ordinals whose nodes Slurm has given up, or whose pods were refused: the node is not resumed yet."""
+    pods: frozenset[int] = frozenset()
+    """Of these, ordinals whose last pod a kubelet refused or ended: no pod is made yet."""
+    refusals: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Of these, ordinals whose last pod was refused by a kubelet: where, and why."""
+    resumed_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    """When the controller resumes each node, in seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class JobRequests:
+    """How fresh the list of jobs is, and what Slurm was asked to do with jobs. Times are seconds since 1970."""
+
+    read_at: float = inf
+    """When the list of jobs was asked for."""
+    error: str = ""
+    """Why nobody knows the jobs on the nodes, where somebody asked; no node has any then."""
+    can_requeue: bool = True
+    """False where slurmrestd is too old to be asked to requeue a job."""
+    requeued_at: Mapping[str, float] = field(default_factory=dict[str, float])
+    """When Slurm was asked to requeue jobs, by number."""
+    cancelled_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    """When Slurm was asked to cancel the jobs on nodes, by ordinal."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Volume claims, by the ordinals that they belong to."""
+
+    owned: frozenset[int] = frozenset()
+    """Claims with the set's labels, of the present templates or of earlier ones."""
+    ending: frozenset[int] = frozenset()
+    """A claim of the present templates is still being deleted. Its name is not free, and a pod could not use it."""
+    missing: frozenset[int] = frozenset()
+    """The pod waits for a machine, and its claims are not there: no scheduler takes such a pod."""
+
+
+@dataclass(frozen=True)
+class GhostPace:
+    """How fast pods are deleted that run although Slurm has their nodes off: see `plans.ghosts`."""
+
+    is_due: bool = True
+    """The last batch was deleted long enough ago for another."""
+    batch_size: int = 0
+    """How many are deleted at a time, as decided when they were found; 0 where there were none."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One set at one moment."""
+
+    pods: Mapping[int, WorkerPod]
+    nodes: Mapping[int, WorkerNode] | None
+    """None while Slurm's answer is missing or too old. An ordinal that is not in it is unknown."""
+    now: float
+    """Seconds since 1970."""
+    on_their_way: frozenset[int] = frozenset()
+    """Ordinals whose pods were made, and are not in `pods` yet."""
+    window: frozenset[int] = frozenset()
+    """Ordinals that the maintenance reservation names, while it is active."""
+    taken: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Ordinals whose pod or claim belongs to somebody else, and which object that is. It is left alone, and no pod is made."""
+    pods_taken: frozenset[int] = frozenset()
+    """Of these, those whose pod it is: it may serve the Slurm node, which is left alone, too."""
+    machines: Mapping[str, Machine] = field(default_factory=dict[str, Machine])
+    """The Kubernetes nodes, by name."""
+    drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    """When this controller drained nodes, by its own clock, as the set's status records it."""
+    stopping_settled: frozenset[int] = frozenset()
+    """Ordinals whose nodes have had the stop hook's drain for a while, beside a pod that runs on."""
+    pauses: Pauses = field(default_factory=Pauses)
+    jobs: JobRequests = field(default_factory=JobRequests)
+    claims: Claims = field(default_factory=Claims)
+    ghosts: GhostPace = field(default_factory=GhostPace)
+
+    def worker(self, ordinal: int) -> Worker:
+        """The pod and node of an ordinal."""
+        return self._workers.get(ordinal) or self._worker(ordinal)
+
+    def workers(self) -> Iterator[Worker]:
+        """Every ordinal that has a pod or a node, lowest first."""
+        return iter(self._workers.values())
+
+    def machine_of(self, worker: Worker) -> Machine | None:
+        """The Kubernetes node of a worker's pod, where it is known."""
+        return None if worker.pod is None or worker.pod.machine is None else self.machines.get(worker.pod.machine)
+
+    @cached_property
+    def _workers(self) -> Mapping[int, Worker]:
+        return {ordinal: self._worker(ordinal) for ordinal in sorted({*self.pods, *(self.nodes or ())})}
+
+    def _worker(self, ordinal: int) -> Worker:
+        node = None if self.nodes is None else self.nodes.get(ordinal)
+        return Worker(ordinal, self.pods.get(ordinal), node, self.drained_at.get(ordinal))
