@@ -1,7 +1,5 @@
 """The stack file: one config, one Slurm cluster. `pulumi up` runs it, and `python -m standalone up` where there is no Pulumi CLI."""
 
-from pathlib import Path
-
 import pulumi
 
 from components.cluster import SlurmCluster
@@ -11,17 +9,10 @@ from configs.load import parse_cluster
 stack = pulumi.get_stack()
 stack_file = f"Pulumi.{stack}.yaml"
 try:
-    cluster = SlurmCluster(
-        stack,
-        {
-            "config": parse_cluster(pulumi.Config("slipway").require("cluster"), stack_file),
-            "config_file": stack_file,
-            "root": str(Path(__file__).parent),
-        },
-    )
-except ConfigFaults as faults:
+    cluster = SlurmCluster(stack, parse_cluster(pulumi.Config("slipway").require("cluster"), stack_file))
+except ConfigFaults as found:
     # A RunError is shown as it is, without a stack trace: these are a user's mistakes, not the program's.
-    raise pulumi.RunError(str(faults)) from None
+    raise pulumi.RunError(str(ConfigFaults(stack_file, found.faults))) from None
 
 pulumi.export("namespace", cluster.namespace)
 pulumi.export("login", cluster.ssh_command)

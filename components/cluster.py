@@ -1,11 +1,12 @@
 """One Slurm cluster from one config. Every part is a component that knows only its own arguments, which `<part>_args` in its file makes.
 
-Config is parsed once, whole, before anything is registered. Leaves the Kubernetes cluster itself to others.
+Config is parsed once, whole, before anything is registered: as a stack file has it, or a program in another language, which has the same
+keys. Leaves the Kubernetes cluster itself to others.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -33,23 +34,13 @@ from components.shared_storage import SharedStorage, storage_args
 from components.slurm_files import SlurmFiles, slurm_files_args
 from components.users import build_users
 from configs import images
+from configs.cluster_args import SlurmClusterArgs
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
 
 _ROOT = Path(configs.__file__).parents[1]
 _PROGRAMS = _ROOT / "programs"
-
-
-class SlurmClusterArgs(TypedDict):
-    """What a user says."""
-
-    config: dict[str, Any]
-    """The cluster as the key `slipway:cluster` of a stack file says it; `configs.models.cluster.Cluster` has every field."""
-    config_file: str
-    """Name of that file, for messages about mistakes in it."""
-    root: str
-    """Folder that relative paths in the config start from."""
 
 
 class SlurmCluster(pulumi.ComponentResource):
@@ -65,7 +56,8 @@ class SlurmCluster(pulumi.ComponentResource):
     """URL of slurmrestd inside the Kubernetes cluster."""
 
     def __init__(self, name: str, args: SlurmClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        cluster = load_cluster(args["config"], Path(args["root"]), args["config_file"])
+        # Paths in the config are relative to the project's folder: there Pulumi starts programs and plugins.
+        cluster = load_cluster(args, Path.cwd(), f"SlurmCluster {name}")
         super().__init__("slipway:index:SlurmCluster", name, {}, opts)
         own = pulumi.ResourceOptions(parent=self)
         provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=own)

@@ -29,16 +29,16 @@ class Fault:
 
 
 class ConfigFaults(Exception):
-    """All mistakes of one stack file; its text is what the user reads."""
+    """All mistakes of one source, a stack file or a resource of a program; its text is what the user reads."""
 
-    def __init__(self, stack_file: str, faults: Sequence[Fault]) -> None:
-        self.stack_file = stack_file
+    def __init__(self, source: str, faults: Sequence[Fault]) -> None:
+        self.source = source
         self.faults = tuple(faults)
-        super().__init__(stack_file, self.faults)
+        super().__init__(source, self.faults)
 
     def __str__(self) -> str:
         count = f"{len(self.faults)} mistake{'s' if len(self.faults) > 1 else ''}"
-        return "\n".join([f"{self.stack_file}: {count}", *(f"  {fault}" for fault in self.faults)])
+        return "\n".join([f"{self.source}: {count}", *(f"  {fault}" for fault in self.faults)])
 
 
 def quoted(value: object) -> str:

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from configs.cluster_args import SlurmClusterArgs
 from configs.faults import ConfigFaults, Fault, quoted
 from configs.models.cluster import Cluster
 from configs.rules.cluster import check_cluster, without_conclusions
@@ -15,7 +15,7 @@ from configs.rules.structure import ROOT, order_of, plain_data, read_structure
 _LARGEST_KEY_FILE = 65_536
 
 
-def parse_cluster(text: str, stack_file: str) -> dict[str, Any]:
+def parse_cluster(text: str, stack_file: str) -> SlurmClusterArgs:
     """The `slipway:cluster` object as Pulumi hands it to the program: JSON, whatever the stack file's own form. Raises ConfigFaults."""
     try:
         return json.loads(text)  # load_cluster says what else may be wrong with it
@@ -28,21 +28,21 @@ def parse_cluster(text: str, stack_file: str) -> dict[str, Any]:
         raise ConfigFaults(stack_file, [Fault(ROOT, message)]) from None
 
 
-def load_cluster(raw: Mapping[str, object], root: Path, stack_file: str) -> Cluster:
-    """The cluster of the `slipway:cluster` object `raw`; paths of key files in it are relative to `root`.
+def load_cluster(raw: Mapping[str, object], root: Path, source: str) -> Cluster:
+    """The cluster of the `slipway:cluster` object `raw`, which a user wrote in `source`; paths of key files in it are relative to `root`.
 
     Raises `configs.faults.ConfigFaults` with every fault at once.
     """
     data, unreadable = plain_data(raw)
     if any(fault.path == ROOT for fault in unreadable) and not data:
-        raise ConfigFaults(stack_file, unreadable)
+        raise ConfigFaults(source, unreadable)
     names = names_in(data)
     shaped, misshapen = read_structure(data)
     cluster, missing = _with_key_files(shaped, root)
     broken = [*unreadable, *misshapen]
     faults = [*broken, *without_conclusions([*missing, *check_cluster(cluster, names)], broken)]
     if faults:
-        raise ConfigFaults(stack_file, sorted(faults, key=lambda fault: order_of(fault.path)))
+        raise ConfigFaults(source, sorted(faults, key=lambda fault: order_of(fault.path)))
     return cluster
 
 

@@ -1,28 +1,28 @@
-"""docs/reference.md and docs/stack.schema.json, written from the models: `python -m configs.reference write`, or `check`.
+"""What is generated from the models: docs/reference.md, docs/stack.schema.json and configs/cluster_args.py.
 
-`schema` has the facts; here they become a page, one section a model. In configs because all of it is made from the models: `make lint`
-needs no other layer for it. Both files are committed, so that an editor and a reader need no Python.
+`python -m configs.reference write` writes them, and `check` says which of them are out of date. `schema` has the facts; here they become a
+page, one section a model. In configs because all of it is made from the models: `make lint` needs no other layer for it. All of them are
+committed, so that an editor and a reader need no Python.
 """
 
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from configs import typed_dicts
+from configs.key_facts import description, facts, link
 from configs.models.cluster import Cluster
-from configs.schema import KEY, REF, flow, key_of, models_in, stack_schema
+from configs.schema import KEY, flow, key_of, models_in, stack_schema
 
 PAGE = "docs/reference.md"
 SCHEMA = "docs/stack.schema.json"
+ARGUMENTS = "configs/cluster_args.py"
 ROOT = Path(__file__).parents[1]
 
 _WIDTH = 100
-_MOST_CHOICES = 20
-_UNITS = {"S": "seconds", "MiB": "MiB", "GiB": "GiB", "Days": "days", "Percent": "percent"}
-"""The end of a key's name, and the unit that it says."""
 _OPENING = """\
 # Keys of a stack file
 
@@ -64,7 +64,11 @@ def reference(schema: Mapping[str, Any]) -> str:
 def files(root: Path) -> dict[str, str]:
     """The text of each file, by its path in the project."""
     schema = stack_schema(root)
-    return {PAGE: reference(schema), SCHEMA: json.dumps(schema, indent=1, ensure_ascii=False) + "\n"}
+    return {
+        PAGE: reference(schema),
+        SCHEMA: json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
+        ARGUMENTS: typed_dicts.module(schema["definitions"]),
+    }
 
 
 def outdated(root: Path) -> list[str]:
@@ -87,13 +91,6 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
         case _:
             print("usage: python -m configs.reference write|check", file=sys.stderr)
             return 2
-
-
-def unit_of(key: str) -> str | None:
-    """The unit that a key's name says."""
-    if re.search(r"Tres(Run)?Mins", key):
-        return "TRES-minutes"
-    return next((unit for end, unit in _UNITS.items() if key.endswith(end)), None)
 
 
 def _places() -> dict[str, list[str]]:
@@ -121,12 +118,12 @@ def _contents() -> Iterator[str]:
     def lines(model: Any, depth: int) -> Iterator[str]:
         for name, field in model.model_fields.items():
             for inner in models_in(field.annotation):
-                yield f"{'  ' * depth}- `{key_of(name, field)}{_inside(field.annotation)}`: {_link(inner.__name__)}"
+                yield f"{'  ' * depth}- `{key_of(name, field)}{_inside(field.annotation)}`: {link(inner.__name__)}"
                 if inner.__name__ not in seen:
                     seen.add(inner.__name__)
                     yield from lines(inner, depth + 1)
 
-    yield f"- `slipway:cluster`: {_link(Cluster.__name__)}"
+    yield f"- `slipway:cluster`: {link(Cluster.__name__)}"
     yield from lines(Cluster, 1)
 
 
@@ -138,61 +135,13 @@ def _section(name: str, model: Mapping[str, Any], places: list[str]) -> str:
 
 
 def _key(key: str, about: Mapping[str, Any], is_required: bool) -> str:
-    facts = [f"Type: {_type(about)}."]
-    if unit := unit_of(key):
-        facts.append(f"Unit: {unit}.")
-    text, _, told = about["description"].partition(" Default: ")
-    facts.append("Required." if is_required else f"Default: {_default(about, told.removesuffix('.'))}.")
     return "\n".join(
         [
-            _wrapped(f"- **`{key}`**: {text}", "  "),
-            _wrapped(f"  - {' '.join(facts)}", "    "),
+            _wrapped(f"- **`{key}`**: {description(about)}", "  "),
+            _wrapped(f"  - {facts(key, about, is_required)}", "    "),
             f"  - Example: `{key}: {flow(about['examples'][0])}`",
         ]
     )
-
-
-def _default(about: Mapping[str, Any], told: str) -> str:
-    """A key's default, as a value and in the words of its description, if these tell it."""
-    if "default" in about:
-        return f"`{flow(about['default'])}`{f' ({told})' if told else ''}"
-    return told or ("those of its keys" if "$ref" in about else "not set")
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    """A value's type and limits, in words."""
-    if "anyOf" in schema:
-        return _type(schema["anyOf"][0])
-    if "$ref" in schema:
-        return _link(schema["$ref"].removeprefix(REF))
-    if "enum" in schema:
-        choices = [f"`{flow(each)}`" for each in schema["enum"] if each is not None]
-        return f"one of {', '.join(choices)}" if len(choices) <= _MOST_CHOICES else f"one of {len(choices)} names, which an editor lists"
-    what = str(schema.get("patternErrorMessage", "")).removeprefix("Not ").removesuffix(".")
-    given = schema["type"]
-    kinds = [kind for kind in (cast(list[str], given) if isinstance(given, list) else [given]) if kind != "null"]
-    match kinds[0]:
-        case "array":
-            least = f" (at least {schema['minItems']} item)" if "minItems" in schema else ""
-            each = _type(schema["items"])
-            return f"list{least}, each {each}" if "enum" in schema["items"] else f"list{least} of {each}"
-        case "object":
-            return f"mapping of {_type(schema['propertyNames'])} to {_type(schema['additionalProperties'])}"
-        case "boolean":
-            return "true or false"
-        case "integer" | "number" as kind if len(kinds) == 1:
-            return f"{kind}{_range(schema)}"
-        case _:
-            longest = f", at most {schema['maxLength']:,} characters" if "maxLength" in schema else ""
-            return f"{' or '.join(kinds)}{f' ({what}{longest})' if what else ''}"
-
-
-def _range(schema: Mapping[str, Any]) -> str:
-    return f", {schema['minimum']:,} to {schema['maximum']:,}" if "maximum" in schema else ""
-
-
-def _link(name: str) -> str:
-    return f"[{name}](#{name.lower()})"
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -16,11 +16,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from configs.faults import ConfigFaults
+from configs.key_facts import unit_of
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.fields import Model
 from configs.models.health_checks import CHECK_SETTINGS
-from configs.reference import PAGE, SCHEMA, files, main, outdated, unit_of
+from configs.reference import ARGUMENTS, PAGE, SCHEMA, files, main, outdated
 from configs.rules.structure import read_structure
 from configs.schema import KEY, flow, key_of, models, stack_schema
 from tests.unit.configs.stacks import GONE, ROOT, edited, places
@@ -124,15 +125,16 @@ def keys_of(model: type[Model]) -> list[str]:
     return [key_of(name, field) for name, field in model.model_fields.items()]
 
 
-def test_committed_page_and_schema_are_what_the_models_give() -> None:
+def test_committed_files_are_what_the_models_give() -> None:
     assert outdated(ROOT) == [], "run `make reference`"
 
 
-@pytest.mark.parametrize("path", [PAGE, SCHEMA])
+@pytest.mark.parametrize("path", [PAGE, SCHEMA, ARGUMENTS])
 def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in STACKS:
         shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
     (tmp_path / "docs").mkdir()
+    (tmp_path / "configs").mkdir()
     assert main(["write"], tmp_path) == 0
     assert main(["check"], tmp_path) == 0
     (tmp_path / path).write_text((tmp_path / path).read_text().replace("Kubernetes", "kubernetes", 1))

@@ -1,0 +1,918 @@
+"""The arguments of `SlurmCluster`: the keys of a stack file's `slipway:cluster` with their types and descriptions.
+
+Generated from the models by `make reference`, which runs `configs/typed_dicts.py`.
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Kubernetes(TypedDict):
+    """Which cluster the provider talks to. The kubeconfig comes from KUBECONFIG or the provider's own default."""
+
+    context: NotRequired[str]
+    """Context of the kubeconfig. Type: string (a name without spaces, at most 253 characters). Default: the kubeconfig's current one."""
+    clusterIdentifier: NotRequired[str]
+    """Name by which the provider tells this Kubernetes cluster from others; a change replaces every object. Type: string (a name without spaces, at most 253 characters). Default: the cluster's `name`."""
+    installCrds: NotRequired[bool]
+    """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster. Type: true or false. Default: `true`."""
+    waitForDrains: NotRequired[bool]
+    """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes. Type: true or false. Default: `false`."""
+
+
+class Images(TypedDict):
+    """The images of the pods."""
+
+    slurm: NotRequired[str]
+    """Image of every Slurm role. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/slurm with the content tag of images/slurm."""
+    controllers: NotRequired[str]
+    """Image of the controllers. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
+    pullPolicy: NotRequired[str]
+    """When the kubelet pulls the images: Kubernetes' imagePullPolicy. Type: one of `Always`, `IfNotPresent`, `Never`. Default: `IfNotPresent`."""
+    pullSecrets: NotRequired[list[str]]
+    """Names of image pull Secrets in the cluster's namespace. Type: list of string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: `[]`."""
+
+
+class HardwareGpus(TypedDict):
+    """The GPUs of one machine, all of one model."""
+
+    vendor: NotRequired[str]
+    """Vendor of the GPUs. Type: one of `nvidia`, `amd`. Default: `nvidia`."""
+    model: str
+    """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`. Type: string (a GPU model: lower case, as in h100 or a10g, at most 32 characters). Required."""
+    count: int
+    """GPUs of one machine. Type: integer, 1 to 2,147,483,647. Required."""
+    memoryMiB: NotRequired[int]
+    """Memory of one GPU, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: not set."""
+
+
+class Hardware(TypedDict):
+    """What one machine has, where its type is not in the catalogue: all of it, not only what Slurm may use."""
+
+    sockets: NotRequired[int]
+    """Processor sockets. Type: integer, 1 to 2,147,483,647. Default: `1`."""
+    coresPerSocket: int
+    """Cores of one socket. Type: integer, 1 to 2,147,483,647. Required."""
+    threadsPerCore: NotRequired[int]
+    """Hardware threads of one core. Type: integer, 1 to 2,147,483,647. Default: `1`."""
+    memoryMiB: int
+    """All memory of the machine, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Required."""
+    gpus: NotRequired[HardwareGpus]
+    """The machine's GPUs. Type: HardwareGpus. Default: it has none."""
+
+
+class Taint(TypedDict):
+    """A Kubernetes taint; pods of the cluster tolerate it."""
+
+    key: str
+    """Key of the taint. Type: string (a Kubernetes label key, at most 317 characters). Required."""
+    value: NotRequired[str]
+    """Value of the taint. Type: string (a Kubernetes label value, at most 63 characters). Default: `""`."""
+    effect: NotRequired[str]
+    """Effect of the taint on pods that do not tolerate it. Type: one of `NoSchedule`, `PreferNoSchedule`, `NoExecute`. Default: `NoSchedule`."""
+
+
+class ExistingNodes(TypedDict):
+    """Nodes that are in the Kubernetes cluster already, found by label."""
+
+    labels: dict[str, str]
+    """Labels that a Kubernetes node must have to belong to the pool. At least one is needed. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Required."""
+    taints: NotRequired[list[Taint]]
+    """Taints of these nodes, which the pods of the cluster are to tolerate. Type: list of Taint. Default: `[]`."""
+    count: NotRequired[int]
+    """Least number of such nodes that a deployment expects to find. Type: integer, 1 to 2,147,483,647. Default: `1`."""
+    gpuResource: NotRequired[str]
+    """The extended resource under which the nodes offer their GPUs. Type: string (a Kubernetes label key, at most 317 characters). Default: `nvidia.com/gpu`."""
+
+
+class EksNodes(TypedDict):
+    """A managed node group of EKS; its machine type is the pool's `machine`, its upper size the pool's `max`."""
+
+    clusterName: str
+    """Name of the EKS cluster. Type: string (a name without spaces, at most 253 characters). Required."""
+    nodeRoleArn: str
+    """ARN of the IAM role of the machines. Type: string (a role's ARN, such as arn:aws:iam::123456789012:role/node, at most 2,048 characters). Required."""
+    subnetIds: list[str]
+    """Subnets of the machines. A placement group needs a single one, as it lives in one zone. Type: list (at least 1 item) of string (a subnet's id, such as subnet-0a1b2c3d4e5f60718, at most 40 characters). Required."""
+    min: NotRequired[int]
+    """Least number of machines in the node group. Type: integer, 0 to 2,147,483,647. Default: `0`."""
+    desired: NotRequired[int]
+    """Number of machines at first; the autoscaler may change it. Type: integer, 0 to 2,147,483,647. Default: `min`."""
+    amiType: NotRequired[str]
+    """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD. Type: string (a name without spaces, at most 253 characters). Default: `AL2023_x86_64_NVIDIA`."""
+    capacityType: NotRequired[str]
+    """How EC2 sells the machines. Type: one of `ON_DEMAND`, `SPOT`, `CAPACITY_BLOCK`. Default: `ON_DEMAND`."""
+    capacityReservationId: NotRequired[str]
+    """Capacity reservation that the machines come from; a capacity block needs one. Type: string (a capacity reservation's id, such as cr-0a1b2c3d4e5f60718, at most 40 characters). Default: none."""
+    placementGroup: NotRequired[bool]
+    """True: all machines of the pool are in one cluster placement group. Type: true or false. Default: `false`."""
+    efa: NotRequired[bool]
+    """True: an Elastic Fabric Adapter on every network card that can carry one. Type: true or false. Default: `false`."""
+    securityGroupIds: NotRequired[list[str]]
+    """Security groups of the machines. Type: list of string (a security group's id, such as sg-0a1b2c3d4e5f60718, at most 40 characters). Default: `[]` (the EKS cluster's own)."""
+    diskGiB: NotRequired[int]
+    """Root disk of a machine, in GiB. Type: integer, 1 to 2,147,483,647. Unit: GiB. Default: `200`."""
+    labels: NotRequired[dict[str, str]]
+    """Labels of the Kubernetes nodes, in addition to `slipway.dev/pool`, which is always set. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
+    taints: NotRequired[list[Taint]]
+    """Taints of the Kubernetes nodes; the pods of the cluster tolerate them. Type: list of Taint. Default: `[]`."""
+
+
+class NodePool(TypedDict):
+    """Machines of one kind. Exactly one of `machine` and `hardware`, exactly one of `existing` and `eks`."""
+
+    name: str
+    """Name of the pool; node sets refer to it. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters). Required."""
+    machine: NotRequired[str]
+    """Machine type of the catalogue in `configs/models/machines.py`. Type: one of 83 names. Default: not set."""
+    hardware: NotRequired[Hardware]
+    """What one machine has, where its type is not in the catalogue. Type: Hardware. Default: not set."""
+    max: int
+    """Machines that the pool can hold, at most. Type: integer, 1 to 10,000. Required."""
+    existing: NotRequired[ExistingNodes]
+    """Nodes that are in the Kubernetes cluster already. Type: ExistingNodes. Default: not set."""
+    eks: NotRequired[EksNodes]
+    """A managed node group that Slipway makes in an EKS cluster. Type: EksNodes. Default: not set."""
+    runtimeClass: NotRequired[str]
+    """RuntimeClass of the pods on the pool's nodes, such as `nvidia`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: none."""
+
+
+class GpuOperator(TypedDict):
+    """NVIDIA's GPU Operator, as a Helm release."""
+
+    enabled: NotRequired[bool]
+    """True: install the operator. Type: true or false. Default: `false`."""
+    version: NotRequired[str]
+    """Version of the operator's Helm chart. Type: string (a chart version, such as v25.3.4, at most 20 characters). Default: `v25.3.4`."""
+    driver: NotRequired[bool]
+    """Install the GPU driver. False where the machine image has it. Type: true or false. Default: `true`."""
+    toolkit: NotRequired[bool]
+    """Install the container toolkit. False where the machine image has it. Type: true or false. Default: `true`."""
+
+
+class SystemNodes(TypedDict):
+    """Where the control plane, the login pods and the health checks run. Without labels: on any node without a taint."""
+
+    labels: NotRequired[dict[str, str]]
+    """Labels that a Kubernetes node must have. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
+    taints: NotRequired[list[Taint]]
+    """Taints of these nodes, which the pods are to tolerate. Type: list of Taint. Default: `[]`."""
+
+
+class Update(TypedDict):
+    """How a change of the worker's pod reaches running nodes. Each node is drained first, whatever the type."""
+
+    type: NotRequired[str]
+    """RollingUpdate: a few nodes at a time. OnDelete: a node changes when its pod is deleted. Maintenance: as RollingUpdate, while the reservation is active. Type: one of `RollingUpdate`, `OnDelete`, `Maintenance`. Default: `RollingUpdate`."""
+    maxUnavailable: NotRequired[Any]
+    """Most nodes that may be unavailable at once: a number, or a percentage of the set. Type: integer or string (a number of at least 1, or a percentage). Default: `1`."""
+    reservation: NotRequired[str]
+    """Name of a Slurm reservation over the nodes; type Maintenance needs it, and no other type takes it. Type: string (a reservation's name: letters, digits and any of _ . -, first a letter, at most 64 characters). Default: not set."""
+
+
+class Drain(TypedDict):
+    """What happens to the jobs of a node that is to be removed or updated."""
+
+    action: NotRequired[str]
+    """Wait: for as long as the jobs run. Requeue, Cancel: done to jobs that still run after the deadline. Type: one of `Wait`, `Requeue`, `Cancel`. Default: `Wait`."""
+    deadlineS: NotRequired[int]
+    """How long a draining node waits for its jobs before the action, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: no deadline."""
+
+
+class VolumeClaim(TypedDict):
+    """A disk of each node's own, kept when its pod is recreated."""
+
+    name: str
+    """Name of the disk, unique within the set. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 63 characters). Required."""
+    mountPath: str
+    """Where the worker pod has it. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Required."""
+    size: str
+    """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
+    storageClass: NotRequired[str]
+    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+
+
+class VolumeClaimRetention(TypedDict):
+    """What becomes of the disks that `volumeClaims` asks for."""
+
+    whenDeleted: NotRequired[str]
+    """What becomes of the disks when the node set is deleted. Type: one of `Retain`, `Delete`. Default: `Retain`."""
+    whenScaled: NotRequired[str]
+    """What becomes of a node's disks when the set shrinks and the node is removed. Type: one of `Retain`, `Delete`. Default: `Retain`."""
+
+
+class Gpus(TypedDict):
+    """The GPUs of one Slurm node; they must be what the pool's machine has."""
+
+    vendor: NotRequired[str]
+    """Vendor of the GPUs. Type: one of `nvidia`, `amd`. Default: `nvidia`."""
+    model: str
+    """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`. Type: string (a GPU model: lower case, as in h100 or a10g, at most 32 characters). Required."""
+    count: int
+    """GPUs of one Slurm node. Type: integer, 1 to 2,147,483,647. Required."""
+
+
+class PodResources(TypedDict):
+    """What a worker pod requests from Kubernetes, where that differs from what Slurm allocates. Its limits are those of the Slurm node."""
+
+    cpu: NotRequired[str]
+    """CPU request, as Kubernetes writes it: "500m" is half a CPU. Type: string (a CPU quantity such as "500m" or "2", at most 8 characters). Default: the node's CPUs."""
+    memoryMiB: NotRequired[int]
+    """Memory request, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: the node's memory."""
+
+
+class NodeSet(TypedDict):
+    """Slurm nodes of one kind, one worker pod each: `<name>-0` and so on. Fixed (`size`) or elastic (`min` and `max`)."""
+
+    name: str
+    """Name of the set, and first part of its nodes' names. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters). Required."""
+    pool: str
+    """Name of the node pool whose machines the nodes run on. Type: string. Required."""
+    size: NotRequired[int]
+    """Number of Slurm nodes of a fixed set. 0 keeps the set in the file, without nodes. Type: integer, 0 to 65,536. Default: not set."""
+    min: NotRequired[int]
+    """Elastic set: nodes that stay up without a job, the first ones of the set. Type: integer, 0 to 65,536. Default: not set."""
+    max: NotRequired[int]
+    """Elastic set: most nodes that the queue may ask for. Type: integer, 1 to 65,536. Default: not set."""
+    update: NotRequired[Update]
+    """How a change of the worker pod reaches running nodes. Type: Update. Default: those of its keys."""
+    drain: NotRequired[Drain]
+    """What happens to the jobs of a node that is to be removed or updated. Type: Drain. Default: those of its keys."""
+    placement: NotRequired[str]
+    """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room. Type: one of `Any`, `Pinned`. Default: `Any`."""
+    volumeClaims: NotRequired[list[VolumeClaim]]
+    """Disks that each node has of its own. Type: list of VolumeClaim. Default: `[]`."""
+    volumeClaimRetention: NotRequired[VolumeClaimRetention]
+    """When these disks are deleted. Type: VolumeClaimRetention. Default: those of its keys."""
+    maxPodsInFlight: NotRequired[int]
+    """Most pods that may be created and not yet ready at the same time. Type: integer, 1 to 65,536. Default: `500`."""
+    cpus: NotRequired[int]
+    """Hardware threads of one node. Type: integer, 1 to 2,147,483,647. Default: those of the whole machine."""
+    memoryMiB: NotRequired[int]
+    """Memory of one node, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: the machine's less 5 % (1,024 MiB at least), in proportion to `cpus`."""
+    gpus: NotRequired[Gpus]
+    """GPUs of one node. Type: Gpus. Default: none."""
+    simulatedGpus: NotRequired[bool]
+    """True: stand-in device files for GPUs that the machine lacks. For development only. Type: true or false. Default: `false`."""
+    features: NotRequired[list[str]]
+    """Slurm features of the nodes, for `sbatch --constraint`. Type: list of string (a feature: letters, digits and any of _ . = -, first a letter, at most 64 characters). Default: `[]`."""
+    slurmd: NotRequired[dict[str, Any]]
+    """Other keys of the node line in slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    resources: NotRequired[PodResources]
+    """Kubernetes requests of the worker pod, where they differ from the node's CPUs and memory. Type: PodResources. Default: those of its keys."""
+    drainGraceS: NotRequired[int]
+    """How long a stopping pod waits for its jobs, in seconds; jobs that still run then end with it. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `604800` (a week)."""
+    mounts: NotRequired[list[str]]
+    """Names of the `storage.mounts` that this set's pods have. Type: list of string. Default: all."""
+
+
+class Partition(TypedDict):
+    """A Slurm partition over whole node sets."""
+
+    name: str
+    """Name of the partition. Type: string (a partition name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Required."""
+    nodeSets: list[str]
+    """Names of the node sets that make up the partition. Type: list of string. Required."""
+    default: NotRequired[bool]
+    """True: the partition of jobs that name none. Type: true or false. Default: `false`."""
+    maxTime: NotRequired[str]
+    """Longest time limit that a job may have. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: `UNLIMITED`."""
+    defaultTime: NotRequired[str]
+    """Time limit of jobs that ask for none. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: `maxTime`."""
+    state: NotRequired[str]
+    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs go on, new ones are refused. INACTIVE: nothing is queued or started. Type: one of `UP`, `DOWN`, `DRAIN`, `INACTIVE`. Default: `UP`."""
+    priorityTier: NotRequired[int]
+    """Jobs of a partition with a higher tier are scheduled first. Type: integer, 0 to 65,533. Default: `1`."""
+    allowAccounts: NotRequired[list[str]]
+    """Names of `accounting.accounts` whose jobs may run here, with the accounts below them. Type: list of string. Default: `[]` (all)."""
+    allowQos: NotRequired[list[str]]
+    """Names of `accounting.qos`, or `normal`. Type: list of string. Default: `[]` (all)."""
+    qos: NotRequired[str]
+    """Name of an `accounting.qos` whose limits all jobs of the partition share. Type: string. Default: none."""
+    settings: NotRequired[dict[str, Any]]
+    """Other keys of the partition line in slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+
+
+class Nfs(TypedDict):
+    """An NFS export."""
+
+    server: str
+    """Host name or IP address of the server. Type: string (a host name or an IP address, at most 253 characters). Required."""
+    path: str
+    """Path of the export on the server. Type: string (an absolute path on the NFS server, such as /export/data, at most 1,024 characters). Required."""
+    options: NotRequired[list[str]]
+    """Mount options. Type: list of string (one mount option, such as nfsvers=4.1, at most 100 characters). Default: `[]`."""
+
+
+class Disk(TypedDict):
+    """A disk of one pod (ReadWriteOnce)."""
+
+    storageClass: NotRequired[str]
+    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    size: NotRequired[str]
+    """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: `5Gi`."""
+
+
+class Source(TypedDict):
+    """Where a shared volume comes from: exactly one of the six, and with `storageClass` a `size`."""
+
+    hostPath: NotRequired[str]
+    """A folder on every node. It is shared only if something else shares it, or if there is only one machine. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: not set."""
+    claim: NotRequired[str]
+    """Name of an existing PersistentVolumeClaim in the cluster's namespace. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    storageClass: NotRequired[str]
+    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    size: NotRequired[str]
+    """Size of the volume of `storageClass`; the other sources take none. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: not set."""
+    nfs: NotRequired[Nfs]
+    """An export of an NFS server that exists already. Type: Nfs. Default: not set."""
+    nfsServer: NotRequired[bool]
+    """True: a folder of its own on the NFS server that `storage.nfsServer` declares. Type: true or false. Default: `false`."""
+    disk: NotRequired[Disk]
+    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine. Type: Disk. Default: not set."""
+
+
+class RootTar(TypedDict):
+    """A tar of a root file system: plain, or compressed with gzip, xz or zstd."""
+
+    url: str
+    """Where the tar is: https://, http://, or file:///shared/... for a file on the shared volume. Type: string (where a tar is: https://host/path, http://host/path, or file:///shared/path for one on the shared volume, at most 2,000 characters). Required."""
+    sha256: str
+    """SHA-256 digest of the file as it is downloaded, as sha256sum prints it. Type: string (a SHA-256 digest: 64 hexadecimal digits, as sha256sum prints them, at most 64 characters). Required."""
+
+
+class RootVersion(TypedDict):
+    """One version of the root that jobs and logins see; filled once, from an image or a tar, and never again."""
+
+    name: str
+    """Name of the version, as in `srun --root-version`. Type: string (a version name: letters, digits, dots, dashes, underscores, first a letter or digit, at most 64 characters). Required."""
+    image: NotRequired[str]
+    """Image that it is filled from, with the same release of Debian and Slurm as the image of the Slurm roles. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: that image, unless `tar` is set."""
+    tar: NotRequired[RootTar]
+    """Tar that it is filled from, in place of an image. Type: RootTar. Default: not set."""
+    carryFrom: NotRequired[str]
+    """Version whose later changes are carried over when this one is filled: packages, files and system users that were added to it. Type: string. Default: none."""
+
+
+class Root(TypedDict):
+    """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
+
+    versions: NotRequired[list[RootVersion]]
+    """The versions that exist side by side. Type: list of RootVersion. Default: `[]` (one, filled from the image of the Slurm roles and named after its tag)."""
+    current: NotRequired[str]
+    """Version that new jobs and sessions get; running jobs keep theirs. Type: string (a version name: letters, digits, dots, dashes, underscores, first a letter or digit, at most 64 characters). Default: the last of `versions`."""
+    keepDays: NotRequired[int]
+    """Days that a version stays after it is no longer declared, or longer while a job uses it. Older sessions lose their root. Type: integer, 0 to 3,650. Unit: days. Default: `7`."""
+
+
+class Mount(TypedDict):
+    """A further shared volume, in the login pods and in the workers that do not choose others."""
+
+    hostPath: NotRequired[str]
+    """A folder on every node. It is shared only if something else shares it, or if there is only one machine. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: not set."""
+    claim: NotRequired[str]
+    """Name of an existing PersistentVolumeClaim in the cluster's namespace. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    storageClass: NotRequired[str]
+    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    size: NotRequired[str]
+    """Size of the volume of `storageClass`; the other sources take none. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: not set."""
+    nfs: NotRequired[Nfs]
+    """An export of an NFS server that exists already. Type: Nfs. Default: not set."""
+    nfsServer: NotRequired[bool]
+    """True: a folder of its own on the NFS server that `storage.nfsServer` declares. Type: true or false. Default: `false`."""
+    disk: NotRequired[Disk]
+    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine. Type: Disk. Default: not set."""
+    name: str
+    """Name of the mount; node sets refer to it. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 40 characters). Required."""
+    mountPath: str
+    """Where login pods, workers and jobs have it. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Required."""
+    readOnly: NotRequired[bool]
+    """True: nobody can write to it. Type: true or false. Default: `false`."""
+
+
+class NfsServer(TypedDict):
+    """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
+
+    storageClass: NotRequired[str]
+    """StorageClass of the server's disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    size: str
+    """Size of the server's disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
+    clusterIP: str
+    """A free address of the Kubernetes cluster's service range: the nodes mount the exports by it. Type: string (an IP address). Required."""
+    options: NotRequired[list[str]]
+    """Mount options of the nodes, in place of the default ones. Type: list of string (one mount option, such as nfsvers=4.1, at most 100 characters). Default: `[nfsvers=4.1, hard, timeo=100, retrans=2, nconnect=4]`."""
+    networks: NotRequired[list[str]]
+    """Networks that the nodes mount from; all others are refused. Type: list of string (a network). Default: `[]` (every network, from ports that only root may use)."""
+
+
+class Storage(TypedDict):
+    """All storage of the cluster."""
+
+    sharedRoot: Source
+    """The shared volume, at /shared in the login pods and workers; the versions of `root` are on it. Type: Source. Required."""
+    root: NotRequired[Root]
+    """The versioned root file system of jobs and logins. Type: Root. Default: none; jobs and logins see their pod's image, and /shared."""
+    home: Source
+    """Homes of the users, at /home. Type: Source. Required."""
+    mounts: NotRequired[list[Mount]]
+    """Further shared volumes. Type: list of Mount. Default: `[]`."""
+    nfsServer: NotRequired[NfsServer]
+    """An NFS server in the cluster, for sources that say `nfsServer: true`. Type: NfsServer. Default: none."""
+    state: NotRequired[Disk]
+    """Disk of slurmctld, which holds its state: the queue lives here. Type: Disk. Default: those of its keys."""
+
+
+class LoginService(TypedDict):
+    """The Service in front of sshd."""
+
+    type: NotRequired[str]
+    """Type of the Service. Type: one of `ClusterIP`, `NodePort`, `LoadBalancer`. Default: `ClusterIP`."""
+    nodePort: NotRequired[int]
+    """Port on the nodes, from 30000 to 32767, for the types NodePort and LoadBalancer. Type: integer, 1 to 2,147,483,647. Default: Kubernetes chooses one."""
+    annotations: NotRequired[dict[str, str]]
+    """Annotations of the Service, such as those of the cloud's load balancer. Type: mapping of string (one line of printable characters) to string (one line of printable characters). Default: `{}`."""
+    sourceRanges: NotRequired[list[str]]
+    """Networks that may connect to a LoadBalancer. Type: list of string (one line of printable characters). Default: `[]` (all)."""
+
+
+class LoginLimits(TypedDict):
+    """What each user may use of a login pod, over all sessions there. A change applies from the user's next login."""
+
+    cpus: NotRequired[int]
+    """CPUs of one user. Type: integer, 1 to 2,147,483,647. Default: no limit."""
+    memoryMiB: NotRequired[int]
+    """Memory of one user, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: no limit."""
+    tasks: NotRequired[int]
+    """Processes and threads of one user, so that nobody locks others out. Type: integer, 1 to 2,147,483,647. Default: `2000`."""
+
+
+class Group(TypedDict):
+    """A group that users can share."""
+
+    name: str
+    """Name of the group. Type: string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters). Required."""
+    gid: int
+    """Numeric id of the group. Type: integer, 0 to 2,147,483,647. Required."""
+
+
+class User(TypedDict):
+    """A person who can log in, with keys only."""
+
+    name: str
+    """Login name. Type: string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters). Required."""
+    uid: int
+    """Numeric id of the user. Type: integer, 0 to 2,147,483,647. Required."""
+    gid: NotRequired[int]
+    """Numeric id of the user's own group. It is made with the user's name unless `login.groups` has this gid. Type: integer, 0 to 2,147,483,647. Default: the uid."""
+    groups: NotRequired[list[str]]
+    """Names of further groups, from `login.groups`. Type: list of string. Default: `[]`."""
+    sshKeys: NotRequired[list[str]]
+    """Public keys that may log in, each a line of an authorized_keys file. Type: list of string (one line of printable characters). Default: `[]`."""
+    sshKeyFiles: NotRequired[list[str]]
+    """Files with public keys that may log in, relative to the project's folder. Type: list of string (one line of printable characters). Default: `[]`."""
+    shell: NotRequired[str]
+    """Login shell. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `/bin/bash`."""
+    admin: NotRequired[bool]
+    """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current version of `storage.root`, for everybody. For people whom you trust with root on the machines of login pods and workers; see docs/security.md. Type: true or false. Default: `false`."""
+
+
+class Ldap(TypedDict):
+    """Users and groups of an LDAP directory, with the attributes of rfc2307 or rfc2307bis, in addition to `login.users`, which win."""
+
+    uris: list[str]
+    """The servers, in the order in which they are tried. Type: list (at least 1 item) of string (the URI of an LDAP server). Required."""
+    startTls: NotRequired[bool]
+    """True: TLS is started on an ldap:// connection. ldaps:// is TLS from the start. Type: true or false. Default: `false`."""
+    allowPlaintext: NotRequired[bool]
+    """True: ldap:// without TLS is allowed, for networks that are trusted themselves. Type: true or false. Default: `false`."""
+    caSecret: NotRequired[str]
+    """Name of a Secret in the cluster's namespace whose key `ca.crt` has the CA of the servers' certificates. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the public CAs of the image."""
+    baseDn: str
+    """Where users and groups are, at any depth. Type: string (a distinguished name, at most 500 characters). Required."""
+    userBaseDn: NotRequired[str]
+    """Where users are, at any depth. Type: string (a distinguished name, at most 500 characters). Default: `baseDn`."""
+    groupBaseDn: NotRequired[str]
+    """Where groups are, at any depth. Type: string (a distinguished name, at most 500 characters). Default: `baseDn`."""
+    userFilter: NotRequired[str]
+    """Which entries are users. Type: string (an LDAP filter, at most 2,000 characters). Default: `"(objectClass=posixAccount)"`."""
+    groupFilter: NotRequired[str]
+    """Which entries are groups. Type: string (an LDAP filter, at most 2,000 characters). Default: `"(objectClass=posixGroup)"`."""
+    bindDn: NotRequired[str]
+    """DN to bind as. Type: string (a distinguished name, at most 500 characters). Default: an anonymous bind."""
+    bindSecret: NotRequired[str]
+    """Name of a Secret in the cluster's namespace whose key `password` has the password of `bindDn`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    keyAttribute: NotRequired[str]
+    """Attribute with the public keys, one key a value. Type: string (the name of an attribute). Default: `sshPublicKey`."""
+    refreshS: NotRequired[int]
+    """Time between two queries, in seconds. A removed user cannot log in after this time and that of the answer. Type: integer, 5 to 3,600. Unit: seconds. Default: `20`."""
+    minUid: NotRequired[int]
+    """Users with a lower uid are left out. Type: integer, 500 to 1,999,999,999. Default: `1000`."""
+    minGid: NotRequired[int]
+    """Groups with a lower gid are left out, as are users whose own group has one; Debian's group users (100) is allowed as a user's own. Type: integer, 500 to 1,999,999,999. Default: `1000`."""
+    maxRemovedPercent: NotRequired[int]
+    """If more than this share of more than 10 users (or groups) disappears at once, this counts as a fault of LDAP and none is removed, as with an answer without any user. 100: every answer is believed. Type: integer, 0 to 100. Unit: percent. Default: `50`."""
+
+
+class Login(TypedDict):
+    """The login pods and who may use them."""
+
+    replicas: NotRequired[int]
+    """Number of login pods. Type: integer, 0 to 20. Default: `1`."""
+    service: NotRequired[LoginService]
+    """The Service in front of them. Type: LoginService. Default: those of its keys."""
+    sshToNodes: NotRequired[bool]
+    """True: a user can `ssh` to the nodes where the user has a job, and is part of the job there. False: workers have no sshd. Type: true or false. Default: `true`."""
+    banner: NotRequired[str]
+    """Text shown at login, above the state of the cluster. Type: string (lines of printable characters, at most 4,000 characters). Default: `""`."""
+    limits: NotRequired[LoginLimits]
+    """What each user may use of a login pod. Type: LoginLimits. Default: those of its keys."""
+    drainGraceS: NotRequired[int]
+    """How long a stopping login pod waits for its open sessions, in seconds; new sessions go to other pods at once. Type: integer, 0 to 604,800. Unit: seconds. Default: `600`."""
+    groups: NotRequired[list[Group]]
+    """Groups that users can share. Type: list of Group. Default: `[]`."""
+    users: NotRequired[list[User]]
+    """The people who can log in. With `ldap`, these are in addition to its users, and take precedence. Type: list of User. Default: `[]`."""
+    ldap: NotRequired[Ldap]
+    """A directory with further users and groups. Type: Ldap. Default: none."""
+    homeKeys: NotRequired[bool]
+    """True: the keys in `~/.ssh/authorized_keys` may log in as well, on login pods only. A removed user is refused all the same; but a user who stays and whose keys are withdrawn can still log in with those in the home. Type: true or false. Default: `false`."""
+    adminGroups: NotRequired[list[str]]
+    """Groups whose members are admins, as with `admin: true`. Type: list of string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters). Default: `[]`."""
+
+
+class ExternalDatabase(TypedDict):
+    """A MariaDB or MySQL server that somebody else runs."""
+
+    host: str
+    """Host name or IP address of the server. Type: string (a host name or an IP address, at most 253 characters). Required."""
+    port: NotRequired[int]
+    """TCP port of the server. Type: integer, 1 to 65,535. Default: `3306`."""
+    database: NotRequired[str]
+    """Name of the database. It exists, or `user` may create it. Type: string (a database's name: letters, digits and underscores, first a letter, at most 64 characters). Default: `slurm_acct_db`."""
+    user: NotRequired[str]
+    """Database user with all rights on it. Type: string (a user of a database: letters, digits and any of _ . @ -, first a letter, at most 80 characters). Default: `slurm`."""
+    passwordSecret: str
+    """Name of a Secret in the cluster's namespace whose key `password` has the user's password. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Required."""
+    tls: NotRequired[bool]
+    """True: the connection is encrypted, and the server's certificate and name are checked. Type: true or false. Default: `true`."""
+    caSecret: NotRequired[str]
+    """Name of a Secret whose key `ca.crt` has the CA of the server's certificate. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the public CAs that Debian ships."""
+
+
+class Purge(TypedDict):
+    """How long slurmdbd keeps records: a number with a unit, such as 12months, 30days or 48hours. Kinds left out are kept for ever."""
+
+    events: NotRequired[str]
+    """Events of nodes, such as down and drained. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    jobs: NotRequired[str]
+    """Jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    jobScript: NotRequired[str]
+    """Batch scripts. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: as long as the job."""
+    jobEnv: NotRequired[str]
+    """Environments of jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: as long as the job."""
+    resvs: NotRequired[str]
+    """Reservations. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    steps: NotRequired[str]
+    """Job steps. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    suspend: NotRequired[str]
+    """Suspensions of jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    txn: NotRequired[str]
+    """Transactions: changes that administrators made. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    usage: NotRequired[str]
+    """Usage totals, which sreport shows. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+
+
+class Archive(TypedDict):
+    """Files to which slurmdbd writes the records that it purges; `sacctmgr archive load` reads them back."""
+
+    records: list[str]
+    """Kinds of records to archive, in the words of `purge`, which must have an age for each. Type: list (at least 1 item), each one of `events`, `jobs`, `jobScript`, `jobEnv`, `resvs`, `steps`, `suspend`, `txn`, `usage`. Required."""
+    volume: Source
+    """Shared volume that the files are written to. Type: Source. Required."""
+
+
+class Limits(TypedDict):
+    """Limits of an account or of a user in it. Those whose name starts with max are for each user alone. A limit that is not set comes from the account above."""
+
+    grpTres: NotRequired[str]
+    """TRES of all running jobs together. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    grpTresMins: NotRequired[str]
+    """TRES-minutes of all jobs together over time, which decay with PriorityDecayHalfLife. Slurm ends running jobs that reach it, unless `safe` is enforced. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    grpTresRunMins: NotRequired[str]
+    """TRES-minutes that all running jobs together may still use until their time limits. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    grpJobs: NotRequired[int]
+    """Running jobs together. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    grpJobsAccrue: NotRequired[int]
+    """Waiting jobs together whose priority grows with age. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    grpSubmitJobs: NotRequired[int]
+    """Running and waiting jobs together. 0: no new jobs, and waiting ones do not start. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    grpWall: NotRequired[str]
+    """Wall-clock time of all jobs together over time, which decays with PriorityDecayHalfLife. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: not set."""
+    maxTresPerJob: NotRequired[str]
+    """TRES of one job. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    maxTresPerNode: NotRequired[str]
+    """TRES of one job on each node. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    maxTresMinsPerJob: NotRequired[str]
+    """TRES-minutes of one job. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    maxWall: NotRequired[str]
+    """Wall-clock time of one job. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: not set."""
+    priority: NotRequired[int]
+    """Priority of the association; it counts with `PriorityWeightAssoc` in `slurm.settings`. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxJobs: NotRequired[int]
+    """Running jobs of one user. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxJobsAccrue: NotRequired[int]
+    """Waiting jobs of one user whose priority grows with age. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxSubmitJobs: NotRequired[int]
+    """Running and waiting jobs of one user. Type: integer, 0 to 2,147,483,647. Default: not set."""
+
+
+class UserInAccount(TypedDict):
+    """What one user has in an account, where that differs from the account's other users."""
+
+    fairshare: NotRequired[Any]
+    """Shares of the user, relative to the other users of the account, or "parent". Type: integer or string (a whole number of shares, or "parent"). Default: 1."""
+    limits: NotRequired[Limits]
+    """Limits of the user in the account. Type: Limits. Default: those of its keys."""
+    qos: NotRequired[list[str]]
+    """QOS that the user's jobs may have. Type: list of string. Default: `[]` (the account's)."""
+    defaultQos: NotRequired[str]
+    """QOS of the user's jobs that name none. Type: string. Default: the account's."""
+
+
+class Account(TypedDict):
+    """One account of Slurm: who may use it, its share, its limits."""
+
+    name: str
+    """Name of the account, as in `sbatch --account`. Type: string (a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter, at most 40 characters). Required."""
+    parent: NotRequired[str]
+    """Name of the account above it. Type: string. Default: `root`."""
+    description: NotRequired[str]
+    """Description in Slurm's database, in lower case there. Type: string (plain words, without quotes, `|`, `,`, `=`, `+` and `\\`). Default: `""` (the name)."""
+    organization: NotRequired[str]
+    """Organization in Slurm's database. Type: string (plain words, without quotes, `|`, `,`, `=`, `+` and `\\`). Default: `""` (the parent's name)."""
+    fairshare: NotRequired[Any]
+    """Shares of the account, relative to its siblings, or "parent". Type: integer or string (a whole number of shares, or "parent"). Default: 1."""
+    limits: NotRequired[Limits]
+    """Limits of the account and of each user in it. Type: Limits. Default: those of its keys."""
+    qos: NotRequired[list[str]]
+    """QOS that jobs may have. Type: list of string. Default: `[]` (those of the account above, and at the top `normal`)."""
+    defaultQos: NotRequired[str]
+    """QOS of jobs that name none. Type: string. Default: the one of the account above."""
+    users: NotRequired[list[str]]
+    """Names of the account's users. Type: list of string. Default: `[]`."""
+    groups: NotRequired[list[str]]
+    """Names of unix groups. Their members are users of the account, and follow the group. Type: list of string. Default: `[]`."""
+    perUser: NotRequired[dict[str, UserInAccount]]
+    """What single users have in the account, by user name. Type: mapping of string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters) to UserInAccount. Default: `{}`."""
+    defaultFor: NotRequired[list[str]]
+    """Users whose jobs go to this account when they name none. Type: list of string. Default: `[]` (the first account that has the user)."""
+
+
+class QosLimits(TypedDict):
+    """Limits of a QOS."""
+
+    grpTres: NotRequired[str]
+    """TRES of all running jobs together. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    grpTresMins: NotRequired[str]
+    """TRES-minutes of all jobs together over time, which decay with PriorityDecayHalfLife. Slurm ends running jobs that reach it, unless `safe` is enforced. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    grpTresRunMins: NotRequired[str]
+    """TRES-minutes that all running jobs together may still use until their time limits. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    grpJobs: NotRequired[int]
+    """Running jobs together. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    grpJobsAccrue: NotRequired[int]
+    """Waiting jobs together whose priority grows with age. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    grpSubmitJobs: NotRequired[int]
+    """Running and waiting jobs together. 0: no new jobs, and waiting ones do not start. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    grpWall: NotRequired[str]
+    """Wall-clock time of all jobs together over time, which decays with PriorityDecayHalfLife. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: not set."""
+    maxTresPerJob: NotRequired[str]
+    """TRES of one job. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    maxTresPerNode: NotRequired[str]
+    """TRES of one job on each node. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    maxTresMinsPerJob: NotRequired[str]
+    """TRES-minutes of one job. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    maxWall: NotRequired[str]
+    """Wall-clock time of one job. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: not set."""
+    maxTresPerUser: NotRequired[str]
+    """TRES of one user's running jobs. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    maxTresPerAccount: NotRequired[str]
+    """TRES of one account's running jobs. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+    maxTresRunMinsPerUser: NotRequired[str]
+    """TRES-minutes that one user's running jobs may still use until their time limits. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    maxTresRunMinsPerAccount: NotRequired[str]
+    """TRES-minutes that one account's running jobs may still use until their time limits. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Unit: TRES-minutes. Default: not set."""
+    maxJobsPerUser: NotRequired[int]
+    """Running jobs of one user. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxJobsPerAccount: NotRequired[int]
+    """Running jobs of one account. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxJobsAccruePerUser: NotRequired[int]
+    """Waiting jobs of one user whose priority grows with age. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxJobsAccruePerAccount: NotRequired[int]
+    """Waiting jobs of one account whose priority grows with age. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxSubmitJobsPerUser: NotRequired[int]
+    """Running and waiting jobs of one user. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    maxSubmitJobsPerAccount: NotRequired[int]
+    """Running and waiting jobs of one account. Type: integer, 0 to 2,147,483,647. Default: not set."""
+    minTresPerJob: NotRequired[str]
+    """Least TRES that a job must ask for. Type: string (amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit). Default: not set."""
+
+
+class Qos(TypedDict):
+    """One QOS of Slurm."""
+
+    name: str
+    """Name of the QOS, as in `sbatch --qos`. Type: string (a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter, at most 40 characters). Required."""
+    description: NotRequired[str]
+    """Description in Slurm's database. Type: string (plain words, without quotes, `|`, `,`, `=`, `+` and `\\`). Default: `""`."""
+    priority: NotRequired[int]
+    """Priority that the jobs get from the QOS factor, relative to that of other QOS. Type: integer, 0 to 2,147,483,647. Default: `0`."""
+    preempt: NotRequired[list[str]]
+    """Names of QOS whose jobs this one may preempt. Needs `PreemptType: preempt/qos` in `slurm.settings`. Type: list of string. Default: `[]`."""
+    preemptMode: NotRequired[str]
+    """What happens to a job of this QOS that is preempted. Type: one of `cancel`, `requeue`, `suspend`, `"off"`. Default: the cluster's PreemptMode."""
+    preemptExemptTime: NotRequired[str]
+    """Time that a job of this QOS runs before it can be preempted. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: the cluster's PreemptExemptTime."""
+    graceTimeS: NotRequired[int]
+    """Time between the notice to a preempted job and its end, in seconds. Type: integer, 1 to 86,400. Unit: seconds. Default: 0."""
+    flags: NotRequired[list[str]]
+    """Flags of the QOS, as sacctmgr has them. Type: list, each one of `DenyOnLimit`, `EnforceUsageThreshold`, `NoDecay`, `NoReserve`, `OverPartQOS`, `PartitionMaxNodes`, `PartitionMinNodes`, `PartitionTimeLimit`, `Relative`, `RequiresReservation`, `UsageFactorSafe`. Default: `[]`."""
+    usageFactor: NotRequired[float]
+    """Factor by which the usage of its jobs counts. Type: number, 0 to 1,000,000. Default: 1."""
+    usageThreshold: NotRequired[float]
+    """Fair share factor below which jobs are held; it counts with the flag EnforceUsageThreshold. Type: number, 0 to 1,000,000. Default: none."""
+    limitFactor: NotRequired[float]
+    """Factor by which the TRES limits of an account count for jobs of this QOS. Type: number, 0 to 1,000,000. Default: 1."""
+    limits: NotRequired[QosLimits]
+    """Limits of the jobs with this QOS. Type: QosLimits. Default: those of its keys."""
+
+
+class Accounting(TypedDict):
+    """slurmdbd with a MariaDB server of its own, or with an external one, and what is kept in it: accounts, users and QOS."""
+
+    enabled: NotRequired[bool]
+    """False: no slurmdbd and no database; there are neither accounts nor fair share. Type: true or false. Default: `true`."""
+    storage: NotRequired[Disk]
+    """Disk of the cluster's own database. Type: Disk. Default: one of 5Gi, unless `external` is set."""
+    external: NotRequired[ExternalDatabase]
+    """A database server that exists already, in place of the cluster's own. Type: ExternalDatabase. Default: none."""
+    purge: NotRequired[Purge]
+    """How long records are kept. Type: Purge. Default: those of its keys."""
+    archive: NotRequired[Archive]
+    """Files to which records are written when they are purged. Type: Archive. Default: none."""
+    enforce: NotRequired[list[str]]
+    """Slurm's AccountingStorageEnforce. `associations`: only users of accounts may submit; the others include that. Type: list, each one of `associations`, `limits`, `qos`, `safe`. Default: `[]` (nothing is enforced)."""
+    accounts: NotRequired[list[Account]]
+    """Slurm's accounts. Those that an administrator makes in addition are left alone. Type: list of Account. Default: `[]`."""
+    qos: NotRequired[list[Qos]]
+    """Slurm's QOS. Those that an administrator makes in addition are left alone; `normal` always exists. Type: list of Qos. Default: `[]`."""
+    defaultAccount: NotRequired[str]
+    """Account of all users who are in no other; made if `accounts` does not list it. Type: string (a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter, at most 40 characters). Default: none."""
+
+
+class Backup(TypedDict):
+    """Backups of the accounting database and of slurmctld's state, both on one volume, each cluster in a folder of its own name."""
+
+    volume: Source
+    """Shared volume that the backups are written to. Type: Source. Required."""
+    schedule: NotRequired[str]
+    """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager. Type: string (one line of printable characters). Default: `"30 2 * * *"`."""
+    keep: NotRequired[int]
+    """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too. Type: integer, 1 to 1,000. Default: `14`."""
+    stateIntervalS: NotRequired[int]
+    """Time between copies of slurmctld's state, in seconds. Type: integer, 60 to 86,400. Unit: seconds. Default: `600`."""
+    restoreFrom: NotRequired[str]
+    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What is not empty is never overwritten. Type: string (latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z, at most 20 characters). Default: while there are backups, neither starts until this key says which."""
+
+
+class Keys(TypedDict):
+    """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
+
+    munge: NotRequired[int]
+    """Generation of the munge key, with which Slurm's daemons and clients authenticate. Type: integer, 1 to 1,000. Default: `1`."""
+    jwt: NotRequired[int]
+    """Generation of the JWT key, which signs the tokens for Slurm's REST API. Type: integer, 1 to 1,000. Default: `1`."""
+    database: NotRequired[int]
+    """Generation of the accounting database's password; for an external one, raise it when its Secret has changed. Type: integer, 1 to 1,000. Default: `1`."""
+    keep: NotRequired[list[str]]
+    """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
+    spreadS: NotRequired[int]
+    """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by default. Type: integer, 10 to 240. Unit: seconds. Default: `120`."""
+
+
+class HealthCheck(TypedDict):
+    """One check, run as a Slurm job on each idle node of the sets at each tick of the schedule."""
+
+    name: str
+    """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
+    check: str
+    """What is checked: free disk space, memory and its errors, the clock's offset, or the GPUs. Type: one of `disk`, `memory`, `clock`, `gpu`. Required."""
+    schedule: str
+    """When it runs: cron's five fields, in the time zone of the Kubernetes controller manager. Type: string (one line of printable characters). Required."""
+    nodeSets: list[str]
+    """Names of the node sets whose nodes are checked. Type: list of string. Required."""
+    timeoutS: NotRequired[int]
+    """Time for one run on one node, in seconds. After that the result counts as unknown. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
+    maxDrained: NotRequired[Any]
+    """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"25%"`."""
+    settings: NotRequired[dict[str, int]]
+    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+
+
+class PriorityWeights(TypedDict):
+    """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
+
+    age: NotRequired[int]
+    """Weight of the time that a job has waited. Type: integer, 0 to 2,147,483,647. Default: `1000`."""
+    fairshare: NotRequired[int]
+    """Weight of the fair share. Type: integer, 0 to 2,147,483,647. Default: `10000`."""
+    jobSize: NotRequired[int]
+    """Weight of the job's size. Type: integer, 0 to 2,147,483,647. Default: `0`."""
+    partition: NotRequired[int]
+    """Weight of the partition's PriorityJobFactor. Type: integer, 0 to 2,147,483,647. Default: `1000`."""
+    qos: NotRequired[int]
+    """Weight of the QOS's priority. Type: integer, 0 to 2,147,483,647. Default: `10000`."""
+
+
+class SlurmSettings(TypedDict):
+    """What the cluster's slurm.conf and cgroup.conf say beyond nodes and partitions."""
+
+    cgroupVersion: NotRequired[str]
+    """Version of cgroups that Slurm confines jobs with. `auto`: the version that each node has. Type: one of `auto`, `v1`, `v2`. Default: `auto`."""
+    slurmctldTimeoutS: NotRequired[int]
+    """SlurmctldTimeout: how long others wait for a silent slurmctld, in seconds. Type: integer, 1 to 65,533. Unit: seconds. Default: `120`."""
+    slurmdTimeoutS: NotRequired[int]
+    """SlurmdTimeout: a node that has been silent for so many seconds is down, and its jobs are requeued. 0: never. Type: integer, 0 to 65,533. Unit: seconds. Default: `300`."""
+    returnToService: NotRequired[int]
+    """ReturnToService: when a node that was down comes back. 0: when an administrator says so. 1: when it registers with a valid configuration and was down only because it did not respond. 2: whenever it registers with a valid configuration. Type: one of `0`, `1`, `2`. Default: `2`."""
+    messageTimeoutS: NotRequired[int]
+    """MessageTimeout: time for one message and its answer, in seconds. Type: integer, 1 to 65,533. Unit: seconds. Default: `30`."""
+    schedulerParameters: NotRequired[list[str]]
+    """Items of SchedulerParameters. Type: list of string (one line of printable characters). Default: `[]`."""
+    selectTypeParameters: NotRequired[str]
+    """What Slurm allocates to jobs, along with memory: cores, hardware threads or whole sockets. Type: one of `CR_Core_Memory`, `CR_CPU_Memory`, `CR_Socket_Memory`. Default: `CR_Core_Memory`."""
+    priorityWeights: NotRequired[PriorityWeights]
+    """Weights of the multifactor priority. Type: PriorityWeights. Default: those of its keys."""
+    jobRequeue: NotRequired[bool]
+    """True: batch jobs run again after their node failed, unless submitted with --no-requeue. Type: true or false. Default: `true`."""
+    maxJobCount: NotRequired[int]
+    """MaxJobCount: most jobs that slurmctld holds at one time: waiting, running or just ended. Each task of an array counts. Type: integer, 1 to 10,000,000. Default: `10000`."""
+    maxArraySize: NotRequired[int]
+    """MaxArraySize: one more than the highest index of a job array. Type: integer, 1 to 4,000,001. Default: `1001`."""
+    killWaitS: NotRequired[int]
+    """KillWait: time between SIGTERM and SIGKILL for a job at its time limit, in seconds. Type: integer, 1 to 65,533. Unit: seconds. Default: `30`."""
+    suspendTimeS: NotRequired[int]
+    """SuspendTime: a node of an elastic set that has had no job for so many seconds is powered down, except for the first `min` nodes. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
+    suspendTimeoutS: NotRequired[int]
+    """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to Slurm, or else after so many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end with its pod. Type: integer, 60 to 65,533. Unit: seconds. Default: `60`."""
+    resumeTimeoutS: NotRequired[int]
+    """ResumeTimeout: a node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued. Type: integer, 1 to 65,533. Unit: seconds. Default: `600`."""
+    defaultMemoryPerCpuMiB: NotRequired[int]
+    """Memory that a job gets for each CPU when it asks for none, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: a partition's smallest node memory by its CPUs."""
+    processesPerJob: NotRequired[int]
+    """Processes and threads that one job may have on one node, in addition to those for its CPUs. null: no limit. Type: integer, 100 to 4,000,000. Default: `512`."""
+    processesPerCpu: NotRequired[int]
+    """Processes and threads that each CPU of the job on the node adds to them. Type: integer, 0 to 100,000. Default: `256`."""
+    settings: NotRequired[dict[str, Any]]
+    """Any other key of slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    raw: NotRequired[list[str]]
+    """Lines that are put at the end of slurm.conf as they are. Type: list of string (one line of printable characters). Default: `[]`."""
+
+
+class SlurmClusterArgs(TypedDict):
+    """One Slurm cluster: the value of `slipway:cluster` in a stack file."""
+
+    name: str
+    """Prefix of every object (`<name>-slurmctld`) and Slurm's ClusterName. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
+    namespace: NotRequired[str]
+    """Kubernetes namespace of everything that Slipway makes, except for what belongs to no namespace. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 63 characters). Default: `slurm`."""
+    createNamespace: NotRequired[bool]
+    """False: the namespace exists already and is left as it is. Type: true or false. Default: `true`."""
+    kubernetes: NotRequired[Kubernetes]
+    """Which Kubernetes cluster to deploy to, and how. Type: Kubernetes. Default: those of its keys."""
+    deletionProtection: NotRequired[bool]
+    """True: storage, the accounting database and the keys are kept when the stack is destroyed. Type: true or false. Default: `false`."""
+    images: NotRequired[Images]
+    """The container images. Type: Images. Default: those of its keys."""
+    nodePools: list[NodePool]
+    """The machines: one pool for each kind. Type: list of NodePool. Required."""
+    gpuOperator: NotRequired[GpuOperator]
+    """NVIDIA's GPU Operator, for clusters that do not have it yet. Type: GpuOperator. Default: those of its keys."""
+    systemNodes: NotRequired[SystemNodes]
+    """Where the pods run that are not workers. Type: SystemNodes. Default: those of its keys."""
+    nodeSets: list[NodeSet]
+    """The nodes that Slurm has on the machines. Type: list of NodeSet. Required."""
+    partitions: list[Partition]
+    """The partitions to which users submit jobs. Type: list of Partition. Required."""
+    storage: Storage
+    """The volumes: at least the shared one and the homes. Type: Storage. Required."""
+    login: NotRequired[Login]
+    """The login pods, and who may log in. Type: Login. Default: those of its keys."""
+    accounting: NotRequired[Accounting]
+    """The accounting database, and the accounts and QOS in it. Type: Accounting. Default: those of its keys."""
+    backup: NotRequired[Backup]
+    """Backups of the accounting database and of slurmctld's state. Type: Backup. Default: none are made."""
+    keys: NotRequired[Keys]
+    """Generations of the cluster's keys: raise one to rotate the key. Type: Keys. Default: those of its keys."""
+    healthChecks: NotRequired[list[HealthCheck]]
+    """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
+    slurm: NotRequired[SlurmSettings]
+    """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""
