@@ -1,6 +1,7 @@
 """Runs the real stack file under Pulumi's own mocks and writes down what it registers. Nothing of ours between program and record."""
 
 import asyncio
+import contextlib
 import json
 import runpy
 from collections.abc import Mapping
@@ -43,7 +44,7 @@ def stack_config(stack: str) -> dict[str, Any]:
 
 def run(stack: str, config: Mapping[str, Any]) -> list[Registered]:
     """What `__main__.py` registers for a config, in order. Raises what the program raises."""
-    monitor = _Monitor()
+    monitor = Monitor()
     # Before the mocks: they make the root resource at once, and what it promises belongs to the loop of that moment.
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -59,7 +60,8 @@ def run(stack: str, config: Mapping[str, Any]) -> list[Registered]:
 
 
 def _program() -> None:
-    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+    with contextlib.chdir(ROOT):  # the project's folder, where the Pulumi CLI runs it
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 
 class _Mocks(mocks.Mocks):
@@ -78,7 +80,9 @@ class _Mocks(mocks.Mocks):
         raise AssertionError(f"the program reads {args.token} back from a provider")
 
 
-class _Monitor(mocks.MockMonitor):
+class Monitor(mocks.MockMonitor):
+    """Pulumi's mock of the engine's monitor, which writes down what is registered."""
+
     def __init__(self) -> None:
         super().__init__(_Mocks())
         self.registered: list[Registered] = []
