@@ -58,7 +58,7 @@ bench: .venv/ready $(KEY)  ## the figures of docs/benchmarks.md, printed and as 
 golden: .venv/ready  ## write the golden files again; read their diff like code
 	@SLIPWAY_GOLDEN=write $(PY) -m pytest -q tests/plan tests/unit/configs/test_slurm.py tests/unit/configs/test_nfs_server.py
 
-reference: .venv/ready  ## write docs/reference.md and the stack files' JSON schema again, after a change of the models
+reference: .venv/ready  ## write docs/reference.md, the stack files' JSON schema and SlurmClusterArgs again, after a change of the models
 	@$(PY) -m configs.reference write
 
 requirements: .venv/ready  ## pin again after a change of pyproject.toml

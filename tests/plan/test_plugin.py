@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+import yaml
 
 from tests.plan.conftest import KEY, ROOT
 from tests.plan.plugin_engine import Plugin, RefusedError, running
@@ -137,6 +140,15 @@ def test_output_of_another_resource_is_refused_in_words(plugin: Plugin, value: A
         plugin.construct("dev", edited("dev", {"storage.home": {"claim": value}}), preview=True)
     assert set(caught.value.properties) == {path}
     assert "Give the value itself" in caught.value.properties[path]
+
+
+def test_yaml_program_of_the_page_is_accepted(plugin: Plugin, project: Path) -> None:
+    (project / "id_ed25519.pub").write_text(f"{KEY}\n")
+    [block] = re.findall(r"^    resources:\n(?:    .*\n)+", (ROOT / "docs" / "package.md").read_text(), re.MULTILINE)
+    written = yaml.safe_load(textwrap.dedent(block))
+    outputs, registered = plugin.construct("lab", written["resources"]["cluster"]["properties"])
+    assert len(registered) > 50
+    assert written["outputs"]["login"].strip("${}").removeprefix("cluster.") in outputs
 
 
 def test_only_the_cluster_is_published(schema: dict[str, Any]) -> None:
