@@ -1,5 +1,6 @@
 """Node pools: what is looked for among nodes that are there, and what is asked of EKS, as Pulumi's mocks record it."""
 
+import asyncio
 import json
 from typing import Any, cast
 
@@ -62,6 +63,7 @@ class Recorder(mocks.Mocks):
 
 def deploy(args: GpuNodePoolArgs) -> Recorder:
     recorder = Recorder()
+    asyncio.set_event_loop(asyncio.new_event_loop())  # whichever test ran before, and closed its own
     pulumi.runtime.set_mocks(recorder, preview=False)
     make = cast(Any, pulumi.runtime).test(lambda: gpu_node_pool.GpuNodePool("dev-pool-workers", args).pool)
     make()
