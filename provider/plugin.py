@@ -16,7 +16,7 @@ from pulumi.provider.server import ComponentInitError
 
 from components.cluster import SlurmCluster
 from configs.faults import ConfigFaults, Fault
-from configs.structure import ROOT, spelled
+from configs.rules.structure import ROOT, spelled
 from provider import __version__
 
 PACKAGE = "slipway"
