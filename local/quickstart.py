@@ -133,7 +133,7 @@ def quickstart(console: Console, stack: str, target: Target, more: list[str], fa
 
     `more` are further options of `standalone up`.
     """
-    step("standalone", "up", "--stack", stack, "--kubectl", target.kubectl, *target.where, *more)
+    step("standalone", "up", "--stack", stack, *target.where, *more)
     with first_job.find_login(target.command, facts.namespace, facts.user, key) as login:
         with console.status("first jobs, over ssh"):
             output = first_job.run_jobs(login)

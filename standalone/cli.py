@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 import json
 import os
 import signal
@@ -9,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -18,29 +20,60 @@ from standalone import consent, deploy, project, record, recovery, removal, rend
 from standalone import stack as stacks
 from standalone.changes import consequences, left_as_they_are, losses
 from standalone.faults import StandaloneError, StoppedError, UnreachableError, unforeseen
+from standalone.kubeconfig import Where
 from standalone.plan import Change, Plan, as_json, masked
-from standalone.stack import Outlook, Where
+from standalone.stack import Outlook
 
-Stack = Annotated[str, typer.Option("--stack", "-s", help="The stack: Pulumi.<stack>.yaml.")]
-Config = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--config", "-c", metavar="KEY.PATH=VALUE", help="Sets one config value, for instance cluster.nodeSets[0].size=3. Repeatable."
-    ),
-]
-ConfigFile = Annotated[Path | None, typer.Option("--config-file", help="Another file in place of Pulumi.<stack>.yaml.")]
-Root = Annotated[Path, typer.Option("--root", "-C", help="The project: where Pulumi.yaml is.")]
-Context = Annotated[str | None, typer.Option(help="kubeconfig context; default: the stack's own (kubernetes.context).")]
-Kubeconfig = Annotated[str | None, typer.Option(help="kubeconfig file; default: KUBECONFIG, or the local cluster's for its context.")]
-KubectlPath = Annotated[str | None, typer.Option("--kubectl", help="kubectl; default: KUBECTL, .slipway/bin/kubectl, PATH.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
+_SETS = "Sets one config value, for instance cluster.nodeSets[0].size=3. Repeatable."
 
 _INTERRUPTED = "Interrupted. What was done stays; the same command finishes it."
 _LATEST_END_S = 20.0
-"""Seconds from Ctrl-C to the end of the process. kubectl, which goes on with what it was given, mostly needs less."""
+"""Seconds from Ctrl-C to the end of the process. Requests that are on their way mostly need less."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the options that all verbs have come to."""
+
+    project: project.Project
+    where: Where
+
+
+def _given(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="The stack: Pulumi.<stack>.yaml.")],
+    config: Annotated[list[str] | None, typer.Option("--config", "-c", metavar="KEY.PATH=VALUE", help=_SETS)] = None,
+    config_file: Annotated[Path | None, typer.Option("--config-file", help="Another file in place of Pulumi.<stack>.yaml.")] = None,
+    root: Annotated[Path, typer.Option("--root", "-C", help="The project: where Pulumi.yaml is.")] = Path(),
+    context: Annotated[str | None, typer.Option(help="kubeconfig context; default: the stack's own (kubernetes.context).")] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="kubeconfig file; default: KUBECONFIG, or the local cluster's for its context.")
+    ] = None,
+    kubectl: Annotated[str | None, typer.Option("--kubectl", hidden=True, help="Not needed any more.")] = None,  # noqa: ARG001
+) -> Given:
+    return Given(project.load(root, stack, tuple(config or ()), config_file), Where(kubeconfig, context))
+
+
+def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with the options of `_given`, whose value it gets, and with its own."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        shared, own = (inspect.signature(each).parameters for each in (_given, function))
+
+        def run(**values: Any) -> None:
+            function(_given(**{key: values.pop(key) for key in shared}), **values)
+
+        run.__doc__ = function.__doc__
+        run.__annotations__ = {key: each.annotation for key, each in {**shared, **own}.items() if key != "given"}
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for key, each in {**shared, **own}.items() if key != "given"]
+        cast(Any, run).__signature__ = inspect.Signature(parameters)
+        app.command(name)(run)
+        return function
+
+    return register
 
 
 @functools.cache
@@ -49,15 +82,9 @@ def shared_screen() -> show.Screen:
     return show.Screen()
 
 
-@app.command()
+@_verb("preview")
 def preview(
-    stack: Stack,
-    config: Config = None,
-    config_file: ConfigFile = None,
-    root: Root = Path(),
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-    kubectl: KubectlPath = None,
+    given: Given,
     offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster: compare with the saved plan.")] = False,
     save: Annotated[bool, typer.Option("--save", help="Save the plan for later previews without a cluster.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the plan and its changes as JSON.")] = None,
@@ -65,8 +92,8 @@ def preview(
 ) -> None:
     """Shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line."""
     screen = shared_screen()
-    found = project.load(root, stack, tuple(config or ()), config_file)
-    plan, outlook, against = _outlook(screen, found, None if offline else Where(kubectl, kubeconfig, context), force_conflicts)
+    found = given.project
+    plan, outlook, against = _outlook(screen, found, None if offline else given.where, force_conflicts)
     screen.say(f"{plan.project}/{plan.stack}, compared with {against}\n", "bold")
     _show(screen, plan, outlook)
     if save:
@@ -83,7 +110,7 @@ def _outlook(screen: show.Screen, found: project.Project, where: Where | None, f
             read = stacks.read(found, where, screen, for_real=False)
             changes = stacks.outlook(read, force_conflicts)
             _say_recovered(screen, read)
-            return read.plan, changes, str(read.home.kubectl)
+            return read.plan, changes, str(read.home.api)
         except UnreachableError as error:
             screen.say(f"warning: {error}", "yellow")
     recording = record.record(found)
@@ -119,24 +146,18 @@ def _change_json(one: Change) -> dict[str, Any]:
     return {"op": one.op, "type": one.type, "name": one.name, "urn": one.urn, "differences": differences, "note": one.note}
 
 
-@app.command("render")
+@_verb("render")
 def render_(
-    stack: Stack,
-    config: Config = None,
-    config_file: ConfigFile = None,
-    root: Root = Path(),
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-    kubectl: KubectlPath = None,
+    given: Given,
     show_secrets: Annotated[
         bool, typer.Option("--show-secrets", help="With the random values kept in the cluster, as plain YAML: never commit that.")
     ] = False,
 ) -> None:
     """Prints the manifests as YAML, in dependency order, for kubectl, Argo CD or Flux. Objects that hold secrets are left out and named."""
     screen = shared_screen()
-    found = project.load(root, stack, tuple(config or ()), config_file)
+    found = given.project
     if show_secrets:
-        read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=False)
+        read = stacks.read(found, given.where, screen, for_real=False)
         recovery.refuse_unread(read.recovered, read.documents, read.home.keeper)
         if new := read.fresh.keys() - read.recovered.values.keys():
             names = ", ".join(sorted(new))
@@ -153,7 +174,7 @@ def render_(
 
 @contextlib.contextmanager
 def _stoppable() -> Generator[None]:
-    """Ctrl-C while the cluster is being changed: says what it left, and ends this process, whatever a thread or kubectl still waits for."""
+    """Ctrl-C while the cluster is being changed: says what it left, and ends this process, whatever a thread still waits for."""
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
@@ -178,8 +199,8 @@ def _end_now() -> None:
 
 def _ask(screen: show.Screen, read: stacks.Stack, root: Path, verb: Literal["up", "destroy"], yes: bool) -> bool:
     """Says which cluster it is, and asks where `consent` wants an answer. True for the local one. Raises StandaloneError or Abort."""
-    target, stack = read.home.kubectl.target(), f"{read.plan.project}/{read.plan.stack}"
-    is_local = consent.is_local(root, read.home.kubectl.kubeconfig, target)
+    target, stack = read.home.api.target, f"{read.plan.project}/{read.plan.stack}"
+    is_local = consent.is_local(root, read.home.api.where.kubeconfig, target)
     now = consent.Situation(verb, yes, sys.stdin.isatty(), is_local, read.kept.is_known)
     screen.say(f" · {target}, namespace {read.home.namespace}", "dim")
     _answered(now, read, f"{verb.capitalize()} {stack} there?")
@@ -196,20 +217,14 @@ def _answered(now: consent.Situation, read: stacks.Stack, question: str) -> None
     answer = consent.plan_question(now)
     if answer == "refuse":
         stack = f"{read.plan.project}/{read.plan.stack}"
-        raise StandaloneError(consent.refusal(now, stack, read.home.kubectl.target(), read.home.namespace))
+        raise StandaloneError(consent.refusal(now, stack, read.home.api.target, read.home.namespace))
     if answer == "ask":
         typer.confirm(question, abort=True)
 
 
-@app.command()
+@_verb("up")
 def up(
-    stack: Stack,
-    config: Config = None,
-    config_file: ConfigFile = None,
-    root: Root = Path(),
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-    kubectl: KubectlPath = None,
+    given: Given,
     timeout: Timeout = 300,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="Take fields over from other managers.")] = False,
     adopt: Annotated[bool, typer.Option("--adopt", help="Take over objects that exist and are not this stack's.")] = False,
@@ -219,9 +234,9 @@ def up(
     """Applies the stack, prunes what is no longer declared, waits until all is ready. Asks once in a cluster that is not the local one, and
     before it deletes data."""
     screen, begin = shared_screen(), time.monotonic()
-    found = project.load(root, stack, tuple(config or ()), config_file)
-    read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=True)
-    screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.kubectl}", begin)
+    found = given.project
+    read = stacks.read(found, given.where, screen, for_real=True)
+    screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.api}", begin)
     is_local = _ask(screen, read, found.root, "up", yes)
     _say_recovered(screen, read)
     with _stoppable():
@@ -233,22 +248,16 @@ def up(
         screen.say(f"  {name}: {value}")
 
 
-@app.command()
+@_verb("destroy")
 def destroy(
-    stack: Stack,
-    config: Config = None,
-    config_file: ConfigFile = None,
-    root: Root = Path(),
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-    kubectl: KubectlPath = None,
+    given: Given,
     timeout: Timeout = 600,
     yes: Yes = False,
 ) -> None:
     """Deletes all objects of the stack. Asks, and refuses where there is no terminal to ask at; refuses, by name, when one is protected."""
     screen = shared_screen()
-    found = project.load(root, stack, tuple(config or ()), config_file)
-    read = stacks.read(found, Where(kubectl, kubeconfig, context), screen, for_real=False)
+    found = given.project
+    read = stacks.read(found, given.where, screen, for_real=False)
     _ask(screen, read, found.root, "destroy", yes)
     with _stoppable():
         removal.destroy(read, screen, timeout)

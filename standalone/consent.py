@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from standalone.faults import StandaloneError
-from standalone.kubectl import LOCAL_CONTEXT, Target
+from standalone.kubeconfig import LOCAL_CONTEXT, Target
 from standalone.plan import Plan
 from standalone.render import IDENTIFIER, Key, provider_inputs
 

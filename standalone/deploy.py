@@ -1,30 +1,31 @@
-"""`up` and `destroy`: everything is refused before anything is touched, then kubectl acts, then it says what it waits for.
+"""`up`: everything is refused before anything is touched, then objects are applied, then it says what it waits for.
 
 Every step can be cut off and repeated: random values are kept before they are used, ApplySets know their members before they exist, pruning
 comes last.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 from standalone import changes as decide
-from standalone import cluster, consent, kinds, readiness, removal
+from standalone import cluster, consent, readiness, removal
+from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError, UnreachableError
-from standalone.kubectl import decoded
-from standalone.render import CRD, Document, Key, key_of, namespace_of
+from standalone.render import CRD, Document, Key, Sort, key_of, namespace_of
 from standalone.requirements import plan_missing
 from standalone.show import Line, News, Screen
 from standalone.stack import Outlook, Stack, outlook
 
-_POLL_S = 1.0
+_POLL_S = 1
 _PODS_EVERY_S = 3.0
 _HOPELESS_AFTER_S = 15.0
 _KINDS_S = 60.0
+_POD = Sort("", "Pod")
 _Expected = Mapping[Key, Sequence[readiness.Expectation]]
 _DESPITE = "Where it will have them later (nodes that an autoscaler makes, for instance): --ignore-missing."
 _VERBS = {"create": "created", "update": "updated", "replace": "made again", "delete": "deleted"}
@@ -57,7 +58,7 @@ def up(
         if lacks := cluster.lacking_rights(stack.home, stack.documents):
             rows = "\n".join(f"  {one}" for one in lacks)
             raise StandaloneError(
-                f"{stack.home.kubectl} may not do what the stack needs in namespace {stack.home.namespace}; it lacks:\n{rows}"
+                f"{stack.home.api} may not do what the stack needs in namespace {stack.home.namespace}; it lacks:\n{rows}"
             )
         if must_fit:
             _refuse_missing(stack, pending, screen)
@@ -91,60 +92,66 @@ def _refuse_missing(stack: Stack, pending: Sequence[ObjectChange], screen: Scree
 
 
 def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_conflicts: bool) -> None:
-    home = stack.home
-    pending = [one for one in found if one.op != "same"]
-    before = time.monotonic()
-    by_key = {one.key: one for one in pending}
+    home, before = stack.home, time.monotonic()
+    pending = [change for change in found if change.op != "same"]
+    by_key = {change.key: change for change in pending}
     namespace = by_key.get(Key("", "Namespace", "", home.namespace))
     if namespace and namespace.op == "create" and namespace.document:
-        cluster.make_namespace(home, namespace.document)
+        cluster.apply(home, namespace.document, force_conflicts)  # before all else: the stack's own two objects live there
     cluster.keep(home, stack.kept, stack.fresh, consent.identifier(stack.plan))
     cluster.release(home, leaving := decide.deleted_by_controller(found))
     cluster.release(home, kept := decide.retained(pending))
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
-    replaced = [one.live for one in pending if one.op == "replace" and one.live]
+    replaced = [change.live for change in pending if change.op == "replace" and change.live]
     removal.delete(home, replaced, screen, timeout_s=600)
-    definitions = [one.document for one in pending if one.document and one.key.kind == CRD]
+    definitions = [change.document for change in pending if change.document and change.key.kind == CRD]
     if definitions:
         with screen.waiting("waiting until the API server serves the new kinds"):
-            kinds.make(home.kubectl, home.set_id, definitions, force_conflicts, _KINDS_S)
-        for one in definitions:
-            screen.tick(f"{one.key} {_VERBS[by_key.pop(one.key).op]}, and its kind is served", before)
+            cluster.make_kinds(home, definitions, force_conflicts, _KINDS_S)
+        for document in definitions:
+            screen.tick(f"{document.key} {_VERBS[by_key.pop(document.key).op]}, and its kind is served", before)
+    goes = [change.key for change in pending if change.op == "delete" and change.key not in (*leaving, *kept)]
+    sorts = {document.key.sort for document in stack.documents}
+    cluster.enlist(home, {*sorts, *map(cluster.sort_of, stack.kept.kinds)})
     with screen.waiting("applying") as line:
-        for said in cluster.apply(home, _to_apply(stack, found), force_conflicts):
-            if one := _named(said, by_key):
-                screen.tick(f"{one.key} {_VERBS[one.op]}", before)
+        faults: list[str] = []
+        for document in _to_apply(stack, found):
+            line.update(f"applying: {document.key}")
+            try:
+                cluster.apply(home, document, force_conflicts)
+            except RefusedError as error:
+                faults.append(f"{document.key}: {error}")
+                continue
+            if change := by_key.get(document.key):
+                screen.tick(f"{change.key} {_VERBS[change.op]}", before)
                 before = time.monotonic()
-            line.update(f"applying: {said}")
+        if faults:
+            raise StandaloneError("\n".join(faults))
+        for key in goes:
+            cluster.prune(home, key)
+            screen.tick(f"{key} {_VERBS['delete']}", before)
+            before = time.monotonic()
+    cluster.enlist(home, sorts)
     for key in leaving:
         screen.tick(f"{key} is no longer declared: its controller deletes it", before)
 
 
 def _to_apply(stack: Stack, found: Sequence[ObjectChange]) -> list[Document]:
     """Each object as it was tried; one that is made again, as it is declared."""
-    declared = {one.key: one for one in stack.documents}
-    return [declared[one.key] if one.op == "replace" else one.document for one in found if one.document]
-
-
-def _named(said: str, by_key: Mapping[Key, ObjectChange]) -> ObjectChange | None:
-    """The change that one of kubectl's lines is about: `statefulset.apps/gpu serverside-applied`."""
-    what, slash, rest = said.partition("/")
-    kind, _, group = what.partition(".")
-    name = rest.partition(" ")[0]
-    matches = (one for key, one in by_key.items() if (key.kind.lower(), key.group, key.name) == (kind, group, name))
-    return next(matches, None) if slash else None
+    declared = {document.key: document for document in stack.documents}
+    return [declared[change.key] if change.op == "replace" else change.document for change in found if change.document]
 
 
 def _wait(stack: Stack, found: Outlook, expected: _Expected, screen: Screen, timeout_s: float) -> None:
     """Until every object that the stack waits for is ready. Raises StandaloneError with each reason after `timeout_s`."""
     wanted = {
-        one.key
-        for one in stack.documents
-        if one.is_waited_for and one.key.kind != CRD and (one.key.kind in readiness.WORKLOADS or one.key in expected)
+        document.key
+        for document in stack.documents
+        if document.is_waited_for and document.key.kind != CRD and (document.key.kind in readiness.WORKLOADS or document.key in expected)
     }
-    if all(one.op == "same" for one in found.objects if one.document):
-        live = [one.live for one in found.objects if one.live and one.key in wanted]
+    if all(change.op == "same" for change in found.objects if change.document):
+        live = [change.live for change in found.objects if change.live and change.key in wanted]
         if not readiness.waiting(live, expected):
             return
     if not wanted:
@@ -158,62 +165,52 @@ def _wait(stack: Stack, found: Outlook, expected: _Expected, screen: Screen, tim
     with screen.waiting("waiting") as line:
         while True:
             now = time.monotonic() - begin
-            workloads = _workloads(stack.home, wanted)
-            late = readiness.waiting(workloads, expected)
-            absent = wanted - {key_of(one) for one in workloads}
-            for key in sorted(wanted - ready - absent - {_key(one, wanted) for one in late}):
+            workloads = {key_of(live): live for live in cluster.of_sorts(stack.home, {key.sort for key in wanted})}
+            there = wanted & workloads.keys()
+            late = {key: why for key in there for why in readiness.waiting([workloads[key]], expected)}
+            for key in sorted(there - ready - late.keys()):
                 screen.tick(f"{key} ready", begin)
                 ready.add(key)
-            if not late and not absent:
+            if not late and there == wanted:
                 return
-            if now - asked >= _PODS_EVERY_S or any(one.has_failed for one in late):
+            waits = [late[key] for key in sorted(late)]
+            if now - asked >= _PODS_EVERY_S or any(workload.has_failed for workload in waits):
                 asked = now
-                pods = _pods(stack.home, late)
+                pods = _pods(stack.home, waits)
                 troubles = readiness.troubles(pods)
-                _unstick(stack.home, workloads, pods, screen)
-                hopeless = {one.pod: hopeless.get(one.pod, now) for one in troubles if one.is_hopeless}
-            _say_waiting(line, late, troubles)
-            for one in late:
-                if one.kind not in readiness.WORKLOADS:
-                    news.say(f"{one.kind} {one.name}", one.progress, now)
-            given_up = any(one.has_failed for one in late) or any(now - since > _HOPELESS_AFTER_S for since in hopeless.values())
+                _unstick(stack.home, list(workloads.values()), pods, screen)
+                hopeless = {trouble.pod: hopeless.get(trouble.pod, now) for trouble in troubles if trouble.is_hopeless}
+            _say_waiting(line, waits, troubles)
+            for workload in waits:
+                if workload.kind not in readiness.WORKLOADS:
+                    news.say(f"{workload.kind} {workload.name}", workload.progress, now)
+            given_up = any(workload.has_failed for workload in waits) or any(now - since > _HOPELESS_AFTER_S for since in hopeless.values())
             if now > timeout_s or given_up:
-                raise StandaloneError(_not_ready(stack.home, late, troubles, now))
-            time.sleep(_POLL_S)
+                raise StandaloneError(_not_ready(stack.home, waits, troubles, now))
+            if late:
+                stack.home.api.await_change(workloads[min(late)], _POLL_S)
+            else:
+                time.sleep(_POLL_S)
 
 
 def _warn_of_refusals(home: Home, screen: Screen) -> None:
     """Of files that an earlier `up` brought: the kubelet takes about a minute to bring those of this one, which is not waited for."""
-    fields = "--field-selector=reason=Unhealthy,type=Warning,involvedObject.kind=Pod"
-    answer = home.kubectl.call("get", "events", "-n", home.namespace, fields, "-o", "json")
-    if answer.code == 0:  # who may not read events is not told
-        for line in readiness.refusals(decoded(answer.out), datetime.now(UTC)):
+    fields = "reason=Unhealthy,type=Warning,involvedObject.kind=Pod"
+    with contextlib.suppress(RefusedError):  # a user who may not read events is not told
+        for line in readiness.refusals(home.api.list(Sort("", "Event"), home.namespace, fieldSelector=fields), datetime.now(UTC)):
             screen.say(f"warning: {line}", "yellow")
-
-
-def _key(one: readiness.Waiting, wanted: set[Key]) -> Key | None:
-    return next((key for key in wanted if (key.kind, key.name) == (one.kind, one.name)), None)
-
-
-def _workloads(home: Home, wanted: set[Key]) -> list[dict[str, Any]]:
-    kinds = ",".join(sorted({f"{key.kind}.{key.group}" for key in wanted}))
-    found = home.kubectl.objects("get", kinds, "-n", home.namespace, "-l", f"{decide.PART_OF}={home.set_id}")
-    return [one for one in found if key_of(one) in wanted]
 
 
 def _pods(home: Home, late: Sequence[readiness.Waiting]) -> list[dict[str, Any]]:
     """Pods of the late workloads only: a large set that is ready is never listed."""
-    selectors = [one.selector for one in late if one.selector]
-    with ThreadPoolExecutor(3) as pool:
-        listed = [pool.submit(home.kubectl.objects, "get", "pods", "-n", home.namespace, "-l", selector) for selector in selectors]
-        return [pod for pods in listed for pod in pods.result()]
+    return [pod for workload in late if workload.selector for pod in home.api.list(_POD, home.namespace, labelSelector=workload.selector)]
 
 
 def _unstick(home: Home, workloads: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]], screen: Screen) -> None:
     """Deletes pods that never started and hold up a newer template (see readiness.stuck)."""
     for name in readiness.stuck(workloads, pods):
-        answer = home.kubectl.call("delete", "pod", name, "-n", home.namespace, "--ignore-not-found", "--wait=false")
-        if answer.code == 0:
+        with contextlib.suppress(RefusedError):
+            home.api.delete(Key("", "Pod", home.namespace, name))
             screen.tick(f"Pod {name}, stuck on an older template without ever having started, deleted")
 
 
@@ -230,15 +227,5 @@ def _not_ready(home: Home, late: Sequence[readiness.Waiting], troubles: Sequence
     for trouble in troubles[:10]:
         said.append(f"    {trouble.pod}: {trouble.reason}")
         if trouble.logs_of:
-            said += [f"      | {text}" for text in _last_words(home, trouble.pod, trouble.logs_of)]
+            said += [f"      | {text}" for text in cluster.last_words(home, trouble.pod, trouble.logs_of)]
     return "\n".join(said)
-
-
-def _last_words(home: Home, pod: str, container: str) -> list[str]:
-    """The last lines of a container that ends again and again: of its newest run, or of the one before while that one is silent."""
-    for which in ((), ("--previous",)):
-        answer = home.kubectl.call("logs", pod, "-n", home.namespace, "-c", container, "--tail=8", *which)
-        lines = [line for line in answer.out.splitlines() if line and not line.startswith("unable to retrieve container logs")]
-        if lines:
-            return lines
-    return []

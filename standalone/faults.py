@@ -9,7 +9,7 @@ class StandaloneError(Exception):
 
 
 class UnreachableError(StandaloneError):
-    """The cluster could not be asked: no kubectl, no such context, no answer."""
+    """The cluster could not be asked: no such context, no answer."""
 
 
 class StoppedError(StandaloneError):

@@ -1,11 +1,13 @@
 """Which workloads are not ready yet, and why, in words a person can act on. Pure: from objects as the API server gave them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from standalone import jsonpath
+import jsonpath
+
 from standalone.faults import StandaloneError
 from standalone.render import Key, key_of
 
@@ -36,13 +38,23 @@ class Trouble:
     is_hopeless: bool = False
 
 
+_DOTTED = re.compile(r"\.((?:[\w/-]|\\\.)*\\\.(?:[\w/-]|\\\.)*)")
+
+
 @dataclass(frozen=True)
 class Expectation:
     """One expression of `pulumi.com/waitFor`: a condition and its value, or a path and its value (None: any)."""
 
     condition: str = ""
-    path: jsonpath.Path | None = None
+    path: str = ""
     value: str | None = None
+
+    @property
+    def query(self) -> jsonpath.JSONPath | jsonpath.CompoundJSONPath:
+        """The path as RFC 9535 has it. Kubernetes' has braces around it, may leave the root out, and escapes dots in names."""
+        inner = self.path.strip().removeprefix("{").removesuffix("}").strip().removeprefix("$")
+        rooted = f"${inner}" if inner.startswith((".", "[")) else f"$.{inner}"
+        return jsonpath.compile(_DOTTED.sub(lambda name: f"['{name[1]}']".replace("\\.", "."), rooted))
 
 
 def expectation(expression: str) -> Expectation:
@@ -56,7 +68,12 @@ def expectation(expression: str) -> Expectation:
         return Expectation(condition=name, value=value or "True")
     if how == "jsonpath" and said:
         path, closed, value = said.partition("}=")
-        return Expectation(path=jsonpath.parse(path + ("}" if closed else "")), value=value if closed else None)
+        expected = Expectation(path=path + ("}" if closed else ""), value=value if closed else None)
+        try:
+            expected.query  # noqa: B018 (for its error)
+        except jsonpath.JSONPathError as error:
+            raise StandaloneError(f"pulumi.com/waitFor: jsonpath={path}: {error}; only the pulumi CLI may know how.") from error
+        return expected
     raise StandaloneError(f'pulumi.com/waitFor: "{expression}" is neither condition=... nor jsonpath=...')
 
 
@@ -88,11 +105,12 @@ def waiting(workloads: Iterable[Mapping[str, Any]], expected: Mapping[Key, Seque
 def _unmet(expected: Expectation, one: Mapping[str, Any]) -> str | None:
     """What is not as expected yet; None when it is."""
     status: Mapping[str, Any] = one.get("status", {})
-    if expected.path is not None:
-        values = [jsonpath.as_text(value) for value in expected.path.find(one)]
+    if expected.path:
+        values = [value for value in expected.query.findall(one) if value is not None]
+        values = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
         if expected.value is None:
-            return None if values else f"{expected.path.text} is not there yet"
-        return None if values == [expected.value] else f"{expected.path.text} is {', '.join(values) or 'not there'}, not {expected.value}"
+            return None if values else f"{expected.path} is not there yet"
+        return None if values == [expected.value] else f"{expected.path} is {', '.join(values) or 'not there'}, not {expected.value}"
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     found = next((each for each in conditions if each["type"].lower() == expected.condition.lower()), None)
     generation = one["metadata"].get("generation", 0)
@@ -129,8 +147,13 @@ def leaving(objects: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
 
 def has_failed(workload: Mapping[str, Any]) -> bool:
     """True for a Job that has given up."""
-    conditions: list[dict[str, str]] = workload.get("status", {}).get("conditions") or []
-    return workload["kind"] == "Job" and any(one["type"] == "Failed" and one["status"] == "True" for one in conditions)
+    return workload["kind"] == "Job" and has_condition(workload, "Failed")
+
+
+def has_condition(live: Mapping[str, Any], name: str) -> bool:
+    """True for an object with this condition."""
+    conditions: list[dict[str, str]] = live.get("status", {}).get("conditions") or []
+    return any(condition["type"] == name and condition["status"] == "True" for condition in conditions)
 
 
 def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], generation: int) -> str | None:

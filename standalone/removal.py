@@ -1,4 +1,4 @@
-"""`destroy`, and every other deletion: kubectl asks, then this says what is gone, and what holds the rest.
+"""`destroy`, and every other deletion: asks for it, then says what is gone, and what holds the rest.
 
 Nothing is forced: an object with a finalizer, such as a NodeSet whose nodes still run jobs, goes when its controller lets it.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 from standalone import changes as decide
 from standalone import cluster, consent, readiness
+from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError
@@ -16,7 +17,7 @@ from standalone.render import HOLDS, PROTECT, RETAIN, Key, depths, key_of
 from standalone.show import News, Screen
 from standalone.stack import Stack, forbidden, recorded
 
-_POLL_S = 1.0
+_POLL_S = 1
 _HELD_AFTER_S = 3.0
 _LEAVING_S = 20.0
 
@@ -26,9 +27,9 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     home = stack.home
     try:
         there = cluster.members(home, stack.kept)
-    except StandaloneError as error:
+    except RefusedError as error:
         raise forbidden(error, home, stack.plan) from error
-    consent.refuse_other(stack.plan, recorded(stack, there), str(home.kubectl))
+    consent.refuse_other(stack.plan, recorded(stack, there), str(home.api))
     found = [ObjectChange("delete", key_of(one), live=one) for one in there]
     protected = sorted({str(one.key) for one in found if one.is_marked(PROTECT)} | _protected(stack))
     if protected:
@@ -73,8 +74,7 @@ def _protected(stack: Stack) -> set[str]:
 
 
 def _say_claims(home: Home, goes: Sequence[ObjectChange], namespace: Key, screen: Screen) -> None:
-    claims = home.kubectl.objects("get", "persistentvolumeclaims", "-n", home.namespace)
-    if left := decide.claims_left(claims, goes):
+    if left := decide.claims_left(cluster.claims(home), goes):
         fate = f"go with {namespace}" if any(one.key == namespace for one in goes) else "stay (their set's retention policy is Retain)"
         screen.say(f" · claims made from templates {fate}: {', '.join(left)}", "dim")
 
@@ -104,7 +104,7 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, tim
                 rows = "\n".join(f"  {key} {reason}" for key, reason in held.items())
                 raise StandaloneError(f"Not gone after {timeout_s:.0f} s; the deletion goes on by itself:\n{rows}")
             if left:
-                time.sleep(_POLL_S)
+                home.api.await_change(left[0], _POLL_S)
 
 
 def say_leaving(home: Home, pruned: Sequence[Mapping[str, Any]], screen: Screen) -> None:
@@ -117,6 +117,6 @@ def say_leaving(home: Home, pruned: Sequence[Mapping[str, Any]], screen: Screen)
             line.update("; ".join(f"{key} {reason}" for key, reason in readiness.leaving(left).items()))
             if time.monotonic() > end:
                 break
-            time.sleep(_POLL_S)
+            home.api.await_change(left[0], _POLL_S)
     for key, reason in readiness.leaving(left).items():
         screen.say(f" · {key} {reason}; it goes on by itself", "dim")

@@ -123,6 +123,11 @@ class Document:
         return Sort(spec["group"], spec["names"]["kind"])
 
     @property
+    def plural(self) -> str:
+        """What a CustomResourceDefinition calls the objects of its kind in paths and rights."""
+        return str(self.manifest["spec"]["names"]["plural"])
+
+    @property
     def ignored(self) -> tuple[tuple[str, ...], ...]:
         """Paths of fields that only a new object gets as declared: its `ignoreChanges`."""
         return tuple(tuple(str(path).split(".")) for path in self.resource.options.get("ignoreChanges", ()))

@@ -11,24 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from standalone import api, cluster, consent, kubeconfig, random_values, record, recovery, render
 from standalone import changes as decide
-from standalone import cluster, consent, kubectl, random_values, record, recovery, render
+from standalone.api import RefusedError
 from standalone.cluster import Home, Kept
 from standalone.faults import StandaloneError
+from standalone.kubeconfig import Where
 from standalone.plan import Change, Plan, Resource, as_json, compare, secret_texts
 from standalone.project import Project
 from standalone.recovery import Recovered
 from standalone.render import IDENTIFIER, Document, Key
 from standalone.show import Screen
-
-
-@dataclass(frozen=True)
-class Where:
-    """How to reach the cluster, as given on the command line."""
-
-    kubectl: str | None = None
-    kubeconfig: str | None = None
-    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +59,7 @@ def home(plan: Plan, project: Project, where: Where) -> Home:
     objects = [one for one in plan.resources if one.is_object]
     namespaces = [str(one.inputs["metadata"]["namespace"]) for one in objects if one.inputs.get("metadata", {}).get("namespace")]
     namespace = max(sorted(set(namespaces)), key=namespaces.count) if namespaces else str(inputs.get("namespace") or "default")
-    client = kubectl.find(project.root, where.kubectl, where.kubeconfig, context)
-    return Home(client, namespace, f"slipway-{plan.project}-{plan.stack}")
+    return Home(api.connect(kubeconfig.find(project.root, where.kubeconfig, context)), namespace, f"slipway-{plan.project}-{plan.stack}")
 
 
 def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stack:
@@ -87,7 +79,7 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
     try:
         before = cluster.kept(at)
         live = cluster.live_secrets(at, render.own_documents(declared)) if before.version is None else {}
-    except StandaloneError as error:
+    except RefusedError as error:
         raise forbidden(error, at, declared) from error
     lost = recovery.plan_recovery(declared, live)
     fresh: dict[str, bytes] = {}
@@ -123,13 +115,13 @@ def _from_base64(text: str) -> str | None:
         return None
 
 
-def forbidden(error: StandaloneError, at: Home, plan: Plan) -> StandaloneError:
+def forbidden(error: RefusedError, at: Home, plan: Plan) -> StandaloneError:
     """The same error, or, where the server said Forbidden, every right the user lacks."""
-    if "forbidden" not in str(error).lower():
+    if error.reason != "Forbidden":
         return error
     lacks = "\n".join(f"  {one}" for one in cluster.lacking_rights(at, render.own_documents(plan)))
     return StandaloneError(
-        f"{at.kubectl} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{lacks}" if lacks else str(error)
+        f"{at.api} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{lacks}" if lacks else str(error)
     )
 
 
@@ -140,9 +132,9 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
     try:
         documents = cluster.beside_live(stack.home, stack.documents)
         seen = cluster.look(stack.home, documents, stack.kept, force_conflicts)
-    except StandaloneError as error:
+    except RefusedError as error:
         raise forbidden(error, stack.home, stack.plan) from error
-    consent.refuse_other(stack.plan, recorded(stack, seen.live.values()), str(stack.home.kubectl))
+    consent.refuse_other(stack.plan, recorded(stack, seen.live.values()), str(stack.home.api))
     objects = decide.object_changes(documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
     found: dict[str, Change] = {}
     gone: list[Change] = []

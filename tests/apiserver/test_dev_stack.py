@@ -14,8 +14,6 @@ def preview(server: ApiServer, capsys: pytest.CaptureFixture[str], namespace: st
         "dev",
         "-C",
         str(ROOT),
-        "--kubectl",
-        str(server.kubectl),
         "--kubeconfig",
         str(server.kubeconfig()),
         "--context",

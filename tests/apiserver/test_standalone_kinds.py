@@ -39,7 +39,7 @@ class Widgets:
 
     def run(self, verb: str, *options: str, code: int = 0) -> str:
         """One verb, and all that it printed."""
-        where = ["--stack", "dev", "-C", str(self.folder), "--kubectl", str(self.server.kubectl)]
+        where = ["--stack", "dev", "-C", str(self.folder)]
         where += ["--kubeconfig", str(self.server.kubeconfig()), "--context", "bare", "-c", f"app.namespace={self.namespace}", *self.extra]
         # A cluster not of this checkout's own, and without nodes: `up` would ask, and would miss them.
         options = ("--yes", "--ignore-missing", *options) if verb == "up" else options

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from standalone import cli
+from tests.apiserver.conftest import SMALL, Verbs, namespace_of
 from tests.apiserver.server import ROOT, ApiServer
 from tests.plan.conftest import KEYS
 
-SMALL = ROOT / "tests" / "unit" / "standalone" / "fixtures" / "small"
 KEYS_MADE = {
     "munge": "munge.key",
     "jwt": "jwt_hs256.key",
@@ -23,42 +22,10 @@ KEYS_MADE = {
 """The Secrets of the dev stack that are made from random values, without the cluster's name, and the entry of each."""
 
 
-class Verbs:
-    """The verbs on one stack in a namespace of a test's own."""
-
-    def __init__(self, server: ApiServer, capsys: pytest.CaptureFixture[str], folder: Path, *config: str) -> None:
-        self._server, self._capsys = server, capsys
-        where = ["--stack", "dev", "-C", str(folder), "--kubectl", str(server.kubectl), "--kubeconfig", str(server.kubeconfig())]
-        self._where = [*where, *(part for each in config for part in ("-c", each))]
-
-    def run(self, verb: str, *options: str, code: int = 0) -> str:
-        """One verb, and all that it printed."""
-        with pytest.raises(SystemExit) as ended:
-            cli.main([verb, *self._where, *options])
-        said = self._capsys.readouterr()
-        assert ended.value.code == code, said.out + said.err
-        return said.out + said.err
-
-    def up(self, *options: str) -> str:
-        """`up` where there are no nodes and no pod ever starts: everything is applied, and the wait gives up at once."""
-        return self.run("up", "--timeout", "0", "--ignore-missing", *options, code=1)
-
-
 def secrets(server: ApiServer, namespace: str) -> dict[str, dict[str, str]]:
     """Data of all Secrets of a namespace, by name."""
     listed = json.loads(server.run_kubectl("get", "secrets", "-n", namespace, "-o", "json"))
     return {one["metadata"]["name"]: one.get("data", {}) for one in listed["items"]}
-
-
-@pytest.fixture
-def small(server: ApiServer, capsys: pytest.CaptureFixture[str], tmp_path: Path, request: pytest.FixtureRequest) -> Verbs:
-    """The small stack of the unit tests, in a namespace called after the test."""
-    folder = Path(shutil.copytree(SMALL, tmp_path / "small"))
-    return Verbs(server, capsys, folder, f"app.namespace={namespace_of(request)}", "app.replicas=0")
-
-
-def namespace_of(request: pytest.FixtureRequest) -> str:
-    return request.node.name.replace("_", "-")[:60].rstrip("-")
 
 
 def test_first_up_elsewhere_without_terminal_or_yes_changes_nothing(server: ApiServer, small: Verbs, request: Any) -> None:

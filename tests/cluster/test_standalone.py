@@ -32,7 +32,7 @@ class SmallStack:
     def argv(self, verb: str, *options: str) -> list[str]:
         """The command line of a verb."""
         settings = [part for one in self._settings for part in ("-c", one)]
-        where = ("--kubeconfig", str(STATE / "kubeconfig"), "--kubectl", str(STATE / "bin" / "kubectl"))
+        where = ("--kubeconfig", str(STATE / "kubeconfig"))
         # This project is not the cluster's own checkout, so its first `up` would ask, and look for what the cluster lacks.
         options = ("--yes", "--ignore-missing", *options) if verb == "up" else options
         return [sys.executable, "-m", "standalone", verb, "--stack", "dev", "-C", str(self.folder), *where, *settings, *options]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from standalone import cli, record
 from standalone.plan import secret_texts
-from tests.unit.standalone.conftest import SMALL, Recorder
+from tests.unit.standalone.conftest import SMALL, CannedServer, Recorder, write_kubeconfig
 
 
 @pytest.fixture
@@ -83,10 +83,8 @@ def test_a_mistake_is_shown_as_it_is_with_exit_code_1(
 
 
 def test_without_a_cluster_preview_says_so_and_uses_the_saved_plan(here: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    dead = tmp_path / "kubectl"
-    dead.write_text("#!/bin/sh\necho 'The connection to the server 127.0.0.1:9 was refused - did you' >&2\nexit 1\n")
-    dead.chmod(0o755)
-    where = ("--stack", "dev", "-C", str(here), "--kubectl", str(dead))
+    dead = write_kubeconfig(tmp_path / "config", "dead", "http://127.0.0.1:9")
+    where = ("--stack", "dev", "-C", str(here), "--kubeconfig", str(dead))
     said = run(capsys, "preview", *where)
     assert "warning: No cluster answers" in said
     assert said.endswith("9 to create\n")
@@ -116,12 +114,17 @@ def test_no_secret_is_in_anything_printed_or_saved(
     assert json.loads(files[0].read_text())["resources"]
 
 
-def test_a_secret_in_an_error_is_hidden_too(here: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """kubectl that echoes the objects it was given, as a validation error may."""
-    loud = tmp_path / "kubectl"
-    loud.write_text('#!/bin/sh\ncase "$*" in *secret/*) echo;; *) cat >&2; exit 1;; esac\n')
-    loud.chmod(0o755)
-    said = run(capsys, "preview", "--stack", "dev", "-C", str(here), "--kubectl", str(loud), code=1)
+def test_a_secret_in_an_error_is_hidden_too(here: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, canned: CannedServer) -> None:
+    """A server that echoes the objects it was given, as a validation error may."""
+    canned.serve({"v1": ["Namespace", "ConfigMap", "Secret", "PersistentVolumeClaim"], "apps/v1": ["StatefulSet"]})
+    live = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "small"}}
+    canned.answers["/api/v1/namespaces/small"] = (200, live)
+
+    def echo(body: str) -> str:
+        return json.dumps({"message": body, "reason": "Invalid"})
+
+    canned.answers["PATCH /api/v1/namespaces/small/secrets/key"] = (422, echo)
+    said = run(capsys, "preview", "--stack", "dev", "-C", str(here), "--kubeconfig", str(canned.kubeconfig(tmp_path)), code=1)
     plan = record.record(cli.project.load(here, "dev")).plan
     secrets = {text for one in plan.resources for text in secret_texts(one.inputs)}
     assert len(secrets) == 2

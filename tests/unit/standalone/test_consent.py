@@ -1,6 +1,5 @@
 """Whether a verb may change a cluster: asked once where it is not the local one, never without somebody to ask, never another stack's."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -9,10 +8,10 @@ import pytest
 from standalone import cli
 from standalone.consent import Answer, Situation, is_local, plan_question, refusal, refuse_other
 from standalone.faults import StandaloneError
-from standalone.kubectl import Target
+from standalone.kubeconfig import Target
 from standalone.plan import Plan, Resource
 from standalone.render import Key
-from tests.unit.standalone.conftest import SMALL
+from tests.unit.standalone.conftest import SMALL, CannedServer
 
 NAMESPACE, KEEPER = Key("", "Namespace", "", "slurm"), Key("", "Secret", "slurm", "slipway-slipway-dev-random")
 PROD = Target("prod", "https://prod.example:6443")
@@ -94,21 +93,15 @@ def test_the_same_or_no_identifier_is_accepted(ours: str, theirs: str) -> None:
     [pytest.param("up", "Nothing was changed", id="up"), pytest.param("destroy", "Nothing was deleted", id="destroy")],
 )
 def test_without_a_terminal_the_cluster_is_only_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str, words: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, canned: CannedServer, verb: str, words: str
 ) -> None:
     here = Path(shutil.copytree(SMALL, tmp_path / "small"))
-    calls, config = tmp_path / "calls", tmp_path / "view.json"
-    config.write_text(
-        json.dumps({"kind": "Config", "current-context": "prod", "clusters": [{"name": "c", "cluster": {"server": PROD.server}}]})
-    )
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text(f'#!/bin/sh\necho "$1" >>{calls}\nif [ "$1" = config ]; then cat {config}; fi\n')
-    kubectl.chmod(0o755)
+    canned.serve({"v1": ["Namespace", "ConfigMap", "Secret", "PersistentVolumeClaim"], "apps/v1": ["StatefulSet"]})
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     with pytest.raises(SystemExit) as ended:
-        cli.main([verb, "--stack", "dev", "-C", str(here), "--kubectl", str(kubectl)])
+        cli.main([verb, "--stack", "dev", "-C", str(here), "--kubeconfig", str(canned.kubeconfig(tmp_path))])
     said = capsys.readouterr()
     assert ended.value.code == 1
     assert words in said.err
-    assert str(PROD) in said.out
-    assert set(calls.read_text().split()) == {"get", "config"}
+    assert f'context "canned", server {canned.url}' in said.out
+    assert {method for method, *_ in canned.requests} == {"GET"}

@@ -1,9 +1,12 @@
 """What is waited for and why it takes long, read from the statuses that a real API server gives."""
 
+import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from standalone.faults import StandaloneError
 from standalone.readiness import expectation, leaving, refusals, stuck, troubles, waiting
@@ -110,6 +113,42 @@ def test_an_object_is_waited_for_as_the_stack_says(expression: str, live: dict[s
 def test_what_is_no_expectation_is_refused(expression: str) -> None:
     with pytest.raises(StandaloneError, match=r"is neither condition=\.\.\. nor jsonpath=\.\.\."):
         expectation(expression)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        pytest.param("{.status.phase}", "Ready", id="field"),
+        pytest.param("{$.status.phase}", "Ready", id="from-the-root"),
+        pytest.param("{.status.zero}", "0", id="zero-is-there"),
+        pytest.param("{.status.gone}", None, id="null-is-not"),
+        pytest.param("{.status.nothing.below}", None, id="missing-on-the-way"),
+        pytest.param("{.status.phase.below}", None, id="text-has-no-fields"),
+        pytest.param("{.status.conditions[0].type}", "Ready", id="position"),
+        pytest.param("{.status.conditions[7].type}", None, id="position-beyond"),
+        pytest.param("{.status.conditions[*].type}", "Ready, Updated", id="all"),
+        pytest.param('{.status.conditions[?(@.type=="Updated")].status}', "False", id="filter"),
+        pytest.param("{.status.conditions[?(@.type == 'Ready')].status}", "True", id="filter-in-single-quotes"),
+        pytest.param("{.status.conditions[?(@.why.n==3)].type}", "Updated", id="filter-by-a-number-deeper"),
+        pytest.param('{.status.conditions[?(@.type=="Other")].status}', None, id="filter-that-nothing-meets"),
+        pytest.param("{.metadata.labels['a.b/c']}", "x", id="quoted-name"),
+        pytest.param(r"{.metadata.labels.a\.b/c}", "x", id="escaped-name"),
+        pytest.param("{.status.a-b}", "dashed", id="name-with-a-dash"),
+    ],
+)
+def test_path_leads_to_its_values(path: str, found: str | None) -> None:
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Updated", "status": "False", "why": {"n": 3}}]
+    status = {"phase": "Ready", "zero": 0, "gone": None, "a-b": "dashed", "conditions": conditions}
+    live = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "labels": {"a.b/c": "x"}}, "status": status}
+    [late] = waiting([live], {key_of(live): [expectation(f"jsonpath={path}=other")]})
+    assert late.progress == f"{path} is {found or 'not there'}, not other"
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_path_or_a_clear_refusal(text: str) -> None:
+    live = node_set()
+    with contextlib.suppress(StandaloneError):
+        waiting([live], {key_of(live): [expectation(f"jsonpath={text}")]})
 
 
 def test_expectation_takes_the_place_of_the_kinds_own_readiness() -> None:
