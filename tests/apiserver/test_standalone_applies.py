@@ -102,7 +102,8 @@ def test_kubectl_prunes_the_same_set(server: ApiServer, small: Verbs, request: A
     text = small.run("render", "--show-secrets", *only_a)
     where = ("--kubeconfig", str(server.kubeconfig()), "-n", namespace, "--applyset", "configmaps/slipway-small-dev", "--prune")
     command = [str(server.kubectl), "apply", "--server-side", "--field-manager", "slipway", *where, "-f", "-"]
-    done = subprocess.run(command, input=text, env={"KUBECTL_APPLYSET": "true", "HOME": str(server.folder)}, capture_output=True, text=True, timeout=60, check=False)
+    environment = {"KUBECTL_APPLYSET": "true", "HOME": str(server.folder)}
+    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert "statefulset.apps/b pruned" in done.stdout, done.stderr
     assert get(server, namespace, "configmap/slipway-small-dev")["metadata"]["annotations"].keys() == parent["annotations"].keys()
     assert "Nothing to change: 8 unchanged" in small.run("preview", *only_a)
