@@ -207,6 +207,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
     """The Python packages that pods of this cluster run: `slurm`, which programs share, and the programs."""
     names = {
         "config_sync": True,
+        "login": True,
         "munged": True,
         "node_checks": True,
         "slurmctld": True,

@@ -306,11 +306,12 @@ class ImageCluster:
             "/run/slurm": (self.empty(f"{pod}-run"), False),
             "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/home": self.path("home", read_only=False),
+            **program_mount("login"),
             **self.ssh_mounts(),
             **self.user_mounts,
         }
         more = {"capabilities": self.login_capabilities, "may_gain": self.has_admins}
-        return self._start(pod, "login", "login.sh", mounts, env, **more)
+        return self._start(pod, "login", daemon_command("login"), mounts, env, **more)
 
     def _start(
         self,

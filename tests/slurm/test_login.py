@@ -1,5 +1,6 @@
 """Login nodes and ssh into workers, with the real sshd, PAM, Slurm and cgroups: who gets where, what ends with what, who disturbs whom."""
 
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from components.pods import PACKAGES_PATH, program_command
 from tests.slurm.image_pods import PodError, wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
@@ -387,6 +389,9 @@ def test_limits_that_cannot_be_read_are_small_ones_and_both_user_and_log_hear_of
     assert session.end() == 0
 
 
+WRITE_LIMITS = f"cd {PACKAGES_PATH}; {shlex.join(program_command('login', module='limits'))}"
+
+
 def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says_so(cluster: LoginCluster) -> None:
     cluster.settings_of_login(limits="cpus=1\nmemoryMiB=2000\ntasks=70\n")
     cluster.containers["t-login-2/login"].stop()
@@ -399,11 +404,11 @@ def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says
         # A job has the limits of its node, not those of the login node that it came from.
         assert cluster.session("srun bash -c 'ulimit -u; ulimit -v'", pod="t-login-2").split()[1] == "unlimited"
         (cluster.machine.folder / "volume-login" / "limits").unlink()
-        again = "/opt/slipway/scripts/login-limits.sh pam; cat /etc/security/limits.d/slipway.conf"
+        again = f"{WRITE_LIMITS}; cat /etc/security/limits.d/slipway.conf"
         assert "* - nproc 70" in login.run("bash", "-c", again)
         assert "* - nproc 100" in login.run("bash", "-c", f"rm /etc/security/limits.d/slipway.conf; {again}")
         cluster.settings_of_login(limits="cpus=1\nmemoryMiB=2000\ntasks=70\n")
-        lower = "ulimit -u 60; /opt/slipway/scripts/login-limits.sh pam; cat /etc/security/limits.d/slipway.conf"
+        lower = f"ulimit -u 60; {WRITE_LIMITS}; cat /etc/security/limits.d/slipway.conf"
         assert "* - nproc 60" in login.run("bash", "-c", lower)  # more than the pod may have would refuse every session
         login.stop()
     finally:

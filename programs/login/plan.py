@@ -1,0 +1,104 @@
+"""Decides what a login node shows and limits, and what follows from the end of its sshd. Pure."""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+_LEAST_WIDTH = 9
+_COLUMNS = ("IDLE", "IN USE", "OTHER", "NODES")
+_TAKES_JOBS = re.compile(r"(idle|planned)[-~!%#]*")
+_HAS_JOBS = re.compile(r"allocated|mixed|completing")
+_USER_JOBS = re.compile(r'^slurm_user_jobs_(running|pending)\{[^"]*"([^"]*)"[^}]*\} *([0-9.e+]+)', re.MULTILINE)
+_LIMIT = re.compile(r"([A-Za-z]+)=([0-9]+)")
+
+UNREADABLE_LIMITS = {"memoryMiB": 1024, "tasks": 100}
+"""Of each user while the limits were never read."""
+
+
+class Next(Enum):
+    """What follows from the end of sshd."""
+
+    LEAVE = 1
+    """It was told to end: the pod goes, once its sessions are over."""
+    AGAIN = 2
+    """Sessions are processes of their own, and go on."""
+    FAIL = 3
+
+
+def plan_end(is_stopping: bool, sessions: int) -> Next:
+    """What to do now that sshd has ended."""
+    if is_stopping:
+        return Next.LEAVE
+    return Next.AGAIN if sessions else Next.FAIL
+
+
+def render_partitions(lines: str) -> str:
+    """The table that sessions show. A line is `main|2|idle~`: Slurm's own word for these nodes, so that a drained one is not idle.
+
+    Idle is what can take a job: a node that power saving has off (~), or has on its way (% #), too; one that is silent (*) or reboots not.
+    """
+    counts: dict[str, list[int]] = {}
+    for line in lines.splitlines():
+        name, number, state = line.split("|")
+        idle, used, every = counts.setdefault(name, [0, 0, 0])
+        nodes = int(number)
+        counts[name] = [
+            idle + (nodes if _TAKES_JOBS.fullmatch(state) else 0),
+            used + (nodes if _HAS_JOBS.match(state) else 0),
+            every + nodes,
+        ]
+    width = max(_LEAST_WIDTH, *map(len, counts), 0)
+    rows = ["".join([f"{'PARTITION':<{width}}", *(f" {column:>9}" for column in _COLUMNS)])]
+    for name, (idle, used, every) in counts.items():
+        rows.append("".join([f"{name:<{width}}", *(f" {number:>9}" for number in (idle, used, every - idle - used, every))]))
+    return "".join(f"{row}\n" for row in rows)
+
+
+def render_jobs(metrics: str) -> str:
+    """A line for each user with jobs: name, running, waiting. A line of slurmctld's is `slurm_user_jobs_running{username="alice"} 2`."""
+    users: dict[str, dict[str, int]] = {}
+    for kind, user, number in _USER_JOBS.findall(metrics):
+        users.setdefault(user, {})[kind] = int(float(number))
+    return "".join(f"{user} {jobs.get('running', 0)} {jobs.get('pending', 0)}\n" for user, jobs in sorted(users.items()))
+
+
+def read_limits(text: str) -> dict[str, int] | None:
+    """The limits by name: `cpus`, `memoryMiB`, `tasks`; None for a text that is no list of limits."""
+    found = [_LIMIT.fullmatch(line) for line in text.splitlines() if line]
+    return None if None in found else {limit[1]: int(limit[2]) for limit in found if limit}
+
+
+def render_pam_limits(limits: Mapping[str, int], most_tasks: int | None, most_kib: int | None) -> str:
+    """What pam_limits reads: tasks of each user, and the address space of each process. A share of CPUs is nothing that it knows.
+
+    Each is at most what the pod itself may have (None: no limit), else pam_limits would refuse every session.
+    """
+    lines: list[str] = []
+    for name, value in limits.items():
+        if name == "tasks":
+            lines.append(f"* - nproc {_at_most(value, most_tasks)}\n")
+        elif name == "memoryMiB":
+            lines.append(f"* - as {_at_most(value * 1024, most_kib)}\n")
+    return "".join(lines)
+
+
+def shows_own_group(groups: str, mounts: str, point: str, controller: str) -> bool:
+    """True when a mount shows the container's own group and nothing above: the groups made there must not be the machine's.
+
+    `groups` is /proc/self/cgroup, `mounts` /proc/self/mountinfo, `point` where the mount is; `controller` is empty for v2.
+    """
+    rows = [line.split(":", 2) for line in groups.splitlines()]
+    own = [path for number, names, path in rows if (controller in names.split(",") if controller else number == "0")]
+    fields = [line.split() for line in mounts.splitlines()]
+    shown = [words[3] for words in fields if words[4] == point]
+    return len(own) == 1 and own[0] != "" and shown[-1:] == own
+
+
+def may_set_capabilities(status: str) -> bool:
+    """True when /proc/self/status shows that this container may have SETPCAP."""
+    found = re.search(r"^CapBnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return bool(found and int(found[1], 16) >> 8 & 1)
+
+
+def _at_most(value: int, most: int | None) -> int:
+    return value if most is None else min(value, most)
