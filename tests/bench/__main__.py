@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import forty, informers, shared_root, sleeping, waking
+from tests.bench import forty, informers, plots, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -125,15 +125,15 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     ways = sleeping.measure()
     figures.append(figure("job on a sleeping node: sbatch to running", None, [way.submit_to_running_s for way in ways]))
     figures.append(figure("worker's container started to slurmd registered", None, [way.start_to_registered_s for way in ways]))
-    figures.append(figure("container started to job running, in times of that", 1.5, [way.ratio for way in ways], unit=""))
+    figures.append(figure("container started to job running, relative to that", 1.5, [way.ratio for way in ways], unit=""))
     figures.append(
         figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev", "--context", "slipway-local")) for _ in range(5)])
     )
     real = forty.measure()
-    figures.append(figure("40 real pods on two kubelets: 1 to 40 idle", 11, [one.out_s for one in real]))
-    figures.append(figure("40 real pods on two kubelets: 40 plain pods, 1 to 40 Ready", None, [one.plain_s for one in real]))
-    figures.append(figure("40 real pods on two kubelets: in times of the plain pods", None, [one.ratio for one in real], unit=""))
-    figures.append(figure("40 real pods on two kubelets: 40 idle nodes to 1 pod", None, [one.in_s for one in real]))
+    figures.append(figure("40 real pods on two kubelets: 1 to 40 idle", 11, [round_.out_s for round_ in real]))
+    figures.append(figure("40 real pods on two kubelets: 40 plain pods, 1 to 40 Ready", None, [round_.plain_s for round_ in real]))
+    figures.append(figure("40 real pods on two kubelets: relative to the plain pods", None, [round_.ratio for round_ in real], unit=""))
+    figures.append(figure("40 real pods on two kubelets: 40 idle nodes to 1 pod", None, [round_.in_s for round_ in real]))
     figures.append(
         figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(5)])
     )
@@ -153,13 +153,15 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     )
     fills = shared_root.measure_fills()
     for way, ratio in zip(("an image", "a tar, with its digest"), shared_root.fill_ratios(fills), strict=True):
-        say = f"version of the root filled from {way}, in times of `tar x`; medians of {shared_root.FILLS}"
+        say = f"version of the root filled from {way}, relative to `tar x`; medians of {shared_root.FILLS}"
         figures.append(figure(say, 1.2, [ratio], unit=""))
     figures.append(figure("switch of the root until a job has run in the new version", 5, shared_root.measure_switches()))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
-    RESULTS.write_text(json.dumps({"machine": machine, "figures": [asdict(one) for one in figures]}, indent=2) + "\n")
+    results = {"machine": machine, "figures": [asdict(measured) for measured in figures]}
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    plots.draw(results)
 
 
 def _standalone(verb: str, stack: str, *options: str) -> list[str]:
@@ -168,10 +170,10 @@ def _standalone(verb: str, stack: str, *options: str) -> list[str]:
 
 def _print(figures: list[Figure]) -> None:
     table = Table("figure", "median", "worst", "runs", "promised", "")
-    for one in figures:
-        verdict = "" if one.promised is None else "[green]holds[/]" if one.holds else "[red]missed[/]"
-        promised = "" if one.promised is None else f"{one.promised:g} {one.unit}"
-        table.add_row(one.name, f"{one.median:g} {one.unit}", f"{one.worst:g} {one.unit}", str(one.runs), promised, verdict)
+    for row in figures:
+        verdict = "" if row.promised is None else "[green]holds[/]" if row.holds else "[red]missed[/]"
+        promised = "" if row.promised is None else f"{row.promised:g} {row.unit}"
+        table.add_row(row.name, f"{row.median:g} {row.unit}", f"{row.worst:g} {row.unit}", str(row.runs), promised, verdict)
     Console().print(table)
 
 

@@ -77,7 +77,7 @@ def measure_fills(runs: int = FILLS) -> dict[str, list[float]]:
 
 
 def fill_ratios(found: dict[str, list[float]]) -> tuple[float, float]:
-    """The median fill from an image and from a tar, in times of the median `tar x`."""
+    """The median fill from an image and from a tar, relative to the median `tar x`."""
     plain = statistics.median(found["plain"])
     return statistics.median(found["image"]) / plain, statistics.median(found["tar"]) / plain
 
