@@ -210,11 +210,14 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "login": True,
         "munged": True,
         "node_checks": True,
+        "running_jobs": True,
         "slurmctld": True,
         "worker": True,
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,
         "root_changes": cluster.storage.root is not None,
+        "root_clean": cluster.storage.root is not None,
+        "root_fill": cluster.storage.root is not None,
     }
     return [_ROOT / "slurm", *(_PROGRAMS / name for name, is_run in names.items() if is_run)]
 

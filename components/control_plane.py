@@ -226,9 +226,11 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
     running_jobs = container(
         pods,
         "jobs",
-        "running-jobs.py",
-        [mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity"))],
+        "",
+        [mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity")), *program_mounts("running_jobs")],
         {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        command=program_command("running_jobs"),
+        workingDir=PACKAGES_PATH,
         ports=[{"name": "jobs", "containerPort": RUNNING_JOBS_PORT}],
         securityContext=confined(SLURMRESTD_UID),
         resources=_limited("10m", "32Mi"),
@@ -256,7 +258,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             empty_volume("tmp"),
-            scripts_volume(pods),
+            *(scripts_volume(pods), *program_volumes(pods, "running_jobs")),
         ],
     }
     spec: Manifest = {

@@ -20,7 +20,7 @@ MYSQL_UID = ACCOUNTS["mysql"]
 
 SLURMCTLD_PORT = 6817
 RUNNING_JOBS_PORT = 6821
-"""Of the program beside slurmrestd that lists the running jobs: programs/start/running-jobs.py."""
+"""Of the program beside slurmrestd that lists the running jobs: programs/running_jobs."""
 SLURMD_PORT = 6818
 SLURMDBD_PORT = 6819
 SLURMRESTD_PORT = 6820

@@ -153,9 +153,11 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
     fill = container(
         pods,
         "fill",
-        "root-fill.sh",
-        [build_mount(args["volume"]), *program_mounts("root_changes")],
+        "",
+        [build_mount(args["volume"]), *program_mounts("root_fill", "root_changes")],
         variables,
+        command=program_command("root_fill"),
+        workingDir=PACKAGES_PATH,
         securityContext=_context(_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -164,7 +166,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
         **(_source(pods, version["image"]) if "image" in version else {}),
         "containers": [fill],
         "volumes": [
-            *(scripts_volume(pods), *program_volumes(pods, "root_changes"), build_volume(pods["cluster"], args["volume"])),
+            *(*program_volumes(pods, "root_fill", "root_changes"), build_volume(pods["cluster"], args["volume"])),
             *([empty_volume("hold")] if "image" in version else []),
         ],
     }
@@ -226,12 +228,14 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
     cleaner = container(
         pods,
         "clean",
-        "root-clean.sh",
-        [build_mount(args["volume"]), *MUNGE_SOCKET],
+        "",
+        [build_mount(args["volume"]), *MUNGE_SOCKET, *program_mounts("root_clean")],
         {
             "SLIPWAY_ROOT_VERSIONS": " ".join(version["name"] for version in args["versions"]),
             "SLIPWAY_ROOT_KEEP_DAYS": str(args["keep_days"]),
         },
+        command=program_command("root_clean"),
+        workingDir=PACKAGES_PATH,
         securityContext=_context(["DAC_OVERRIDE", "FOWNER"]),
     )
     pod: Manifest = {
@@ -239,9 +243,7 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [cleaner],
         "volumes": [
-            scripts_volume(pods),
-            *program_volumes(pods, "munged"),
-            *munge_volumes(pods),
+            *(*program_volumes(pods, "munged", "root_clean"), *munge_volumes(pods)),
             build_volume(pods["cluster"], args["volume"]),
         ],
     }
@@ -276,7 +278,7 @@ def build_report(args: SharedRootArgs) -> Manifest:
         "restartPolicy": "Never",
         "containers": [report],
         "volumes": [
-            *(scripts_volume(pods), *program_volumes(pods, "root_changes"), build_volume(pods["cluster"], args["volume"])),
+            *(*program_volumes(pods, "root_changes"), build_volume(pods["cluster"], args["volume"])),
         ],
     }
     about = labels(pods["cluster"], "root-changes")

@@ -82,7 +82,7 @@ def _free_ending(value: str) -> str:
 
 
 _RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused")
-"""Ends of names in the folders sources and filling of the shared root; see programs/start/root-fill.sh."""
+"""Ends of names in the folders sources and filling of the shared root; see programs/root_fill/place.py."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Source of what answers look like: measured on slurmrestd 26.05.5. A refused token is HTTP 511. Where nothing has changed since
 `update_time`, /nodes/ gives 304. A single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes
 a hostlist. One unknown name in it is an error, although the others are changed. Jobs are not read from slurmrestd, which can list only all
-of them, but from the program beside it: programs/start/running-jobs.py.
+of them, but from the program beside it: programs/running_jobs.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ _MADE = frozenset(
         *(b"etc/ld.so.cache", b"etc/.pwd.lock", b"etc/subuid-", b"etc/subgid-", b"etc/mtab", b"var/cache", b"var/log", b"var/backups"),
         *(b"var/lib/apt/lists", b"var/lib/apt/periodic", b"var/lib/apt/daily_lock", b"var/lib/apt/extended_states"),
         *(b"var/lib/systemd/catalog/database", b"root/.cache", b"root/.bash_history", b"root/.lesshst", b"root/.python_history"),
-        b"etc/apt/apt.conf.d/90slipway-lock",  # root-fill.sh writes it into every version
+        b"etc/apt/apt.conf.d/90slipway-lock",  # programs/root_fill writes it into every version
     }
 )
 _DPKG = frozenset(

@@ -259,8 +259,9 @@ class ImageCluster:
 
     def running_jobs(self, pod: str = "t-slurmrestd") -> Container:
         """The list of running jobs beside slurmrestd."""
-        mounts = {"/etc/slurm": self.path("slurm"), "/var/lib/extrausers": self.path("users")}
-        return self._start(pod, "jobs", "running-jobs.py", mounts, {"SLURM_CONF": "/etc/slurm/slurm.conf"}, user=SLURMRESTD, read_only=True)
+        mounts = {"/etc/slurm": self.path("slurm"), "/var/lib/extrausers": self.path("users"), **program_mount("running_jobs")}
+        env = {"SLURM_CONF": "/etc/slurm/slurm.conf"}
+        return self._start(pod, "jobs", program_command("running_jobs"), mounts, env, user=SLURMRESTD, read_only=True)
 
     def ssh_mounts(self) -> dict[str, tuple[Path, bool]]:
         """What lets users go from login nodes and jobs to workers; nothing where `ssh_to_nodes` is off."""

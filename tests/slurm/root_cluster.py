@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.image_cluster import SLURM, STACK, ImageCluster
+from components.pods import PACKAGES_PATH, program_command
+from tests.slurm.image_cluster import SLURM, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
 WORKERS = ("gpu-0", "gpu-1")
@@ -72,22 +73,24 @@ class RootCluster(ImageCluster):
 
     def clean(self, declared: str, looks: int = 1, slurmctld: str = "t-slurmctld") -> str:
         """Runs the cleaner's Job, for which every other version has been undeclared for long enough; gives what it said."""
-        mounts = {"/shared": (self.shared, False), "/run/munge": (self.empty("t-root-clean-munge"), True)}
+        mounts = {"/shared": (self.shared, False), "/run/munge": (self.empty("t-root-clean-munge"), True), **program_mount("root_clean")}
         env = {
             "SLIPWAY_SLURMCTLD": slurmctld,
             "SLIPWAY_ROOT_VERSIONS": declared,
             "SLIPWAY_ROOT_KEEP_DAYS": "0",
             "SLIPWAY_ROOT_LOOKS": str(looks),
         }
-        command = ["/opt/slipway/scripts/root-clean.sh"]
-        cleaner = self.machine.start("t-root-clean", "clean", command, mounts, env, capabilities=("DAC_OVERRIDE", "FOWNER"))
+        rights = ("DAC_OVERRIDE", "FOWNER")
+        cleaner = self.machine.start(
+            "t-root-clean", "clean", program_command("root_clean"), mounts, env, capabilities=rights, cwd=PACKAGES_PATH
+        )
         try:
             code = cleaner.process.wait(120)
             said = cleaner.log
         finally:
             cleaner.stop("KILL")
         if code:
-            raise PodError(f"root-clean.sh gave {code}: {said}")
+            raise PodError(f"the cleaner gave {code}: {said}")
         return said
 
     def current(self) -> str:

@@ -1,4 +1,4 @@
-"""The scripts that fill a version of the shared root and make it current, as their Jobs run them, in namespaces of their own."""
+"""The programs that fill a version of the shared root and make it current, as their Jobs run them, in namespaces of their own."""
 
 import subprocess
 from pathlib import Path
@@ -18,14 +18,15 @@ mount -t tmpfs -o "size=$SIZE,mode=755" tmpfs "$WORK/volume"
 mkdir -p "$WORK/filler/shared" "$WORK/filler/scripts"
 mount --bind "$WORK/volume" "$WORK/filler/shared"
 mount --rbind /dev "$WORK/filler/dev"
-cp "$PROJECT"/programs/start/root-*.sh "$WORK/filler/scripts"
+cp "$PROJECT/programs/start/root-switch.sh" "$WORK/filler/scripts"
 mkdir -p "$WORK/filler/opt/slipway/programs"
 cp -r "$PROJECT/slurm" "$WORK/filler/opt/slipway"
-cp -r "$PROJECT/programs/root_changes" "$WORK/filler/opt/slipway/programs"
+cp -r "$PROJECT"/programs/root_{fill,changes} "$WORK/filler/opt/slipway/programs"
 chroot "$WORK/source" /usr/lib/slipway/hold &
 shared=$WORK/volume
-fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 "${@:3}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
-fill_tar() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_TAR=$2 SLIPWAY_ROOT_SHA256=$3 "${@:4}" chroot "$WORK/filler" bash /scripts/root-fill.sh; }
+program() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && exec python3 -EsSB -m "$@"' program "$@"; }
+fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 program programs.root_fill.run; }
+fill_tar() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_TAR=$2 SLIPWAY_ROOT_SHA256=$3 program programs.root_fill.run; }
 carry() { SLIPWAY_ROOT_CARRY_FROM=$3 fill "$1" "$2" "${@:4}"; }
 # Begins a fill, kills it with all that it started once a condition holds, and says so.
 kill_when() {
@@ -34,7 +35,7 @@ kill_when() {
   until eval "$condition"; do [[ -d /proc/$pid ]] || { echo "it ended before it could be killed"; exit 1; }; done
   kill -KILL -- "-$pid"; wait "$pid" 2>/dev/null || echo killed
 }
-report() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && python3 -EsSB -m programs.root_changes.run report'; }
+report() { program programs.root_changes.run report; }
 code_of() { local code=0; "$@" || code=$?; echo "code $code"; }
 switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }
 current() { readlink "$shared/current"; }

@@ -1,4 +1,4 @@
-"""The scripts that fill a version of the shared root and make it current, tried with the image: killed, repeated, on a full volume."""
+"""The programs that fill a version of the shared root and make it current, tried with the image: killed, repeated, on a full volume."""
 
 from pathlib import Path
 

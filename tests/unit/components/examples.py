@@ -13,7 +13,21 @@ from components.pods import PodDefaults
 from components.shared_mounts import SharedMountArgs
 from components.slurm_files import SlurmFilesArgs
 
-PROGRAMS = ("account_sync", "config_sync", "ldap_sync", "login", "munged", "node_checks", "root_changes", "slurm", "slurmctld", "worker")
+PROGRAMS = (
+    "account_sync",
+    "config_sync",
+    "ldap_sync",
+    "login",
+    "munged",
+    "node_checks",
+    "root_changes",
+    "root_clean",
+    "root_fill",
+    "running_jobs",
+    "slurm",
+    "slurmctld",
+    "worker",
+)
 """Folders of `programs`, and `slurm`."""
 PODS: PodDefaults = {
     "cluster": "dev",

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words.
 
 slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
 their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
 
-It holds no key: squeue shows slurmctld the caller's token. One request at a time, each with an end.
+It holds no key: squeue shows slurmctld the caller's token. One request at a time, each with an end. `python3 -m programs.running_jobs.run`.
 """
 
 import json
@@ -14,45 +13,23 @@ import resource
 import subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+from .jobs import COMMAND, parse
+
 PORT = 6821
 SQUEUE_S = 50
 """The controller waits for an answer a little longer."""
 MEMORY = 1 << 30
 """Bytes of squeue, which is to fail by itself before the container's limit ends both: 400,000 jobs."""
-STATES = "RUNNING,SUSPENDED,CONFIGURING,COMPLETING,STOPPED,SIGNALING,STAGE_OUT,RESIZING"
-FIELDS = ("JobID", "State", "NodeList", "EndTime", "BatchFlag", "Requeue", "ArrayJobID", "ArrayTaskID", "HetJobID")
 TOKEN = re.compile(r"[\w.-]+\Z")
-
-
-def parse(text: str) -> list[dict[str, object]]:
-    """squeue's lines as jobs of slurmrestd's /jobs/. Raises ValueError for a line that is none."""
-    jobs: list[dict[str, object]] = []
-    for line in text.splitlines():
-        values = dict(zip(FIELDS, (value.strip() for value in line.split("|")), strict=False))
-        job: dict[str, object] = {
-            "job_id": int(values["JobID"]),
-            "job_state": [values["State"]],
-            "nodes": values["NodeList"],
-            "end_time": _number(values["EndTime"]),
-            "batch_flag": values["BatchFlag"] == "1",
-            "requeue": values["Requeue"] == "1",
-            "array_job_id": _number(values["ArrayJobID"]),
-            "array_task_id": _number(values["ArrayTaskID"]),
-            "het_job_id": _number(values["HetJobID"]),
-        }
-        if values["NodeList"]:
-            jobs.append(job)
-    return jobs
 
 
 def ask(token: str) -> tuple[int, dict[str, object]]:
     """HTTP status and body for one caller."""
     if not TOKEN.match(token):
         return 511, _fault("no token in X-SLURM-USER-TOKEN")
-    command = ["squeue", "--noheader", "--all", "--local", f"--states={STATES}", f"--Format={','.join(f'{each}:0|' for each in FIELDS)}"]
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
+        done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
     except subprocess.TimeoutExpired:
         return 504, _fault(f"squeue did not end within {SQUEUE_S} s")
     said = done.stderr.strip()
@@ -87,10 +64,6 @@ class Handler(BaseHTTPRequestHandler):
 
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-
-def _number(text: str) -> dict[str, object]:
-    return {"set": text.isdecimal(), "infinite": False, "number": int(text) if text.isdecimal() else 0}
 
 
 def _fault(text: str) -> dict[str, object]:

@@ -1,16 +1,24 @@
-"""The script that removes versions of the shared root, run on a folder: nothing goes that a job, `current` or the stack needs.
+"""The program that removes versions of the shared root, run on a folder: nothing goes that a job, `current` or the stack needs.
 
 slurmctld's answer is a file here; with the real one, and real jobs, it is tests/slurm/test_shared_root.py.
 """
 
 import fcntl
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[4] / "programs" / "start" / "root-clean.sh"
+PROJECT = Path(__file__).parents[4]
+PROGRAM = """
+import sys
+from pathlib import Path
+from programs.root_clean import run
+run.SHARED = Path(sys.argv[1])
+sys.exit(run.main())
+"""
 
 
 @pytest.fixture
@@ -38,13 +46,12 @@ IS_ASIDE = '[ -d "$SHARED/filling/.aside-1" ]'
 def start(
     shared: Path, declared: str, keep_days: int = 0, running: str | None = "", ended: str = "", looks: int = 1, meanwhile: str = ""
 ) -> subprocess.Popen[str]:
-    """The script, begun. `running` and `ended` are what slurmctld answers, and None that it does not; `meanwhile` runs when it is asked."""
-    script = SCRIPT.read_text().replace("shared=/shared", f"shared={shared}")
+    """The program, begun. slurmctld answers with `running` and `ended`, or not at all (None); `meanwhile` runs when it is asked."""
     programs = shared.parent / f"{shared.name}-programs"
     programs.mkdir(parents=True, exist_ok=True)
-    for name, text in (("squeue", "#!/bin/sh\nexit 1\n" if running is None else SQUEUE), ("id", "#!/bin/sh\necho 64030\n")):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+    squeue = programs / "squeue"
+    squeue.write_text("#!/bin/sh\nexit 1\n" if running is None else SQUEUE)
+    squeue.chmod(0o755)
     environment = {
         "PATH": f"{programs}:/usr/bin:/bin",
         "SLIPWAY_ROOT_VERSIONS": declared,
@@ -56,13 +63,14 @@ def start(
         "ENDED": ended,
         "MEANWHILE": meanwhile,
     }
-    return subprocess.Popen(["bash", "-c", script], env=environment, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", PROGRAM, str(shared)]
+    return subprocess.Popen(command, env=environment, cwd=PROJECT, stderr=subprocess.PIPE, text=True)
 
 
 def clean(
     shared: Path, declared: str, keep_days: int = 0, running: str | None = "", ended: str = "", looks: int = 1, meanwhile: str = ""
 ) -> str:
-    """What the script says."""
+    """What the program says."""
     with start(shared, declared, keep_days, running, ended, looks, meanwhile) as process:
         said = process.communicate(timeout=30)[1]
     assert process.returncode == 0, said
@@ -190,8 +198,8 @@ def test_version_that_is_taken_while_it_is_put_aside_comes_back(shared: Path, me
     assert list((shared / "filling").iterdir()) == []
 
 
-def test_version_that_is_declared_again_while_the_script_looks_stays(shared: Path) -> None:
-    """A fill says so by taking the mark away: the script itself knows the list of the deployment before."""
+def test_version_that_is_declared_again_while_the_program_looks_stays(shared: Path) -> None:
+    """A fill says so by taking the mark away: the program itself knows the list of the deployment before."""
     said = clean(shared, "2 3", meanwhile='rm "$SHARED/sources/1.unused"')
     assert "version 1 stays: it was declared again" in said
     assert versions(shared) == ["1", "2", "3"]
@@ -251,6 +259,30 @@ def test_version_that_was_filled_again_while_an_older_one_is_aside_keeps_no_late
 def test_mark_that_a_full_volume_left_empty_removes_nothing_early(shared: Path) -> None:
     (shared / "sources" / "1.unused").touch()
     assert "it stays for 7 more days" in clean(shared, "2 3", keep_days=7)
+
+
+@pytest.mark.parametrize("damaged", ["17x", "17", "0899"])
+def test_damaged_note_of_an_unused_version_is_not_an_old_one(shared: Path, damaged: str) -> None:
+    mark = shared / "sources" / "1.unused"
+    mark.write_text(f"{damaged}\n")
+    assert f"version 1 stays: {mark} is damaged; its days are counted from now on" in clean(shared, "2 3", keep_days=7)
+    assert "it stays for 7 more days" in clean(shared, "2 3", keep_days=7)
+    mark.write_text("1700000000\n")
+    assert "version 1 is removed" in clean(shared, "2 3", keep_days=7)
+
+
+@pytest.mark.parametrize("is_aside", [pytest.param(False, id="in-reach"), pytest.param(True, id="put-aside")])
+def test_version_whose_users_cannot_be_counted_is_not_unused(shared: Path, is_aside: bool) -> None:
+    """The folder of links is a file by the time that they are counted."""
+    if is_aside:
+        (shared / "filling" / ".aside-1").mkdir()
+    meanwhile = 'mv "$SHARED/jobs" "$SHARED/was"; touch "$SHARED/jobs"'
+    with start(shared, "1 3" if is_aside else "2 3", meanwhile=f"if {'true' if is_aside else IS_ASIDE}; then {meanwhile}; fi") as process:
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 1
+    assert "FAILED, nothing more is removed" in said
+    assert "1" in versions(shared)
+    assert (shared / "filling" / ".aside-1").exists() == is_aside
 
 
 def test_nothing_is_removed_while_nobody_knows_which_version_is_current(shared: Path) -> None:

@@ -1,0 +1,252 @@
+"""The Job that removes versions of the shared root which nothing needs: undeclared for some days, not current, and of no job.
+
+`python3 -m programs.root_clean.run`, as root. SLIPWAY_ROOT_VERSIONS are the declared versions, SLIPWAY_ROOT_KEEP_DAYS the days. While it is
+unclear what runs, every version is in reach. Then a version is put out of reach, so that no further job begins in it, and the jobs are
+looked at once more. Its lock is held then: a fill waits for it, or brings the version back where this run was killed.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from types import FrameType
+
+from slurm.commands import SlurmError, call
+from slurm.people import ACCOUNTS
+
+from .plan import (
+    ON_NODES,
+    ended_jobs,
+    is_needed,
+    jobs_in_versions,
+    jobs_without_a_version,
+    judge,
+    judge_aside,
+    pause_s,
+    read_note,
+    tell_unknown,
+)
+
+SHARED = Path("/shared")
+_SQUEUE_S = 60
+_LOOKS = 40
+"""Looks at all jobs before a version is put out of reach, a quarter of an hour in all."""
+_LOOKS_ASIDE = 6
+"""Looks after that, half a minute: jobs that have no link by then keep the version for a day."""
+
+
+class Cleaner:
+    """One run."""
+
+    def __init__(self, declared: list[str], keep_days: int, looks: int) -> None:
+        self._declared, self._keep_days, self._looks = declared, keep_days, looks
+        self._now = int(time.time())
+        self._unclear: str | None = None
+        """Why it is unknown what runs; empty where it is known, None before anybody asked."""
+
+    def clean(self) -> None:
+        """Everything. Raises OSError where the volume cannot be read: nothing is removed then."""
+        forget_ended_jobs()
+        for gone in _filling().glob(".gone-*"):  # what a run that was killed had begun to remove
+            _delete(gone)
+        for aside in sorted(_filling().glob(".aside-*")):
+            self._settle(aside, aside.name.removeprefix(".aside-"))
+        current = current_link()
+        if current is None:
+            say("no version is current, so none is removed")
+            return
+        for folder in sorted(SHARED.joinpath("versions").iterdir()):
+            if folder.is_dir() and not folder.name.startswith("."):
+                self._look_at(folder.name, current)
+
+    def _settle(self, aside: Path, version: str) -> None:
+        """Puts back what a killed run had put aside, as a job may have taken it. Where it was filled again, it is too late for that."""
+        with locked(version) as is_locked:
+            if not is_locked or not aside.is_dir():
+                return
+            if not SHARED.joinpath("versions", version).exists():
+                aside.rename(SHARED / "versions" / version)
+            elif self._is_clear() and not count_users(version):
+                _delete(aside.rename(_filling() / f".gone-{version}"))
+                say(f"version {version} was filled again; what was put aside of it is removed")
+
+    def _look_at(self, version: str, current: str) -> None:
+        mark = SHARED / "sources" / f"{version}.unused"
+        if is_needed(version, self._declared, current):
+            mark.unlink(missing_ok=True)
+            return
+        try:
+            if not (mark.exists() and mark.stat().st_size):  # an empty one is of a full volume
+                mark.write_text(f"{self._now}\n")
+        except OSError:
+            say(f"version {version} stays: the shared volume takes no note of it")
+            return
+        try:
+            since = read_note(mark.read_text(errors="replace"))
+        except OSError:
+            return  # a fill has just taken it away
+        if since is None:
+            mark.unlink(missing_ok=True)
+            say(f"version {version} stays: {mark} is damaged; its days are counted from now on")
+            return
+        is_refilled = _filling().joinpath(f".aside-{version}").exists()
+        if why := judge(since, self._now, self._keep_days, count_users(version), is_refilled):
+            say(f"version {version} {why}")
+        elif not self._is_clear():
+            say(f"version {version} stays: {self._unclear}")
+        else:
+            self._remove(version, mark)
+
+    def _remove(self, version: str, mark: Path) -> None:
+        with locked(version) as is_locked:
+            if not is_locked:
+                why = "it is being filled"
+            elif not mark.exists():  # a fill takes the note away, and this run may know an older list
+                why = "it was declared again"
+            else:
+                why = self._take_aside(version)
+            if why:
+                say(f"version {version} stays: {why}")
+                return
+            for file in (mark, *(SHARED / "sources" / f"{version}{ending}" for ending in ("", ".manifest", ".carried"))):
+                file.unlink(missing_ok=True)
+            say(f"version {version} is removed")
+        _delete(_filling() / f".gone-{version}")
+
+    def _take_aside(self, version: str) -> str:
+        """Puts a version out of reach, and for good where no job has taken it. Else, and however this ends, it is back; gives why."""
+        place, aside = SHARED / "versions" / version, _filling() / f".aside-{version}"
+        try:
+            place.rename(aside)
+            self._unclear = look_at_every_job(min(self._looks, _LOOKS_ASIDE))
+            why = judge_aside(version, current_link(), count_users(version), self._unclear)
+            if not why:
+                aside.rename(_filling() / f".gone-{version}")
+            return why
+        finally:
+            if aside.is_dir() and not place.exists():
+                aside.rename(place)
+
+    def _is_clear(self) -> bool:
+        """True when the version of every running job is known. Asked once, as it may take a quarter of an hour."""
+        if self._unclear is None:
+            self._unclear = look_at_every_job(self._looks)
+        return not self._unclear
+
+
+def forget_ended_jobs() -> None:
+    """Removes links of jobs that ended while the volume was read-only, or whose node was lost. Their numbers may be given out again."""
+    links = _links()  # first: a job that begins now is not among them
+    try:
+        listed = call("squeue", "--noheader", "--all", "--states=all", "--format", "%A %T", timeout_s=_SQUEUE_S)
+    except SlurmError:
+        return
+    for job in ended_jobs(links, listed):
+        SHARED.joinpath("jobs", job).unlink(missing_ok=True)
+        say(f"job {job} has ended; its link is removed")
+
+
+def look_at_every_job(looks: int) -> str:
+    """Why it is unknown which version every running job has; empty where it is known. Looks some times, for minutes."""
+    first: list[str] | None = None
+    unknown: list[str] = []
+    command = ("squeue", "--noheader", "--all", f"--states={','.join(ON_NODES)}", "--format", "%A %U %T")
+    for look in range(looks):
+        time.sleep(pause_s(look))
+        try:
+            running = jobs_in_versions(call(*command, timeout_s=_SQUEUE_S), ACCOUNTS["slurm"])
+        except SlurmError:
+            return "slurmctld does not say which jobs run"
+        first = running if first is None else first
+        unknown = jobs_without_a_version(running, first, _links())
+        if not unknown:
+            return ""
+    return tell_unknown(unknown)
+
+
+def count_users(version: str) -> int:
+    """How many jobs have a link to a version. Raises OSError where that cannot be known."""
+    found = 0
+    for job in _links():
+        with contextlib.suppress(FileNotFoundError):  # it has just ended
+            found += str(SHARED.joinpath("jobs", job).readlink()) == version
+    return found
+
+
+def current_link() -> str | None:
+    """The target of the link `current`; None where there is none."""
+    try:
+        return str(SHARED.joinpath("current").readlink())
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def locked(version: str) -> Generator[bool]:
+    """Holds the lock that a fill has, too, and removes it; False where somebody else has it. Never waits.
+
+    Its last owner may remove the file while it is opened here: then it is nobody's lock.
+    """
+    file = _filling() / f"{version}.lock"
+    with file.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = os.path.samestat(os.fstat(lock.fileno()), file.stat())
+        except OSError:
+            is_locked = False
+        try:
+            yield is_locked
+        finally:
+            if is_locked:
+                file.unlink(missing_ok=True)
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"root-clean: {text}\n")
+    sys.stderr.flush()
+
+
+def _filling() -> Path:
+    return SHARED / "filling"
+
+
+def _links() -> list[str]:
+    """The jobs that have a link to their version. Raises OSError."""
+    with os.scandir(SHARED / "jobs") as entries:
+        return [entry.name for entry in entries if entry.is_symlink()]
+
+
+def _delete(folder: Path) -> None:
+    """By `rm`, which is quicker with a hundred thousand files."""
+    subprocess.run(["rm", "-rf", "--", folder], check=True)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)  # what is aside comes back first
+    sys.exit(128 + number)
+
+
+def main() -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    if not SHARED.joinpath("versions").is_dir() or not SHARED.joinpath("jobs").is_dir():
+        return 0
+    os.environ["SLURM_CONF_SERVER"] = os.environ.get("SLURM_CONF_SERVER") or f"{os.environ['SLIPWAY_SLURMCTLD']}:6817"
+    looks = int(os.environ.get("SLIPWAY_ROOT_LOOKS") or _LOOKS)
+    cleaner = Cleaner(os.environ["SLIPWAY_ROOT_VERSIONS"].split(), int(os.environ["SLIPWAY_ROOT_KEEP_DAYS"]), looks)
+    try:
+        cleaner.clean()
+    except (OSError, subprocess.CalledProcessError) as error:
+        say(f"FAILED, nothing more is removed: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

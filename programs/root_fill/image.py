@@ -1,0 +1,75 @@
+"""Copies the root of an image, from a container that does nothing but be there: its root is in /proc. Then the copy is compared with it."""
+
+import contextlib
+import subprocess
+import time
+
+from .place import Failed, Place, Refused, changes, delete, end_full_or_failed, say, sync
+from .plan import Wanted, copy_command
+
+_HOLD = "hold"
+"""Name of the program that the container runs."""
+_TRIES = 300
+_PAUSE_S = 0.1
+
+
+def fill(place: Place, wanted: Wanted) -> None:
+    """Copies it, or goes on with a copy. Raises Failed, Refused.
+
+    Same files, kinds, sizes, owners and modes: the copy is whole. The image is read for that, and for the manifest, while it is copied; the
+    copy while it goes to the disk.
+    """
+    process = find_source(wanted.image)
+    is_begun = place.partial.is_dir()
+    if is_begun:
+        say(f"going on with version {wanted.version}, begun earlier")
+    else:
+        say(f"filling version {wanted.version} from {wanted.image}")
+        place.partial.mkdir()
+    copy = copy_command(f"/proc/{process}/root", str(place.partial), is_begun)
+    check = place.begin(changes("filled", wanted.version, process), stdin=subprocess.PIPE)
+    failed = copy[0] if place.run(copy) else ""
+    if not failed:
+        tell_copied(check)
+        failed = "sync" if place.run(sync(place.partial)) else ""
+    code = end(check)
+    if failed:
+        end_full_or_failed(failed, wanted.version)
+    if code == 3:
+        delete(place.partial)
+        raise Refused
+    if code == 4:
+        delete(place.partial)
+        raise Failed("starting over with the next try")
+    if code:
+        end_full_or_failed("reading it", wanted.version)
+    hold = place.partial / _HOLD
+    with contextlib.suppress(OSError):  # it is the mount of that program, unless the image has files there
+        hold.rmdir()
+    place.partial.joinpath(".dockerenv").unlink(missing_ok=True)
+
+
+def find_source(image: str) -> str:
+    """The number of the process in the image's container. Raises Failed."""
+    for _ in range(_TRIES):
+        found = subprocess.run(["pgrep", "-o", "-x", _HOLD], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+        if found:
+            return found
+        time.sleep(_PAUSE_S)
+    raise Failed(f"the container of {image} does not run")
+
+
+def tell_copied(check: "subprocess.Popen[bytes]") -> None:
+    """Tells the check that the copy is made. One that has ended already has said why."""
+    if check.stdin:
+        with contextlib.suppress(BrokenPipeError):
+            check.stdin.write(b"copied\n")
+            check.stdin.flush()
+
+
+def end(check: "subprocess.Popen[bytes]") -> int:
+    """The exit code of the check, which gives up at the end of its input if no copy was made."""
+    if check.stdin:
+        with contextlib.suppress(BrokenPipeError):
+            check.stdin.close()
+    return check.wait()

@@ -1,0 +1,31 @@
+"""What squeue is asked for, and its lines as jobs of slurmrestd's /jobs/. Pure."""
+
+STATES = "RUNNING,SUSPENDED,CONFIGURING,COMPLETING,STOPPED,SIGNALING,STAGE_OUT,RESIZING"
+FIELDS = ("JobID", "State", "NodeList", "EndTime", "BatchFlag", "Requeue", "ArrayJobID", "ArrayTaskID", "HetJobID")
+COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={STATES}", f"--Format={','.join(f'{field}:0|' for field in FIELDS)}")
+"""Its times are to be seconds since 1970: SLURM_TIME_FORMAT=%s."""
+
+
+def parse(text: str) -> list[dict[str, object]]:
+    """squeue's lines as jobs of slurmrestd's /jobs/. Raises ValueError or KeyError for a line that is no job."""
+    jobs: list[dict[str, object]] = []
+    for line in text.splitlines():
+        values = dict(zip(FIELDS, (value.strip() for value in line.split("|")), strict=False))
+        job: dict[str, object] = {
+            "job_id": int(values["JobID"]),
+            "job_state": [values["State"]],
+            "nodes": values["NodeList"],
+            "end_time": _number(values["EndTime"]),
+            "batch_flag": values["BatchFlag"] == "1",
+            "requeue": values["Requeue"] == "1",
+            "array_job_id": _number(values["ArrayJobID"]),
+            "array_task_id": _number(values["ArrayTaskID"]),
+            "het_job_id": _number(values["HetJobID"]),
+        }
+        if values["NodeList"]:
+            jobs.append(job)
+    return jobs
+
+
+def _number(text: str) -> dict[str, object]:
+    return {"set": text.isdecimal(), "infinite": False, "number": int(text) if text.isdecimal() else 0}

@@ -1,0 +1,37 @@
+"""squeue's lines as slurmrestd would say them; with a real slurmctld it is tests/slurm/test_rest_client.py."""
+
+import pytest
+
+from programs.running_jobs.jobs import parse
+
+NONE = {"set": False, "infinite": False, "number": 0}
+
+
+def number(value: int) -> dict[str, object]:
+    return {"set": True, "infinite": False, "number": value}
+
+
+def test_task_of_an_array_is_told_with_its_end_and_its_nodes() -> None:
+    assert parse("17|RUNNING|gpu-[0-1]|1800000000|1|0|12|3|N/A|\n") == [
+        {
+            "job_id": 17,
+            "job_state": ["RUNNING"],
+            "nodes": "gpu-[0-1]",
+            "end_time": number(1_800_000_000),
+            "batch_flag": True,
+            "requeue": False,
+            "array_job_id": number(12),
+            "array_task_id": number(3),
+            "het_job_id": NONE,
+        }
+    ]
+
+
+def test_job_without_nodes_is_left_out() -> None:
+    assert parse("17|COMPLETING||NONE|1|1|17|N/A|0|\n18|RUNNING|gpu-0|NONE|0|1|18|N/A|0|\n")[0]["job_id"] == 18
+
+
+@pytest.mark.parametrize("line", ["slurm_load_jobs error", "17|RUNNING|gpu-0", "|||||||||"])
+def test_line_that_is_no_job_is_a_fault_and_not_a_shorter_list(line: str) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        parse(f"18|RUNNING|gpu-0|NONE|0|1|18|N/A|0|\n{line}\n")
