@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from components.accounts import AccountsArgs, accounts_args, accounts_sidecar, accounts_volumes, build_accounts
-from components.backup import BackupArgs, backup_args, build_folders, build_restore, restore_volumes
+from components.backup import DATABASE_PROGRAMS, BackupArgs, backup_args, build_database_restore, build_folders, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.database import (
     PASSWORD_PATH,
@@ -39,6 +39,7 @@ from components.pods import (
     munge_volumes,
     munged,
     pod_template,
+    program_mounts,
     program_volumes,
     scripts_volume,
     secret_volume,
@@ -192,12 +193,12 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         "containers": [mariadb],
         "volumes": [
             *(secret_volume("password", object_name(cluster, "mariadb")), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods)),
-            *(restore_volumes(backup) if backup else []),
+            *((*restore_volumes(backup), *program_volumes(pods, *DATABASE_PROGRAMS)) if backup else ()),
         ],
     }
     if backup:
         # An init container has no probe that would end a long restore; and nobody reaches the database before it is whole.
-        pod["initContainers"] = build_restore(backup, "database-restore.sh", MYSQL_UID, [data, run, tmp])
+        pod["initContainers"] = build_database_restore(backup, [data, run, tmp])
     return _stateful_set(
         pods,
         "mariadb",
@@ -223,6 +224,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
             *(users_mount(args.get("identity")), *client_mounts(external)),
             *(mount("jwt", "/etc/slipway/jwt", read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
             *([build_mount(archive)] if archive else []),
+            *program_mounts("database"),
         ],
         env=client_env(cluster, external),
         requests=("20m", "64Mi"),
@@ -239,8 +241,9 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         before.append(build_folders(pods, archive, {f"{archive['mount_path']}/{cluster}": SLURM_UID}))
     if backup and external:
         reach = [*client_mounts(external), mount("tmp", "/tmp")]  # noqa: S108
-        before += build_restore(backup, "database-restore.sh", MYSQL_UID, reach, client_env(cluster, external))
+        before += build_database_restore(backup, reach, client_env(cluster, external))
     accounts = args.get("accounts")
+    programs = ["munged", *(DATABASE_PROGRAMS if backup and external else ("database",)), *(["account_sync"] if accounts else [])]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
@@ -251,8 +254,8 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
             config_volume("config", object_name(cluster, "slurmdbd-config")),
             users_volume(cluster, args["users"], args.get("identity")),
             *(*client_volumes(cluster, external), secret_volume("jwt", args["jwt_secret"])),
-            *program_volumes(pods, "munged", *(["account_sync"] if accounts else [])),
             *(accounts_volumes(pods, accounts) if accounts else []),
+            *program_volumes(pods, *programs),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
             *([build_volume(cluster, archive)] if archive else []),
             *(restore_volumes(backup) if backup and external else []),

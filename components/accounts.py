@@ -73,7 +73,7 @@ def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMoun
 
 
 def accounts_volumes(pods: PodDefaults, args: AccountsArgs) -> list[Manifest]:
-    """The volumes of the sidecar's own."""
+    """The volumes of the sidecar's own, but for its program's: those of all programs of a pod are made at once."""
     return [
         config_volume("accounts", object_name(pods["cluster"], "accounts")),
         config_volume("slurm-config", args["slurm_config"]),

@@ -14,6 +14,7 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, declare
 from components.pods import (
     MYSQL_UID,
+    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -22,6 +23,9 @@ from components.pods import (
     empty_volume,
     mount,
     pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
     scripts_volume,
 )
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
@@ -29,6 +33,10 @@ from configs.models.accounting import Backup as BackupConfig
 from configs.models.cluster import Cluster
 
 BACKUP_PATH = "/backup"
+DATABASE_PROGRAMS = ("backup", "database")
+"""What the containers run that back up or restore the database: their pods have the volumes of these."""
+STATE_PROGRAMS = ("backup",)
+"""The same for slurmctld's state."""
 _RESTORE_PATH = "/etc/slipway/restore"
 _DUMP_S = 6 * 3600
 """A large database on a slow volume."""
@@ -104,13 +112,18 @@ def build_cron_job(args: BackupArgs) -> Manifest:
     dump = container(
         pods,
         "backup",
-        "database-backup.sh",
-        [*client_mounts(external), build_mount(args["volume"]), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
+        "",
+        [
+            *(*client_mounts(external), build_mount(args["volume"]), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+            *program_mounts(*DATABASE_PROGRAMS),
+        ],
         {
             **client_env(cluster, external),
             "SLIPWAY_BACKUP_KEEP": str(args["keep"]),
             "SLIPWAY_STATE_BACKUP_S": str(args["state_interval_s"]),
         },
+        command=program_command("backup", module="database_backup"),
+        workingDir=PACKAGES_PATH,
         requests=("100m", "64Mi"),
         securityContext=confined(MYSQL_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
@@ -124,7 +137,7 @@ def build_cron_job(args: BackupArgs) -> Manifest:
             *client_volumes(cluster, external, 0o444),
             build_volume(cluster, args["volume"]),
             empty_volume("tmp"),
-            scripts_volume(pods),
+            *(scripts_volume(pods), *program_volumes(pods, *DATABASE_PROGRAMS)),
         ],
     }
     about = labels(cluster, "backup")
@@ -165,15 +178,26 @@ def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[s
     )
 
 
-def build_restore(args: BackupArgs, script: str, uid: int, mounts: list[Manifest], env: Mapping[str, str] | None = None) -> list[Manifest]:
-    """The init containers of a pod that can be restored: the folders, and the restore with what it writes to in `mounts`."""
+def build_database_restore(args: BackupArgs, mounts: list[Manifest], env: Mapping[str, str] | None = None) -> list[Manifest]:
+    """The init containers of a pod whose database can be restored: the folders, and the restore with what it writes to in `mounts`."""
+    return _restore(args, "database_restore", MYSQL_UID, [*mounts, *program_mounts(*DATABASE_PROGRAMS)], env)
+
+
+def build_state_restore(args: BackupArgs, state: Manifest) -> list[Manifest]:
+    """The init containers of slurmctld's pod, whose disk can be restored; `state` is its mount."""
+    return _restore(args, "state_restore", SLURM_UID, [state, *program_mounts(*STATE_PROGRAMS)])
+
+
+def _restore(args: BackupArgs, module: str, uid: int, mounts: list[Manifest], env: Mapping[str, str] | None = None) -> list[Manifest]:
     pods = args["pods"]
     restore = container(
         pods,
         "restore",
-        script,
+        "",
         [*mounts, {**build_mount(args["volume"]), "readOnly": True}, mount("restore", _RESTORE_PATH, read_only=True)],
         env,
+        command=program_command("backup", module=module),
+        workingDir=PACKAGES_PATH,
         securityContext=confined(uid),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -191,9 +215,11 @@ def build_state_backup(args: BackupArgs, state: Manifest) -> Manifest:
     return container(
         args["pods"],
         "state-backup",
-        "state-backup.sh",
-        [{**state, "readOnly": True}, build_mount(args["volume"])],
+        "",
+        [{**state, "readOnly": True}, build_mount(args["volume"]), *program_mounts(*STATE_PROGRAMS)],
         {"SLIPWAY_STATE_BACKUP_S": str(args["state_interval_s"]), "SLIPWAY_BACKUP_KEEP": str(args["keep"])},
+        command=program_command("backup", module="state_backup"),
+        workingDir=PACKAGES_PATH,
         requests=("10m", "32Mi"),
         securityContext=confined(SLURM_UID),
     )

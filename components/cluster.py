@@ -213,6 +213,8 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "running_jobs": True,
         "slurmctld": True,
         "worker": True,
+        "backup": cluster.backup is not None,
+        "database": cluster.accounting.enabled,
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,
         "root_changes": cluster.storage.root is not None,

@@ -7,7 +7,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.backup import BackupArgs, backup_args, build_restore, build_state_backup, restore_volumes
+from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_state_backup, build_state_restore, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.generations import annotations
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
@@ -191,20 +191,21 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
     )
     state = mount("state", _STATE_PATH)
     backup = args.get("backup")
+    programs = ("munged", "slurmctld", "config_sync", *(STATE_PROGRAMS if backup else ()))
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
         "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         # The group that may write the claim and read the JWT key.
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        "initContainers": [munged(pods), *(build_restore(backup, "state-restore.sh", SLURM_UID, [state]) if backup else [])],
+        "initContainers": [munged(pods), *(build_state_restore(backup, state) if backup else [])],
         "containers": [slurmctld, reconfigure, *([build_state_backup(backup, state)] if backup else [])],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
-            *(scripts_volume(pods), *program_volumes(pods, "munged", "slurmctld", "config_sync"), *munge_volumes(pods)),
+            *(scripts_volume(pods), *program_volumes(pods, *programs), *munge_volumes(pods)),
             *(restore_volumes(backup) if backup else []),
         ],
     }

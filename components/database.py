@@ -55,7 +55,7 @@ def password_secret(cluster: str, external: ExternalDatabaseArgs | None) -> str:
 
 
 def client_env(cluster: str, external: ExternalDatabaseArgs | None) -> dict[str, str]:
-    """What database-client.sh reads."""
+    """What programs/database reads."""
     if external is None:
         return {"SLIPWAY_MARIADB_HOST": object_name(cluster, "mariadb")}
     return {

@@ -7,8 +7,6 @@ if [[ $(id -u) == 0 ]]; then
   as_slurm=(setpriv --reuid slurm --regid slurm --clear-groups)
   owner=(-o slurm -g slurm)
 fi
-# shellcheck source=database-client.sh
-. "$(dirname "$0")/database-client.sh"
 trap 'exit 0' TERM INT # until the daemon takes over
 
 password=$(</etc/slipway/mariadb/password)
@@ -21,8 +19,6 @@ umask 077
   cat /etc/slipway/slurmdbd/slurmdbd.conf
   printf '\nStoragePass=%s\n' "$escaped"
 } >/etc/slurm/slurmdbd.conf
-client=/etc/slurm/mariadb-client.cnf
-write_client "$client"
 [[ $(id -u) != 0 ]] || chown slurm:slurm /etc/slurm/slurmdbd.conf
 umask 022
 [[ -d /run/slurm ]] || install -d "${owner[@]}" /run/slurm # for the pid file
@@ -32,5 +28,5 @@ until munge --no-input --output /dev/null 2>/dev/null; do
   ((tries++ % 10)) || say "waiting for munged"
   sleep 0.5 & wait $!
 done
-wait_for_database "$client"
+(cd /opt/slipway && exec python3 -EsSB -m programs.database.run /etc/slurm/mariadb-client.cnf) & wait $!
 exec "${as_slurm[@]}" slurmdbd -D

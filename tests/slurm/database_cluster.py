@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.slurm.image_cluster import ALICE, MYSQL, SLURM, STACK, ImageCluster, is_worker
+from components.pods import program_command
+from tests.slurm.image_cluster import ALICE, MYSQL, SLURM, STACK, ImageCluster, is_worker, program_mount
 from tests.slurm.image_pods import Container, Machine, wait_for
 
 NAMES = {
@@ -28,6 +29,7 @@ STACK_OF_ONE: dict[str, Any] = {
 }
 FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
 ARCHIVE_FOLDERS = "/archive/t:64030"
+DATABASE_MOUNTS = {**program_mount("backup"), **program_mount("database")}
 LATEST = {"SLIPWAY_KEY_LATEST_S": "15"}
 """munged's patience with a slurmctld that has another key already."""
 
@@ -79,7 +81,7 @@ class DatabaseCluster(ImageCluster):
         self.volume("restore", {"from": restore_from})
 
     def once(
-        self, pod: str, name: str, script: str, mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str], user: int
+        self, pod: str, name: str, script: str | list[str], mounts: Mapping[str, tuple[Path, bool]], env: Mapping[str, str], user: int
     ) -> Container:
         """Starts a container that ends by itself."""
         capabilities = () if user else ("CHOWN", "DAC_OVERRIDE", "FOWNER")
@@ -110,11 +112,12 @@ class DatabaseCluster(ImageCluster):
             "/backup": self.path("backup", read_only=False),
             "/etc/slipway/mariadb": self.path("password-mysql"),
             "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
+            **DATABASE_MOUNTS,
         }
         if "SLIPWAY_MARIADB_TLS" in env:
             mounts["/etc/slipway/mariadb-ca"] = self.path("ca")
         variables = {"SLIPWAY_MARIADB_HOST": "t-mariadb", "SLIPWAY_BACKUP_KEEP": str(self.keep), **env}
-        return self.once(pod, "backup", "database-backup.sh", mounts, variables, MYSQL)
+        return self.once(pod, "backup", program_command("backup", module="database_backup"), mounts, variables, MYSQL)
 
     def database_restore(self, **env: str) -> Container:
         """The init container of MariaDB's pod, started; with SLIPWAY_MARIADB_HOST that of slurmdbd's."""
@@ -126,16 +129,23 @@ class DatabaseCluster(ImageCluster):
             "/var/lib/mysql": (self.empty("mysql", MYSQL), False),
             "/run/mysqld": (self.empty(f"{pod}-run", MYSQL), False),
             "/tmp": (self.empty(f"{pod}-tmp", MYSQL), False),
+            **DATABASE_MOUNTS,
         }
         if "SLIPWAY_MARIADB_TLS" in env:
             mounts["/etc/slipway/mariadb-ca"] = self.path("ca")
-        return self._start(pod, "restore", "database-restore.sh", mounts, env, user=MYSQL, fs_group=MYSQL, read_only=True)
+        command = program_command("backup", module="database_restore")
+        return self._start(pod, "restore", command, mounts, env, user=MYSQL, fs_group=MYSQL, read_only=True)
 
     def state_backup(self) -> Container:
         """The sidecar of slurmctld."""
-        mounts = {"/backup": self.path("backup", read_only=False), "/var/spool": (self.empty("state", SLURM), True)}
+        mounts = {
+            "/backup": self.path("backup", read_only=False),
+            "/var/spool": (self.empty("state", SLURM), True),
+            **program_mount("backup"),
+        }
         env = {"SLIPWAY_STATE_BACKUP_S": str(self.state_interval_s), "SLIPWAY_BACKUP_KEEP": str(self.keep)}
-        return self._start("t-slurmctld-0", "state-backup", "state-backup.sh", mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
+        command = program_command("backup", module="state_backup")
+        return self._start("t-slurmctld-0", "state-backup", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
     def state_restore(self) -> Container:
         """The init container of slurmctld's pod."""
@@ -143,8 +153,10 @@ class DatabaseCluster(ImageCluster):
             "/backup": self.path("backup"),
             "/etc/slipway/restore": self.path("restore"),
             "/var/spool": (self.empty("state", SLURM), False),
+            **program_mount("backup"),
         }
-        return self._start("t-slurmctld-0", "restore", "state-restore.sh", mounts, user=SLURM, fs_group=SLURM, read_only=True)
+        command = program_command("backup", module="state_restore")
+        return self._start("t-slurmctld-0", "restore", command, mounts, user=SLURM, fs_group=SLURM, read_only=True)
 
     def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
         """Runs a Slurm command in slurmctld's pod."""

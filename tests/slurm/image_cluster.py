@@ -195,6 +195,7 @@ class ImageCluster:
             "/etc/slipway/jwt": self.path("jwt"),
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
+            **program_mount("database"),
             **(more or {}),
         }
         env = {"SLIPWAY_MARIADB_HOST": "t-mariadb"}

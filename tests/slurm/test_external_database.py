@@ -12,7 +12,7 @@ import pytest
 from configs.models.accounting import Purge
 from configs.models.fields import camel
 from tests.slurm.database_cluster import DatabaseCluster
-from tests.slurm.image_cluster import MYSQL, SLURM, STACK
+from tests.slurm.image_cluster import MYSQL, SLURM, STACK, program_mount
 from tests.slurm.image_pods import Container, Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-external-pods")
@@ -116,6 +116,7 @@ class Outside(DatabaseCluster):
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
             "/archive": (self.empty("archive", SLURM), False),
+            **program_mount("database"),
         }
         return self._start(pod, "slurmdbd", "slurmdbd.sh", mounts, ENV, user=SLURM, fs_group=SLURM, read_only=True)
 

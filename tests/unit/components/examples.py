@@ -15,7 +15,9 @@ from components.slurm_files import SlurmFilesArgs
 
 PROGRAMS = (
     "account_sync",
+    "backup",
     "config_sync",
+    "database",
     "ldap_sync",
     "login",
     "munged",

@@ -62,19 +62,19 @@ def test_every_mount_has_its_volume_and_every_volume_a_mount(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "script", "uid"),
+    ("name", "module", "uid"),
     [
-        pytest.param("mariadb", "database-restore.sh", 403, id="mariadb"),
-        pytest.param("slurmdbd-outside", "database-restore.sh", 403, id="external"),
-        pytest.param("slurmctld", "state-restore.sh", 64030, id="slurmctld"),
+        pytest.param("mariadb", "database_restore", 403, id="mariadb"),
+        pytest.param("slurmdbd-outside", "database_restore", 403, id="external"),
+        pytest.param("slurmctld", "state_restore", 64030, id="slurmctld"),
     ],
 )
-def test_restore_comes_before_the_daemon_and_cannot_write_to_the_backups(name: str, script: str, uid: int) -> None:
+def test_restore_comes_before_the_daemon_and_cannot_write_to_the_backups(name: str, module: str, uid: int) -> None:
     spec = pod(MADE[name])
     before = [one["name"] for one in spec["initContainers"]]
     assert before[-2:] == ["backup-folders", "restore"]
     restore = containers(MADE[name])["restore"]
-    assert restore["command"] == [f"/opt/slipway/scripts/{script}"]
+    assert restore["command"][-1] == f"programs.backup.{module}"
     assert restore["securityContext"]["runAsUser"] == uid
     assert mounts(restore)["/backup"]["readOnly"] is True
     assert "startupProbe" not in restore  # nothing may end a long one

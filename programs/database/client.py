@@ -1,0 +1,62 @@
+"""MariaDB's client program with the accounting database. Thin: it decides nothing."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .settings import Database, client_settings
+
+PASSWORD = Path("/etc/slipway/mariadb/password")
+_PAUSE_S = 1
+_TOLD_EACH = 10
+
+
+class DatabaseError(Exception):
+    """The database does not answer, or refuses; in the client's own words."""
+
+
+class Client:
+    """One database, by a file with the client's settings."""
+
+    def __init__(self, database: Database, settings: Path) -> None:
+        self.database = database
+        self._settings = settings
+
+    def write_settings(self) -> None:
+        """Writes the settings, readable for this user only. Raises OSError."""
+        text = client_settings(self.database, PASSWORD.read_text().rstrip("\n"))
+        self._settings.unlink(missing_ok=True)
+        with os.fdopen(os.open(self._settings, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+
+    def command(self, *arguments: str, program: str = "mariadb") -> list[str]:
+        """A client program with the database."""
+        return [program, f"--defaults-file={self._settings}", *arguments, self.database.name]
+
+    def query(self, statement: str) -> list[str]:
+        """The rows of a statement's answer. Raises DatabaseError."""
+        return run(self.command("--skip-column-names", "--batch", "--execute", statement)).splitlines()
+
+    def wait(self, say: Callable[[str], None]) -> None:
+        """Returns once the database answers, and says now and then why it does not."""
+        tries = 0
+        while True:
+            try:
+                self.query("SELECT 1")
+            except DatabaseError as error:
+                if tries % _TOLD_EACH == 0:
+                    say(f"waiting for the database at {self.database.host}: {error}")
+            else:
+                return
+            tries += 1
+            time.sleep(_PAUSE_S)
+
+
+def run(command: Sequence[str]) -> str:
+    """What a client program prints. Raises DatabaseError."""
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise DatabaseError(done.stderr.strip() or f"{command[0]} ended with {done.returncode}")
+    return done.stdout

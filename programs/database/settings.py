@@ -1,0 +1,35 @@
+"""Where the accounting database is, from a container's variables, and that as settings of MariaDB's client programs. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Database:
+    """An accounting database."""
+
+    host: str
+    port: str = "3306"
+    user: str = "slurm"
+    name: str = "slurm_acct_db"
+    tls: str = ""
+    """File of the CA that the server's certificate is checked with; `off` for no TLS; empty for the client's own way."""
+
+
+def read_database(env: Mapping[str, str]) -> Database:
+    """The database that the variables name. Raises KeyError where they name none."""
+    keys = {"port": "PORT", "user": "USER", "name": "DATABASE", "tls": "TLS"}
+    given = {field: env[f"SLIPWAY_MARIADB_{key}"] for field, key in keys.items() if env.get(f"SLIPWAY_MARIADB_{key}")}
+    return Database(env["SLIPWAY_MARIADB_HOST"], **given)
+
+
+def client_settings(database: Database, password: str) -> str:
+    """The settings of MariaDB's client programs. In a quoted password they know the backslash, and nothing else."""
+    escaped = password.replace("\\", "\\\\")
+    lines = ["[mariadb-client]", "connect-timeout=3", "[client]", f"host={database.host}", f"port={database.port}", f"user={database.user}"]
+    lines.append(f'password="{escaped}"')
+    if database.tls == "off":
+        lines.append("skip-ssl")
+    elif database.tls:
+        lines += [f"ssl-ca={database.tls}", "ssl-verify-server-cert"]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,48 @@
+"""The file that MariaDB's clients read. With real servers: tests/slurm/test_external_database.py."""
+
+import pytest
+
+from programs.database.settings import Database, client_settings, read_database
+
+OWN = Database("dev-mariadb")
+
+
+def test_variables_that_are_not_there_mean_the_clusters_own_database() -> None:
+    assert read_database({"SLIPWAY_MARIADB_HOST": "dev-mariadb", "SLIPWAY_MARIADB_TLS": ""}) == OWN
+    assert (OWN.port, OWN.user, OWN.name, OWN.tls) == ("3306", "slurm", "slurm_acct_db", "")
+
+
+def test_external_database_is_named_whole() -> None:
+    env = {"HOST": "db.example", "PORT": "3307", "USER": "slurm-dev", "DATABASE": "acct", "TLS": "/ca.crt"}
+    named = read_database({f"SLIPWAY_MARIADB_{key}": value for key, value in env.items()})
+    assert named == Database("db.example", "3307", "slurm-dev", "acct", "/ca.crt")
+
+
+def test_database_without_a_host_is_none() -> None:
+    with pytest.raises(KeyError):
+        read_database({"SLIPWAY_MARIADB_PORT": "3306"})
+
+
+@pytest.mark.parametrize(
+    ("password", "line"),
+    [
+        pytest.param("plain", 'password="plain"', id="plain"),
+        pytest.param("a\\b", 'password="a\\\\b"', id="backslash"),
+        pytest.param("a#b;c'd e", 'password="a#b;c\'d e"', id="signs-that-a-quote-holds"),
+    ],
+)
+def test_password_is_what_the_client_reads_back(password: str, line: str) -> None:
+    assert line in client_settings(OWN, password).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("tls", "lines"),
+    [
+        pytest.param("", [], id="as-the-client-does"),
+        pytest.param("off", ["skip-ssl"], id="off"),
+        pytest.param("/ca.crt", ["ssl-ca=/ca.crt", "ssl-verify-server-cert"], id="checked"),
+    ],
+)
+def test_tls(tls: str, lines: list[str]) -> None:
+    said = client_settings(Database("db", tls=tls), "x").splitlines()
+    assert [line for line in said if "ssl" in line] == lines
