@@ -22,6 +22,7 @@ _RETENTION = {"StatefulSet": "persistentVolumeClaimRetentionPolicy", "NodeSet": 
 NODE_SETS = Sort("slipway.dev", "NodeSet")
 _CLAIMS = "volumeClaimTemplates"
 _GROW = "A claim that is there is grown itself: kubectl edit pvc."
+_ON_DELETE = "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
 _UNITS = {"": 1, **{unit: 1000**at for at, unit in enumerate("kMGTPE", 1)}, **{f"{unit}i": 1024**at for at, unit in enumerate("KMGTPE", 1)}}
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
@@ -74,26 +75,26 @@ def object_changes(
     """One change an object, in the order of `declared`, then those to prune. `immutable`: refused in place. `untried`: no result, because
     the definition of their kind changes first."""
     found: list[ObjectChange] = []
-    for one in declared:
-        old = live.get(one.key)
+    for document in declared:
+        old = live.get(document.key)
         if old is None:
-            found.append(ObjectChange("create", one.key, one))
-        elif has_failed(old) and one.hints.get("replaceUnready") == "true":
-            found.append(ObjectChange("replace", one.key, one, old, note="it failed last time"))
-        elif one.key in immutable:
-            found.append(ObjectChange("replace", one.key, one, old, note=immutable[one.key]))
-        elif one.key in untried:
-            changed = tuple(differences(clean(old), _overlaid(clean(old), masked(one.manifest))))
-            found.append(ObjectChange("update", one.key, one, old, changed, note=f"the server judges it once its {CRD} is new"))
+            found.append(ObjectChange("create", document.key, document))
+        elif has_failed(old) and document.hints.get("replaceUnready") == "true":
+            found.append(ObjectChange("replace", document.key, document, old, note="it failed last time"))
+        elif document.key in immutable:
+            found.append(ObjectChange("replace", document.key, document, old, note=immutable[document.key]))
+        elif document.key in untried:
+            changed = tuple(differences(clean(old), _overlaid(clean(old), masked(document.manifest))))
+            found.append(ObjectChange("update", document.key, document, old, changed, note=f"the server judges it once its {CRD} is new"))
         else:
-            changed = tuple(differences(clean(old), clean(results[one.key])))
-            secret = one.key.kind == "Secret" or one.has_secrets
+            changed = tuple(differences(clean(old), clean(results[document.key])))
+            secret = document.key.kind == "Secret" or document.has_secrets
             changed = tuple(_hidden(each) for each in changed) if secret else changed
-            found.append(ObjectChange("update" if changed else "same", one.key, one, old, changed))
-    names = {one.key for one in declared}
-    gone = sorted((one for one in members if key_of(one) not in names), key=key_of, reverse=True)
-    found += [ObjectChange("delete", key_of(one), live=one) for one in gone if not one["metadata"].get("deletionTimestamp")]
-    return [_successor(one, found) if one.op == "create" and one.key.kind == "ConfigMap" else one for one in found]
+            found.append(ObjectChange("update" if changed else "same", document.key, document, old, changed))
+    names = {document.key for document in declared}
+    gone = sorted((member for member in members if key_of(member) not in names), key=key_of, reverse=True)
+    found += [ObjectChange("delete", key_of(member), live=member) for member in gone if not member["metadata"].get("deletionTimestamp")]
+    return [_successor(change, found) if change.op == "create" and change.key.kind == "ConfigMap" else change for change in found]
 
 
 def _overlaid(old: Any, new: Any) -> Any:
@@ -107,7 +108,14 @@ def _overlaid(old: Any, new: Any) -> Any:
 def _successor(new: ObjectChange, found: Sequence[ObjectChange]) -> ObjectChange:
     """A new ConfigMap named by its content takes the place of one that goes: show what differs between the two."""
     stem = _stem(new.key.name)
-    old = next((one for one in found if one.op == "delete" and one.key.kind == "ConfigMap" and stem and _stem(one.key.name) == stem), None)
+    old = next(
+        (
+            change
+            for change in found
+            if change.op == "delete" and change.key.kind == "ConfigMap" and stem and _stem(change.key.name) == stem
+        ),
+        None,
+    )
     if old is None or old.live is None or new.document is None:
         return new
     changed = differences(old.live.get("data"), masked(new.document.manifest.get("data")), ("data",))
@@ -123,183 +131,186 @@ def clean(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object without what only the server writes."""
     metadata: dict[str, Any] = value["metadata"]
     given: dict[str, str] = metadata.get("labels") or {}
-    labels = {key: one for key, one in given.items() if key != PART_OF}
-    about: dict[str, Any] = {key: one for key, one in metadata.items() if key not in (*_SERVER_OWNED, "labels")}
+    labels = {key: text for key, text in given.items() if key != PART_OF}
+    about: dict[str, Any] = {key: field for key, field in metadata.items() if key not in (*_SERVER_OWNED, "labels")}
     if labels:
         about["labels"] = labels
-    return {**{key: one for key, one in value.items() if key != "status"}, "metadata": about}
+    return {**{key: field for key, field in value.items() if key != "status"}, "metadata": about}
 
 
 def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:
     """Why these changes must not be made: protection, objects of others, a namespace on its way out. Empty when they may."""
     said: list[str] = []
-    for one in found:
-        about: dict[str, Any] = (one.live or {}).get("metadata", {})
+    for change in found:
+        about: dict[str, Any] = (change.live or {}).get("metadata", {})
         labels: dict[str, str] = about.get("labels") or {}
         owner = labels.get(PART_OF)
-        if one.op in ("delete", "replace") and one.is_marked(PROTECT):
-            verb = "no longer declared" if one.op == "delete" else f"cannot change in place ({one.note})"
-            said.append(f"{one.key} is protected and {verb}. Take its protection off, `up`, then try again.")
-        elif one.document and one.live and about.get("deletionTimestamp"):
-            said.append(f"{one.key} is being deleted; wait until it is gone (kubectl get {one.key.kind.lower()} {one.key.name}).")
-        elif one.document and one.live and owner != set_id and not adopt and not _is_left_over(one, owner):
+        if change.op in ("delete", "replace") and change.is_marked(PROTECT):
+            verb = "no longer declared" if change.op == "delete" else f"cannot change in place ({change.note})"
+            said.append(f"{change.key} is protected and {verb}. Take its protection off, `up`, then try again.")
+        elif change.document and change.live and about.get("deletionTimestamp"):
+            said.append(f"{change.key} is being deleted; wait until it is gone (kubectl get {change.key.kind.lower()} {change.key.name}).")
+        elif change.document and change.live and owner != set_id and not adopt and not _is_left_over(change, owner):
             whose = "belongs to another stack" if owner else "was not made by this stack"
-            other = "Let one stack bring the kind and leave it out of this one" if one.key.kind == CRD else "Choose another name"
-            said.append(f"{one.key} exists and {whose}. {other}, or take it over with --adopt.")
+            other = "Let one stack bring the kind and leave it out of this one" if change.key.kind == CRD else "Choose another name"
+            said.append(f"{change.key} exists and {whose}. {other}, or take it over with --adopt.")
     return said
 
 
-def _is_left_over(one: ObjectChange, owner: str | None) -> bool:
+def _is_left_over(change: ObjectChange, owner: str | None) -> bool:
     """True of an object that is nobody's and that the next stack takes over: its provider says so, an earlier stack left it so, or it was
     left to its controller, which has not deleted it yet.
 
     The pulumi CLI leaves no mark on what it retains.
     """
-    if owner is not None or one.document is None:
+    if owner is not None or change.document is None:
         return False
-    annotations: dict[str, str] = one.document.manifest["metadata"].get("annotations") or {}
-    is_listed = DECLARED_IN in annotations and one.annotation(DECLARED_IN) == annotations[DECLARED_IN]
-    return one.document.adopts or is_listed or (one.key.kind == CRD and one.is_marked(RETAIN))
+    annotations: dict[str, str] = change.document.manifest["metadata"].get("annotations") or {}
+    is_listed = DECLARED_IN in annotations and change.annotation(DECLARED_IN) == annotations[DECLARED_IN]
+    return change.document.adopts or is_listed or (change.key.kind == CRD and change.is_marked(RETAIN))
 
 
 def retained(found: Iterable[ObjectChange]) -> list[Key]:
     """Objects no longer declared that stay in the cluster, as their `retainOnDelete` said."""
-    return [one.key for one in found if one.op == "delete" and one.is_marked(RETAIN)]
+    return [change.key for change in found if change.op == "delete" and change.is_marked(RETAIN)]
 
 
 def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
     """Objects no longer declared whose controller deletes them, as their name leaves a list that is declared. If kubectl pruned them too,
     it would fail on each that the controller was quicker with."""
-    lists = {(one.key.namespace, one.key.name) for one in found if one.document and one.key.kind == "ConfigMap"}
-    gone = (one for one in found if one.op == "delete" and one.live)
-    return [one.key for one in gone if (one.key.namespace, one.annotation(DECLARED_IN)) in lists]
+    lists = {(change.key.namespace, change.key.name) for change in found if change.document and change.key.kind == "ConfigMap"}
+    gone = (change for change in found if change.op == "delete" and change.live)
+    return [change.key for change in gone if (change.key.namespace, change.annotation(DECLARED_IN)) in lists]
 
 
 def losses(found: Sequence[ObjectChange]) -> list[str]:
     """The data that goes with what is no longer declared, or is made again: claims, those of sets that take them along, the namespace."""
     kept = set(retained(found))
     said: list[str] = []
-    for one in found:
-        if one.op not in ("delete", "replace") or one.key in kept:
+    for change in found:
+        if change.op not in ("delete", "replace") or change.key in kept:
             continue
-        spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
-        if one.key.kind == "PersistentVolumeClaim":
-            said.append(f"{one.key}: the claim and the data on its volume")
-        elif one.key.kind == "Namespace":
-            said.append(f"{one.key}: the namespace with all that is in it")
-        elif spec.get("volumeClaimTemplates") and spec.get(_RETENTION.get(one.key.kind, ""), {}).get("whenDeleted") == "Delete":
-            said.append(f"{one.key}: the set with its claims and the data on their volumes")
+        spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
+        if change.key.kind == "PersistentVolumeClaim":
+            said.append(f"{change.key}: the claim and the data on its volume")
+        elif change.key.kind == "Namespace":
+            said.append(f"{change.key}: the namespace with all that is in it")
+        elif spec.get("volumeClaimTemplates") and spec.get(_RETENTION.get(change.key.kind, ""), {}).get("whenDeleted") == "Delete":
+            said.append(f"{change.key}: the set with its claims and the data on their volumes")
     return said
 
 
 def consequences(found: Iterable[ObjectChange]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
-    mounted = [one for one in found if one.op == "update" and one.key.kind in ("ConfigMap", "Secret") and not _is_a_list(one)]
-    in_place = [one.key.name for one in mounted]
+    mounted = [
+        change for change in found if change.op == "update" and change.key.kind in ("ConfigMap", "Secret") and not _is_a_list(change)
+    ]
+    in_place = [change.key.name for change in mounted]
     if in_place:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
-    for one in found:
-        effect = _effect_on_nodes if one.key.sort == NODE_SETS else _effect
-        if (one.key.kind in _WORKLOADS or one.key.sort == NODE_SETS) and (words := effect(one)):
-            said.append(f"{one.key.kind} {one.key.name}: {words}")
+    for change in found:
+        effect = _effect_on_nodes if change.key.sort == NODE_SETS else _effect
+        if (change.key.kind in _WORKLOADS or change.key.sort == NODE_SETS) and (words := effect(change)):
+            said.append(f"{change.key.kind} {change.key.name}: {words}")
     return said
 
 
-def _is_a_list(one: ObjectChange) -> bool:
+def _is_a_list(change: ObjectChange) -> bool:
     """True of a ConfigMap that a controller reads, and no pod mounts: its finalizer says so."""
-    return one.document is not None and bool(one.document.manifest["metadata"].get("finalizers"))
+    return change.document is not None and bool(change.document.manifest["metadata"].get("finalizers"))
 
 
 def left_as_they_are(found: Iterable[ObjectChange]) -> list[str]:
     """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys."""
     said: list[str] = []
-    for one in found:
-        if one.document is None or one.live is None or one.key.kind == "Secret":
+    for change in found:
+        if change.document is None or change.live is None or change.key.kind == "Secret":
             continue  # a key stays until it is rotated, which is what its declaration means, and is shown to nobody
-        for path in one.document.ignored:
+        for path in change.document.ignored:
             hint = f" {_GROW}" if path[-1] == _CLAIMS else ""
-            for each in differences(value_at(one.live, path), masked(value_at(one.document.resource.inputs, path)), path):
+            for each in differences(value_at(change.live, path), masked(value_at(change.document.resource.inputs, path)), path):
                 where = ".".join(each.path).replace(".[", "[")
                 if each.new is not None and not _is_same_quantity(each.old, each.new):
-                    said.append(f"{one.key}: {where} stays {each.old}; {each.new} is for a new one only.{hint}")
+                    said.append(f"{change.key}: {where} stays {each.old}; {each.new} is for a new one only.{hint}")
     return said
 
 
-def _is_same_quantity(one: Any, other: Any) -> bool:
+def _is_same_quantity(left: Any, right: Any) -> bool:
     """True for `1Ti` and `1024Gi`: the API server writes quantities its own way."""
-    sizes = [re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]i|[kMGTPE]?)", str(value)) for value in (one, other)]
+    sizes = [re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]i|[kMGTPE]?)", str(value)) for value in (left, right)]
     first, second = (Decimal(size[1]) * _UNITS[size[2]] if size else None for size in sizes)
     return first is not None and first == second
 
 
-def _effect_on_nodes(one: ObjectChange) -> str:
+def _effect_on_nodes(change: ObjectChange) -> str:
     """What becomes of the Slurm nodes of a NodeSet: its controller drains each before its pod goes."""
-    spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
-    new: Mapping[str, Any] = one.document.manifest.get("spec", {}) if one.document else {}
-    if one.op in ("delete", "replace"):
-        again = "; then the set is made again" if one.op == "replace" else ""
+    spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
+    declared: Mapping[str, Any] = change.document.manifest.get("spec", {}) if change.document else {}
+    if change.op in ("delete", "replace"):
+        again = "; then the set is made again" if change.op == "replace" else ""
         return f"goes: all its nodes are drained, and each pod ends when no job is left on it{again}"
-    if one.op != "update":
+    if change.op != "update":
         return ""
     said: list[str] = []
-    for path, words in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
-        change = next((each for each in one.differences if each.path == ("spec", path)), None)
-        if change and isinstance(change.old, int) and isinstance(change.new, int):
-            fewer = "; those that go are drained first" if change.new < change.old and path != "min" else "; those there stay"
-            said.append(f"{change.old} to {change.new} {words}{fewer}")
-    if any(each.path[:2] in (("spec", "template"), ("spec", "volumeClaimTemplates")) for each in one.differences):
-        said.append(_roll({**spec.get("updateStrategy", {}), **new.get("updateStrategy", {})}))
+    for field, words in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
+        for old, new in _numbers(change, field):
+            fate = "; those that go are drained first" if new < old and field != "min" else "; those there stay"
+            said.append(f"{old} to {new} {words}{fate}")
+    if any(each.path[:2] in (("spec", "template"), ("spec", "volumeClaimTemplates")) for each in change.differences):
+        said.append(_roll({**spec.get("updateStrategy", {}), **declared.get("updateStrategy", {})}))
     return "; ".join(said) or "no pod restarts"
+
+
+def _numbers(change: ObjectChange, field: str) -> list[tuple[int, int]]:
+    """The old and the new value of a number in an object's spec; empty where it stays, or is no number."""
+    found = [(each.old, each.new) for each in change.differences if each.path == ("spec", field)]
+    return [(old, new) for old, new in found if isinstance(old, int) and isinstance(new, int)]
 
 
 def _roll(strategy: Mapping[str, Any]) -> str:
     if strategy.get("type") == "OnDelete":
-        return "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
+        return _ON_DELETE
     when = f" while reservation {strategy.get('reservation')} is active" if strategy.get("type") == "Maintenance" else ""
     return f"its nodes are drained and their pods replaced, at most {strategy.get('maxUnavailable', 1)} at a time{when}; jobs end first"
 
 
-def _effect(one: ObjectChange) -> str:
-    spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
+def _effect(change: ObjectChange) -> str:
+    spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
     is_worker = NODESET in spec.get("template", {}).get("metadata", {}).get("labels", {})
     jobs = "; jobs on them are waited for as long as the pods' grace period allows" if is_worker else ""
-    if one.op == "delete":
+    if change.op == "delete":
         return f"is removed and its {spec.get('replicas', 1)} pods end{jobs}"
-    if one.op == "replace":
+    if change.op == "replace":
         return f"cannot change in place: it is deleted and made again, and its pods end{jobs}"
-    if one.op != "update":
+    if change.op != "update":
         return ""
-    replicas = next((each for each in one.differences if each.path == ("spec", "replicas")), None)
-    said: list[str] = []
-    if replicas and isinstance(replicas.old, int) and isinstance(replicas.new, int):
-        fewer = replicas.new < replicas.old
-        said.append(f"{replicas.old} to {replicas.new} pods{jobs if fewer else '; those there stay'}")
-    if any(each.path[:2] == ("spec", "template") for each in one.differences):
+    said = [f"{old} to {new} pods{jobs if new < old else '; those there stay'}" for old, new in _numbers(change, "replicas")]
+    if any(each.path[:2] == ("spec", "template") for each in change.differences):
         strategy = spec.get("updateStrategy", spec.get("strategy", {})).get("type", "RollingUpdate")
         if strategy == "OnDelete":
-            said.append("running pods, and their jobs, go on as they are; each gets the change when it is next deleted")
+            said.append(_ON_DELETE)
         else:
             said.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
     return "; ".join(said) or "no pod restarts"
 
 
-def _hidden(one: Difference) -> Difference:
-    if one.path[0] not in ("data", "stringData"):
-        return one
-    return Difference(one.path, MASK if one.old is not None else None, MASK if one.new is not None else None)
+def _hidden(difference: Difference) -> Difference:
+    if difference.path[0] not in ("data", "stringData"):
+        return difference
+    return Difference(difference.path, MASK if difference.old is not None else None, MASK if difference.new is not None else None)
 
 
 def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectChange]) -> list[str]:
     """Claims that were made from the templates of sets, and that stay when these are deleted, as their retention says."""
     kept: list[str] = []
-    for one in workloads:
-        spec: Mapping[str, Any] = (one.live or {}).get("spec", {})
-        retention = _RETENTION.get(one.key.kind)
+    for change in workloads:
+        spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
+        retention = _RETENTION.get(change.key.kind)
         if retention is None or spec.get(retention, {}).get("whenDeleted") == "Delete":
             continue
         stems = [
-            f"{template['metadata']['name']}-{one.key.name}-"
+            f"{template['metadata']['name']}-{change.key.name}-"
             for template in cast(list[dict[str, Any]], spec.get("volumeClaimTemplates", []))
         ]
         names = [claim["metadata"]["name"] for claim in claims]

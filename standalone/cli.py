@@ -99,7 +99,7 @@ def preview(
     if save:
         stacks.save_plan(found, plan)
     if json_file:
-        changes = [_change_json(one) for one in outlook.counted]
+        changes = [_change_json(change) for change in outlook.counted]
         json_file.write_text(screen.hidden(json.dumps({**as_json(plan), "changes": changes}, indent=2, sort_keys=True)) + "\n")
 
 
@@ -141,9 +141,9 @@ def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
     screen.say(f"\n{'Nothing to change: ' if quiet else ''}{show.counts(outlook.counted)}", "bold")
 
 
-def _change_json(one: Change) -> dict[str, Any]:
-    differences = [{"path": list(each.path), "old": masked(each.old), "new": masked(each.new)} for each in one.differences]
-    return {"op": one.op, "type": one.type, "name": one.name, "urn": one.urn, "differences": differences, "note": one.note}
+def _change_json(change: Change) -> dict[str, Any]:
+    differences = [{"path": list(each.path), "old": masked(each.old), "new": masked(each.new)} for each in change.differences]
+    return {"op": change.op, "type": change.type, "name": change.name, "urn": change.urn, "differences": differences, "note": change.note}
 
 
 @_verb("render")
@@ -165,11 +165,11 @@ def render_(
         plan = read.plan
     else:
         plan = record.record(found).plan
-    for one in render.documents(plan):
-        if one.has_secrets and not show_secrets:
-            sys.stdout.write(f"---\n# {one.key} holds secrets and is left out: `up` makes it, or see --show-secrets.\n")
+    for document in render.documents(plan):
+        if document.has_secrets and not show_secrets:
+            sys.stdout.write(f"---\n# {document.key} holds secrets and is left out: `up` makes it, or see --show-secrets.\n")
         else:
-            sys.stdout.write("---\n" + render.yaml_text(one.manifest))
+            sys.stdout.write("---\n" + render.yaml_text(document.manifest))
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ _REMEDY = (
 
 def loss_lines(losses: Sequence[str]) -> str:
     """The message before the question: a line for each object whose data would be deleted."""
-    return "This deletes for good:\n" + "\n".join(f"  {one}" for one in losses)
+    return "This deletes for good:\n" + "\n".join(f"  {line}" for line in losses)
 
 
 def refusal(now: Situation, stack: str, target: Target, namespace: str) -> str:

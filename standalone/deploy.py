@@ -46,9 +46,11 @@ def up(
     `must_fit`: refuses a cluster that lacks what the changed objects need, see requirements.py.
     """
     namespace_of(stack.documents)
-    expected = {one.key: [readiness.expectation(each) for each in one.waits_for] for one in stack.documents if one.waits_for}
+    expected = {
+        document.key: [readiness.expectation(each) for each in document.waits_for] for document in stack.documents if document.waits_for
+    }
     found = outlook(stack, force_conflicts)
-    pending = [one for one in found.objects if one.op != "same"]
+    pending = [change for change in found.objects if change.op != "same"]
     _refuse(found.objects, stack.home, adopt)
     for line in decide.left_as_they_are(found.objects):
         screen.say(f"warning: {line}", "yellow")
@@ -56,7 +58,7 @@ def up(
         screen.tick(f"nothing to change: {len(found.objects)} objects are as declared")
     else:
         if lacks := cluster.lacking_rights(stack.home, stack.documents):
-            rows = "\n".join(f"  {one}" for one in lacks)
+            rows = "\n".join(f"  {right}" for right in lacks)
             raise StandaloneError(
                 f"{stack.home.api} may not do what the stack needs in namespace {stack.home.namespace}; it lacks:\n{rows}"
             )
@@ -69,7 +71,9 @@ def up(
         _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)
     _warn_of_refusals(stack.home, screen)
-    removal.say_leaving(stack.home, [one.live for one in pending if one.op == "delete" and one.live and one.key.sort.is_custom], screen)
+    removal.say_leaving(
+        stack.home, [change.live for change in pending if change.op == "delete" and change.live and change.key.sort.is_custom], screen
+    )
     return found
 
 
@@ -86,7 +90,7 @@ def _refuse_missing(stack: Stack, pending: Sequence[ObjectChange], screen: Scree
     except StandaloneError as error:
         screen.say(f"warning: what the cluster lacks was not looked for: {error}", "yellow")
         return
-    if missing := plan_missing([one.document for one in pending if one.document], offer):
+    if missing := plan_missing([change.document for change in pending if change.document], offer):
         rows = "\n".join(f"  {line}" for line in missing)
         raise StandaloneError(f"Nothing was changed: the cluster lacks {len(missing)} of what the stack needs:\n{rows}\n{_DESPITE}")
 
@@ -215,15 +219,15 @@ def _unstick(home: Home, workloads: Sequence[Mapping[str, Any]], pods: Sequence[
 
 
 def _say_waiting(line: Line, late: Sequence[readiness.Waiting], troubles: Sequence[readiness.Trouble]) -> None:
-    parts = ", ".join(f"{one.kind} {one.name} ({one.progress})" for one in late)
+    parts = ", ".join(f"{workload.kind} {workload.name} ({workload.progress})" for workload in late)
     why = f"; {troubles[0].pod}: {troubles[0].reason}" if troubles else ""
     line.update(f"waiting for {parts}{why}")
 
 
 def _not_ready(home: Home, late: Sequence[readiness.Waiting], troubles: Sequence[readiness.Trouble], after_s: float) -> str:
     said = [f"Not ready after {after_s:.0f} s. What was applied stays; mend the cause, then run `up` again."]
-    for one in late:
-        said.append(f"  {one.kind} {one.name}: {one.progress}")
+    for workload in late:
+        said.append(f"  {workload.kind} {workload.name}: {workload.progress}")
     for trouble in troubles[:10]:
         said.append(f"    {trouble.pod}: {trouble.reason}")
         if trouble.logs_of:

@@ -95,9 +95,9 @@ def masked(value: Any) -> Any:
     if isinstance(value, (Secret, Unknown)):
         return repr(value)
     if isinstance(value, Mapping):
-        return {key: masked(one) for key, one in sorted(cast(Mapping[str, Any], value).items())}
+        return {key: masked(inner) for key, inner in sorted(cast(Mapping[str, Any], value).items())}
     if isinstance(value, (list, tuple)):
-        return [masked(one) for one in cast(Sequence[Any], value)]
+        return [masked(item) for item in cast(Sequence[Any], value)]
     return value
 
 
@@ -106,9 +106,9 @@ def revealed(value: Any) -> Any:
     if isinstance(value, Secret):
         return revealed(value.value)
     if isinstance(value, Mapping):
-        return {key: revealed(one) for key, one in cast(Mapping[str, Any], value).items()}
+        return {key: revealed(inner) for key, inner in cast(Mapping[str, Any], value).items()}
     if isinstance(value, (list, tuple)):
-        return [revealed(one) for one in cast(Sequence[Any], value)]
+        return [revealed(item) for item in cast(Sequence[Any], value)]
     return value
 
 
@@ -117,11 +117,11 @@ def secret_texts(value: Any, is_secret: bool = False) -> Iterator[str]:
     if isinstance(value, Secret):
         yield from secret_texts(value.value, True)
     elif isinstance(value, Mapping):
-        for one in cast(Mapping[str, Any], value).values():
-            yield from secret_texts(one, is_secret)
+        for inner in cast(Mapping[str, Any], value).values():
+            yield from secret_texts(inner, is_secret)
     elif isinstance(value, (list, tuple)):
-        for one in cast(Sequence[Any], value):
-            yield from secret_texts(one, is_secret)
+        for inner in cast(Sequence[Any], value):
+            yield from secret_texts(inner, is_secret)
     elif is_secret and isinstance(value, str):
         yield value
 
@@ -134,10 +134,10 @@ def unknown_path(value: Any, path: str = "") -> str | None:
         return path
     pairs: Iterator[tuple[str, Any]] = iter(())
     if isinstance(value, Mapping):
-        pairs = ((f"{path}.{key}" if path else key, one) for key, one in cast(Mapping[str, Any], value).items())
+        pairs = ((f"{path}.{key}" if path else key, inner) for key, inner in cast(Mapping[str, Any], value).items())
     elif isinstance(value, (list, tuple)):
-        pairs = ((f"{path}[{at}]", one) for at, one in enumerate(cast(Sequence[Any], value)))
-    return next((found for where, one in pairs if (found := unknown_path(one, where)) is not None), None)
+        pairs = ((f"{path}[{at}]", inner) for at, inner in enumerate(cast(Sequence[Any], value)))
+    return next((found for where, inner in pairs if (found := unknown_path(inner, where)) is not None), None)
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -146,19 +146,19 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "project": plan.project,
         "stack": plan.stack,
         "outputs": masked(plan.outputs),
-        "resources": [_resource_json(one) for one in sorted(plan.resources, key=lambda one: one.urn)],
+        "resources": [_resource_json(resource) for resource in sorted(plan.resources, key=lambda resource: resource.urn)],
     }
 
 
-def _resource_json(one: Resource) -> dict[str, Any]:
-    shown: dict[str, Any] = {"urn": one.urn, "type": one.type, "name": one.name, "custom": one.custom}
+def _resource_json(resource: Resource) -> dict[str, Any]:
+    shown: dict[str, Any] = {"urn": resource.urn, "type": resource.type, "name": resource.name, "custom": resource.custom}
     optional = {
-        "parent": one.parent,
-        "options": masked(one.options),
-        "dependencies": sorted(one.dependencies),
-        "aliases": sorted(one.aliases),
+        "parent": resource.parent,
+        "options": masked(resource.options),
+        "dependencies": sorted(resource.dependencies),
+        "aliases": sorted(resource.aliases),
     }
-    return shown | {key: value for key, value in optional.items() if value} | {"inputs": masked(one.inputs)}
+    return shown | {key: value for key, value in optional.items() if value} | {"inputs": masked(resource.inputs)}
 
 
 def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Change]:
@@ -167,28 +167,28 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
     Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old one left over is deleted. For
     Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule). Components and providers are left aside.
     """
-    before = {one["urn"]: one for one in (old or {}).get("resources", []) if _counts(one)}
+    before = {resource["urn"]: resource for resource in (old or {}).get("resources", []) if _counts(resource)}
     changes: list[Change] = []
-    for one in (one for one in new["resources"] if _counts(one)):
-        known = next((urn for urn in (one["urn"], *one.get("aliases", [])) if urn in before), None)
+    for resource in (resource for resource in new["resources"] if _counts(resource)):
+        known = next((urn for urn in (resource["urn"], *resource.get("aliases", [])) if urn in before), None)
         if known is None:
-            changes.append(Change("create", one["type"], one["name"], one["urn"]))
+            changes.append(Change("create", resource["type"], resource["name"], resource["urn"]))
             continue
-        ignored = [tuple(path.split(".")) for path in one.get("options", {}).get("ignoreChanges", [])]
+        ignored = [tuple(path.split(".")) for path in resource.get("options", {}).get("ignoreChanges", [])]
         found = tuple(
             each
-            for each in differences(before.pop(known)["inputs"], one["inputs"])
+            for each in differences(before.pop(known)["inputs"], resource["inputs"])
             if not any(each.path[: len(path)] == path for path in ignored)
         )
-        moved = any(one.path in (("metadata", "name"), ("metadata", "namespace")) for one in found)
+        moved = any(each.path in (("metadata", "name"), ("metadata", "namespace")) for each in found)
         op: Op = "replace" if moved else "update" if found else "same"
-        changes.append(Change(op, one["type"], one["name"], one["urn"], found))
-    changes += [Change("delete", one["type"], one["name"]) for one in before.values()]
+        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found))
+    changes += [Change("delete", resource["type"], resource["name"]) for resource in before.values()]
     return changes
 
 
-def _counts(one: Mapping[str, Any]) -> bool:
-    return one["custom"] and not one["type"].startswith("pulumi:providers:")
+def _counts(resource: Mapping[str, Any]) -> bool:
+    return resource["custom"] and not resource["type"].startswith("pulumi:providers:")
 
 
 def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
@@ -208,11 +208,11 @@ def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Diff
 
 
 def _numbered(items: list[Any]) -> dict[str, Any]:
-    return {f"[{at}]": one for at, one in enumerate(items)}
+    return {f"[{at}]": item for at, item in enumerate(items)}
 
 
 def _keyed(items: list[Any]) -> dict[str, Any] | None:
-    names = [str(cast(dict[str, Any], one)["name"]) for one in items if isinstance(one, dict) and "name" in one]
+    names = [str(cast(dict[str, Any], item)["name"]) for item in items if isinstance(item, dict) and "name" in item]
     if not items or len(names) != len(items) or len(set(names)) != len(names):
         return None
-    return {f"[{name}]": one for name, one in zip(names, items, strict=True)}
+    return {f"[{name}]": item for name, item in zip(names, items, strict=True)}

@@ -72,9 +72,11 @@ def set_path(config: dict[str, Any], override: str, project: str) -> None:
 def parse_path(path: str) -> list[str | int]:
     """`a.b[0]["c.d"]` to its steps. Raises StandaloneError when it is not a property path."""
     found = list(re.finditer(r'(?:^|\.)([^.\[\]"]+)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]', path))
-    if not found or "".join(one.group(0) for one in found) != path or found[0].group(2) is not None:
+    if not found or "".join(step.group(0) for step in found) != path or found[0].group(2) is not None:
         raise StandaloneError(f'{_short(path)}: not a property path; write a.b, a[0] or a["b.c"].')
-    return [int(one.group(2)) if one.group(2) is not None else re.sub(r"\\(.)", r"\1", one.group(1) or one.group(3) or "") for one in found]
+    return [
+        int(step.group(2)) if step.group(2) is not None else re.sub(r"\\(.)", r"\1", step.group(1) or step.group(3) or "") for step in found
+    ]
 
 
 def _put(holder: Any, steps: list[str | int], value: Any, override: str) -> Any:
@@ -131,9 +133,9 @@ def _secure(value: Any, path: str) -> str | None:
         entries = cast(dict[str, Any], value)
         if list(entries) == ["secure"]:
             return path
-        return next((found for key, one in entries.items() if (found := _secure(one, f"{path}.{key}"))), None)
+        return next((found for key, inner in entries.items() if (found := _secure(inner, f"{path}.{key}"))), None)
     if isinstance(value, list):
-        return next((found for at, one in enumerate(cast(list[Any], value)) if (found := _secure(one, f"{path}[{at}]"))), None)
+        return next((found for at, inner in enumerate(cast(list[Any], value)) if (found := _secure(inner, f"{path}[{at}]"))), None)
     return None
 
 
@@ -149,7 +151,7 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise StandaloneError(f"{what}: expected `key: value` lines, found {type(value).__name__}.")
-    return {str(key): one for key, one in cast(dict[Any, Any], value).items()}
+    return {str(key): entry for key, entry in cast(dict[Any, Any], value).items()}
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -87,33 +87,33 @@ def waiting(workloads: Iterable[Mapping[str, Any]], expected: Mapping[Key, Seque
     Source: kubectl's rollout status and the StatefulSet and Deployment status fields.
     """
     found: list[Waiting] = []
-    for one in workloads:
-        key, spec, status = key_of(one), one.get("spec", {}), one.get("status", {})
+    for workload in workloads:
+        key, spec, status = key_of(workload), workload.get("spec", {}), workload.get("status", {})
         if expectations := (expected or {}).get(key):
-            progress = next((said for each in expectations if (said := _unmet(each, one))), None)
+            progress = next((said for each in expectations if (said := _unmet(each, workload))), None)
             progress = _summary(status) or progress if progress and progress != _UNSEEN else progress
         else:
-            progress = _progress(key.kind, spec, status, one["metadata"].get("generation", 1))
+            progress = _progress(key.kind, spec, status, workload["metadata"].get("generation", 1))
         if progress:
             labels = spec.get("selector", {}).get("matchLabels", {})
             selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
             # An object that can be scaled says itself which pods are its own.
-            found.append(Waiting(key.kind, key.name, progress, selector or str(status.get("selector", "")), has_failed(one)))
+            found.append(Waiting(key.kind, key.name, progress, selector or str(status.get("selector", "")), has_failed(workload)))
     return found
 
 
-def _unmet(expected: Expectation, one: Mapping[str, Any]) -> str | None:
+def _unmet(expected: Expectation, live: Mapping[str, Any]) -> str | None:
     """What is not as expected yet; None when it is."""
-    status: Mapping[str, Any] = one.get("status", {})
+    status: Mapping[str, Any] = live.get("status", {})
     if expected.path:
-        values = [value for value in expected.query.findall(one) if value is not None]
+        values = [value for value in expected.query.findall(live) if value is not None]
         values = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
         if expected.value is None:
             return None if values else f"{expected.path} is not there yet"
         return None if values == [expected.value] else f"{expected.path} is {', '.join(values) or 'not there'}, not {expected.value}"
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     found = next((each for each in conditions if each["type"].lower() == expected.condition.lower()), None)
-    generation = one["metadata"].get("generation", 0)
+    generation = live["metadata"].get("generation", 0)
     if found is None or found.get("observedGeneration", status.get("observedGeneration", generation)) < generation:
         return _UNSEEN
     if found["status"].lower() == str(expected.value).lower():
@@ -131,8 +131,8 @@ def _summary(status: Mapping[str, Any]) -> str:
 def leaving(objects: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
     """What holds each object that is being deleted, in words."""
     said: dict[Key, str] = {}
-    for one in objects:
-        about = one["metadata"]
+    for live in objects:
+        about = live["metadata"]
         finalizers: list[str] = about.get("finalizers") or []
         if "foregroundDeletion" in finalizers:
             reason = "waits until what it owns, such as pods, is gone"
@@ -140,8 +140,8 @@ def leaving(objects: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
             reason = f"waits for its finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
         else:
             reason = "is ending"
-        summary = _summary(one.get("status", {}))
-        said[key_of(one)] = f"{reason} ({summary})" if summary else reason
+        summary = _summary(live.get("status", {}))
+        said[key_of(live)] = f"{reason} ({summary})" if summary else reason
     return said
 
 
@@ -158,7 +158,10 @@ def has_condition(live: Mapping[str, Any], name: str) -> bool:
 
 def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], generation: int) -> str | None:
     if kind == "Job":
-        failed = next((one for one in status.get("conditions", []) if one["type"] == "Failed" and one["status"] == "True"), None)
+        failed = next(
+            (condition for condition in status.get("conditions", []) if condition["type"] == "Failed" and condition["status"] == "True"),
+            None,
+        )
         if failed:
             return f"failed: {failed.get('message') or failed.get('reason')}"
         return None if status.get("completionTime") else f"{status.get('succeeded', 0)} of {spec.get('completions', 1)} done"
@@ -182,29 +185,29 @@ def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], gen
 def troubles(pods: Iterable[Mapping[str, Any]]) -> list[Trouble]:
     """One line for each pod that is not ready and says why; hopeless ones first."""
     found = [trouble for pod in pods if (trouble := _trouble(pod))]
-    return sorted(found, key=lambda one: (not one.is_hopeless, one.pod))
+    return sorted(found, key=lambda trouble: (not trouble.is_hopeless, trouble.pod))
 
 
 def refusals(events: Iterable[Mapping[str, Any]], now: datetime) -> list[str]:
     """A line for each slurmctld that refuses the files it was given, by the events that the probe of its sidecar makes (about one in
     five minutes, once there were many)."""
     found: dict[str, str] = {}
-    for one in events:
-        about, said = one.get("involvedObject", {}), str(one.get("message", ""))
-        last = one.get("lastTimestamp") or one.get("eventTime")
+    for event in events:
+        about, said = event.get("involvedObject", {}), str(event.get("message", ""))
+        last = event.get("lastTimestamp") or event.get("eventTime")
         if about.get("fieldPath") != "spec.containers{reconfigure}" or not said.startswith(_PROBE_FAILED) or not last:
             continue
         age_s = (now - datetime.fromisoformat(last)).total_seconds()
         if age_s <= _NEWS_S:
             words = " ".join(said.removeprefix(_PROBE_FAILED).split())
-            logs = f"kubectl -n {one['metadata'].get('namespace')} logs {about.get('name')} -c slurmctld"
+            logs = f"kubectl -n {event['metadata'].get('namespace')} logs {about.get('name')} -c slurmctld"
             found[str(about.get("name"))] = f"{about.get('name')}, {max(0, age_s):.0f} s ago: {words}. Its own log has the line: {logs}"
     return [found[name] for name in sorted(found)]
 
 
 def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
     name, spec, status = pod["metadata"]["name"], pod.get("spec", {}), pod.get("status", {})
-    conditions = {one["type"]: one for one in status.get("conditions", [])}
+    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
     if conditions.get("Ready", {}).get("status") == "True" or pod["metadata"].get("deletionTimestamp"):
         return None
     scheduled = conditions.get("PodScheduled", {})
@@ -215,22 +218,24 @@ def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
     containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     if status.get("phase") == "Failed":  # sidecars are ended then, by a signal: the reason is elsewhere
         containers = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
-    for one in containers:
-        ended = one.get("state", {}).get("terminated", {})
+    for container in containers:
+        ended = container.get("state", {}).get("terminated", {})
         if ended.get("exitCode") and status.get("phase") == "Failed":
             said = str(ended.get("message") or "").strip()
-            return Trouble(name, f"container {one['name']} ended with {ended['exitCode']}{': ' + said if said else ''}")
-        last = one.get("lastState", {}).get("terminated") or ended
-        if one.get("restartCount") and last.get("exitCode") and not one.get("ready"):
+            return Trouble(name, f"container {container['name']} ended with {ended['exitCode']}{': ' + said if said else ''}")
+        last = container.get("lastState", {}).get("terminated") or ended
+        if container.get("restartCount") and last.get("exitCode") and not container.get("ready"):
             why = f"exit code {last['exitCode']}{', ' + last['reason'] if last.get('reason') not in (None, 'Error') else ''}"
-            return Trouble(name, f"container {one['name']} keeps ending ({why}, {one['restartCount']} restarts)", one["name"])
-        halted = one.get("state", {}).get("waiting", {})
+            return Trouble(
+                name, f"container {container['name']} keeps ending ({why}, {container['restartCount']} restarts)", container["name"]
+            )
+        halted = container.get("state", {}).get("waiting", {})
         reason, message = str(halted.get("reason", "")), str(halted.get("message", ""))
         if reason in _IMAGE_FAULTS:
-            return _image_trouble(name, str(one.get("image", "")), reason, message)
+            return _image_trouble(name, str(container.get("image", "")), reason, message)
         if reason in _START_FAULTS:
-            return Trouble(name, f"container {one['name']} cannot start: {reason}: {message}")
-    not_ready = [one["name"] for one in status.get("containerStatuses", []) if not one.get("ready")]
+            return Trouble(name, f"container {container['name']} cannot start: {reason}: {message}")
+    not_ready = [container["name"] for container in status.get("containerStatuses", []) if not container.get("ready")]
     phase = "starting" if status.get("phase") == "Pending" else "not ready"
     return Trouble(name, f"{phase}: {', '.join(not_ready) or status.get('phase', 'no status')}", None)
 
@@ -261,12 +266,14 @@ def stuck(sets: Iterable[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]]) 
     They cannot run a job: no main container has a running or an ended state. Source: Kubernetes' StatefulSet page, "Forced rollback".
     """
     newest = {
-        one["metadata"]["name"]: one["status"]["updateRevision"] for one in sets if one["kind"] == "StatefulSet" and _is_observed(one)
+        workload["metadata"]["name"]: workload["status"]["updateRevision"]
+        for workload in sets
+        if workload["kind"] == "StatefulSet" and _is_observed(workload)
     }
     found: list[str] = []
     for pod in pods:
         about = pod["metadata"]
-        owner = next((one["name"] for one in about.get("ownerReferences", []) if one["kind"] == "StatefulSet"), None)
+        owner = next((reference["name"] for reference in about.get("ownerReferences", []) if reference["kind"] == "StatefulSet"), None)
         revision = about.get("labels", {}).get("controller-revision-hash")
         if owner in newest and revision != newest[owner] and not about.get("deletionTimestamp") and _never_started(pod):
             found.append(about["name"])
@@ -278,10 +285,13 @@ def _never_started(pod: Mapping[str, Any]) -> bool:
     if status.get("phase") != "Pending":
         return False
     main = status.get("containerStatuses", [])
-    if any(one.get("restartCount") or set(one.get("state", {"waiting": {}})) != {"waiting"} or one.get("lastState") for one in main):
+    if any(
+        container.get("restartCount") or set(container.get("state", {"waiting": {}})) != {"waiting"} or container.get("lastState")
+        for container in main
+    ):
         return False
-    held = [one.get("state", {}).get("waiting", {}).get("reason") for one in [*status.get("initContainerStatuses", []), *main]]
-    unscheduled = any(one["type"] == "PodScheduled" and one["status"] == "False" for one in status.get("conditions", []))
+    held = [container.get("state", {}).get("waiting", {}).get("reason") for container in [*status.get("initContainerStatuses", []), *main]]
+    unscheduled = any(condition["type"] == "PodScheduled" and condition["status"] == "False" for condition in status.get("conditions", []))
     return unscheduled or any(reason in _START_FAULTS for reason in held)
 
 

@@ -63,7 +63,7 @@ def record(project: Project, value_of: ValueOf = placeholder_value, preview: boo
     contextvars.Context().run(_run, project, monitor, preview)
     if monitor.errors:
         raise StandaloneError("\n".join(monitor.errors))
-    resources = tuple(sorted(monitor.recorded.values(), key=lambda one: one.urn))
+    resources = tuple(sorted(monitor.recorded.values(), key=lambda resource: resource.urn))
     return Recording(Plan(project.name, project.stack, resources, monitor.outputs), tuple(monitor.messages))
 
 
@@ -290,9 +290,9 @@ def _decoded(value: Any) -> Any:
         if signature:
             return f"[{'file' if 'path' in value.fields else 'asset'}]"
         pairs = ((key, _decoded(_item(value, key))) for key in value.fields)
-        return {key: one for key, one in pairs if one is not None}
+        return {key: field for key, field in pairs if field is not None}
     if isinstance(value, struct_pb2.ListValue):
-        return [_decoded(one) for one in cast(Iterable[Any], value)]
+        return [_decoded(item) for item in cast(Iterable[Any], value)]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return Unknown() if value == rpc.UNKNOWN else value
@@ -306,7 +306,7 @@ def _all_secret(value: Any) -> Any:
     """Every value of a Kubernetes Secret, marked or not; its keys may be seen."""
     inner = value.value if isinstance(value, Secret) else value
     if isinstance(inner, dict):
-        return {key: one if isinstance(one, Secret) else Secret(one) for key, one in cast(dict[str, Any], inner).items()}
+        return {key: item if isinstance(item, Secret) else Secret(item) for key, item in cast(dict[str, Any], inner).items()}
     return Secret(inner)
 
 

@@ -53,25 +53,25 @@ def plan_recovery(plan: Plan, live: Live) -> Recovered:
     values: dict[str, bytes] = {}
     places: dict[str, Place] = {}
     unread: dict[str, Sequence[Key]] = {}
-    secrets = [one for one in own_documents(plan) if one.key.kind == "Secret" and live.get(one.key)] if live else []
-    for one in plan.resources if secrets else ():
-        if not one.type.startswith("random:"):
+    secrets = [document for document in own_documents(plan) if document.key.kind == "Secret" and live.get(document.key)] if live else []
+    for resource in plan.resources if secrets else ():
+        if not resource.type.startswith("random:"):
             continue
-        inputs = revealed(one.inputs)
-        key = random_values.key(one.type, one.name, inputs)
-        users = [each for each in secrets if one.urn in each.resource.dependencies]
-        found = [(place, value) for each in users for place, value in _readings(one, each, live[each.key]) if _can_be(one, value)]
+        inputs = revealed(resource.inputs)
+        key = random_values.key(resource.type, resource.name, inputs)
+        users = [each for each in secrets if resource.urn in each.resource.dependencies]
+        found = [(place, value) for each in users for place, value in _readings(resource, each, live[each.key]) if _can_be(resource, value)]
         depend = [each for each in users if not _stays(each)]
         if found and len({value for _, value in found}) == 1:
             places[key], values[key] = found[0]
         elif depend:
-            unread[f"{one.type.rpartition(':')[2]} {one.name}"] = [each.key for each in depend]
+            unread[f"{resource.type.rpartition(':')[2]} {resource.name}"] = [each.key for each in depend]
     return Recovered(values, places, live, unread)
 
 
 def refuse_unread(lost: Recovered, declared: Sequence[Document], keeper: Key) -> None:
     """Raises StandaloneError for values that could not be read, or that do not make the Secret they were read from."""
-    made = {one.key: declared_data(one) for one in declared if one.key.kind == "Secret"}
+    made = {document.key: declared_data(document) for document in declared if document.key.kind == "Secret"}
     wrong = {str(place): [place.secret] for place in lost.places.values() if not _is_same(made, lost.live, place)}
     if not (unread := {**lost.unread, **wrong}):
         return
@@ -90,17 +90,17 @@ def explained(lost: Recovered, keeper: Key) -> list[str]:
     return [f"{keeper} is not there; its values are taken from what live Secrets have: {', '.join(sorted(map(str, lost.places.values())))}"]
 
 
-def declared_data(one: Document) -> dict[str, bytes]:
+def declared_data(document: Document) -> dict[str, bytes]:
     """The content of a declared Secret, as its pods see it."""
-    manifest: dict[str, Any] = revealed(one.manifest)
+    manifest: dict[str, Any] = revealed(document.manifest)
     encoded: dict[str, str] = manifest.get("data") or {}
     plain: dict[str, str] = manifest.get("stringData") or {}
     return {**{name: base64.b64decode(text) for name, text in encoded.items()}, **{name: text.encode() for name, text in plain.items()}}
 
 
-def _can_be(one: Resource, value: bytes) -> bool:
+def _can_be(resource: Resource, value: bytes) -> bool:
     """False for bytes that are no text where the resource gives text."""
-    if one.type.rpartition(":")[2] in _BYTES:
+    if resource.type.rpartition(":")[2] in _BYTES:
         return True
     try:
         return value.decode().isprintable()
@@ -117,10 +117,10 @@ def _is_same(made: Live, live: Live, place: Place) -> bool:
     return made.get(place.secret, {}).get(place.entry) == live[place.secret].get(place.entry)
 
 
-def _readings(one: Resource, secret: Document, live: Mapping[str, bytes]) -> Iterator[tuple[Place, bytes]]:
+def _readings(resource: Resource, secret: Document, live: Mapping[str, bytes]) -> Iterator[tuple[Place, bytes]]:
     """Each place of a Secret that holds the value, and the value there."""
-    inputs = revealed(one.inputs)
-    stand_in = random_values.make(one.type, inputs, random_values.placeholder(random_values.key(one.type, one.name, inputs)))
+    inputs = revealed(resource.inputs)
+    stand_in = random_values.make(resource.type, inputs, random_values.placeholder(random_values.key(resource.type, resource.name, inputs)))
     for entry, declared in declared_data(secret).items():
         if entry in live and (value := _read(declared, live[entry], stand_in)) is not None:
             yield Place(secret.key, entry), value

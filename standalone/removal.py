@@ -30,27 +30,31 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     except RefusedError as error:
         raise forbidden(error, home, stack.plan) from error
     consent.refuse_other(stack.plan, recorded(stack, there), str(home.api))
-    found = [ObjectChange("delete", key_of(one), live=one) for one in there]
-    protected = sorted({str(one.key) for one in found if one.is_marked(PROTECT)} | _protected(stack))
+    found = [ObjectChange("delete", key_of(live), live=live) for live in there]
+    protected = sorted({str(change.key) for change in found if change.is_marked(PROTECT)} | _protected(stack))
     if protected:
         rows = "\n".join(f"  {name}" for name in protected)
         raise StandaloneError(f"Nothing was deleted: these are protected. Take the protection off, `up`, then destroy.\n{rows}")
     if not found and stack.kept.version is None:
         screen.tick("nothing to destroy")
         return
-    kept = [one.key for one in found if one.is_marked(RETAIN)]
+    kept = [change.key for change in found if change.is_marked(RETAIN)]
     namespace = Key("", "Namespace", "", home.namespace)
-    if any(key.namespace for key in kept) and any(one.key == namespace for one in found) and namespace not in kept:
+    if any(key.namespace for key in kept) and any(change.key == namespace for change in found) and namespace not in kept:
         kept.append(namespace)
         screen.say(f" · {namespace} stays too: what retainOnDelete keeps is in it", "dim")
-    goes = [one for one in found if one.key not in kept]
+    goes = [change for change in found if change.key not in kept]
     _say_claims(home, goes, namespace, screen)
     cluster.release(home, kept)
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
-    workloads = [one for one in goes if one.live and (one.key.kind in readiness.WORKLOADS or one.key.sort.is_custom or _is_held(one.live))]
-    last = [one.live for one in goes if one.live and one.key == namespace]
-    rest = [one.live for one in goes if one.live and one not in workloads and one.live not in last]
+    workloads = [
+        change
+        for change in goes
+        if change.live and (change.key.kind in readiness.WORKLOADS or change.key.sort.is_custom or _is_held(change.live))
+    ]
+    last = [change.live for change in goes if change.live and change.key == namespace]
+    rest = [change.live for change in goes if change.live and change not in workloads and change.live not in last]
     for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
         delete(home, stage, screen, timeout_s)
     cluster.forget(home)
@@ -59,23 +63,29 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
 
 def _is_held(live: Mapping[str, Any]) -> bool:
     """True of an object that a controller of the stack lets go."""
-    return any(str(one).startswith(HOLDS) for one in live["metadata"].get("finalizers") or ())
+    return any(str(finalizer).startswith(HOLDS) for finalizer in live["metadata"].get("finalizers") or ())
 
 
 def _by_depth(workloads: Sequence[ObjectChange], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
     """Those that nothing else stands on first: a worker asks slurmctld whether it may go. Objects no longer declared go first."""
-    levels = sorted({depth.get(one.key, len(depth)) for one in workloads}, reverse=True)
-    return [[one.live for one in workloads if one.live and depth.get(one.key, len(depth)) == level] for level in levels]
+    levels = sorted({depth.get(change.key, len(depth)) for change in workloads}, reverse=True)
+    return [[change.live for change in workloads if change.live and depth.get(change.key, len(depth)) == level] for level in levels]
 
 
 def _protected(stack: Stack) -> set[str]:
     """Protected random values: they are of the stack, though no object of it carries the mark."""
-    return {f"{one.type} {one.name}" for one in stack.plan.resources if one.type.startswith("random:") and one.options.get("protect")}
+    return {
+        f"{resource.type} {resource.name}"
+        for resource in stack.plan.resources
+        if resource.type.startswith("random:") and resource.options.get("protect")
+    }
 
 
 def _say_claims(home: Home, goes: Sequence[ObjectChange], namespace: Key, screen: Screen) -> None:
     if left := decide.claims_left(cluster.claims(home), goes):
-        fate = f"go with {namespace}" if any(one.key == namespace for one in goes) else "stay (their set's retention policy is Retain)"
+        fate = (
+            f"go with {namespace}" if any(change.key == namespace for change in goes) else "stay (their set's retention policy is Retain)"
+        )
         screen.say(f" · claims made from templates {fate}: {', '.join(left)}", "dim")
 
 
@@ -90,10 +100,10 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, tim
         while there:
             now = time.monotonic() - begin
             left = cluster.remaining(home, there)
-            keys = {key_of(one) for one in left}
-            for one in there:
-                if key_of(one) not in keys:
-                    screen.tick(f"{key_of(one)} deleted", begin)
+            keys = {key_of(live) for live in left}
+            for live in there:
+                if key_of(live) not in keys:
+                    screen.tick(f"{key_of(live)} deleted", begin)
             there = left
             held = readiness.leaving(left)
             line.update("deleting: " + ", ".join(f"{key} {reason}" for key, reason in held.items()))

@@ -107,7 +107,7 @@ class Document:
             listed: Any = json.loads(said)
         except ValueError:
             listed = None
-        return tuple(str(one) for one in cast(list[Any], listed)) if isinstance(listed, list) else (said,)
+        return tuple(str(expression) for expression in cast(list[Any], listed)) if isinstance(listed, list) else (said,)
 
     @property
     def is_forced(self) -> bool:
@@ -160,7 +160,7 @@ def _with(manifest: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[
     """The manifest with another value at a path; without the field for None."""
     key, *rest = path
     inner: Any = _with(manifest.get(key) or {}, rest, value) if rest else value
-    return {**{name: one for name, one in manifest.items() if name != key}, **({} if inner is None else {key: inner})}
+    return {**{name: field for name, field in manifest.items() if name != key}, **({} if inner is None else {key: inner})}
 
 
 def key_of(manifest: Mapping[str, Any]) -> Key:
@@ -175,67 +175,69 @@ def documents(plan: Plan) -> list[Document]:
 
     Raises StandaloneError that names all resources this package cannot make, or the first value that only a provider could compute.
     """
-    if refused := sorted(f"{one.type} {one.name}" for one in plan.resources if one.is_counted and not _is_ours(one)):
-        rows = "\n".join(f"  {one}" for one in refused)
+    if refused := sorted(
+        f"{resource.type} {resource.name}" for resource in plan.resources if resource.is_counted and not _is_ours(resource)
+    ):
+        rows = "\n".join(f"  {name}" for name in refused)
         raise StandaloneError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows}")
-    known = {one.urn: one for one in plan.resources}
-    return [_document(one, known) for one in ordered(plan.resources)]
+    known = {resource.urn: resource for resource in plan.resources}
+    return [_document(resource, known) for resource in ordered(plan.resources)]
 
 
 def own_documents(plan: Plan) -> list[Document]:
     """The objects of a plan, leaving aside what is not ours: a preview still shows the rest."""
-    ours = (one for one in plan.resources if not one.is_counted or (one.is_object and "read" not in one.options))
+    ours = (resource for resource in plan.resources if not resource.is_counted or (resource.is_object and "read" not in resource.options))
     return documents(replace(plan, resources=tuple(ours)))
 
 
 def depths(plan: Plan) -> dict[Key, int]:
     """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first."""
-    known = {one.urn: one for one in plan.resources}
+    known = {resource.urn: resource for resource in plan.resources}
     needs = _needs(plan.resources)
 
     @functools.cache
     def depth(urn: str) -> int:
         return 1 + max((depth(need) for need in needs[urn]), default=-1)
 
-    return {_document(one, known).key: depth(one.urn) for one in plan.resources if one.is_object}
+    return {_document(resource, known).key: depth(resource.urn) for resource in plan.resources if resource.is_object}
 
 
 def _needs(resources: Sequence[Resource]) -> dict[str, set[str]]:
     """The objects that each object depends on. Whatever a component depends on, everything in it depends on: the engine makes a resource
     after its parent, and a component after its dependencies."""
-    known = {one.urn: one for one in resources}
+    known = {resource.urn: resource for resource in resources}
 
-    def needs(one: Resource) -> set[str]:
-        found = set(one.dependencies)
-        above = known.get(one.parent or "")
+    def needs(resource: Resource) -> set[str]:
+        found = set(resource.dependencies)
+        above = known.get(resource.parent or "")
         while above:
             found.update(above.dependencies)
             above = known.get(above.parent or "")
         return {urn for urn in found if urn in known and known[urn].is_object}
 
-    return {one.urn: needs(one) for one in resources if one.is_object}
+    return {resource.urn: needs(resource) for resource in resources if resource.is_object}
 
 
 def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:
     """The inputs of the stack's Kubernetes provider; of the first by name where there are several."""
-    providers = [one for one in resources if one.type == "pulumi:providers:kubernetes"]
-    return min(providers, key=lambda one: one.name).inputs if providers else {}
+    providers = [provider for provider in resources if provider.type == "pulumi:providers:kubernetes"]
+    return min(providers, key=lambda provider: provider.name).inputs if providers else {}
 
 
 def ordered(resources: Sequence[Resource]) -> list[Resource]:
     """The objects, dependencies first; among the free ones by kind (namespaces first, workloads last), then by name. Stable."""
-    objects = [one for one in resources if one.is_object]
+    objects = [resource for resource in resources if resource.is_object]
     left = _needs(resources)
     blocks: dict[str, list[Resource]] = {}
-    for one in objects:
-        for urn in left[one.urn]:
-            blocks.setdefault(urn, []).append(one)
-    ready = [(_rank(one), one.urn, one) for one in objects if not left[one.urn]]
+    for resource in objects:
+        for urn in left[resource.urn]:
+            blocks.setdefault(urn, []).append(resource)
+    ready = [(_rank(resource), resource.urn, resource) for resource in objects if not left[resource.urn]]
     heapq.heapify(ready)
     done: list[Resource] = []
     while ready:
-        _, urn, one = heapq.heappop(ready)
-        done.append(one)
+        _, urn, resource = heapq.heappop(ready)
+        done.append(resource)
         for other in blocks.get(urn, ()):
             left[other.urn].discard(urn)
             if not left[other.urn]:
@@ -249,9 +251,9 @@ def namespace_of(found: Iterable[Document]) -> str:
     Raises StandaloneError for several: kubectl's ApplySets cover the namespace of their parent.
     """
     namespaces: dict[str, list[str]] = {}
-    for one in found:
-        if one.key.namespace:
-            namespaces.setdefault(one.key.namespace, []).append(str(one.key))
+    for document in found:
+        if document.key.namespace:
+            namespaces.setdefault(document.key.namespace, []).append(str(document.key))
     if len(namespaces) > 1:
         rows = "\n".join(f"  {name}: {', '.join(sorted(keys)[:3])}" for name, keys in sorted(namespaces.items()))
         raise StandaloneError(f"The stack has objects in several namespaces, which only the pulumi CLI can apply:\n{rows}")
@@ -277,44 +279,44 @@ def yaml_text(manifest: Mapping[str, Any]) -> str:
     return "".join(texts)
 
 
-def _is_ours(one: Resource) -> bool:
-    return (one.is_object and "read" not in one.options) or one.type.startswith("random:")
+def _is_ours(resource: Resource) -> bool:
+    return (resource.is_object and "read" not in resource.options) or resource.type.startswith("random:")
 
 
-def _document(one: Resource, known: Mapping[str, Resource]) -> Document:
-    if path := unknown_path(one.inputs):
-        raise StandaloneError(f"{one.type} {one.name}: {path} is known only after another resource was made; run `pulumi up`.")
-    if path := next((str(path) for path in one.options.get("ignoreChanges", ()) if set(str(path)) & set('["*')), None):
+def _document(resource: Resource, known: Mapping[str, Resource]) -> Document:
+    if path := unknown_path(resource.inputs):
+        raise StandaloneError(f"{resource.type} {resource.name}: {path} is known only after another resource was made; run `pulumi up`.")
+    if path := next((str(path) for path in resource.options.get("ignoreChanges", ()) if set(str(path)) & set('["*')), None):
         raise StandaloneError(
-            f"{one.type} {one.name}: ignoreChanges {path}: only names of fields with dots are understood; run `pulumi up`."
+            f"{resource.type} {resource.name}: ignoreChanges {path}: only names of fields with dots are understood; run `pulumi up`."
         )
-    manifest: dict[str, Any] = {key: value for key, value in one.inputs.items() if key != "status"}
+    manifest: dict[str, Any] = {key: value for key, value in resource.inputs.items() if key != "status"}
     about = dict(manifest.get("metadata", {}))
     annotations = cast(dict[str, str], revealed(about.pop("annotations", {})))
     hints = {key.removeprefix("pulumi.com/"): value for key, value in annotations.items() if key.startswith("pulumi.com/")}
     kept = {key: value for key, value in annotations.items() if not key.startswith("pulumi.com/")}
-    if one.options.get("protect"):
+    if resource.options.get("protect"):
         kept[PROTECT] = "true"
-    if one.options.get("retainOnDelete") and DECLARED_IN not in kept:
+    if resource.options.get("retainOnDelete") and DECLARED_IN not in kept:
         kept[RETAIN] = "true"
-    if manifest["kind"] == "Namespace" and (said := _provider(one, known).get("clusterIdentifier")):
+    if manifest["kind"] == "Namespace" and (said := _provider(resource, known).get("clusterIdentifier")):
         kept[IDENTIFIER] = str(said)
     if kept:
         about["annotations"] = kept
     if manifest["kind"] not in CLUSTER_SCOPED and not about.get("namespace"):
-        about["namespace"] = str(_provider(one, known).get("namespace") or "default")
-    adopts = str(_provider(one, known).get("upsertExistingObjects", "")).lower() == "true"
-    return Document(one, {**manifest, "metadata": about}, hints, adopts)
+        about["namespace"] = str(_provider(resource, known).get("namespace") or "default")
+    adopts = str(_provider(resource, known).get("upsertExistingObjects", "")).lower() == "true"
+    return Document(resource, {**manifest, "metadata": about}, hints, adopts)
 
 
-def _provider(one: Resource, known: Mapping[str, Resource]) -> Mapping[str, Any]:
+def _provider(resource: Resource, known: Mapping[str, Resource]) -> Mapping[str, Any]:
     """The inputs of the object's own provider."""
-    provider = known.get(str(one.options.get("provider", "")))
+    provider = known.get(str(resource.options.get("provider", "")))
     return provider.inputs if provider else {}
 
 
-def _rank(one: Resource) -> int:
-    kind = str(one.inputs.get("kind"))
+def _rank(resource: Resource) -> int:
+    kind = str(resource.inputs.get("kind"))
     if kind in _FIRST:
         return _FIRST.index(kind)
     return len(_FIRST) + 1 + _LAST.index(kind) if kind in _LAST else len(_FIRST)

@@ -32,37 +32,37 @@ class _Wants:
 
     by: dict[Any, list[str]] = field(default_factory=dict[Any, list[str]])
 
-    def add(self, want: Any, one: Document) -> None:
+    def add(self, want: Any, document: Document) -> None:
         names = self.by.setdefault(want, [])
-        if str(one.key) not in names:
-            names.append(str(one.key))
+        if str(document.key) not in names:
+            names.append(str(document.key))
 
 
 def plan_missing(declared: Iterable[Document], offer: Offer) -> list[str]:
     """One line for each thing that the cluster lacks: what, for which objects, and what to do."""
-    documents = [(one, cast(dict[str, Any], revealed(one.manifest))) for one in declared]
-    made = {one.key.name for one, _ in documents if one.key.kind == "PersistentVolumeClaim"}
+    documents = [(document, cast(dict[str, Any], revealed(document.manifest))) for document in declared]
+    made = {document.key.name for document, _ in documents if document.key.kind == "PersistentVolumeClaim"}
     selectors, images, classes, claims = _Wants(), _Wants(), _Wants(), _Wants()
     folders: dict[str, set[str]] = {}
-    for one, manifest in documents:
+    for document, manifest in documents:
         for pod in _pods(manifest):
             selector = tuple(sorted(cast(dict[str, str], pod.get("nodeSelector") or {}).items()))
             fits = [node for node in offer.nodes if _has_labels(node, selector) and _is_tolerated(node, pod)]
             if selector and not fits and _runs_now(manifest):
-                selectors.add((selector, any(_has_labels(node, selector) for node in offer.nodes)), one)
+                selectors.add((selector, any(_has_labels(node, selector) for node in offer.nodes)), document)
             for image in _images(pod):
                 if image.startswith(_HERE_ONLY) and not (fits and all(_has_image(node, image) for node in fits)):
-                    images.add(image, one)
+                    images.add(image, document)
             for volume in cast(list[dict[str, Any]], pod.get("volumes") or []):
                 folder = cast(dict[str, str], volume.get("hostPath") or {})
                 if folder.get("type") == "DirectoryOrCreate":
                     folders.setdefault(folder["path"], set()).update(str(node["metadata"]["name"]) for node in fits)
                 claim = str(cast(dict[str, Any], volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
                 if claim and claim not in made and claim not in offer.claims:
-                    claims.add(claim, one)
+                    claims.add(claim, document)
         for spec in _claim_specs(manifest):
             if (said := _missing_class(spec, offer.classes)) is not None:
-                classes.add(said, one)
+                classes.add(said, document)
     return [
         *(_say_selector(selector, labelled, names) for (selector, labelled), names in selectors.by.items()),
         *(_say_image(image, names) for image, names in images.by.items()),
@@ -86,7 +86,7 @@ def _say_image(image: str, names: Sequence[str]) -> str:
 
 
 def _say_class(name: str, names: Sequence[str], classes: Sequence[Mapping[str, Any]]) -> str:
-    there = ", ".join(sorted(str(one["metadata"]["name"]) for one in classes)) or "none"
+    there = ", ".join(sorted(str(storage_class["metadata"]["name"]) for storage_class in classes)) or "none"
     what = f"StorageClass {name} is not there" if name else "The cluster has no default StorageClass"
     return f"{what}; {_for(names)}. There are: {there}. Name one of them as storageClass{'' if name else ', or make one the default'}."
 
@@ -116,13 +116,13 @@ def _pods(value: Any) -> Iterator[dict[str, Any]]:
         if isinstance(entries.get("containers"), list):
             yield entries
             return
-        for one in entries.values():
-            yield from _pods(one)
+        for inner in entries.values():
+            yield from _pods(inner)
 
 
 def _images(pod: Mapping[str, Any]) -> list[str]:
     containers: list[dict[str, Any]] = [*(pod.get("initContainers") or []), *pod["containers"]]
-    return sorted({str(one["image"]) for one in containers if one.get("image")})
+    return sorted({str(container["image"]) for container in containers if container.get("image")})
 
 
 def _runs_now(manifest: Mapping[str, Any]) -> bool:
@@ -152,7 +152,7 @@ def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
 
 def _has_image(node: Mapping[str, Any], image: str) -> bool:
     listed: list[dict[str, Any]] = node.get("status", {}).get("images") or []
-    return any(image in (one.get("names") or []) for one in listed)
+    return any(image in (entry.get("names") or []) for entry in listed)
 
 
 def _claim_specs(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -161,13 +161,13 @@ def _claim_specs(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     if manifest["kind"] == "PersistentVolumeClaim":
         return [spec]
     templates: list[dict[str, Any]] = spec.get("volumeClaimTemplates") or []
-    return [one["spec"] for one in templates]
+    return [template["spec"] for template in templates]
 
 
 def _missing_class(spec: Mapping[str, Any], classes: Sequence[Mapping[str, Any]]) -> str | None:
     """The class that is not there; empty for the default one; None where nothing is missing."""
     name = spec.get("storageClassName")
     if name is None:
-        annotations = [cast(dict[str, str], one["metadata"].get("annotations") or {}) for one in classes]
-        return None if any(one.get(_DEFAULT_CLASS) == "true" for one in annotations) else ""
-    return None if name == "" or any(one["metadata"]["name"] == name for one in classes) else str(name)
+        annotations = [cast(dict[str, str], storage_class["metadata"].get("annotations") or {}) for storage_class in classes]
+        return None if any(given.get(_DEFAULT_CLASS) == "true" for given in annotations) else ""
+    return None if name == "" or any(storage_class["metadata"]["name"] == name for storage_class in classes) else str(name)

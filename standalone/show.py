@@ -106,35 +106,37 @@ class News:
 def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Change], gone: Iterable[Change]) -> None:
     """The declared resources under their parents, changed ones only, with what changes in each; then what goes."""
     children: dict[str, list[Resource]] = {}
-    for one in resources:
-        children.setdefault(one.parent, []).append(one)
+    for resource in resources:
+        children.setdefault(resource.parent, []).append(resource)
     shown: set[str] = set()
 
-    def mark(one: Resource) -> bool:
-        below = [mark(child) for child in children.get(one.urn, [])]
-        change = changes.get(one.urn)
-        if any(below) or (change and change.op != "same" and not one.type.startswith("pulumi:providers:")):
-            shown.add(one.urn)
-        return one.urn in shown
+    def mark(resource: Resource) -> bool:
+        below = [mark(child) for child in children.get(resource.urn, [])]
+        change = changes.get(resource.urn)
+        if any(below) or (change and change.op != "same" and not resource.type.startswith("pulumi:providers:")):
+            shown.add(resource.urn)
+        return resource.urn in shown
 
-    def is_new(one: Resource) -> bool:
+    def is_new(resource: Resource) -> bool:
         """True of a component when all below it is new."""
-        below = children.get(one.urn, [])
+        below = children.get(resource.urn, [])
         return bool(below) and all(changes[child.urn].op == "create" if child.urn in changes else is_new(child) for child in below)
 
-    def show(one: Resource, indent: str, last: bool, root: bool) -> None:
-        change = changes.get(one.urn) or Change("create" if is_new(one) else "same", one.type, one.name)
+    def show(resource: Resource, indent: str, last: bool, root: bool) -> None:
+        change = changes.get(resource.urn) or Change("create" if is_new(resource) else "same", resource.type, resource.name)
         _row(screen, change, "" if root else indent + ("└─ " if last else "├─ "))
         below = "" if root else indent + ("   " if last else "│  ")
         for found in change.differences:
             _difference(screen, found, "    " + below)
-        visible = sorted((child for child in children.get(one.urn, []) if child.urn in shown), key=lambda child: (child.type, child.name))
+        visible = sorted(
+            (child for child in children.get(resource.urn, []) if child.urn in shown), key=lambda child: (child.type, child.name)
+        )
         for child in visible:
             show(child, below, child is visible[-1], root=False)
 
-    for one in sorted(children.get("", []), key=lambda one: (one.type, one.name)):
-        if mark(one):
-            show(one, "", last=True, root=True)
+    for resource in sorted(children.get("", []), key=lambda resource: (resource.type, resource.name)):
+        if mark(resource):
+            show(resource, "", last=True, root=True)
     for change in gone:
         _row(screen, change, "")
 
@@ -145,21 +147,21 @@ def _row(screen: Screen, change: Change, guide: str) -> None:
     screen.say(f" {sign:<2} {guide}{change.type}  {change.name}{note}", style)
 
 
-def _difference(screen: Screen, one: Difference, indent: str) -> None:
+def _difference(screen: Screen, difference: Difference, indent: str) -> None:
     """One changed path: long text line by line, everything else as old and new."""
-    path = ".".join(one.path).replace(".[", "[")
-    if any(isinstance(side, str) and "\n" in side for side in (one.old, one.new)):
+    path = ".".join(difference.path).replace(".[", "[")
+    if any(isinstance(side, str) and "\n" in side for side in (difference.old, difference.new)):
         screen.say(f"{indent}{path}:", "bold")
-        before, after = str(one.old or "").splitlines(), str(one.new or "").splitlines()
+        before, after = str(difference.old or "").splitlines(), str(difference.new or "").splitlines()
         for line in list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]:
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
             screen.say(f"{indent}  {line}", style)
-    elif one.old is None:
-        screen.say(f"{indent}+ {path}: {_short(one.new)}", "green")
-    elif one.new is None:
-        screen.say(f"{indent}- {path}: {_short(one.old)}", "red")
+    elif difference.old is None:
+        screen.say(f"{indent}+ {path}: {_short(difference.new)}", "green")
+    elif difference.new is None:
+        screen.say(f"{indent}- {path}: {_short(difference.old)}", "red")
     else:
-        screen.say(f"{indent}~ {path}: {_short(one.old)} → {_short(one.new)}", "yellow")
+        screen.say(f"{indent}~ {path}: {_short(difference.old)} → {_short(difference.new)}", "yellow")
 
 
 def _short(value: object, limit: int = 160) -> str:

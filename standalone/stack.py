@@ -56,8 +56,10 @@ def home(plan: Plan, project: Project, where: Where) -> Home:
     """Where the stack lives: the context is the option's, else the stack's Kubernetes provider's. Raises UnreachableError."""
     inputs = render.provider_inputs(plan.resources)
     context = where.context or (str(inputs["context"]) if inputs.get("context") else None)
-    objects = [one for one in plan.resources if one.is_object]
-    namespaces = [str(one.inputs["metadata"]["namespace"]) for one in objects if one.inputs.get("metadata", {}).get("namespace")]
+    objects = [resource for resource in plan.resources if resource.is_object]
+    namespaces = [
+        str(resource.inputs["metadata"]["namespace"]) for resource in objects if resource.inputs.get("metadata", {}).get("namespace")
+    ]
     namespace = max(sorted(set(namespaces)), key=namespaces.count) if namespaces else str(inputs.get("namespace") or "default")
     return Home(api.connect(kubeconfig.find(project.root, where.kubeconfig, context)), namespace, f"slipway-{plan.project}-{plan.stack}")
 
@@ -83,10 +85,10 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
         raise forbidden(error, at, declared) from error
     lost = recovery.plan_recovery(declared, live)
     fresh: dict[str, bytes] = {}
-    if any(one.type.startswith("random:") for one in declared.resources):
+    if any(resource.type.startswith("random:") for resource in declared.resources):
 
         def value_of(key: str, others: tuple[str, ...], type_: str, inputs: Mapping[str, Any]) -> bytes:
-            known = next((before.values[one] for one in (key, *others) if one in before.values), lost.values.get(key))
+            known = next((before.values[name] for name in (key, *others) if name in before.values), lost.values.get(key))
             if known is None:
                 known = random_values.make(type_, inputs, os.urandom if for_real else random_values.placeholder(key))
             if key not in before.values:
@@ -100,10 +102,10 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
 
 def hide(screen: Screen, plan: Plan) -> None:
     """Tells the screen every secret text of the plan, and what each is in base64 or out of it."""
-    for one in plan.resources:
-        texts = list(secret_texts(one.inputs))
+    for resource in plan.resources:
+        texts = list(secret_texts(resource.inputs))
         screen.hide(texts)
-        if one.inputs.get("kind") == "Secret":
+        if resource.inputs.get("kind") == "Secret":
             screen.hide(decoded for text in texts if (decoded := _from_base64(text)))
     screen.hide(secret_texts(plan.outputs))
 
@@ -119,7 +121,7 @@ def forbidden(error: RefusedError, at: Home, plan: Plan) -> StandaloneError:
     """The same error, or, where the server said Forbidden, every right the user lacks."""
     if error.reason != "Forbidden":
         return error
-    lacks = "\n".join(f"  {one}" for one in cluster.lacking_rights(at, render.own_documents(plan)))
+    lacks = "\n".join(f"  {right}" for right in cluster.lacking_rights(at, render.own_documents(plan)))
     return StandaloneError(
         f"{at.api} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{lacks}" if lacks else str(error)
     )
@@ -138,29 +140,29 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
     objects = decide.object_changes(documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
     found: dict[str, Change] = {}
     gone: list[Change] = []
-    for one in objects:
-        if one.document:
-            about = one.document.resource
-            found[about.urn] = Change(one.op, about.type, about.name, about.urn, one.differences, one.note)
+    for change in objects:
+        if change.document:
+            about = change.document.resource
+            found[about.urn] = Change(change.op, about.type, about.name, about.urn, change.differences, change.note)
         else:
-            note = "kept in the cluster: retainOnDelete" if one.key in decide.retained([one]) else ""
-            gone.append(Change("delete", one.key.kind, f"{one.key.namespace}/{one.key.name}".lstrip("/"), note=note))
-    for one in stack.plan.resources:
-        if one.is_counted and one.urn not in found:
-            found[one.urn] = Change(_other(one, stack), one.type, one.name, one.urn)
+            note = "kept in the cluster: retainOnDelete" if change.key in decide.retained([change]) else ""
+            gone.append(Change("delete", change.key.kind, f"{change.key.namespace}/{change.key.name}".lstrip("/"), note=note))
+    for resource in stack.plan.resources:
+        if resource.is_counted and resource.urn not in found:
+            found[resource.urn] = Change(_other(resource, stack), resource.type, resource.name, resource.urn)
     return Outlook(found, tuple(gone), tuple(objects))
 
 
 def recorded(stack: Stack, live: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
     """The clusterIdentifier that the stack's namespace, if it is among these objects, and its kept values carry in the cluster."""
     namespace = Key("", "Namespace", "", stack.home.namespace)
-    said = next((cluster.annotation(one, IDENTIFIER) for one in live if render.key_of(one) == namespace), "")
+    said = next((cluster.annotation(manifest, IDENTIFIER) for manifest in live if render.key_of(manifest) == namespace), "")
     return {namespace: said, stack.home.keeper: stack.kept.identifier}
 
 
-def _other(one: Resource, stack: Stack) -> Any:
-    if one.type.startswith("random:"):
-        kind, name = one.type.rpartition(":")[2], one.name
+def _other(resource: Resource, stack: Stack) -> Any:
+    if resource.type.startswith("random:"):
+        kind, name = resource.type.rpartition(":")[2], resource.name
         return "create" if any(key.startswith(f"{kind}.{name}.") for key in stack.fresh.keys() - stack.recovered.values.keys()) else "same"
     return "cli"
 
@@ -168,7 +170,7 @@ def _other(one: Resource, stack: Stack) -> Any:
 def saved_outlook(plan: Plan, saved: Mapping[str, Any] | None) -> Outlook:
     """Every change against a saved plan: without a cluster, what was last known."""
     found = compare(saved, as_json(plan))
-    return Outlook({one.urn: one for one in found if one.urn}, tuple(one for one in found if not one.urn), ())
+    return Outlook({change.urn: change for change in found if change.urn}, tuple(change for change in found if not change.urn), ())
 
 
 def plan_file(project: Project) -> Path:

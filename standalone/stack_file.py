@@ -124,7 +124,8 @@ class _Loader(yaml.SafeLoader):
 
 _KEPT = (f"{_PREFIX}null", f"{_PREFIX}merge")
 _Loader.yaml_implicit_resolvers = {
-    first: [one for one in resolvers if one[0] in _KEPT] for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [resolver for resolver in resolvers if resolver[0] in _KEPT]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
