@@ -1,10 +1,10 @@
 """What a program declares, as data: resources with their inputs and options, secrets masked the moment it becomes JSON.
 
-Pure. The golden plans and the saved ones (`.slipway/plans/<stack>.json`) are `as_json`; `compare` says what changed between two of them
+Pure. The golden plans and the saved plans (`.slipway/plans/<stack>.json`) are `as_json`; `compare` says what changed between two of them
 in the engine's own terms: identity is the URN, or a URN that an alias names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -15,7 +15,7 @@ Op = Literal["create", "update", "replace", "delete", "same", "cli"]
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that must never be shown or stored: any JSON value, or a part of one."""
+    """A value that must never be shown or stored: any JSON value, or a part of it."""
 
     value: Any
 
@@ -92,52 +92,45 @@ class Change:
 
 def masked(value: Any) -> Any:
     """The value as JSON, with every secret as `[secret]` and every unknown in words."""
-    if isinstance(value, (Secret, Unknown)):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return {key: masked(inner) for key, inner in sorted(cast(Mapping[str, Any], value).items())}
-    if isinstance(value, (list, tuple)):
-        return [masked(item) for item in cast(Sequence[Any], value)]
-    return value
+    return _mapped(value, lambda leaf: repr(leaf) if isinstance(leaf, (Secret, Unknown)) else leaf)
 
 
 def revealed(value: Any) -> Any:
     """The value with secrets as they are."""
-    if isinstance(value, Secret):
-        return revealed(value.value)
+    return _mapped(value, lambda leaf: revealed(leaf.value) if isinstance(leaf, Secret) else leaf)
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with `change` made to whatever in it is neither a mapping, whose keys are sorted, nor a list."""
     if isinstance(value, Mapping):
-        return {key: revealed(inner) for key, inner in cast(Mapping[str, Any], value).items()}
+        return {key: _mapped(inner, change) for key, inner in sorted(cast(Mapping[str, Any], value).items())}
     if isinstance(value, (list, tuple)):
-        return [revealed(item) for item in cast(Sequence[Any], value)]
-    return value
+        return [_mapped(item, change) for item in cast(Sequence[Any], value)]
+    return change(value)
 
 
-def secret_texts(value: Any, is_secret: bool = False) -> Iterator[str]:
+def secret_texts(value: Any) -> Iterator[str]:
     """Every piece of text inside a Secret of `value`."""
-    if isinstance(value, Secret):
-        yield from secret_texts(value.value, True)
-    elif isinstance(value, Mapping):
-        for inner in cast(Mapping[str, Any], value).values():
-            yield from secret_texts(inner, is_secret)
-    elif isinstance(value, (list, tuple)):
-        for inner in cast(Sequence[Any], value):
-            yield from secret_texts(inner, is_secret)
-    elif is_secret and isinstance(value, str):
-        yield value
+    return (leaf for _, leaf, is_secret in _leaves(value) if is_secret and isinstance(leaf, str))
 
 
-def unknown_path(value: Any, path: str = "") -> str | None:
+def unknown_path(value: Any) -> str | None:
     """The path of the first value that only the cluster or a provider could tell."""
+    return next((path for path, leaf, _ in _leaves(value) if isinstance(leaf, Unknown)), None)
+
+
+def _leaves(value: Any, path: str = "", is_secret: bool = False) -> Iterator[tuple[str, Any, bool]]:
+    """Whatever in a value is neither a mapping nor a list: its path, itself, and whether a Secret holds it."""
     if isinstance(value, Secret):
-        return unknown_path(value.value, path)
-    if isinstance(value, Unknown):
-        return path
-    pairs: Iterator[tuple[str, Any]] = iter(())
-    if isinstance(value, Mapping):
-        pairs = ((f"{path}.{key}" if path else key, inner) for key, inner in cast(Mapping[str, Any], value).items())
+        yield from _leaves(value.value, path, True)
+    elif isinstance(value, Mapping):
+        for key, inner in cast(Mapping[str, Any], value).items():
+            yield from _leaves(inner, f"{path}.{key}" if path else key, is_secret)
     elif isinstance(value, (list, tuple)):
-        pairs = ((f"{path}[{at}]", inner) for at, inner in enumerate(cast(Sequence[Any], value)))
-    return next((found for where, inner in pairs if (found := unknown_path(inner, where)) is not None), None)
+        for at, item in enumerate(cast(Sequence[Any], value)):
+            yield from _leaves(item, f"{path}[{at}]", is_secret)
+    else:
+        yield path, value, is_secret
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -164,8 +157,8 @@ def _resource_json(resource: Resource) -> dict[str, Any]:
 def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Change]:
     """What going from one plan's JSON to another's would do, resource by resource. Secrets are masked in both, so not compared.
 
-    Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old one left over is deleted. For
-    Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule). Components and providers are left aside.
+    Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old resource left over is deleted.
+    For Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule). Components and providers are left aside.
     """
     before = {resource["urn"]: resource for resource in (old or {}).get("resources", []) if _counts(resource)}
     changes: list[Change] = []
@@ -175,11 +168,8 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
             changes.append(Change("create", resource["type"], resource["name"], resource["urn"]))
             continue
         ignored = [tuple(path.split(".")) for path in resource.get("options", {}).get("ignoreChanges", [])]
-        found = tuple(
-            each
-            for each in differences(before.pop(known)["inputs"], resource["inputs"])
-            if not any(each.path[: len(path)] == path for path in ignored)
-        )
+        every = differences(before.pop(known)["inputs"], resource["inputs"])
+        found = tuple(each for each in every if not any(each.path[: len(path)] == path for path in ignored))
         moved = any(each.path in (("metadata", "name"), ("metadata", "namespace")) for each in found)
         op: Op = "replace" if moved else "update" if found else "same"
         changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found))
