@@ -111,10 +111,9 @@ def _unmet(expected: Expectation, live: Mapping[str, Any]) -> str | None:
         if expected.value is None:
             return None if values else f"{expected.path} is not there yet"
         return None if values == [expected.value] else f"{expected.path} is {', '.join(values) or 'not there'}, not {expected.value}"
-    conditions: list[dict[str, Any]] = status.get("conditions") or []
-    found = next((each for each in conditions if each["type"].lower() == expected.condition.lower()), None)
+    found = _condition(status, expected.condition)
     generation = live["metadata"].get("generation", 0)
-    if found is None or found.get("observedGeneration", status.get("observedGeneration", generation)) < generation:
+    if not found or found.get("observedGeneration", status.get("observedGeneration", generation)) < generation:
         return _UNSEEN
     if found["status"].lower() == str(expected.value).lower():
         return None
@@ -152,17 +151,19 @@ def has_failed(workload: Mapping[str, Any]) -> bool:
 
 def has_condition(live: Mapping[str, Any], name: str) -> bool:
     """True for an object with this condition."""
-    conditions: list[dict[str, str]] = live.get("status", {}).get("conditions") or []
-    return any(condition["type"] == name and condition["status"] == "True" for condition in conditions)
+    return _condition(live.get("status", {}), name).get("status") == "True"
+
+
+def _condition(status: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The condition of that type in an object's status, whatever its capitals; empty where there is none."""
+    conditions: list[dict[str, Any]] = status.get("conditions") or []
+    return next((condition for condition in conditions if condition["type"].lower() == name.lower()), dict[str, Any]())
 
 
 def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], generation: int) -> str | None:
     if kind == "Job":
-        failed = next(
-            (condition for condition in status.get("conditions", []) if condition["type"] == "Failed" and condition["status"] == "True"),
-            None,
-        )
-        if failed:
+        failed = _condition(status, "Failed")
+        if failed.get("status") == "True":
             return f"failed: {failed.get('message') or failed.get('reason')}"
         return None if status.get("completionTime") else f"{status.get('succeeded', 0)} of {spec.get('completions', 1)} done"
     if status.get("observedGeneration", 0) < generation:
@@ -183,13 +184,13 @@ def _progress(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any], gen
 
 
 def troubles(pods: Iterable[Mapping[str, Any]]) -> list[Trouble]:
-    """One line for each pod that is not ready and says why; hopeless ones first."""
+    """One line for each pod that is not ready and says why; hopeless pods first."""
     found = [trouble for pod in pods if (trouble := _trouble(pod))]
     return sorted(found, key=lambda trouble: (not trouble.is_hopeless, trouble.pod))
 
 
 def refusals(events: Iterable[Mapping[str, Any]], now: datetime) -> list[str]:
-    """A line for each slurmctld that refuses the files it was given, by the events that the probe of its sidecar makes (about one in
+    """A line for each slurmctld that refuses the files it was given, by the events that the probe of its sidecar makes (about one event in
     five minutes, once there were many)."""
     found: dict[str, str] = {}
     for event in events:
@@ -207,17 +208,16 @@ def refusals(events: Iterable[Mapping[str, Any]], now: datetime) -> list[str]:
 
 def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
     name, spec, status = pod["metadata"]["name"], pod.get("spec", {}), pod.get("status", {})
-    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
-    if conditions.get("Ready", {}).get("status") == "True" or pod["metadata"].get("deletionTimestamp"):
+    if _condition(status, "Ready").get("status") == "True" or pod["metadata"].get("deletionTimestamp"):
         return None
-    scheduled = conditions.get("PodScheduled", {})
+    scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
         return Trouble(name, _unschedulable(spec, str(scheduled.get("message", ""))))
     if status.get("phase") == "Succeeded":
         return None
-    containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-    if status.get("phase") == "Failed":  # sidecars are ended then, by a signal: the reason is elsewhere
-        containers = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
+    main, init = status.get("containerStatuses", []), status.get("initContainerStatuses", [])
+    # In a failed pod a signal has ended the sidecars: the reason is elsewhere.
+    containers = [*main, *init] if status.get("phase") == "Failed" else [*init, *main]
     for container in containers:
         ended = container.get("state", {}).get("terminated", {})
         if ended.get("exitCode") and status.get("phase") == "Failed":
@@ -226,16 +226,15 @@ def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
         last = container.get("lastState", {}).get("terminated") or ended
         if container.get("restartCount") and last.get("exitCode") and not container.get("ready"):
             why = f"exit code {last['exitCode']}{', ' + last['reason'] if last.get('reason') not in (None, 'Error') else ''}"
-            return Trouble(
-                name, f"container {container['name']} keeps ending ({why}, {container['restartCount']} restarts)", container["name"]
-            )
+            ends = f"keeps ending ({why}, {container['restartCount']} restarts)"
+            return Trouble(name, f"container {container['name']} {ends}", container["name"])
         halted = container.get("state", {}).get("waiting", {})
         reason, message = str(halted.get("reason", "")), str(halted.get("message", ""))
         if reason in _IMAGE_FAULTS:
             return _image_trouble(name, str(container.get("image", "")), reason, message)
         if reason in _START_FAULTS:
             return Trouble(name, f"container {container['name']} cannot start: {reason}: {message}")
-    not_ready = [container["name"] for container in status.get("containerStatuses", []) if not container.get("ready")]
+    not_ready = [container["name"] for container in main if not container.get("ready")]
     phase = "starting" if status.get("phase") == "Pending" else "not ready"
     return Trouble(name, f"{phase}: {', '.join(not_ready) or status.get('phase', 'no status')}", None)
 
@@ -253,10 +252,8 @@ def _unschedulable(spec: Mapping[str, Any], message: str) -> str:
 
 def _image_trouble(name: str, image: str, reason: str, message: str) -> Trouble:
     if image.startswith("localhost/"):
-        remedy = (
-            "the node does not have it: `python -m images build`, then `python -m local load-image` with the archive (`make up` does both)"
-        )
-        return Trouble(name, f"image {image} is missing ({reason}); {remedy}.", is_hopeless=True)
+        remedy = "`python -m images build`, then `python -m local load-image` with the archive (`make up` does both)"
+        return Trouble(name, f"image {image} is missing ({reason}); the node does not have it: {remedy}.", is_hopeless=True)
     return Trouble(name, f"image {image} cannot be pulled ({reason}): {message or 'check the name, the registry and images.pullSecrets'}")
 
 
@@ -265,15 +262,13 @@ def stuck(sets: Iterable[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]]) 
 
     They cannot run a job: no main container has a running or an ended state. Source: Kubernetes' StatefulSet page, "Forced rollback".
     """
-    newest = {
-        workload["metadata"]["name"]: workload["status"]["updateRevision"]
-        for workload in sets
-        if workload["kind"] == "StatefulSet" and _is_observed(workload)
-    }
+    observed = [workload for workload in sets if workload["kind"] == "StatefulSet" and _is_observed(workload)]
+    newest = {workload["metadata"]["name"]: workload["status"]["updateRevision"] for workload in observed}
     found: list[str] = []
     for pod in pods:
         about = pod["metadata"]
-        owner = next((reference["name"] for reference in about.get("ownerReferences", []) if reference["kind"] == "StatefulSet"), None)
+        owners = [reference["name"] for reference in about.get("ownerReferences", []) if reference["kind"] == "StatefulSet"]
+        owner = owners[0] if owners else None
         revision = about.get("labels", {}).get("controller-revision-hash")
         if owner in newest and revision != newest[owner] and not about.get("deletionTimestamp") and _never_started(pod):
             found.append(about["name"])
@@ -284,18 +279,20 @@ def _never_started(pod: Mapping[str, Any]) -> bool:
     status = pod.get("status", {})
     if status.get("phase") != "Pending":
         return False
-    main = status.get("containerStatuses", [])
-    if any(
-        container.get("restartCount") or set(container.get("state", {"waiting": {}})) != {"waiting"} or container.get("lastState")
-        for container in main
-    ):
+    main, init = status.get("containerStatuses", []), status.get("initContainerStatuses", [])
+    if any(map(_has_run, main)):
         return False
-    held = [container.get("state", {}).get("waiting", {}).get("reason") for container in [*status.get("initContainerStatuses", []), *main]]
-    unscheduled = any(condition["type"] == "PodScheduled" and condition["status"] == "False" for condition in status.get("conditions", []))
-    return unscheduled or any(reason in _START_FAULTS for reason in held)
+    held = [container.get("state", {}).get("waiting", {}).get("reason") for container in [*init, *main]]
+    return _condition(status, "PodScheduled").get("status") == "False" or any(reason in _START_FAULTS for reason in held)
+
+
+def _has_run(container: Mapping[str, Any]) -> bool:
+    """True of a container that runs, or has ended."""
+    is_waiting = set(container.get("state", {"waiting": {}})) == {"waiting"}
+    return not is_waiting or bool(container.get("restartCount") or container.get("lastState"))
 
 
 def _is_observed(workload: Mapping[str, Any]) -> bool:
-    """True when its controller has seen the present spec; before that, the status speaks of another one, or of none."""
+    """True when its controller has seen the present spec; before that, the status speaks of another spec, or of none."""
     status = workload.get("status", {})
     return "updateRevision" in status and status.get("observedGeneration", 0) >= workload["metadata"].get("generation", 1)

@@ -216,17 +216,11 @@ class _Monitor(MockMonitor):
     def _write_down(
         self, request: Any, urn: str, inputs: Mapping[str, Any], aliases: tuple[str, ...], custom: bool, read: str | None = None
     ) -> None:
-        given: dict[str, Any] = {"read": read} if read is not None else {}
+        given: dict[str, Any] = {"read": read, "provider": request.provider.rpartition("::")[0]}
         if read is None:
-            given = {
-                "protect": request.protect,
-                "retainOnDelete": request.retainOnDelete,
-                "deleteBeforeReplace": request.deleteBeforeReplace,
-                "ignoreChanges": list(request.ignoreChanges),
-                "replaceOnChanges": list(request.replaceOnChanges),
-                "import": request.importId,
-            }
-        given["provider"] = request.provider.rpartition("::")[0]
+            given |= {name: getattr(request, name) for name in ("protect", "retainOnDelete", "deleteBeforeReplace")}
+            given |= {name: list(getattr(request, name)) for name in ("ignoreChanges", "replaceOnChanges")}
+            given["import"] = request.importId
         resource = Resource(
             urn=urn,
             type=request.type,

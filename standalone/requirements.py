@@ -3,8 +3,9 @@
 Said all at once, each with its remedy, before anything is touched. What Kubernetes itself would say an hour later, as a Pending pod.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from standalone.plan import revealed
@@ -26,53 +27,41 @@ class Offer:
     claims: frozenset[str] = frozenset()
 
 
-@dataclass
-class _Wants:
-    """The same want of several objects, which are named in its message."""
-
-    by: dict[Any, list[str]] = field(default_factory=dict[Any, list[str]])
-
-    def add(self, want: Any, document: Document) -> None:
-        names = self.by.setdefault(want, [])
-        if str(document.key) not in names:
-            names.append(str(document.key))
-
-
 def plan_missing(declared: Iterable[Document], offer: Offer) -> list[str]:
     """One line for each thing that the cluster lacks: what, for which objects, and what to do."""
     documents = [(document, cast(dict[str, Any], revealed(document.manifest))) for document in declared]
     made = {document.key.name for document, _ in documents if document.key.kind == "PersistentVolumeClaim"}
-    selectors, images, classes, claims = _Wants(), _Wants(), _Wants(), _Wants()
+    selectors, images, classes, claims = (defaultdict[Any, dict[str, None]](dict) for _ in range(4))  # by want, the objects that have it
     folders: dict[str, set[str]] = {}
     for document, manifest in documents:
         for pod in _pods(manifest):
             selector = tuple(sorted(cast(dict[str, str], pod.get("nodeSelector") or {}).items()))
             fits = [node for node in offer.nodes if _has_labels(node, selector) and _is_tolerated(node, pod)]
             if selector and not fits and _runs_now(manifest):
-                selectors.add((selector, any(_has_labels(node, selector) for node in offer.nodes)), document)
+                selectors[selector, any(_has_labels(node, selector) for node in offer.nodes)][str(document.key)] = None
             for image in _images(pod):
                 if image.startswith(_HERE_ONLY) and not (fits and all(_has_image(node, image) for node in fits)):
-                    images.add(image, document)
+                    images[image][str(document.key)] = None
             for volume in cast(list[dict[str, Any]], pod.get("volumes") or []):
                 folder = cast(dict[str, str], volume.get("hostPath") or {})
                 if folder.get("type") == "DirectoryOrCreate":
                     folders.setdefault(folder["path"], set()).update(str(node["metadata"]["name"]) for node in fits)
                 claim = str(cast(dict[str, Any], volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
                 if claim and claim not in made and claim not in offer.claims:
-                    claims.add(claim, document)
+                    claims[claim][str(document.key)] = None
         for spec in _claim_specs(manifest):
             if (said := _missing_class(spec, offer.classes)) is not None:
-                classes.add(said, document)
+                classes[said][str(document.key)] = None
     return [
-        *(_say_selector(selector, labelled, names) for (selector, labelled), names in selectors.by.items()),
-        *(_say_image(image, names) for image, names in images.by.items()),
-        *(_say_class(name, names, offer.classes) for name, names in classes.by.items()),
-        *(_say_claim(name, names) for name, names in claims.by.items()),
+        *(_say_selector(selector, labelled, names) for (selector, labelled), names in selectors.items()),
+        *(_say_image(image, names) for image, names in images.items()),
+        *(_say_class(name, names, offer.classes) for name, names in classes.items()),
+        *(_say_claim(name, names) for name, names in claims.items()),
         *(_say_folder(path, sorted(nodes)) for path, nodes in folders.items() if len(nodes) > 1),
     ]
 
 
-def _say_selector(selector: tuple[tuple[str, str], ...], labelled: bool, names: Sequence[str]) -> str:
+def _say_selector(selector: tuple[tuple[str, str], ...], labelled: bool, names: Iterable[str]) -> str:
     words = " ".join(f"{key}={value}" for key, value in selector)
     if labelled:
         remedy = "Say it in the stack's taints, or label another node."
@@ -80,18 +69,18 @@ def _say_selector(selector: tuple[tuple[str, str], ...], labelled: bool, names: 
     return f"No node has the label {words}; {_for(names)}. Label one: kubectl label node NAME {words}"
 
 
-def _say_image(image: str, names: Sequence[str]) -> str:
+def _say_image(image: str, names: Iterable[str]) -> str:
     remedy = "Push it to a registry that the nodes pull from, and put what this prints into the stack file: python -m images push REGISTRY"
     return f"Image {image} is only on the machine that built it; {_for(names)}. {remedy}"
 
 
-def _say_class(name: str, names: Sequence[str], classes: Sequence[Mapping[str, Any]]) -> str:
+def _say_class(name: str, names: Iterable[str], classes: Sequence[Mapping[str, Any]]) -> str:
     there = ", ".join(sorted(str(storage_class["metadata"]["name"]) for storage_class in classes)) or "none"
     what = f"StorageClass {name} is not there" if name else "The cluster has no default StorageClass"
     return f"{what}; {_for(names)}. There are: {there}. Name one of them as storageClass{'' if name else ', or make one the default'}."
 
 
-def _say_claim(name: str, names: Sequence[str]) -> str:
+def _say_claim(name: str, names: Iterable[str]) -> str:
     return f"PersistentVolumeClaim {name} is not in the namespace; {_for(names)}. Make it, or give the volume another source."
 
 
@@ -100,8 +89,8 @@ def _say_folder(path: str, nodes: Sequence[str]) -> str:
     return f"hostPath {path} {where}. Give the volume another source (docs/storage.md)."
 
 
-def _for(names: Sequence[str]) -> str:
-    return f"wanted by {_few(names)}"
+def _for(names: Iterable[str]) -> str:
+    return f"wanted by {_few(list(names))}"
 
 
 def _few(names: Sequence[str]) -> str:
@@ -165,7 +154,7 @@ def _claim_specs(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _missing_class(spec: Mapping[str, Any], classes: Sequence[Mapping[str, Any]]) -> str | None:
-    """The class that is not there; empty for the default one; None where nothing is missing."""
+    """The class that is not there; empty for the default class; None where nothing is missing."""
     name = spec.get("storageClassName")
     if name is None:
         annotations = [cast(dict[str, str], storage_class["metadata"].get("annotations") or {}) for storage_class in classes]

@@ -43,7 +43,7 @@ class Screen:
         self._started = time.monotonic()
 
     def hide(self, texts: Iterable[str]) -> None:
-        """Texts to replace by `[secret]` wherever they would be printed. Very short ones would blot out ordinary words."""
+        """Texts to replace by `[secret]` wherever they would be printed. Very short texts would blot out ordinary words."""
         self._secrets |= {text for text in texts if len(text) >= _SHORTEST_SECRET}
 
     def hidden(self, text: str) -> str:
@@ -104,9 +104,9 @@ class News:
 
 
 def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Change], gone: Iterable[Change]) -> None:
-    """The declared resources under their parents, changed ones only, with what changes in each; then what goes."""
+    """The declared resources under their parents, changed resources only, with what changes in each; then what goes."""
     children: dict[str, list[Resource]] = {}
-    for resource in resources:
+    for resource in sorted(resources, key=lambda resource: (resource.type, resource.name)):
         children.setdefault(resource.parent, []).append(resource)
     shown: set[str] = set()
 
@@ -128,13 +128,11 @@ def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Ch
         below = "" if root else indent + ("   " if last else "│  ")
         for found in change.differences:
             _difference(screen, found, "    " + below)
-        visible = sorted(
-            (child for child in children.get(resource.urn, []) if child.urn in shown), key=lambda child: (child.type, child.name)
-        )
+        visible = [child for child in children.get(resource.urn, []) if child.urn in shown]
         for child in visible:
             show(child, below, child is visible[-1], root=False)
 
-    for resource in sorted(children.get("", []), key=lambda resource: (resource.type, resource.name)):
+    for resource in children.get("", []):
         if mark(resource):
             show(resource, "", last=True, root=True)
     for change in gone:
