@@ -117,7 +117,7 @@ class Api:
             return None
 
     def list(self, sort: Sort, namespace: str = "", **selectors: str) -> list[dict[str, Any]]:
-        """Objects of a kind, in a namespace where the kind has one."""
+        """Objects of a kind, in a namespace unless the kind has none."""
         said = self.request("GET", self.path("", Key(sort.group, sort.kind, namespace, "")), **selectors).json()
         # Items of a list do not say what they are.
         about: dict[str, Any] = {"apiVersion": said["apiVersion"], "kind": sort.kind}

@@ -1,6 +1,6 @@
-"""What applying the declared objects would do to the live ones, and to the pods of running jobs. Pure.
+"""What applying the declared objects would do to the live objects, and to the pods of running jobs. Pure.
 
-The truth is the API server's: each declared object as a server-side dry run returned it, against the live one. Schemas are not guessed at.
+The truth is the API server's: each declared object as a server-side dry run returned it, against the live object. No schema is guessed at.
 """
 
 import base64
@@ -14,6 +14,7 @@ from typing import Any, cast
 from standalone.plan import MASK, Difference, Op, differences, masked
 from standalone.readiness import has_failed
 from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, Sort, key_of, value_at
+from standalone.render import annotation as annotation_of
 
 PART_OF = "applyset.kubernetes.io/part-of"
 NODESET = "slipway.dev/nodeset"
@@ -30,7 +31,7 @@ _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp",
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """What happens to one object. `live` is None for a new one, `document` for one that is no longer declared."""
+    """What happens to one object. `live` is None for a new object, `document` for an object that is no longer declared."""
 
     op: Op
     key: Key
@@ -41,12 +42,12 @@ class ObjectChange:
 
     def is_marked(self, annotation: str) -> bool:
         """True when the live object carries `annotation: "true"`: what was said when it was last applied."""
-        return self.annotation(annotation) == "true"
+        return annotation_of(self.live or {}, annotation) == "true"
 
-    def annotation(self, name: str) -> str | None:
-        """The live object's annotation; None without one."""
-        annotations: dict[str, str] = (self.live or {}).get("metadata", {}).get("annotations") or {}
-        return annotations.get(name)
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The live object's spec; empty without one."""
+        return (self.live or {}).get("spec", {})
 
 
 def applyset_id(name: str, namespace: str) -> str:
@@ -106,16 +107,10 @@ def _overlaid(old: Any, new: Any) -> Any:
 
 
 def _successor(new: ObjectChange, found: Sequence[ObjectChange]) -> ObjectChange:
-    """A new ConfigMap named by its content takes the place of one that goes: show what differs between the two."""
+    """A new ConfigMap named by its content takes the place of a ConfigMap that goes: show what differs between the two."""
     stem = _stem(new.key.name)
-    old = next(
-        (
-            change
-            for change in found
-            if change.op == "delete" and change.key.kind == "ConfigMap" and stem and _stem(change.key.name) == stem
-        ),
-        None,
-    )
+    gone = (change for change in found if change.op == "delete" and change.key.kind == "ConfigMap")
+    old = next((change for change in gone if stem and _stem(change.key.name) == stem), None)
     if old is None or old.live is None or new.document is None:
         return new
     changed = differences(old.live.get("data"), masked(new.document.manifest.get("data")), ("data",))
@@ -165,8 +160,8 @@ def _is_left_over(change: ObjectChange, owner: str | None) -> bool:
     """
     if owner is not None or change.document is None:
         return False
-    annotations: dict[str, str] = change.document.manifest["metadata"].get("annotations") or {}
-    is_listed = DECLARED_IN in annotations and change.annotation(DECLARED_IN) == annotations[DECLARED_IN]
+    declared_in = annotation_of(change.document.manifest, DECLARED_IN)
+    is_listed = bool(declared_in) and annotation_of(change.live or {}, DECLARED_IN) == declared_in
     return change.document.adopts or is_listed or (change.key.kind == CRD and change.is_marked(RETAIN))
 
 
@@ -179,8 +174,8 @@ def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
     """Objects no longer declared whose controller deletes them, as their name leaves a list that is declared. If kubectl pruned them too,
     it would fail on each that the controller was quicker with."""
     lists = {(change.key.namespace, change.key.name) for change in found if change.document and change.key.kind == "ConfigMap"}
-    gone = (change for change in found if change.op == "delete" and change.live)
-    return [change.key for change in gone if (change.key.namespace, change.annotation(DECLARED_IN)) in lists]
+    gone = ((change.key, change.live) for change in found if change.op == "delete" and change.live)
+    return [key for key, live in gone if (key.namespace, annotation_of(live, DECLARED_IN)) in lists]
 
 
 def losses(found: Sequence[ObjectChange]) -> list[str]:
@@ -190,23 +185,25 @@ def losses(found: Sequence[ObjectChange]) -> list[str]:
     for change in found:
         if change.op not in ("delete", "replace") or change.key in kept:
             continue
-        spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
         if change.key.kind == "PersistentVolumeClaim":
             said.append(f"{change.key}: the claim and the data on its volume")
         elif change.key.kind == "Namespace":
             said.append(f"{change.key}: the namespace with all that is in it")
-        elif spec.get("volumeClaimTemplates") and spec.get(_RETENTION.get(change.key.kind, ""), {}).get("whenDeleted") == "Delete":
+        elif change.spec.get("volumeClaimTemplates") and _takes_claims(change):
             said.append(f"{change.key}: the set with its claims and the data on their volumes")
     return said
 
 
-def consequences(found: Iterable[ObjectChange]) -> list[str]:
+def _takes_claims(change: ObjectChange) -> bool:
+    """True of a set whose claims are deleted with it."""
+    return change.spec.get(_RETENTION.get(change.key.kind, ""), {}).get("whenDeleted") == "Delete"
+
+
+def consequences(found: Sequence[ObjectChange]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
-    mounted = [
-        change for change in found if change.op == "update" and change.key.kind in ("ConfigMap", "Secret") and not _is_a_list(change)
-    ]
-    in_place = [change.key.name for change in mounted]
+    updated = [change for change in found if change.op == "update"]
+    in_place = [change.key.name for change in updated if change.key.kind in ("ConfigMap", "Secret") and not _is_a_list(change)]
     if in_place:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
     for change in found:
@@ -245,7 +242,6 @@ def _is_same_quantity(left: Any, right: Any) -> bool:
 
 def _effect_on_nodes(change: ObjectChange) -> str:
     """What becomes of the Slurm nodes of a NodeSet: its controller drains each before its pod goes."""
-    spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
     declared: Mapping[str, Any] = change.document.manifest.get("spec", {}) if change.document else {}
     if change.op in ("delete", "replace"):
         again = "; then the set is made again" if change.op == "replace" else ""
@@ -258,7 +254,7 @@ def _effect_on_nodes(change: ObjectChange) -> str:
             fate = "; those that go are drained first" if new < old and field != "min" else "; those there stay"
             said.append(f"{old} to {new} {words}{fate}")
     if any(each.path[:2] in (("spec", "template"), ("spec", "volumeClaimTemplates")) for each in change.differences):
-        said.append(_roll({**spec.get("updateStrategy", {}), **declared.get("updateStrategy", {})}))
+        said.append(_roll({**change.spec.get("updateStrategy", {}), **declared.get("updateStrategy", {})}))
     return "; ".join(said) or "no pod restarts"
 
 
@@ -276,18 +272,17 @@ def _roll(strategy: Mapping[str, Any]) -> str:
 
 
 def _effect(change: ObjectChange) -> str:
-    spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
-    is_worker = NODESET in spec.get("template", {}).get("metadata", {}).get("labels", {})
+    is_worker = NODESET in change.spec.get("template", {}).get("metadata", {}).get("labels", {})
     jobs = "; jobs on them are waited for as long as the pods' grace period allows" if is_worker else ""
     if change.op == "delete":
-        return f"is removed and its {spec.get('replicas', 1)} pods end{jobs}"
+        return f"is removed and its {change.spec.get('replicas', 1)} pods end{jobs}"
     if change.op == "replace":
         return f"cannot change in place: it is deleted and made again, and its pods end{jobs}"
     if change.op != "update":
         return ""
     said = [f"{old} to {new} pods{jobs if new < old else '; those there stay'}" for old, new in _numbers(change, "replicas")]
     if any(each.path[:2] == ("spec", "template") for each in change.differences):
-        strategy = spec.get("updateStrategy", spec.get("strategy", {})).get("type", "RollingUpdate")
+        strategy = change.spec.get("updateStrategy", change.spec.get("strategy", {})).get("type", "RollingUpdate")
         if strategy == "OnDelete":
             said.append(_ON_DELETE)
         else:
@@ -305,14 +300,10 @@ def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectC
     """Claims that were made from the templates of sets, and that stay when these are deleted, as their retention says."""
     kept: list[str] = []
     for change in workloads:
-        spec: Mapping[str, Any] = (change.live or {}).get("spec", {})
-        retention = _RETENTION.get(change.key.kind)
-        if retention is None or spec.get(retention, {}).get("whenDeleted") == "Delete":
+        if change.key.kind not in _RETENTION or _takes_claims(change):
             continue
-        stems = [
-            f"{template['metadata']['name']}-{change.key.name}-"
-            for template in cast(list[dict[str, Any]], spec.get("volumeClaimTemplates", []))
-        ]
+        templates: list[dict[str, Any]] = change.spec.get("volumeClaimTemplates", [])
+        stems = [f"{template['metadata']['name']}-{change.key.name}-" for template in templates]
         names = [claim["metadata"]["name"] for claim in claims]
         kept += [name for name in names if any(name.startswith(stem) and name.removeprefix(stem).isdigit() for stem in stems)]
     return sorted(kept)

@@ -198,7 +198,7 @@ def _end_now() -> None:
 
 
 def _ask(screen: show.Screen, read: stacks.Stack, root: Path, verb: Literal["up", "destroy"], yes: bool) -> bool:
-    """Says which cluster it is, and asks where `consent` wants an answer. True for the local one. Raises StandaloneError or Abort."""
+    """Says which cluster it is, and asks where `consent` wants an answer. True for the local cluster. Raises StandaloneError or Abort."""
     target, stack = read.home.api.target, f"{read.plan.project}/{read.plan.stack}"
     is_local = consent.is_local(root, read.home.api.where.kubeconfig, target)
     now = consent.Situation(verb, yes, sys.stdin.isatty(), is_local, read.kept.is_known)

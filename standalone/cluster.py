@@ -15,10 +15,10 @@ from typing import Any
 
 from standalone.api import Api, RefusedError, side_by_side
 from standalone.changes import PART_OF, applyset_id, labelled
-from standalone.faults import StandaloneError
+from standalone.faults import StandaloneError, rows
 from standalone.plan import revealed
 from standalone.readiness import has_condition
-from standalone.render import CRD, IDENTIFIER, Document, Key, Sort, key_of
+from standalone.render import CRD, IDENTIFIER, Document, Key, Sort, annotation, key_of
 from standalone.requirements import Offer
 
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
@@ -88,12 +88,6 @@ def kept(home: Home) -> Kept:
     return Kept(values, secret.get("metadata", {}).get("resourceVersion"), kinds, annotation(secret, IDENTIFIER))
 
 
-def annotation(live: Mapping[str, Any], name: str) -> str:
-    """The value of an annotation of a live object; empty where it has none."""
-    annotations: dict[str, str] = live.get("metadata", {}).get("annotations") or {}
-    return annotations.get(name, "")
-
-
 def keep(home: Home, before: Kept, fresh: Mapping[str, bytes], identifier: str) -> None:
     """Stores new random values, and whose they are. Raises StandaloneError when somebody else did so in the meantime: the next run reads
     theirs."""
@@ -153,7 +147,7 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
 
     def dry_run(document: Document) -> dict[str, Any] | RefusedError:
         try:
-            return _apply(home, document, force_conflicts, dry_run=True)
+            return apply(home, document, force_conflicts, dry_run=True)
         except RefusedError as error:
             return error
 
@@ -166,20 +160,18 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
     untried = frozenset(key for key, fault in faults.items() if key.sort in changing and fault.reason != "Conflict")
     immutable = {key: str(fault) for key, fault in faults.items() if key not in untried and _is_immutable(fault)}
     if refused := {key: fault for key, fault in faults.items() if key not in immutable and key not in untried}:
-        rows = "\n".join(f"  {key}: {_in_words(fault)}" for key, fault in refused.items())
+        lines = rows(f"{key}: {_in_words(fault)}" for key, fault in refused.items())
         reason = "Forbidden" if any(fault.reason == "Forbidden" for fault in refused.values()) else "Invalid"
-        raise RefusedError(f"The API server refuses {len(refused)} of the objects; nothing was changed:\n{rows}", 422, reason)
-    return Seen(live, results, immutable, _members(home, before, {document.key.sort for document in declared}), untried)
+        raise RefusedError(f"The API server refuses {len(refused)} of the objects; nothing was changed:\n{lines}", 422, reason)
+    return Seen(live, results, immutable, members(home, before, {document.key.sort for document in declared}), untried)
 
 
 def _refuse_unknown(home: Home, declared: Sequence[Document]) -> None:
     """Raises StandaloneError with every object of a kind that neither the API server nor the stack has."""
     known = {*home.api.kinds(), *(document.brings for document in declared)}
     if unknown := sorted(str(document.key) for document in declared if document.key.sort not in known):
-        rows = "\n".join(f"  {name}" for name in unknown)
-        raise StandaloneError(
-            f"The API server does not know the kind of these {len(unknown)} objects, and the stack brings no {CRD} for it:\n{rows}"
-        )
+        lacking = f"The API server does not know the kind of these {len(unknown)} objects, and the stack brings no {CRD} for it:"
+        raise StandaloneError(f"{lacking}\n{rows(unknown)}")
 
 
 def _is_immutable(fault: RefusedError) -> bool:
@@ -207,13 +199,9 @@ def _live(home: Home, declared: Iterable[Document]) -> dict[Key, Mapping[str, An
     return {key_of(live): live for live in found if live is not None}
 
 
-def members(home: Home, before: Kept) -> list[Mapping[str, Any]]:
-    """Every object of the stack that is there."""
-    return _members(home, before, set())
-
-
-def _members(home: Home, before: Kept, more: set[Sort]) -> list[Mapping[str, Any]]:
-    return of_sorts(home, {sort_of(kind) for kind in before.kinds} | more)
+def members(home: Home, before: Kept, more: Iterable[Sort] = ()) -> list[Mapping[str, Any]]:
+    """Every object of the stack that is there: of the kinds it has had, and of some more."""
+    return of_sorts(home, {*map(sort_of, before.kinds), *more})
 
 
 def of_sorts(home: Home, sorts: Iterable[Sort]) -> list[Mapping[str, Any]]:
@@ -245,14 +233,10 @@ def lacking_rights(home: Home, declared: Iterable[Document]) -> list[str]:
     return [f"{name}: {', '.join(verbs)}" for name, verbs in lacks.items()]
 
 
-def _apply(home: Home, document: Document, force_conflicts: bool, dry_run: bool = False) -> dict[str, Any]:
+def apply(home: Home, document: Document, force_conflicts: bool, dry_run: bool = False) -> dict[str, Any]:
+    """Applies an object as a member of the ApplySet, or tries to; gives it as it is, or would be, then."""
     manifest: dict[str, Any] = revealed(labelled(document.manifest, home.set_id))
     return home.api.apply(manifest, force_conflicts or document.is_forced, dry_run)
-
-
-def apply(home: Home, document: Document, force_conflicts: bool) -> None:
-    """Applies an object as a member of the ApplySet."""
-    _apply(home, document, force_conflicts)
 
 
 def make_kinds(home: Home, definitions: Sequence[Document], force_conflicts: bool, timeout_s: float) -> None:
@@ -260,7 +244,7 @@ def make_kinds(home: Home, definitions: Sequence[Document], force_conflicts: boo
 
     Raises StandaloneError.
     """
-    live = [_apply(home, document, force_conflicts) for document in definitions]
+    live = [apply(home, document, force_conflicts) for document in definitions]
     deadline = time.monotonic() + timeout_s
     for definition in live:
         while not has_condition(definition, "Established"):
@@ -313,11 +297,6 @@ def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> None:
         home.api.delete(key_of(live), str(live["apiVersion"]), "Foreground" if live["kind"] in _OWN_PODS else "Background")
 
 
-def prune(home: Home, key: Key) -> None:
-    """Deletes a member that is no longer declared, as kubectl does: what it owns goes afterwards."""
-    home.api.delete(key)
-
-
 def remaining(home: Home, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Of these objects, those that are still there, as they are now. One that was recreated under its name is not."""
     uids = {live["metadata"].get("uid") for live in objects}
@@ -332,7 +311,7 @@ def forget(home: Home) -> None:
 
 
 def last_words(home: Home, pod: str, container: str) -> list[str]:
-    """The last lines of a container that ends again and again: of its newest run, or of the one before while that one is silent."""
+    """The last lines of a container that ends again and again: of its newest run, or of the run before while that is silent."""
     path = home.api.path("", Key("", "Pod", home.namespace, pod), "log")
     for previous in ("false", "true"):
         with contextlib.suppress(RefusedError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from standalone.faults import StandaloneError
+from standalone.faults import StandaloneError, rows
 from standalone.kubeconfig import LOCAL_CONTEXT, Target
 from standalone.plan import Plan
 from standalone.render import IDENTIFIER, Key, provider_inputs
@@ -50,7 +50,7 @@ _REMEDY = (
 
 def loss_lines(losses: Sequence[str]) -> str:
     """The message before the question: a line for each object whose data would be deleted."""
-    return "This deletes for good:\n" + "\n".join(f"  {line}" for line in losses)
+    return f"This deletes for good:\n{rows(losses)}"
 
 
 def refusal(now: Situation, stack: str, target: Target, namespace: str) -> str:
@@ -80,13 +80,13 @@ def refuse_other(plan: Plan, recorded: Mapping[Key, str], target: str) -> None:
     others = {key: said for key, said in recorded.items() if said and ours and said != ours}
     if not others:
         return
-    rows = "\n".join(f"  {key}: {said}" for key, said in sorted(others.items()))
-    commands = "\n".join(
-        f"  kubectl {f'-n {key.namespace} ' if key.namespace else ''}annotate --overwrite {key.kind.lower()} {key.name} {IDENTIFIER}={ours}"
+    named = rows(f"{key}: {said}" for key, said in sorted(others.items()))
+    commands = rows(
+        f"kubectl {f'-n {key.namespace} ' if key.namespace else ''}annotate --overwrite {key.kind.lower()} {key.name} {IDENTIFIER}={ours}"
         for key in sorted(others)
     )
     raise StandaloneError(
         f'Nothing was changed: the stack "{plan.stack}" is for the cluster "{ours}" (clusterIdentifier), and at {target} these belong to '
-        f"another:\n{rows}\nChoose the right cluster with --context, or another namespace. Where the stack's clusterIdentifier has changed "
-        f"for good:\n{commands}"
+        f"another:\n{named}\nChoose the right cluster with --context, or another namespace. Where the stack's clusterIdentifier has "
+        f"changed for good:\n{commands}"
     )

@@ -15,11 +15,11 @@ from standalone import cluster, consent, readiness, removal
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
-from standalone.faults import StandaloneError, UnreachableError
+from standalone.faults import StandaloneError, UnreachableError, rows
 from standalone.render import CRD, Document, Key, Sort, key_of, namespace_of
 from standalone.requirements import plan_missing
 from standalone.show import Line, News, Screen
-from standalone.stack import Outlook, Stack, outlook
+from standalone.stack import Outlook, Stack, lacking_rights, outlook
 
 _POLL_S = 1
 _PODS_EVERY_S = 3.0
@@ -57,11 +57,8 @@ def up(
     if not pending and not stack.fresh:
         screen.tick(f"nothing to change: {len(found.objects)} objects are as declared")
     else:
-        if lacks := cluster.lacking_rights(stack.home, stack.documents):
-            rows = "\n".join(f"  {right}" for right in lacks)
-            raise StandaloneError(
-                f"{stack.home.api} may not do what the stack needs in namespace {stack.home.namespace}; it lacks:\n{rows}"
-            )
+        if lacking := lacking_rights(stack.home, stack.documents):
+            raise lacking
         if must_fit:
             _refuse_missing(stack, pending, screen)
         for line in decide.consequences(pending):
@@ -71,15 +68,14 @@ def up(
         _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)
     _warn_of_refusals(stack.home, screen)
-    removal.say_leaving(
-        stack.home, [change.live for change in pending if change.op == "delete" and change.live and change.key.sort.is_custom], screen
-    )
+    pruned = [change.live for change in pending if change.op == "delete" and change.live and change.key.sort.is_custom]
+    removal.say_leaving(stack.home, pruned, screen)
     return found
 
 
 def _refuse(found: Sequence[ObjectChange], home: Home, adopt: bool) -> None:
     if said := decide.refusals(found, home.set_id, adopt):
-        raise StandaloneError("Nothing was changed:\n" + "\n".join(f"  {line}" for line in said))
+        raise StandaloneError(f"Nothing was changed:\n{rows(said)}")
 
 
 def _refuse_missing(stack: Stack, pending: Sequence[ObjectChange], screen: Screen) -> None:
@@ -91,8 +87,8 @@ def _refuse_missing(stack: Stack, pending: Sequence[ObjectChange], screen: Scree
         screen.say(f"warning: what the cluster lacks was not looked for: {error}", "yellow")
         return
     if missing := plan_missing([change.document for change in pending if change.document], offer):
-        rows = "\n".join(f"  {line}" for line in missing)
-        raise StandaloneError(f"Nothing was changed: the cluster lacks {len(missing)} of what the stack needs:\n{rows}\n{_DESPITE}")
+        lacking = f"Nothing was changed: the cluster lacks {len(missing)} of what the stack needs:"
+        raise StandaloneError(f"{lacking}\n{rows(missing)}\n{_DESPITE}")
 
 
 def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_conflicts: bool) -> None:
@@ -133,7 +129,7 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
         if faults:
             raise StandaloneError("\n".join(faults))
         for key in goes:
-            cluster.prune(home, key)
+            home.api.delete(key)  # as kubectl prunes: what it owns goes afterwards
             screen.tick(f"{key} {_VERBS['delete']}", before)
             before = time.monotonic()
     cluster.enlist(home, sorts)
@@ -142,7 +138,7 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
 
 
 def _to_apply(stack: Stack, found: Sequence[ObjectChange]) -> list[Document]:
-    """Each object as it was tried; one that is made again, as it is declared."""
+    """Each object as it was tried; as it is declared where it is made again."""
     declared = {document.key: document for document in stack.documents}
     return [declared[change.key] if change.op == "replace" else change.document for change in found if change.document]
 
@@ -198,7 +194,7 @@ def _wait(stack: Stack, found: Outlook, expected: _Expected, screen: Screen, tim
 
 
 def _warn_of_refusals(home: Home, screen: Screen) -> None:
-    """Of files that an earlier `up` brought: the kubelet takes about a minute to bring those of this one, which is not waited for."""
+    """Of files that an earlier `up` brought: the kubelet takes about a minute to bring those of this `up`, which does not wait for that."""
     fields = "reason=Unhealthy,type=Warning,involvedObject.kind=Pod"
     with contextlib.suppress(RefusedError):  # a user who may not read events is not told
         for line in readiness.refusals(home.api.list(Sort("", "Event"), home.namespace, fieldSelector=fields), datetime.now(UTC)):

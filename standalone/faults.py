@@ -2,6 +2,7 @@
 
 import tempfile
 import traceback
+from collections.abc import Iterable
 
 
 class StandaloneError(Exception):
@@ -14,6 +15,11 @@ class UnreachableError(StandaloneError):
 
 class StoppedError(StandaloneError):
     """The user stopped a verb on its way; the exit code is 130, as a shell has it."""
+
+
+def rows(lines: Iterable[object]) -> str:
+    """The lines of a list in a message."""
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def unforeseen(error: Exception) -> str:

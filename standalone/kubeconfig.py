@@ -98,7 +98,7 @@ def _no_context(where: Where, name: str, there: list[str]) -> str:
 
 
 def _merged(files: list[Path]) -> dict[str, Any]:
-    """Several files as one: of a name that is there twice, and of the current context, the first counts."""
+    """Several files together: of a name that is there twice, and of the current context, the first counts."""
     merged: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
     for file in files:
         config: dict[str, Any] = yaml.safe_load(file.read_text()) or {}

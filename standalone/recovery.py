@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from standalone import random_values
-from standalone.faults import StandaloneError
+from standalone.faults import StandaloneError, rows
 from standalone.plan import Plan, Resource, revealed
 from standalone.render import Document, Key, own_documents
 
@@ -75,11 +75,11 @@ def refuse_unread(lost: Recovered, declared: Sequence[Document], keeper: Key) ->
     wrong = {str(place): [place.secret] for place in lost.places.values() if not _is_same(made, lost.live, place)}
     if not (unread := {**lost.unread, **wrong}):
         return
-    rows = "\n".join(f"  {name}: {', '.join(map(str, keys))}" for name, keys in sorted(unread.items()))
+    named = rows(f"{name}: {', '.join(map(str, keys))}" for name, keys in sorted(unread.items()))
     raise StandaloneError(
         f"Nothing was changed: {keeper}, which keeps the stack's random values, is not there, and these live Secrets were made from values "
-        f"that cannot be read back from them:\n{rows}\nRestore {keeper} from a backup. To have new values made instead, which every daemon "
-        "that uses them must be restarted for, delete the Secrets named here."
+        f"that cannot be read back from them:\n{named}\nRestore {keeper} from a backup. To have new values made instead, which every "
+        "daemon that uses them must be restarted for, delete the Secrets named here."
     )
 
 
@@ -127,7 +127,7 @@ def _readings(resource: Resource, secret: Document, live: Mapping[str, bytes]) -
 
 
 def _read(declared: bytes, live: bytes, stand_in: bytes) -> bytes | None:
-    """The value that the live bytes have where the declared ones have the stand-in; None where that cannot be told."""
+    """The value that the live bytes have where the declared bytes have the stand-in; None where that cannot be told."""
     if len(stand_in) < _SHORTEST:
         return None
     forms = ((stand_in, bytes), (base64.b64encode(stand_in), _from_base64), (stand_in.hex().encode(), _from_hex))

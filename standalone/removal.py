@@ -12,8 +12,8 @@ from standalone import cluster, consent, readiness
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
-from standalone.faults import StandaloneError
-from standalone.render import HOLDS, PROTECT, RETAIN, Key, depths, key_of
+from standalone.faults import StandaloneError, rows
+from standalone.render import HOLDS, PROTECT, RETAIN, Key, annotation, depths, key_of
 from standalone.show import News, Screen
 from standalone.stack import Stack, forbidden, recorded
 
@@ -30,31 +30,25 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     except RefusedError as error:
         raise forbidden(error, home, stack.plan) from error
     consent.refuse_other(stack.plan, recorded(stack, there), str(home.api))
-    found = [ObjectChange("delete", key_of(live), live=live) for live in there]
-    protected = sorted({str(change.key) for change in found if change.is_marked(PROTECT)} | _protected(stack))
+    protected = sorted({str(key_of(live)) for live in there if annotation(live, PROTECT) == "true"} | _protected(stack))
     if protected:
-        rows = "\n".join(f"  {name}" for name in protected)
-        raise StandaloneError(f"Nothing was deleted: these are protected. Take the protection off, `up`, then destroy.\n{rows}")
-    if not found and stack.kept.version is None:
+        raise StandaloneError(f"Nothing was deleted: these are protected. Take the protection off, `up`, then destroy.\n{rows(protected)}")
+    if not there and stack.kept.version is None:
         screen.tick("nothing to destroy")
         return
-    kept = [change.key for change in found if change.is_marked(RETAIN)]
+    kept = [key_of(live) for live in there if annotation(live, RETAIN) == "true"]
     namespace = Key("", "Namespace", "", home.namespace)
-    if any(key.namespace for key in kept) and any(change.key == namespace for change in found) and namespace not in kept:
+    if any(key.namespace for key in kept) and namespace in map(key_of, there) and namespace not in kept:
         kept.append(namespace)
         screen.say(f" · {namespace} stays too: what retainOnDelete keeps is in it", "dim")
-    goes = [change for change in found if change.key not in kept]
-    _say_claims(home, goes, namespace, screen)
+    leaving = {key_of(live): live for live in there if key_of(live) not in kept}
+    _say_claims(home, leaving, namespace, screen)
     cluster.release(home, kept)
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
-    workloads = [
-        change
-        for change in goes
-        if change.live and (change.key.kind in readiness.WORKLOADS or change.key.sort.is_custom or _is_held(change.live))
-    ]
-    last = [change.live for change in goes if change.live and change.key == namespace]
-    rest = [change.live for change in goes if change.live and change not in workloads and change.live not in last]
+    last = [leaving.pop(namespace)] if namespace in leaving else []
+    workloads = {key: live for key, live in leaving.items() if key.kind in readiness.WORKLOADS or key.sort.is_custom or _is_held(live)}
+    rest = [live for key, live in leaving.items() if key not in workloads]
     for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
         delete(home, stage, screen, timeout_s)
     cluster.forget(home)
@@ -66,10 +60,10 @@ def _is_held(live: Mapping[str, Any]) -> bool:
     return any(str(finalizer).startswith(HOLDS) for finalizer in live["metadata"].get("finalizers") or ())
 
 
-def _by_depth(workloads: Sequence[ObjectChange], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
-    """Those that nothing else stands on first: a worker asks slurmctld whether it may go. Objects no longer declared go first."""
-    levels = sorted({depth.get(change.key, len(depth)) for change in workloads}, reverse=True)
-    return [[change.live for change in workloads if change.live and depth.get(change.key, len(depth)) == level] for level in levels]
+def _by_depth(workloads: Mapping[Key, Mapping[str, Any]], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
+    """First the objects that no other depends on: a worker asks slurmctld whether it may go. Objects no longer declared go before them."""
+    levels = sorted({depth.get(key, len(depth)) for key in workloads}, reverse=True)
+    return [[live for key, live in workloads.items() if depth.get(key, len(depth)) == level] for level in levels]
 
 
 def _protected(stack: Stack) -> set[str]:
@@ -81,11 +75,10 @@ def _protected(stack: Stack) -> set[str]:
     }
 
 
-def _say_claims(home: Home, goes: Sequence[ObjectChange], namespace: Key, screen: Screen) -> None:
-    if left := decide.claims_left(cluster.claims(home), goes):
-        fate = (
-            f"go with {namespace}" if any(change.key == namespace for change in goes) else "stay (their set's retention policy is Retain)"
-        )
+def _say_claims(home: Home, leaving: Mapping[Key, Mapping[str, Any]], namespace: Key, screen: Screen) -> None:
+    changes = [ObjectChange("delete", key, live=live) for key, live in leaving.items()]
+    if left := decide.claims_left(cluster.claims(home), changes):
+        fate = f"go with {namespace}" if namespace in leaving else "stay (their set's retention policy is Retain)"
         screen.say(f" · claims made from templates {fate}: {', '.join(left)}", "dim")
 
 
@@ -111,8 +104,8 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, tim
                 for key, reason in held.items():
                     news.say(str(key), reason, now)
             if left and now > timeout_s:
-                rows = "\n".join(f"  {key} {reason}" for key, reason in held.items())
-                raise StandaloneError(f"Not gone after {timeout_s:.0f} s; the deletion goes on by itself:\n{rows}")
+                lines = rows(f"{key} {reason}" for key, reason in held.items())
+                raise StandaloneError(f"Not gone after {timeout_s:.0f} s; the deletion goes on by itself:\n{lines}")
             if left:
                 home.api.await_change(left[0], _POLL_S)
 

@@ -5,6 +5,7 @@ annotations of ours, because once an object is no longer declared, the cluster i
 """
 
 import functools
+import graphlib
 import heapq
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import yaml
 
-from standalone.faults import StandaloneError
+from standalone.faults import StandaloneError, rows
 from standalone.plan import Plan, Resource, Secret, masked, revealed, unknown_path
 
 CRD = "CustomResourceDefinition"
@@ -25,24 +26,13 @@ DECLARED_IN = "slipway.dev/declared-in"
 """On an object that its own controller deletes when it is no longer declared. The pulumi CLI retains it for that reason only."""
 HOLDS = "slipway.dev/"
 """Finalizers that begin so are taken off by a controller of the stack, which must not go first."""
-_FIRST = (
-    "Namespace",
-    "CustomResourceDefinition",
-    "PriorityClass",
-    "RuntimeClass",
-    "StorageClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-)
+_FIRST = ("Namespace", CRD, "PriorityClass", "RuntimeClass", "StorageClass", "PersistentVolume", "PersistentVolumeClaim")
 _LAST = ("Pod", "Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob")
-CLUSTER_SCOPED = frozenset(
-    {
-        *("APIService", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "IngressClass", "MutatingWebhookConfiguration", "Node"),
-        *("ValidatingWebhookConfiguration", "VolumeSnapshotClass", *_FIRST),
-    }
-    - {"PersistentVolumeClaim"}
-)
-"""Kinds without a namespace; all others have one."""
+CLUSTER_SCOPED = frozenset(_FIRST) - {"PersistentVolumeClaim"} | {
+    *("APIService", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "IngressClass", "MutatingWebhookConfiguration", "Node"),
+    *("ValidatingWebhookConfiguration", "VolumeSnapshotClass"),
+}
+"""Kinds without a namespace; all others have a namespace."""
 
 
 class Key(NamedTuple):
@@ -170,6 +160,12 @@ def key_of(manifest: Mapping[str, Any]) -> Key:
     return Key(group, manifest["kind"], str(about.get("namespace") or ""), str(about.get("name") or ""))
 
 
+def annotation(manifest: Mapping[str, Any], name: str) -> str:
+    """The value of an annotation of a manifest or a live object; empty where it has none."""
+    annotations: dict[str, str] = manifest.get("metadata", {}).get("annotations") or {}
+    return annotations.get(name, "")
+
+
 def documents(plan: Plan) -> list[Document]:
     """Every Kubernetes object of the plan, each after what it depends on.
 
@@ -178,8 +174,7 @@ def documents(plan: Plan) -> list[Document]:
     if refused := sorted(
         f"{resource.type} {resource.name}" for resource in plan.resources if resource.is_counted and not _is_ours(resource)
     ):
-        rows = "\n".join(f"  {name}" for name in refused)
-        raise StandaloneError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows}")
+        raise StandaloneError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows(refused)}")
     known = {resource.urn: resource for resource in plan.resources}
     return [_document(resource, known) for resource in ordered(plan.resources)]
 
@@ -226,22 +221,17 @@ def provider_inputs(resources: Iterable[Resource]) -> Mapping[str, Any]:
 
 def ordered(resources: Sequence[Resource]) -> list[Resource]:
     """The objects, dependencies first; among the free ones by kind (namespaces first, workloads last), then by name. Stable."""
-    objects = [resource for resource in resources if resource.is_object]
-    left = _needs(resources)
-    blocks: dict[str, list[Resource]] = {}
-    for resource in objects:
-        for urn in left[resource.urn]:
-            blocks.setdefault(urn, []).append(resource)
-    ready = [(_rank(resource), resource.urn, resource) for resource in objects if not left[resource.urn]]
-    heapq.heapify(ready)
+    objects = {resource.urn: resource for resource in resources if resource.is_object}
+    sorter = graphlib.TopologicalSorter(_needs(resources))
+    sorter.prepare()
+    ready: list[tuple[int, str]] = []
     done: list[Resource] = []
-    while ready:
-        _, urn, resource = heapq.heappop(ready)
-        done.append(resource)
-        for other in blocks.get(urn, ()):
-            left[other.urn].discard(urn)
-            if not left[other.urn]:
-                heapq.heappush(ready, (_rank(other), other.urn, other))
+    while sorter.is_active():
+        for urn in sorter.get_ready():
+            heapq.heappush(ready, (_rank(objects[urn]), urn))
+        _, urn = heapq.heappop(ready)
+        done.append(objects[urn])
+        sorter.done(urn)
     return done
 
 
@@ -255,8 +245,8 @@ def namespace_of(found: Iterable[Document]) -> str:
         if document.key.namespace:
             namespaces.setdefault(document.key.namespace, []).append(str(document.key))
     if len(namespaces) > 1:
-        rows = "\n".join(f"  {name}: {', '.join(sorted(keys)[:3])}" for name, keys in sorted(namespaces.items()))
-        raise StandaloneError(f"The stack has objects in several namespaces, which only the pulumi CLI can apply:\n{rows}")
+        lines = rows(f"{name}: {', '.join(sorted(keys)[:3])}" for name, keys in sorted(namespaces.items()))
+        raise StandaloneError(f"The stack has objects in several namespaces, which only the pulumi CLI can apply:\n{lines}")
     return next(iter(namespaces), "default")
 
 

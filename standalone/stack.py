@@ -6,7 +6,7 @@ Reads only. `preview` shows what this finds, `up` acts on it, so both see the sa
 import base64
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from standalone import api, cluster, consent, kubeconfig, random_values, record,
 from standalone import changes as decide
 from standalone.api import RefusedError
 from standalone.cluster import Home, Kept
-from standalone.faults import StandaloneError
+from standalone.faults import StandaloneError, rows
 from standalone.kubeconfig import Where
 from standalone.plan import Change, Plan, Resource, as_json, compare, secret_texts
 from standalone.project import Project
@@ -121,10 +121,14 @@ def forbidden(error: RefusedError, at: Home, plan: Plan) -> StandaloneError:
     """The same error, or, where the server said Forbidden, every right the user lacks."""
     if error.reason != "Forbidden":
         return error
-    lacks = "\n".join(f"  {right}" for right in cluster.lacking_rights(at, render.own_documents(plan)))
-    return StandaloneError(
-        f"{at.api} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{lacks}" if lacks else str(error)
-    )
+    return lacking_rights(at, render.own_documents(plan)) or error
+
+
+def lacking_rights(at: Home, declared: Sequence[Document]) -> StandaloneError | None:
+    """An error with every right the user lacks; None where none does."""
+    lacks = cluster.lacking_rights(at, declared)
+    words = f"{at.api} may not do what the stack needs in namespace {at.namespace}; it lacks:\n{rows(lacks)}"
+    return StandaloneError(words) if lacks else None
 
 
 def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
@@ -156,7 +160,7 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
 def recorded(stack: Stack, live: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
     """The clusterIdentifier that the stack's namespace, if it is among these objects, and its kept values carry in the cluster."""
     namespace = Key("", "Namespace", "", stack.home.namespace)
-    said = next((cluster.annotation(manifest, IDENTIFIER) for manifest in live if render.key_of(manifest) == namespace), "")
+    said = next((render.annotation(manifest, IDENTIFIER) for manifest in live if render.key_of(manifest) == namespace), "")
     return {namespace: said, stack.home.keeper: stack.kept.identifier}
 
 
@@ -179,7 +183,7 @@ def plan_file(project: Project) -> Path:
 
 
 def load_plan(project: Project) -> dict[str, Any] | None:
-    """The saved plan, or None. Raises StandaloneError when the file is not one."""
+    """The saved plan, or None. Raises StandaloneError when the file holds none."""
     file = plan_file(project)
     try:
         return json.loads(file.read_text())
