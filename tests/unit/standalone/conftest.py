@@ -30,7 +30,7 @@ def recorded() -> Recorder:
 
 def by_name(plan: Plan, name: str, kind: str = "") -> Resource:
     """The resource of that logical name (and type tail)."""
-    return next(one for one in plan.resources if one.name == name and one.type.endswith(kind))
+    return next(resource for resource in plan.resources if resource.name == name and resource.type.endswith(kind))
 
 
 def stateful_set(name: str = "gpu", replicas: int = 2, **more: Any) -> dict[str, Any]:

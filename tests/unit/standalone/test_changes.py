@@ -44,8 +44,10 @@ def live(manifest: Mapping[str, Any], set_id: str | None = SET, **about: Any) ->
 def changes_of(
     declared: list[dict[str, Any]], there: list[dict[str, Any]], results: list[dict[str, Any]] | None = None
 ) -> list[ObjectChange]:
-    answers = {key_of(one): one for one in ([live(one) for one in declared] if results is None else results)}
-    return object_changes([document(one) for one in declared], {key_of(one): one for one in there}, answers, {}, there)
+    answers = {key_of(manifest): manifest for manifest in ([live(manifest) for manifest in declared] if results is None else results)}
+    return object_changes(
+        [document(manifest) for manifest in declared], {key_of(manifest): manifest for manifest in there}, answers, {}, there
+    )
 
 
 def test_the_applyset_label_is_kubectls() -> None:
@@ -54,9 +56,9 @@ def test_the_applyset_label_is_kubectls() -> None:
 
 
 def test_only_what_the_server_would_change_is_a_change() -> None:
-    one = config_map("files", {"a": "1"})
-    assert [each.op for each in changes_of([one], [live(one)])] == ["same"]
-    assert [each.op for each in changes_of([one], [])] == ["create"]
+    files = config_map("files", {"a": "1"})
+    assert [each.op for each in changes_of([files], [live(files)])] == ["same"]
+    assert [each.op for each in changes_of([files], [])] == ["create"]
 
 
 def test_a_changed_file_is_shown_by_its_key() -> None:
@@ -82,7 +84,7 @@ def test_a_changed_secret_is_seen_and_not_shown() -> None:
 
 def test_what_is_no_longer_declared_goes_and_what_is_going_already_is_left() -> None:
     there = [live(config_map("old")), live(config_map("leaving"), deletionTimestamp="now")]
-    assert [(one.op, one.key.name) for one in changes_of([], there)] == [("delete", "old")]
+    assert [(change.op, change.key.name) for change in changes_of([], there)] == [("delete", "old")]
 
 
 def test_a_file_map_named_by_content_is_compared_with_the_one_it_follows() -> None:
@@ -94,8 +96,8 @@ def test_a_file_map_named_by_content_is_compared_with_the_one_it_follows() -> No
 
 
 def test_what_the_server_will_not_change_in_place_is_replaced() -> None:
-    one = config_map("files")
-    found = object_changes([document(one)], {key_of(one): live(one)}, {}, {key_of(one): "field is immutable"}, [])
+    files = config_map("files")
+    found = object_changes([document(files)], {key_of(files): live(files)}, {}, {key_of(files): "field is immutable"}, [])
     assert (found[0].op, found[0].note) == ("replace", "field is immutable")
 
 
@@ -129,7 +131,7 @@ def test_a_field_whose_changes_are_ignored_is_applied_as_the_cluster_has_it_and_
     applied = Document(about, with_disk(declared), {}).beside(there)
     assert applied.manifest["spec"] == there["spec"]
     found = object_changes([applied], {applied.key: there}, {applied.key: there}, {}, [there])
-    assert [one.op for one in found] == ["same"]
+    assert [change.op for change in found] == ["same"]
     assert left_as_they_are(found) == said
     assert left_as_they_are([ObjectChange("create", applied.key, applied)]) == []
 
@@ -146,7 +148,7 @@ def test_a_failed_job_is_made_again_where_the_stack_asks_for_it(condition: str, 
     manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pool", "namespace": "slurm"}, "spec": {}}
     there = {**live(manifest), "status": {"conditions": [{"type": condition, "status": "True"}]}}
     declared = Document(Resource("pool", "kubernetes:batch/v1:Job", "pool", inputs=manifest), manifest, {"replaceUnready": hint})
-    assert [one.op for one in object_changes([declared], {declared.key: there}, {declared.key: there}, {}, [])] == [op]
+    assert [change.op for change in object_changes([declared], {declared.key: there}, {declared.key: there}, {}, [])] == [op]
 
 
 def annotated(name: str, annotation: str) -> dict[str, Any]:
@@ -426,4 +428,7 @@ def test_claims_that_outlive_their_set_are_known_by_its_retention_policy() -> No
     nodes["spec"]["volumeClaimRetention"]["whenDeleted"] = "Delete"
     assert claims_left(disks, [ObjectChange("delete", key_of(nodes), live=nodes)]) == []
     claims = [config_map(name, kind="PersistentVolumeClaim") for name in ("state-a-0", "state-a-10", "state-b-0", "state-a-x", "home")]
-    assert claims_left(claims, [ObjectChange("delete", key_of(one), live=one) for one in (keeps, drops)]) == ["state-a-0", "state-a-10"]
+    assert claims_left(claims, [ObjectChange("delete", key_of(workload), live=workload) for workload in (keeps, drops)]) == [
+        "state-a-0",
+        "state-a-10",
+    ]

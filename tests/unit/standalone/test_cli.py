@@ -59,7 +59,7 @@ def test_cloud_resources_are_previewed_and_refused_by_render(here: Path, capsys:
 
 def test_rendered_yaml_is_plain_kubernetes_without_secrets(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "render", "--stack", "dev", "-C", str(here))
-    kinds = [one["kind"] for one in yaml.safe_load_all(text) if one]
+    kinds = [manifest["kind"] for manifest in yaml.safe_load_all(text) if manifest]
     assert kinds == ["Namespace", "PersistentVolumeClaim", "ConfigMap", "ConfigMap", "StatefulSet", "StatefulSet"]
     assert "# Secret small/key holds secrets and is left out" in text
     assert "pulumi.com/" not in text
@@ -102,7 +102,7 @@ def test_no_secret_is_in_anything_printed_or_saved(
 
     monkeypatch.setattr(record.record, "__defaults__", (value_of, True))
     plan = recorded(value_of=value_of)
-    secrets = {text for one in plan.resources for text in secret_texts(one.inputs)} | set(secret_texts(plan.outputs))
+    secrets = {text for resource in plan.resources for text in secret_texts(resource.inputs)} | set(secret_texts(plan.outputs))
     secrets |= {base64.b64decode(text).decode() for text in secrets}
     assert len(secrets) >= 4
     where = ("--stack", "dev", "-C", str(here))
@@ -126,7 +126,7 @@ def test_a_secret_in_an_error_is_hidden_too(here: Path, capsys: pytest.CaptureFi
     canned.answers["PATCH /api/v1/namespaces/small/secrets/key"] = (422, echo)
     said = run(capsys, "preview", "--stack", "dev", "-C", str(here), "--kubeconfig", str(canned.kubeconfig(tmp_path)), code=1)
     plan = record.record(cli.project.load(here, "dev")).plan
-    secrets = {text for one in plan.resources for text in secret_texts(one.inputs)}
+    secrets = {text for resource in plan.resources for text in secret_texts(resource.inputs)}
     assert len(secrets) == 2
     assert "[secret]" in said
     assert not [secret for secret in secrets if secret in said]

@@ -66,7 +66,7 @@ def test_differences_are_none_exactly_for_equal_values(old: Any, new: Any) -> No
         if not isinstance(value, dict):
             return value
         entries = cast(dict[str, Any], value)
-        return {key: normal(one) for key, one in entries.items() if normal(one) not in (None, {})}
+        return {key: normal(inner) for key, inner in entries.items() if normal(inner) not in (None, {})}
 
     assert not list(differences(old, old))
     if type(old) is type(new) is dict and normal(old) != normal(new):
@@ -108,11 +108,11 @@ def test_other_lists_are_compared_by_place() -> None:
     ],
 )
 def test_two_plans_compared(new: list[Resource], ops: list[str]) -> None:
-    assert [one.op for one in compare(plan_json(resource("one", data={"a": "1"})), plan_json(*new))] == ops
+    assert [change.op for change in compare(plan_json(resource("one", data={"a": "1"})), plan_json(*new))] == ops
 
 
 def test_without_a_saved_plan_everything_is_new(recorded: Recorder) -> None:
-    assert {one.op for one in compare(None, as_json(recorded()))} == {"create"}
+    assert {change.op for change in compare(None, as_json(recorded()))} == {"create"}
 
 
 def test_unknowns_are_found_at_their_path() -> None:
@@ -124,5 +124,5 @@ def test_unknowns_are_found_at_their_path() -> None:
 def test_a_recorded_plan_is_stable_and_sorted(recorded: Recorder) -> None:
     texts = {json.dumps(as_json(recorded())) for _ in range(3)}
     assert len(texts) == 1
-    urns = [one["urn"] for one in as_json(recorded())["resources"]]
+    urns = [resource["urn"] for resource in as_json(recorded())["resources"]]
     assert urns == sorted(urns)

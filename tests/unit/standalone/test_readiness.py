@@ -64,7 +64,7 @@ def deployment(**status: int) -> dict[str, Any]:
     ],
 )
 def test_a_workload_is_waited_for_until_it_is_ready(workload: dict[str, Any], progress: str | None) -> None:
-    assert [one.progress for one in waiting([workload])] == ([progress] if progress else [])
+    assert [workload.progress for workload in waiting([workload])] == ([progress] if progress else [])
 
 
 def node_set(*, seen: int = 2, ready: str = "False", status: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -106,7 +106,7 @@ SUMMED_UP = {"phase": "Progressing", "why": "1 of 2 wanted nodes are registered.
 )
 def test_an_object_is_waited_for_as_the_stack_says(expression: str, live: dict[str, Any], progress: str | None) -> None:
     found = waiting([live], {key_of(live): [expectation(expression)]})
-    assert [one.progress for one in found] == ([progress] if progress else [])
+    assert [late.progress for late in found] == ([progress] if progress else [])
 
 
 @pytest.mark.parametrize("expression", ["Ready", "condition=", "jsonpath=", "delete", "create=x"])
@@ -152,9 +152,9 @@ def test_any_text_is_a_path_or_a_clear_refusal(text: str) -> None:
 
 
 def test_expectation_takes_the_place_of_the_kinds_own_readiness() -> None:
-    one = stateful_set(status_readyReplicas=1)
-    assert waiting([one]) != []
-    assert waiting([one], {key_of(one): [expectation("jsonpath={.status.readyReplicas}")]}) == []
+    workload = stateful_set(status_readyReplicas=1)
+    assert waiting([workload]) != []
+    assert waiting([workload], {key_of(workload): [expectation("jsonpath={.status.readyReplicas}")]}) == []
 
 
 def test_pods_of_an_object_that_scales_are_found_by_what_it_says() -> None:

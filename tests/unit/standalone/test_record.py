@@ -53,8 +53,8 @@ def test_exports_of_secrets_stay_secret_and_of_cloud_outputs_unknown(recorded: R
 
 
 def test_an_object_without_a_name_is_named_by_its_content(recorded: Recorder) -> None:
-    one, same, other = recorded(), recorded("app.replicas=5"), recorded("greeting=howdy")
-    names = [by_name(plan, "scripts").inputs["metadata"]["name"] for plan in (one, same, other)]
+    first, same, other = recorded(), recorded("app.replicas=5"), recorded("greeting=howdy")
+    names = [by_name(plan, "scripts").inputs["metadata"]["name"] for plan in (first, same, other)]
     assert names[0] == names[1] != names[2]
     mounted = by_name(other, "a", "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"]
     assert mounted == names[2]
@@ -98,7 +98,7 @@ def test_a_value_is_asked_for_under_its_old_names_too(tmp_path: Path) -> None:
 
     record.record(project.load(tmp_path, "dev"), value_of)
     assert asked[0][0].startswith("RandomBytes.new.")
-    assert [one.rpartition(".")[0] for one in asked[0][1]] == ["RandomBytes.old"]
+    assert [key.rpartition(".")[0] for key in asked[0][1]] == ["RandomBytes.old"]
 
 
 @pytest.mark.parametrize(

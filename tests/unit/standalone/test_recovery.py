@@ -88,9 +88,11 @@ def test_a_reading_that_does_not_make_the_live_secret_again_is_refused() -> None
 
 def test_two_live_secrets_that_disagree_are_refused() -> None:
     _, plan = program(SHAPES["as-it-is"])
-    one = plan(None)
-    second = replace(one.resources[1], urn="urn:b", inputs={**one.resources[1].inputs, "metadata": {"name": "b", "namespace": "slurm"}})
-    both = replace(one, resources=(*one.resources, second))
+    single = plan(None)
+    second = replace(
+        single.resources[1], urn="urn:b", inputs={**single.resources[1].inputs, "metadata": {"name": "b", "namespace": "slurm"}}
+    )
+    both = replace(single, resources=(*single.resources, second))
     other = Key("", "Secret", "slurm", "b")
     lost = recovery.plan_recovery(both, {SECRET: {"entry": b"v" * 32}, other: {"entry": b"w" * 32}})
     with pytest.raises(StandaloneError, match="RandomBytes key: Secret slurm/b, Secret slurm/munge"):

@@ -27,7 +27,7 @@ def rendered(*resources: Resource) -> list[Document]:
 
 
 def test_the_fixture_is_rendered_namespaces_first_and_workloads_last(recorded: Recorder) -> None:
-    keys = [str(one.key) for one in documents(recorded())]
+    keys = [str(document.key) for document in documents(recorded())]
     scripts = next(key for key in keys if "scripts" in key)
     assert keys == [
         *("Namespace small", "PersistentVolumeClaim small/data", "ConfigMap small/files", scripts),
@@ -40,18 +40,18 @@ def test_every_object_comes_after_what_it_needs_and_the_order_is_stable(order: l
     kinds = data.draw(st.lists(st.sampled_from(["Namespace", "ConfigMap", "Pod", "Secret"]), min_size=8, max_size=8))
     needs = [tuple(f"n{at}" for at in data.draw(st.sets(st.integers(0, 7))) if at < mine) for mine in range(8)]
     made = [resource(f"n{at}", kinds[at], needs[at]) for at in range(8)]
-    found = [one.name for one in ordered([made[at] for at in order])]
-    assert found == [one.name for one in ordered(made)]
+    found = [item.name for item in ordered([made[at] for at in order])]
+    assert found == [item.name for item in ordered(made)]
     assert len(found) == 8
-    for one in made:
-        assert all(found.index(need) < found.index(one.name) for need in one.dependencies)
+    for item in made:
+        assert all(found.index(need) < found.index(item.name) for need in item.dependencies)
 
 
 def test_object_in_a_component_comes_after_what_the_component_needs() -> None:
     outer = Resource("cluster", "slipway:index:SlurmCluster", "cluster", dependencies=("files",))
     inner = Resource("workers", "slipway:index:NodeSet", "workers", parent="cluster", dependencies=("z-list",))
     child = dataclasses.replace(resource("a-set"), parent="workers")
-    assert [one.name for one in ordered((outer, inner, child, resource("z-list"), resource("files")))] == ["files", "z-list", "a-set"]
+    assert [item.name for item in ordered((outer, inner, child, resource("z-list"), resource("files")))] == ["files", "z-list", "a-set"]
 
 
 def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_destroyed_first() -> None:
@@ -122,9 +122,9 @@ def test_protection_travels_with_the_object() -> None:
 )
 def test_an_object_without_a_namespace_gets_the_providers(kind: str, provider: dict[str, str], namespace: str) -> None:
     made = Resource("p", "pulumi:providers:kubernetes", "p", inputs=provider)
-    one = resource("one", kind, options={"provider": "p"})
-    del one.inputs["metadata"]["namespace"]  # type: ignore[attr-defined]
-    assert rendered(made, one)[0].key.namespace == namespace
+    bare = resource("one", kind, options={"provider": "p"})
+    del bare.inputs["metadata"]["namespace"]  # type: ignore[attr-defined]
+    assert rendered(made, bare)[0].key.namespace == namespace
 
 
 def test_all_that_only_the_cli_can_make_is_named_at_once() -> None:

@@ -39,7 +39,7 @@ VOLUME = {"name": "home", "hostPath": {"path": "/srv/home", "type": "DirectoryOr
 
 
 @pytest.mark.parametrize(
-    ("one", "offer", "words"),
+    ("document", "offer", "words"),
     [
         pytest.param(workload(pod()), Offer([node("a", labels={})]), "kubectl label node NAME slipway.dev/pool=workers", id="label"),
         pytest.param(workload(pod()), Offer([node("a", taints=[TAINT])]), "has a taint that the pods do not tolerate", id="taint"),
@@ -71,13 +71,13 @@ VOLUME = {"name": "home", "hostPath": {"path": "/srv/home", "type": "DirectoryOr
         ),
     ],
 )
-def test_what_is_missing_is_said_with_its_remedy(one: Document, offer: Offer, words: str) -> None:
-    (said,) = plan_missing([one], offer)
+def test_what_is_missing_is_said_with_its_remedy(document: Document, offer: Offer, words: str) -> None:
+    (said,) = plan_missing([document], offer)
     assert words in said
 
 
 @pytest.mark.parametrize(
-    ("one", "offer"),
+    ("document", "offer"),
     [
         pytest.param(workload(pod()), Offer([node("a")]), id="labelled"),
         pytest.param(
@@ -91,8 +91,8 @@ def test_what_is_missing_is_said_with_its_remedy(one: Document, offer: Offer, wo
         pytest.param(workload(pod(volumes=[VOLUME])), Offer([node("a")]), id="host-path-of-one-machine"),
     ],
 )
-def test_what_is_there_is_not_mentioned(one: Document, offer: Offer) -> None:
-    assert plan_missing([one], offer) == []
+def test_what_is_there_is_not_mentioned(document: Document, offer: Offer) -> None:
+    assert plan_missing([document], offer) == []
 
 
 def test_everything_is_said_at_once_and_each_want_once() -> None:
