@@ -174,7 +174,7 @@ def test_series_of_the_dockerfile_is_the_one_that_is_rendered_for() -> None:
 
 
 def test_accounts_have_the_ids_that_pods_run_as() -> None:
-    setup = (SLURM / "setup.sh").read_text()
+    setup = (SLURM / "setup" / "10-accounts.sh").read_text()
     for line in ("account slurm 64030 ", "account munge 401 ", "account slurmrestd 402 ", "account mysql 403 "):
         assert line in setup
 

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Our programs, from /tmp/programs, and all that can be compiled.
+set -euo pipefail
+target=/opt/slipway
+(cd /tmp/programs && find . -name '*.py' -exec cp --parents -t "$target" {} +)
+ln -s python3 /usr/bin/python
+rm -rf "$target/packages/bin"
+find "$target/packages" -type d -name tests -prune -exec rm -rf {} +
+chmod -R a+rX "$target"
+# The root is read-only when it runs, so what is not compiled now is compiled at every start. By hash: times do not count.
+python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash "$target"
