@@ -17,7 +17,6 @@ from components.backup import Backup, backup_args
 from components.control_plane import SlurmControlPlane, control_plane_args
 from components.controllers import Controllers, controllers_args
 from components.declared_sets import build_declared_sets
-from components.gpu_node_pool import GpuNodePool, node_pool_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.health_checks import HealthChecks, health_checks_args
 from components.host_keys import NodeHostKey, node_host_key_args
@@ -26,12 +25,13 @@ from components.labels import Manifest, labels, object_name
 from components.ldap import Identity, ldap_args
 from components.login import LoginNodes, login_args
 from components.munge import MungeSecret, munge_args
+from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import declare, immutable_config_map
 from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
-from components.shared_storage import SharedStorage, storage_args
 from components.slurm_files import SlurmFiles, slurm_files_args
+from components.storage import SharedStorage, storage_args
 from components.users import build_users
 from configs import images
 from configs.cluster_args import SlurmClusterArgs

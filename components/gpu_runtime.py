@@ -8,8 +8,8 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.gpu_node_pool import worker_pool
 from components.labels import object_name
+from components.node_pool import worker_pool
 from configs.models.cluster import Cluster
 
 _CHART = "gpu-operator"

@@ -12,9 +12,9 @@ import pulumi
 
 from components.claims import ClaimArgs, claim_template
 from components.declared_sets import DECLARED_IN, declared_sets_name
-from components.gpu_node_pool import WorkerPoolArgs, worker_pool
 from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
+from components.node_pool import WorkerPoolArgs, worker_pool
 from components.objects import declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,

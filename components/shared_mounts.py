@@ -1,4 +1,4 @@
-"""Folders that pods share, from any kind of source: which pod mounts what, and how. `shared_storage` makes the claims behind them."""
+"""Folders that pods share, from any kind of source: which pod mounts what, and how. `storage` makes the claims behind them."""
 
 from typing import NotRequired, TypedDict
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from components import shared_storage
+from components import storage
 from components.shared_mounts import SharedMountArgs, build_volume
-from components.shared_storage import SharedStorageArgs
+from components.storage import SharedStorageArgs
 from tests.unit.components.structure import structural_faults
 
 NFS: SharedMountArgs = {
@@ -18,7 +18,7 @@ NFS: SharedMountArgs = {
 
 def claims(*mounts: SharedMountArgs) -> list[dict[str, Any]]:
     args: SharedStorageArgs = {"cluster": "dev", "namespace": "slurm", "mounts": list(mounts), "deletion_protection": True}
-    return shared_storage.build_claims(args)
+    return storage.build_claims(args)
 
 
 @pytest.mark.parametrize(

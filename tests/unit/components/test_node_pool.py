@@ -8,8 +8,8 @@ import pulumi
 import pytest
 from pulumi.runtime import mocks
 
-from components import gpu_node_pool
-from components.gpu_node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, node_pool_args, worker_pool
+from components import node_pool
+from components.node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, node_pool_args, worker_pool
 from configs.models.machines import MACHINES
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
@@ -65,7 +65,7 @@ def deploy(args: GpuNodePoolArgs) -> Recorder:
     recorder = Recorder()
     asyncio.set_event_loop(asyncio.new_event_loop())  # whichever test ran before, and closed its own
     pulumi.runtime.set_mocks(recorder, preview=False)
-    make = cast(Any, pulumi.runtime).test(lambda: gpu_node_pool.GpuNodePool("dev-pool-workers", args).pool)
+    make = cast(Any, pulumi.runtime).test(lambda: node_pool.GpuNodePool("dev-pool-workers", args).pool)
     make()
     return recorder
 
@@ -75,15 +75,15 @@ def eks(**changes: Any) -> EksNodesArgs:
 
 
 def template(**changes: Any) -> dict[str, Any]:
-    return gpu_node_pool.build_launch_template("dev-pool-h100", "dev", eks(**changes), None)
+    return node_pool.build_launch_template("dev-pool-h100", "dev", eks(**changes), None)
 
 
 def job(existing: ExistingNodesArgs = EXISTING) -> dict[str, Any]:
-    return gpu_node_pool.build_pool_check(POOL, existing)[-1]
+    return node_pool.build_pool_check(POOL, existing)[-1]
 
 
 def test_existing_nodes_are_looked_for_by_a_job_with_the_right_to_list_nodes_only() -> None:
-    account, role, binding, made = gpu_node_pool.build_pool_check(POOL, EXISTING)
+    account, role, binding, made = node_pool.build_pool_check(POOL, EXISTING)
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "slurm"}]
@@ -94,7 +94,7 @@ def test_existing_nodes_are_looked_for_by_a_job_with_the_right_to_list_nodes_onl
 
 
 def test_cluster_wide_names_hold_the_namespace() -> None:
-    _, role, binding, _ = gpu_node_pool.build_pool_check(POOL, EXISTING)
+    _, role, binding, _ = node_pool.build_pool_check(POOL, EXISTING)
     assert role["metadata"]["name"] == binding["metadata"]["name"] == "slurm-dev-pool-workers"
 
 
@@ -170,13 +170,13 @@ def test_pool_of_no_kind_is_refused() -> None:
 
 def test_group_leaves_to_the_template_what_eks_wants_there() -> None:
     """EKS refuses a group that names machine type, disk or remote access beside a launch template that does."""
-    assert not {"instance_types", "disk_size", "remote_access"} & gpu_node_pool.build_node_group(EKS).keys()
+    assert not {"instance_types", "disk_size", "remote_access"} & node_pool.build_node_group(EKS).keys()
     assert not {"iam_instance_profile", "image_id", "user_data", "instance_initiated_shutdown_behavior"} & template().keys()
     assert all("subnet_id" not in interface for interface in template()["network_interfaces"])
 
 
 def test_taints_are_in_the_words_of_eks() -> None:
-    assert gpu_node_pool.build_node_group(EKS)["taints"] == [
+    assert node_pool.build_node_group(EKS)["taints"] == [
         {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
         {"key": "spot", "value": "", "effect": "PREFER_NO_SCHEDULE"},
         {"key": "gone", "value": "x", "effect": "NO_EXECUTE"},
@@ -198,7 +198,7 @@ def test_capacity(capacity_type: str, reservation: str | None, market: str | Non
     assert made.get("instance_market_options") == (market and {"market_type": market})
     specification = target and {"capacity_reservation_target": {"capacity_reservation_id": target}}
     assert made.get("capacity_reservation_specification") == specification
-    assert gpu_node_pool.build_node_group(eks(**said))["capacity_type"] == capacity_type
+    assert node_pool.build_node_group(eks(**said))["capacity_type"] == capacity_type
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,13 @@ def test_capacity(capacity_type: str, reservation: str | None, market: str | Non
     ],
 )
 def test_one_efa_a_card(machine: str, layout: list[tuple[int, int, str]]) -> None:
-    made = gpu_node_pool.build_network_interfaces(list(MACHINES[machine].efa_cards), [])
+    made = node_pool.build_network_interfaces(list(MACHINES[machine].efa_cards), [])
     assert [(each["network_card_index"], each["device_index"], each["interface_type"]) for each in made] == layout
 
 
 def test_efa_layouts_fit_the_catalogue() -> None:
     for machine in MACHINES.values():
-        made = gpu_node_pool.build_network_interfaces(list(machine.efa_cards), [])
+        made = node_pool.build_network_interfaces(list(machine.efa_cards), [])
         assert len({(each["network_card_index"], each["device_index"]) for each in made}) == 1 + len(machine.efa_cards)
 
 
