@@ -3,6 +3,7 @@
 from typing import NotRequired, TypedDict
 
 from components.labels import Manifest
+from configs.models.node_set import VolumeClaim
 from configs.models.storage import Disk
 
 
@@ -15,12 +16,12 @@ class ClaimArgs(TypedDict):
     """Its storage class; the cluster's default where left out."""
 
 
-def claim_args(disk: Disk) -> ClaimArgs:
-    """A daemon's own disk; without a class, the Kubernetes cluster's default one."""
-    made: ClaimArgs = {"size": disk.size}
+def claim_args(disk: Disk | VolumeClaim) -> ClaimArgs:
+    """The disk of a daemon or of a worker; without a class, the Kubernetes cluster's default one."""
+    args: ClaimArgs = {"size": disk.size}
     if disk.storage_class is not None:
-        made["storage_class"] = disk.storage_class
-    return made
+        args["storage_class"] = disk.storage_class
+    return args
 
 
 def claim_template(name: str, claim: ClaimArgs) -> Manifest:

@@ -11,6 +11,7 @@ from typing import TypedDict
 import pulumi
 import yaml
 
+from components.controller_settings import add_missing_fields, settings_schema
 from components.gpu_runtime import OPERATOR_CLASS
 from components.labels import Manifest, labels, object_name
 from components.objects import declare
@@ -66,6 +67,8 @@ class Kinds(pulumi.ComponentResource):
 def build_crd(cluster: str) -> Manifest:
     """The kind NodeSet, the same from every stack. Objects of the kind come after the API server knows it."""
     crd: Manifest = yaml.safe_load((_FOLDER / "nodesets.yaml").read_text())
+    for version in crd["spec"]["versions"]:
+        add_missing_fields(version["schema"]["openAPIV3Schema"]["properties"]["spec"], settings_schema())
     wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
     return {**crd, "metadata": {**crd["metadata"], "labels": _labels(cluster, "crd"), "annotations": wait}}
 

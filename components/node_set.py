@@ -10,7 +10,8 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.claims import ClaimArgs, claim_template
+from components.claims import claim_args, claim_template
+from components.controller_settings import controller_settings
 from components.declared_sets import DECLARED_IN, declared_sets_name
 from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
@@ -64,48 +65,6 @@ _CPU_SHARE = 0.9
 """CPU that a worker pod requests of what Slurm hands out; the rest is for what Kubernetes itself runs on the machine."""
 
 
-class UpdateArgs(TypedDict):
-    """How a change of the pod reaches running nodes; each is drained first."""
-
-    type: str
-    """RollingUpdate, OnDelete or Maintenance."""
-    max_unavailable: str
-    """Nodes that may be away at once: a number, or a percentage of the set such as `10%`."""
-    reservation: NotRequired[str]
-    """Slurm reservation that type Maintenance waits for."""
-
-
-class DrainArgs(TypedDict):
-    """What happens to the jobs of a node that has to go."""
-
-    action: str
-    """Wait, Requeue or Cancel."""
-    deadline_s: NotRequired[int]
-    """Seconds that a draining node waits for its jobs before the action."""
-
-
-class VolumeClaimArgs(TypedDict):
-    """A disk of each node's own."""
-
-    name: str
-    """Name of the claims' template; the claims are `<name>-<set>-<ordinal>`."""
-    mount_path: str
-    """Where jobs see it."""
-    size: str
-    """Its size, for instance `1Ti`."""
-    storage_class: NotRequired[str]
-    """Its storage class; the cluster's default where left out."""
-
-
-class ClaimRetentionArgs(TypedDict):
-    """What becomes of the disks: Retain or Delete."""
-
-    when_deleted: str
-    """The set is deleted."""
-    when_scaled: str
-    """The node goes because the set shrinks."""
-
-
 class NodeSshArgs(TypedDict):
     """What the sshd of a worker needs. It admits only users with a job there."""
 
@@ -156,18 +115,10 @@ class NodeSetArgs(TypedDict):
     """Seconds that a stopping node waits for its jobs."""
     job_processes: str
     """Processes that a job may have on a node, and how many more for each of its CPUs: `512+256`; empty for no limit."""
-    update: UpdateArgs
-    """How a change of the pod reaches running nodes."""
-    drain: DrainArgs
-    """What happens to jobs on a node that has to go."""
-    placement: str
-    """Any, or Pinned: a node comes back on the machine where it first ran."""
-    volume_claims: list[VolumeClaimArgs]
+    settings: Manifest
+    """What the controller decides by, as the spec of the NodeSet object has it."""
+    volume_claims: tuple[VolumeClaim, ...]
     """Disks of each node's own."""
-    claim_retention: ClaimRetentionArgs
-    """What becomes of these disks."""
-    max_pods_in_flight: int
-    """Pods that may be on their way at once, made and not yet ready."""
     resume_timeout_s: int
     """Seconds that a node has from its pod's making to its registration; Slurm's ResumeTimeout."""
     declared_in: NotRequired[str]
@@ -179,8 +130,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
     """One node set on its pool. Requests are those of the config, or else nearly all that Slurm gives to jobs."""
     shape = shape_of(cluster, node_set)
     requested = node_set.resources
-    retention = node_set.volume_claim_retention
-    made: NodeSetArgs = {
+    args: NodeSetArgs = {
         "pods": pods,
         "name": node_set.name,
         "ordinals": node_set.ordinals,
@@ -194,44 +144,24 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "mounts": shared_mounts(cluster, cluster.mounts_of(node_set)),
         "drain_grace_s": node_set.drain_grace_s,
         "job_processes": slurm.job_processes(cluster),
-        "update": {"type": node_set.update.type, "max_unavailable": str(node_set.update.max_unavailable)},
-        "drain": _drain(node_set),
-        "placement": node_set.placement,
-        "volume_claims": [_volume_claim(claim) for claim in node_set.volume_claims],
-        "claim_retention": {"when_deleted": retention.when_deleted, "when_scaled": retention.when_scaled},
-        "max_pods_in_flight": node_set.max_pods_in_flight,
+        "settings": controller_settings(node_set),
+        "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
     }
     if (identity := identity_volume(cluster)) is not None:
-        made["identity"] = identity
+        args["identity"] = identity
     if cluster.storage.root is not None:
-        made["root"] = settings_name(cluster.name)
+        args["root"] = settings_name(cluster.name)
     if cluster.login.ssh_to_nodes:
-        made["ssh"] = {"host_keys": node_secret_name(cluster.name), "user_keys": user_keys_name(cluster.name)}
-    if node_set.update.reservation is not None:
-        made["update"]["reservation"] = node_set.update.reservation
+        args["ssh"] = {"host_keys": node_secret_name(cluster.name), "user_keys": user_keys_name(cluster.name)}
     if node_set.is_elastic:
-        made["min"] = node_set.min or 0
-        made["max"] = node_set.ordinals
+        args["min"] = node_set.min or 0
+        args["max"] = node_set.ordinals
     else:
-        made["size"] = node_set.size or 0
+        args["size"] = node_set.size or 0
     if not cluster.kubernetes.wait_for_drains:
-        made["declared_in"] = declared_sets_name(cluster.name)
-    return made
-
-
-def _drain(node_set: NodeSetConfig) -> DrainArgs:
-    made: DrainArgs = {"action": node_set.drain.action}
-    if node_set.drain.deadline_s is not None:
-        made["deadline_s"] = node_set.drain.deadline_s
-    return made
-
-
-def _volume_claim(said: VolumeClaim) -> VolumeClaimArgs:
-    made: VolumeClaimArgs = {"name": said.name, "mount_path": said.mount_path, "size": said.size}
-    if said.storage_class is not None:
-        made["storage_class"] = said.storage_class
-    return made
+        args["declared_in"] = declared_sets_name(cluster.name)
+    return args
 
 
 class NodeSet(pulumi.ComponentResource):
@@ -265,21 +195,11 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         **({"min": args.get("min", 0), "max": args["max"]} if "max" in args else {"replicas": args.get("size", 0)}),
         "ordinals": args["ordinals"],
         "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
-        "updateStrategy": _update_strategy(args["update"]),
-        "drain": {
-            "action": args["drain"]["action"],
-            **({"deadlineSeconds": args["drain"]["deadline_s"]} if "deadline_s" in args["drain"] else {}),
-        },
-        "placement": args["placement"],
-        "volumeClaimRetention": {
-            "whenDeleted": args["claim_retention"]["when_deleted"],
-            "whenScaled": args["claim_retention"]["when_scaled"],
-        },
-        "maxPodsInFlight": args["max_pods_in_flight"],
+        **args["settings"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
     if args["volume_claims"]:
-        spec["volumeClaimTemplates"] = [claim_template(one["name"], _claim(one)) for one in args["volume_claims"]]
+        spec["volumeClaimTemplates"] = [claim_template(claim.name, claim_args(claim)) for claim in args["volume_claims"]]
     annotations = {
         # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
         "pulumi.com/waitFor": "condition=Ready",
@@ -290,22 +210,6 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
     }
     about = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), annotations)
     return {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": about, "spec": spec}
-
-
-def _update_strategy(said: UpdateArgs) -> Manifest:
-    number = said["max_unavailable"]
-    return {
-        "type": said["type"],
-        "maxUnavailable": int(number) if number.isdecimal() else number,
-        **({"reservation": said["reservation"]} if "reservation" in said else {}),
-    }
-
-
-def _claim(said: VolumeClaimArgs) -> ClaimArgs:
-    claim: ClaimArgs = {"size": said["size"]}
-    if "storage_class" in said:
-        claim["storage_class"] = said["storage_class"]
-    return claim
 
 
 def _pod(args: NodeSetArgs) -> Manifest:
@@ -335,7 +239,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
 
 def _shares_tmp_disk(args: NodeSetArgs) -> bool:
     """True when /tmp of jobs is on the machine's own disk, not on one that the set claims for it."""
-    return all(claim["mount_path"] != TMP_PATH for claim in args["volume_claims"])
+    return all(claim.mount_path != TMP_PATH for claim in args["volume_claims"])
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -357,7 +261,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *program_mounts("munged", "worker"),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
-        *(mount(claim["name"], claim["mount_path"]) for claim in args["volume_claims"]),
+        *(mount(claim.name, claim.mount_path) for claim in args["volume_claims"]),
         *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         *([mount("tmp", TMP_PATH)] if _shares_tmp_disk(args) else []),
         *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),

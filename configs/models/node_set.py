@@ -147,6 +147,10 @@ class NodeSet(Model):
         return (self.size or 0) if self.max is None else self.max
 
 
+CONTROLLER_SETTINGS = ("update", "drain", "placement", "volume_claim_retention", "max_pods_in_flight")
+"""Fields of a node set that the NodeSet controller decides by: its NodeSet object has them with all their keys."""
+
+
 class Partition(Model):
     """A Slurm partition over whole node sets."""
 

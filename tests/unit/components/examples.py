@@ -12,6 +12,7 @@ from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
 from components.shared_mounts import SharedMountArgs
 from components.slurm_files import SlurmFilesArgs
+from configs.models.node_set import VolumeClaim
 
 PROGRAMS = (
     "account_sync",
@@ -129,12 +130,14 @@ NODE_SET: NodeSetArgs = {
     "mounts": MOUNTS,
     "drain_grace_s": 3600,
     "job_processes": "512+256",
-    "update": {"type": "RollingUpdate", "max_unavailable": "10%"},
-    "drain": {"action": "Requeue", "deadline_s": 600},
-    "placement": "Any",
-    "volume_claims": [{"name": "scratch", "mount_path": "/scratch", "size": "1Ti", "storage_class": "local"}],
-    "claim_retention": {"when_deleted": "Retain", "when_scaled": "Delete"},
-    "max_pods_in_flight": 50,
+    "settings": {
+        "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "10%"},
+        "drain": {"action": "Requeue", "deadlineSeconds": 600},
+        "placement": "Any",
+        "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Delete"},
+        "maxPodsInFlight": 50,
+    },
+    "volume_claims": (VolumeClaim(name="scratch", mount_path="/scratch", size="1Ti", storage_class="local"),),
     "resume_timeout_s": 900,
 }
 

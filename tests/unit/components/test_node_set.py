@@ -7,6 +7,7 @@ import pytest
 from components import node_set
 from components.node_set import NodeSetArgs, node_set_args
 from configs.load import load_cluster
+from configs.models.node_set import VolumeClaim
 from tests.unit.components.examples import NODE_SET, PODS
 from tests.unit.components.program import ROOT, stack_config
 from tests.unit.components.stacks import DEV, H100
@@ -16,6 +17,14 @@ ELASTIC: NodeSetArgs = {**{key: value for key, value in NODE_SET.items() if key 
 
 def spec(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
     return node_set.build_node_set(args)["spec"]
+
+
+def settings_spec(**settings: Any) -> dict[str, Any]:
+    """The object's spec of a set with these keys in the stack file."""
+    config = stack_config("h100")
+    config["nodeSets"][0] |= settings
+    cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
+    return spec(node_set_args(cluster, PODS, cluster.node_set("h100")))
 
 
 def pod(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
@@ -57,24 +66,21 @@ def test_workers_of_elastic_sets_know_it() -> None:
     assert "SLIPWAY_ELASTIC" not in {one["name"] for one in slurmd()["env"]}
 
 
-@pytest.mark.parametrize(
-    ("said", "number"), [pytest.param("3", 3, id="number"), pytest.param("10%", "10%", id="percentage"), pytest.param("1", 1, id="one")]
-)
-def test_number_of_unavailable_nodes_is_a_number_or_a_percentage(said: str, number: int | str) -> None:
-    assert spec({**NODE_SET, "update": {"type": "OnDelete", "max_unavailable": said}})["updateStrategy"] == {
+@pytest.mark.parametrize("limit", [pytest.param(3, id="number"), pytest.param("10%", id="percentage")])
+def test_number_of_unavailable_nodes_is_a_number_or_a_percentage(limit: int | str) -> None:
+    assert settings_spec(update={"type": "OnDelete", "maxUnavailable": limit})["updateStrategy"] == {
         "type": "OnDelete",
-        "maxUnavailable": number,
+        "maxUnavailable": limit,
     }
 
 
 def test_maintenance_names_its_reservation() -> None:
-    strategy = spec({**NODE_SET, "update": {"type": "Maintenance", "max_unavailable": "1", "reservation": "night"}})["updateStrategy"]
-    assert strategy["reservation"] == "night"
+    assert settings_spec(update={"type": "Maintenance", "reservation": "night"})["updateStrategy"]["reservation"] == "night"
 
 
 def test_what_happens_to_jobs_is_said_explicitly() -> None:
-    assert spec()["drain"] == {"action": "Requeue", "deadlineSeconds": 600}
-    assert spec({**NODE_SET, "drain": {"action": "Wait"}})["drain"] == {"action": "Wait"}
+    assert settings_spec(drain={"action": "Requeue", "deadlineS": 600})["drain"] == {"action": "Requeue", "deadlineSeconds": 600}
+    assert settings_spec()["drain"] == {"action": "Wait"}
 
 
 def test_each_node_has_its_own_disks_where_jobs_see_them() -> None:
@@ -83,7 +89,7 @@ def test_each_node_has_its_own_disks_where_jobs_see_them() -> None:
     assert claim["spec"]["storageClassName"] == "local"
     assert {"name": "scratch", "mountPath": "/scratch"} in slurmd()["volumeMounts"]
     assert spec()["volumeClaimRetention"] == {"whenDeleted": "Retain", "whenScaled": "Delete"}
-    assert "volumeClaimTemplates" not in spec({**NODE_SET, "volume_claims": []})
+    assert "volumeClaimTemplates" not in spec({**NODE_SET, "volume_claims": ()})
 
 
 def test_worker_starts_under_its_init_and_is_probed_once_it_can_listen() -> None:
@@ -209,8 +215,12 @@ def test_updates_drains_and_disks_are_passed_on() -> None:
     }
     cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
     made = node_set_args(cluster, PODS, cluster.node_set("h100"))
-    assert made["update"] == {"type": "Maintenance", "max_unavailable": "4", "reservation": "night"}
-    assert made["drain"] == {"action": "Requeue", "deadline_s": 3600}
-    assert (made["placement"], made["max_pods_in_flight"]) == ("Pinned", 16)
-    assert made["volume_claims"] == [{"name": "scratch", "mount_path": "/local", "size": "1Ti"}]
-    assert made["claim_retention"] == {"when_deleted": "Retain", "when_scaled": "Delete"}
+    assert made["settings"] == {
+        "updateStrategy": {"type": "Maintenance", "maxUnavailable": 4, "reservation": "night"},
+        "drain": {"action": "Requeue", "deadlineSeconds": 3600},
+        "placement": "Pinned",
+        "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Delete"},
+        "maxPodsInFlight": 16,
+    }
+    assert made["settings"].items() <= spec(made).items()
+    assert made["volume_claims"] == (VolumeClaim(name="scratch", mount_path="/local", size="1Ti"),)

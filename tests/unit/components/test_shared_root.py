@@ -6,6 +6,7 @@ import pytest
 
 from components import login, node_set
 from components.shared_root import RootVersionArgs, SharedRootArgs, build_cleaner, build_fill, build_report, build_settings, build_switch
+from configs.models.node_set import VolumeClaim
 from tests.unit.components.examples import LOGIN, MOUNTS, NODE_SET, PODS
 
 ARGS: SharedRootArgs = {
@@ -124,7 +125,7 @@ def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessio
 
 
 def test_tmp_of_jobs_is_on_the_sets_own_disk_where_it_claims_one_there() -> None:
-    claims: Any = [{"name": "scratch", "mount_path": node_set.TMP_PATH, "size": "1Ti"}]
+    claims = (VolumeClaim(name="scratch", mount_path=node_set.TMP_PATH, size="1Ti"),)
     args: Any = {**NODE_SET, "root": "dev-root", "volume_claims": claims}
     pod = node_set.build_node_set(args)["spec"]["template"]["spec"]
     mounts = [one["name"] for one in pod["containers"][0]["volumeMounts"] if one["mountPath"] == node_set.TMP_PATH]

@@ -1,18 +1,15 @@
 """The kind as the API server checks it, and the structs that the controller decodes: the same fields, types, choices and defaults."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
+from components.kinds import build_crd
 from controllers.nodeset.structs import NodeSetSpec, NodeSetStatus
 
-ROOT = Path(__file__).parents[4]
-KIND = yaml.safe_load((ROOT / "components" / "crds" / "nodesets.yaml").read_text())
-SCHEMA = KIND["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+SCHEMA = build_crd("dev")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
 
 
 def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,0 +1,72 @@
+"""Settings of a node set that the NodeSet controller decides by, on their way from the model to the spec of the NodeSet object and to the
+schema of its kind. Their keys are spelled in the model alone: `deadline_s` there is `deadlineSeconds` in the object.
+"""
+
+import re
+from typing import Any, cast
+
+from pydantic.alias_generators import to_camel
+
+from components.labels import Manifest
+from configs.models.node_set import CONTROLLER_SETTINGS, NodeSet
+
+_RENAMED = {"update": "updateStrategy"}
+"""The settings whose name in the object is not the model's."""
+_SCHEMA_WORDS = {word: word for word in ("type", "enum", "default", "description", "minimum", "maximum")} | {
+    "ge": "minimum",
+    "le": "maximum",
+}
+"""Words of pydantic's JSON schema, and what the schema of a kind has for them. A limit before another validator is `ge` or `le` there."""
+
+
+def controller_settings(node_set: NodeSet) -> Manifest:
+    """The settings as the object's spec has them. A setting without a value is left out."""
+    return _spelled(node_set.model_dump(mode="json", include=set(CONTROLLER_SETTINGS), exclude_none=True))
+
+
+def settings_schema() -> Manifest:
+    """The schema of these settings in the kind: types, limits, defaults and descriptions of the model."""
+    schema = NodeSet.model_json_schema(by_alias=False)
+    settings = {name: schema["properties"][name] for name in CONTROLLER_SETTINGS}
+    return {"type": "object", "properties": _properties(settings, schema["$defs"])}
+
+
+def add_missing_fields(schema: Manifest, wanted: Manifest) -> None:
+    """Adds the fields of `wanted` that an object's schema lacks. A field that the schema has keeps its words, rules and limits."""
+    fields = schema.setdefault("properties", {})
+    for name, field in wanted["properties"].items():
+        if name not in fields:
+            fields[name] = field
+        elif "properties" in field:
+            add_missing_fields(fields[name], field)
+
+
+def _properties(fields: Manifest, parts: Manifest) -> Manifest:
+    return {_key(name): _field(schema, parts) for name, schema in fields.items()}
+
+
+def _field(schema: Manifest, parts: Manifest) -> Manifest:
+    # `int | None` is an integer that may be left out; `int | str` has no type of its own.
+    kinds = [kind for kind in schema.get("anyOf", []) if kind.get("type") != "null"]
+    model: Manifest = parts[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
+    given: Manifest = {**model, **(kinds[0] if len(kinds) == 1 else {}), **schema}
+    field = {word: given[name] for name, word in _SCHEMA_WORDS.items() if given.get(name) is not None}
+    if "default" in field:
+        field["default"] = _spelled(field["default"])
+    if {"integer", "string"} == {kind["type"] for kind in kinds}:
+        field["x-kubernetes-int-or-string"] = True
+    if "properties" in given:
+        field["properties"] = _properties(given["properties"], parts)
+    return field
+
+
+def _spelled(value: Any) -> Any:
+    """A value with the object's keys, without keys that have no value."""
+    if not isinstance(value, dict):
+        return value
+    values = cast(dict[str, Any], value)
+    return {_key(name): _spelled(inner) for name, inner in values.items() if inner is not None}
+
+
+def _key(name: str) -> str:
+    return _RENAMED.get(name) or to_camel(re.sub("_s$", "_seconds", name))

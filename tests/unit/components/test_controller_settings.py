@@ -1,0 +1,42 @@
+"""Settings of a node set that the controller decides by: spelled in the model, found in the object and in the schema of its kind."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from components.controller_settings import add_missing_fields, settings_schema
+from components.kinds import build_crd
+
+SPEC = build_crd("dev")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+def leaves(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, field in schema["properties"].items():
+        yield from leaves(field, f"{path}.{name}") if "properties" in field else [(f"{path}.{name}", field)]
+
+
+def test_kind_takes_every_value_that_the_model_takes() -> None:
+    kind = dict(leaves({"properties": {name: SPEC["properties"][name] for name in settings_schema()["properties"]}}))
+    model = dict(leaves(settings_schema()))
+    assert kind.keys() == model.keys()
+    words = ("type", "enum", "default", "x-kubernetes-int-or-string")
+    assert [{word: kind[path].get(word) for word in words} for path in model] == [
+        {word: field.get(word) for word in words} for field in model.values()
+    ]
+
+
+def test_field_that_only_the_model_spells_is_in_the_kind_with_its_limits() -> None:
+    schema: dict[str, Any] = {
+        "properties": {"drain": {"type": "object", "description": "ours", "properties": {"action": {"type": "string"}}}}
+    }
+    add_missing_fields(schema, settings_schema())
+    assert schema["properties"]["drain"]["description"] == "ours"
+    assert schema["properties"]["drain"]["properties"]["action"] == {"type": "string"}
+    assert schema["properties"]["drain"]["properties"]["deadlineSeconds"]["type"] == "integer"
+    limits = schema["properties"]["maxPodsInFlight"]
+    assert (limits["type"], limits["minimum"], limits["maximum"], limits["default"]) == ("integer", 1, 65536, 500)
+
+
+def test_every_setting_has_a_type_as_the_api_server_wants() -> None:
+    for path, field in leaves(settings_schema()):
+        is_plain = field.get("type") in ("integer", "string", "boolean")
+        assert is_plain or field.get("x-kubernetes-int-or-string"), path
