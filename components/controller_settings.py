@@ -12,10 +12,8 @@ from configs.models.node_set import CONTROLLER_SETTINGS, NodeSet
 
 _RENAMED = {"update": "updateStrategy"}
 """The settings whose name in the object is not the model's."""
-_SCHEMA_WORDS = {word: word for word in ("type", "enum", "default", "description", "minimum", "maximum")} | {
-    "ge": "minimum",
-    "le": "maximum",
-}
+_SAME = ("type", "enum", "default", "description", "minimum", "maximum")
+_SCHEMA_WORDS = {**{word: word for word in _SAME}, "ge": "minimum", "le": "maximum"}
 """Words of pydantic's JSON schema, and what the schema of a kind has for them. A limit before another validator is `ge` or `le` there."""
 
 

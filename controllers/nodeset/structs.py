@@ -1,4 +1,5 @@
-"""The NodeSet object as the API server gives it; its schema, defaults and refusals are in components/crds/nodesets.yaml."""
+"""The NodeSet object as the API server gives it; its schema, defaults and refusals are in components/crds/nodesets.yaml, and in the
+model of the stack file where a setting of it is spelled only there."""
 
 from typing import Any, Literal
 
