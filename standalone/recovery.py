@@ -59,9 +59,11 @@ def plan_recovery(plan: Plan, live: Live) -> Recovered:
             continue
         inputs = revealed(resource.inputs)
         key = random_values.key(resource.type, resource.name, inputs)
+        stand_in = random_values.make(resource.type, inputs, random_values.placeholder(key))
         users = [each for each in secrets if resource.urn in each.resource.dependencies]
-        found = [(place, value) for each in users for place, value in _readings(resource, each, live[each.key]) if _can_be(resource, value)]
-        depend = [each for each in users if not _stays(each)]
+        found = [(place, value) for each in users for place, value in _readings(stand_in, each, live[each.key]) if _can_be(resource, value)]
+        # A Secret that ignores changes of its data keeps it, whatever is declared: a key of an older version, for instance.
+        depend = [each for each in users if ("data",) not in each.ignored]
         if found and len({value for _, value in found}) == 1:
             places[key], values[key] = found[0]
         elif depend:
@@ -72,7 +74,7 @@ def plan_recovery(plan: Plan, live: Live) -> Recovered:
 def refuse_unread(lost: Recovered, declared: Sequence[Document], keeper: Key) -> None:
     """Raises StandaloneError for values that could not be read, or that do not make the Secret they were read from."""
     made = {document.key: declared_data(document) for document in declared if document.key.kind == "Secret"}
-    wrong = {str(place): [place.secret] for place in lost.places.values() if not _is_same(made, lost.live, place)}
+    wrong = {str(place): [place.secret] for place in lost.places.values() if _differs(made, lost.live, place)}
     if not (unread := {**lost.unread, **wrong}):
         return
     named = rows(f"{name}: {', '.join(map(str, keys))}" for name, keys in sorted(unread.items()))
@@ -108,19 +110,12 @@ def _can_be(resource: Resource, value: bytes) -> bool:
         return False
 
 
-def _stays(secret: Document) -> bool:
-    """True of a Secret whose live data stay as they are, whatever is declared: a key of an older version, for instance."""
-    return ("data",) in secret.ignored
+def _differs(made: Live, live: Live, place: Place) -> bool:
+    return made.get(place.secret, {}).get(place.entry) != live[place.secret].get(place.entry)
 
 
-def _is_same(made: Live, live: Live, place: Place) -> bool:
-    return made.get(place.secret, {}).get(place.entry) == live[place.secret].get(place.entry)
-
-
-def _readings(resource: Resource, secret: Document, live: Mapping[str, bytes]) -> Iterator[tuple[Place, bytes]]:
+def _readings(stand_in: bytes, secret: Document, live: Mapping[str, bytes]) -> Iterator[tuple[Place, bytes]]:
     """Each place of a Secret that holds the value, and the value there."""
-    inputs = revealed(resource.inputs)
-    stand_in = random_values.make(resource.type, inputs, random_values.placeholder(random_values.key(resource.type, resource.name, inputs)))
     for entry, declared in declared_data(secret).items():
         if entry in live and (value := _read(declared, live[entry], stand_in)) is not None:
             yield Place(secret.key, entry), value

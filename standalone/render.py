@@ -171,9 +171,7 @@ def documents(plan: Plan) -> list[Document]:
 
     Raises StandaloneError that names all resources this package cannot make, or the first value that only a provider could compute.
     """
-    if refused := sorted(
-        f"{resource.type} {resource.name}" for resource in plan.resources if resource.is_counted and not _is_ours(resource)
-    ):
+    if refused := sorted(f"{resource.type} {resource.name}" for resource in plan.resources if not _is_ours(resource)):
         raise StandaloneError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows(refused)}")
     known = {resource.urn: resource for resource in plan.resources}
     return [_document(resource, known) for resource in ordered(plan.resources)]
@@ -181,8 +179,7 @@ def documents(plan: Plan) -> list[Document]:
 
 def own_documents(plan: Plan) -> list[Document]:
     """The objects of a plan, leaving aside what is not ours: a preview still shows the rest."""
-    ours = (resource for resource in plan.resources if not resource.is_counted or (resource.is_object and "read" not in resource.options))
-    return documents(replace(plan, resources=tuple(ours)))
+    return documents(replace(plan, resources=tuple(filter(_is_ours, plan.resources))))
 
 
 def depths(plan: Plan) -> dict[Key, int]:
@@ -270,7 +267,9 @@ def yaml_text(manifest: Mapping[str, Any]) -> str:
 
 
 def _is_ours(resource: Resource) -> bool:
-    return (resource.is_object and "read" not in resource.options) or resource.type.startswith("random:")
+    """False of a resource that only the pulumi CLI can make."""
+    is_made_here = resource.is_object and "read" not in resource.options
+    return is_made_here or resource.type.startswith("random:") or not resource.is_counted
 
 
 def _document(resource: Resource, known: Mapping[str, Resource]) -> Document:
