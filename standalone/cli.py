@@ -112,25 +112,23 @@ def _outlook(screen: show.Screen, found: project.Project, where: Where | None, f
             _say_recovered(screen, read)
             return read.plan, changes, str(read.home.api)
         except UnreachableError as error:
-            screen.say(f"warning: {error}", "yellow")
+            screen.warn(str(error))
     recording = record.record(found)
     stacks.hide(screen, recording.plan)
-    for line in () if where else recording.messages:
-        screen.say(f"warning: {line}", "yellow")
+    if not where:
+        screen.warn(*recording.messages)
     saved = stacks.load_plan(found)
     against = "the plan saved last" if saved else "nothing: no plan is saved yet"
     return recording.plan, stacks.saved_outlook(recording.plan, saved), against
 
 
 def _say_recovered(screen: show.Screen, read: stacks.Stack) -> None:
-    for line in recovery.explained(read.recovered, read.home.keeper):
-        screen.say(f"warning: {line}", "yellow")
+    screen.warn(*recovery.explained(read.recovered, read.home.keeper))
 
 
 def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
-    for line in left_as_they_are(outlook.objects):
-        screen.say(f"warning: {line}", "yellow")
+    screen.warn(*left_as_they_are(outlook.objects))
     if said := consequences(outlook.objects):
         screen.say("\nWhat happens to running pods and jobs:")
         for line in said:

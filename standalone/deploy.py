@@ -46,14 +46,12 @@ def up(
     `must_fit`: refuses a cluster that lacks what the changed objects need, see requirements.py.
     """
     namespace_of(stack.documents)
-    expected = {
-        document.key: [readiness.expectation(each) for each in document.waits_for] for document in stack.documents if document.waits_for
-    }
+    awaited = [document for document in stack.documents if document.waits_for]
+    expected = {document.key: [readiness.expectation(each) for each in document.waits_for] for document in awaited}
     found = outlook(stack, force_conflicts)
     pending = [change for change in found.objects if change.op != "same"]
     _refuse(found.objects, stack.home, adopt)
-    for line in decide.left_as_they_are(found.objects):
-        screen.say(f"warning: {line}", "yellow")
+    screen.warn(*decide.left_as_they_are(found.objects))
     if not pending and not stack.fresh:
         screen.tick(f"nothing to change: {len(found.objects)} objects are as declared")
     else:
@@ -84,7 +82,7 @@ def _refuse_missing(stack: Stack, pending: Sequence[ObjectChange], screen: Scree
     except UnreachableError:
         raise
     except StandaloneError as error:
-        screen.say(f"warning: what the cluster lacks was not looked for: {error}", "yellow")
+        screen.warn(f"what the cluster lacks was not looked for: {error}")
         return
     if missing := plan_missing([change.document for change in pending if change.document], offer):
         lacking = f"Nothing was changed: the cluster lacks {len(missing)} of what the stack needs:"
@@ -197,8 +195,8 @@ def _warn_of_refusals(home: Home, screen: Screen) -> None:
     """Of files that an earlier `up` brought: the kubelet takes about a minute to bring those of this `up`, which does not wait for that."""
     fields = "reason=Unhealthy,type=Warning,involvedObject.kind=Pod"
     with contextlib.suppress(RefusedError):  # a user who may not read events is not told
-        for line in readiness.refusals(home.api.list(Sort("", "Event"), home.namespace, fieldSelector=fields), datetime.now(UTC)):
-            screen.say(f"warning: {line}", "yellow")
+        events = home.api.list(Sort("", "Event"), home.namespace, fieldSelector=fields)
+        screen.warn(*readiness.refusals(events, datetime.now(UTC)))
 
 
 def _pods(home: Home, late: Sequence[readiness.Waiting]) -> list[dict[str, Any]]:

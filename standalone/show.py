@@ -56,6 +56,11 @@ class Screen:
         """One line, or several, as they are."""
         self.console.print(Text(self.hidden(text), style=style), soft_wrap=True)
 
+    def warn(self, *texts: str) -> None:
+        """A warning each: what the user should know, though the verb goes on."""
+        for text in texts:
+            self.say(f"warning: {text}", "yellow")
+
     def tick(self, text: str, since: float | None = None) -> None:
         """A step that is done, with its time in seconds."""
         took = f"  {time.monotonic() - since:.1f} s" if since is not None else ""

@@ -70,8 +70,7 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
     `for_real` makes missing values now (in memory); a preview takes stand-ins. Raises StandaloneError, UnreachableError for no cluster.
     """
     first = record.record(project)
-    for line in first.messages:
-        screen.say(f"warning: {line}", "yellow")
+    screen.warn(*first.messages)
     if not for_real:
         hide(screen, first.plan)
     at = home(first.plan, project, where)
