@@ -3,26 +3,54 @@ generations of the cluster's keys."""
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.accounts import Account, Enforce, Qos
+from configs.models.accounts import Account, AccountName, Enforce, Qos
 from configs.models.fields import (
-    AccountName,
     AtMost,
-    DatabaseName,
     Flag,
     Host,
     Line,
+    Matching,
     Model,
     ObjectName,
-    Port,
     Positive,
-    PurgeAge,
-    RestorePoint,
-    StorageUser,
     Whole,
 )
 from configs.models.storage import Disk, Source
+
+DatabaseName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(r"[A-Za-z][A-Za-z0-9_]*", "a database's name: letters, digits and underscores, first a letter", 64, "slurm_acct_db")
+    ),
+]
+StorageUser = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(r"[A-Za-z_][A-Za-z0-9_.@-]*", "a user of a database: letters, digits and any of _ . @ -, first a letter", 80, "slurm")
+    ),
+]
+PurgeAge = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(r"[1-9]\d{0,4}(hours?|days?|months?)", "an age that slurmdbd knows, such as 12months, 30days or 48hours", 12, "12months"),
+    ),
+]
+"""slurmdbd takes a number alone for months, and hours, days and months by the start of the word. Source: slurmdb_parse_purge of 26.05."""
+RestorePoint = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"latest|nothing|\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ",
+            "latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z",
+            20,
+            "2026-01-31T02-30-00Z",
+        )
+    ),
+]
+Port = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(65_535))]
+
 
 ArchivedRecord = Literal["events", "jobs", "jobScript", "jobEnv", "resvs", "steps", "suspend", "txn", "usage"]
 

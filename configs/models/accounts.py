@@ -1,11 +1,50 @@
 """Config of who may use how much: accounts with their users, QOS, and the limits of both, in Slurm's own names."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
 from configs.faults import quoted
-from configs.models.fields import AccountName, Count, Line, Model, Name, Seconds, Shown, SlurmTime, Tres, UserName, refuse, whole
+from configs.models.fields import Count, Line, Matching, Model, Name, Seconds, Shown, SlurmTime, UserName, refuse, whole
+
+_TRES = re.compile(r"(cpu|node|billing|gres/gpu(?::[a-z][a-z0-9_.-]*)?)=\d{1,15}|mem=\d{1,15}[MGTP]?", re.ASCII)
+
+
+def _tres(value: str) -> str:
+    items = value.split(",")
+    for item in items:
+        if _TRES.fullmatch(item) is None:
+            raise refuse(
+                f"{quoted(item)} is not an amount of cpu, mem, node, billing, gres/gpu or gres/gpu:<model>, as in "
+                "cpu=64,mem=512G,gres/gpu=8 (mem in MiB without a unit)."
+            )
+    names = [item.partition("=")[0] for item in items]
+    if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
+        raise refuse(f"{quoted(value)} says {twice} twice.")
+    return value
+
+
+AccountName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"[a-z][a-z0-9_.-]*", "a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter", 40, "research"
+        )
+    ),
+]
+"""Of an account or a QOS. sacctmgr makes capitals small, so they are refused."""
+Tres = Annotated[
+    StrictStr,
+    AfterValidator(_tres),
+    Shown(
+        "amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit",
+        "cpu=512,mem=4T,gres/gpu=16",
+        {"pattern": f"^({_TRES.pattern})(,({_TRES.pattern}))*$"},
+    ),
+]
+"""Trackable resources, as sacctmgr takes them."""
+
 
 MOST_SHARES = 2_147_483_646
 

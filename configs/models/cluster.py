@@ -1,18 +1,21 @@
-"""The whole config of one cluster. Single values have their types in `fields`; rules across parts are in `rules`; `load` makes a
-`Cluster` from a stack file."""
+"""The whole config of one cluster. Types of single values stand beside the models that have them, or in `fields`; rules across parts are
+in `rules`; `load` makes a `Cluster` from a stack file."""
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.accounting import Accounting, Backup, Keys
-from configs.models.fields import ClusterName, DnsLabel, Flag, Model
+from configs.models.fields import DnsLabel, Flag, Model, dns_label
 from configs.models.health_checks import HealthCheck, Images, Kubernetes
 from configs.models.login import Login
 from configs.models.node_pool import GpuOperator, NodePool, SystemNodes
 from configs.models.node_set import NodeSet, Partition
 from configs.models.slurm import SlurmSettings
 from configs.models.storage import Mount, Storage
+
+ClusterName = Annotated[StrictStr, AfterValidator(dns_label(20, "ml"))]
+"""At most 20 characters: `<cluster>-slurmrestd-<hash>` and longer names must stay under Kubernetes' 63."""
 
 
 class Cluster(Model):

@@ -1,10 +1,10 @@
-"""The base of every config model, and the types of single values: names, paths, times, sizes.
+"""The base of every config model, and the types of single values that several topics have: names, paths, times, sizes. What only one topic
+has stands at the top of its own file.
 
 Each type refuses with a whole plain sentence fragment ("... is not a DNS label: ..."), because users read it as it stands. Rules that
 need more than one value are not here: `rules` has them.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +15,6 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from configs.faults import quoted
-
-MAX_NODES = 65_536
-"""Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
 
 _INITIALISMS = {"Mib": "MiB", "Gib": "GiB", "Ip": "IP"}
 
@@ -75,16 +72,6 @@ class Matching:
         return value
 
 
-def _free_ending(value: str) -> str:
-    if value.endswith(_RECORDS):
-        raise refuse(f"{quoted(value)} ends like the records that lie beside a version ({', '.join(_RECORDS)}).")
-    return value
-
-
-_RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused")
-"""Ends of names in the folders sources and filling of the shared root; see programs/root_fill/place.py."""
-
-
 @dataclass(frozen=True)
 class AtMost:
     """An upper bound as a validator: a field's own, lower `le` would not win over one in its type."""
@@ -124,24 +111,31 @@ def _time(value: str) -> str:
 
 _TIME = re.compile(r"INFINITE|UNLIMITED|\d{1,8}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}", re.ASCII)
 
-_LONGEST_TEXT = 4000
 
-_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-_LABEL_SAYS = "a DNS label: lower-case letters, digits and dashes, first a letter, last no dash"
+def seconds(time: str) -> float:
+    """A time of Slurm in seconds. Source: slurm.conf(5), MaxTime: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s."""
+    if time in ("INFINITE", "UNLIMITED"):
+        return float("inf")
+    days, dash, rest = time.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if dash:
+        hours, minutes, secs = (*parts, 0, 0)[:3]
+    elif len(parts) == 3:
+        hours, minutes, secs = parts
+    else:
+        hours, (minutes, secs) = 0, (*parts, 0)[:2]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
+
+
+def dns_label(longest: int, example: str) -> Matching:
+    """The check of a DNS label. Kubernetes allows 63 characters; a name that is a part of others may have fewer."""
+    what = "a DNS label: lower-case letters, digits and dashes, first a letter, last no dash"
+    return Matching(r"[a-z]([-a-z0-9]*[a-z0-9])?", what, longest, example)
 
 
 def _one_line(value: str) -> str:
     if not is_one_line(value):
         raise refuse(f"{quoted(value)} holds a line break or another control character. One line of printable characters is allowed.")
-    return value
-
-
-def _text(value: str) -> str:
-    for line in value.splitlines():
-        if not is_one_line(line.replace("\t", " ")):
-            raise refuse(f"{quoted(line)} holds a control character. Lines of printable characters are allowed.")
-    if len(value) > _LONGEST_TEXT:
-        raise refuse(f"has {len(value)} characters; {_LONGEST_TEXT} are allowed.")
     return value
 
 
@@ -170,97 +164,15 @@ def _setting_text(value: str) -> str:
     return _one_line(value)
 
 
-def _address(value: str) -> str:
-    try:
-        address = ipaddress.ip_address(value)
-    except ValueError:
-        raise refuse(f"{quoted(value)} is not an IP address, such as 10.96.20.49.") from None
-    if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local:
-        raise refuse(f"{quoted(value)} is an address that no other machine can reach. Take a free one, such as 10.96.20.49.")
-    return str(address)
-
-
-def _network(value: str) -> str:
-    try:
-        return str(ipaddress.ip_network(value))
-    except ValueError:
-        raise refuse(f"{quoted(value)} is not a network, such as 10.0.0.0/16.") from None
-
-
-ClusterName = Annotated[StrictStr, AfterValidator(Matching(_LABEL, _LABEL_SAYS, 20, "ml"))]
-"""At most 20 characters: `<cluster>-slurmrestd-<hash>` and longer names must stay under Kubernetes' 63."""
-DnsLabel = Annotated[StrictStr, AfterValidator(Matching(_LABEL, _LABEL_SAYS, 63, "scratch"))]
-NodeSetName = Annotated[StrictStr, AfterValidator(Matching(_LABEL, _LABEL_SAYS, 30, "gpu"))]
-CheckName = Annotated[StrictStr, AfterValidator(Matching(_LABEL, _LABEL_SAYS, 20, "disk"))]
-"""A CronJob is called `<cluster>-check-<name>`, and its name may have 52 characters."""
-MountName = Annotated[StrictStr, AfterValidator(Matching(_LABEL, _LABEL_SAYS, 40, "datasets"))]
-"""A volume of the pods is called `mount-<name>`, and its name may have 63 characters."""
-RootVersionName = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"[A-Za-z0-9][A-Za-z0-9._-]*",
-            "a version name: letters, digits, dots, dashes, underscores, first a letter or digit",
-            64,
-            "2026-01",
-        )
-    ),
-    AfterValidator(_free_ending),
-]
-"""A folder on the shared volume, and a word of `srun --root-version`."""
-TarUrl = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?/[\w.~:/?#\[\]@!$&'()*+,;=%-]+|file:///shared(/(?!\.\.?(/|$))[\w.@+-]+)+",
-            "where a tar is: https://host/path, http://host/path, or file:///shared/path for one on the shared volume",
-            2000,
-            "https://files.example.com/root-2026-01.tar.zst",
-        )
-    ),
-]
-Sha256 = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"[0-9a-f]{64}",
-            "a SHA-256 digest: 64 hexadecimal digits, as sha256sum prints them",
-            64,
-            "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
-        )
-    ),
-]
-PartitionName = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40, "train")
-    ),
-]
+DnsLabel = Annotated[StrictStr, AfterValidator(dns_label(63, "scratch"))]
+NodeSetName = Annotated[StrictStr, AfterValidator(dns_label(30, "gpu"))]
 ObjectName = Annotated[
     StrictStr,
     AfterValidator(
         Matching(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "a Kubernetes object name: lower-case letters, digits, dashes and dots", 253, "efs")
     ),
 ]
-Feature = Annotated[
-    StrictStr,
-    AfterValidator(Matching(r"[A-Za-z_][A-Za-z0-9_.=-]*", "a feature: letters, digits and any of _ . = -, first a letter", 64, "h100")),
-]
 GpuModel = Annotated[StrictStr, AfterValidator(Matching(r"[a-z][a-z0-9_.-]*", "a GPU model: lower case, as in h100 or a10g", 32, "h100"))]
-LabelText = Annotated[
-    StrictStr, AfterValidator(Matching(r"([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?", "a Kubernetes label value", 63, "gpu"))
-]
-LabelKey = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
-            "a Kubernetes label key",
-            317,
-            "slipway.dev/pool",
-        )
-    ),
-]
 UserName = Annotated[
     StrictStr,
     AfterValidator(
@@ -281,20 +193,12 @@ ImageReference = Annotated[
 Size = Annotated[
     StrictStr, AfterValidator(Matching(r"[1-9]\d{0,8}(Mi|Gi|Ti|M|G|T)", "a size such as 100Gi (units Mi, Gi, Ti, M, G, T)", 12, "100Gi"))
 ]
-CpuQuantity = Annotated[
-    StrictStr,
-    AfterValidator(Matching(r"[1-9]\d{0,5}m|[1-9]\d{0,3}(\.\d{1,3})?|0\.\d{1,3}", 'a CPU quantity such as "500m" or "2"', 8, "500m")),
-]
 Host = Annotated[
     StrictStr, AfterValidator(Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an IP address", 253, "db.example.com"))
 ]
-IPAddress = Annotated[StrictStr, AfterValidator(_address), Shown("an IP address", "10.96.20.49", {"pattern": r"^[\w.:%]+$"})]
-Network = Annotated[StrictStr, AfterValidator(_network), Shown("a network", "10.0.0.0/16", {"pattern": r"^[\w.:%]+(/[\d.]+)?$"})]
 Line = Annotated[
     StrictStr, AfterValidator(_one_line), Shown("one line of printable characters", keywords={"pattern": r"^[^\x00-\x1f\x7f]*$"})
 ]
-Text = Annotated[StrictStr, AfterValidator(_text), Shown("lines of printable characters", "Welcome.", {"maxLength": _LONGEST_TEXT})]
-"""Lines for people to read on a terminal."""
 AbsolutePath = Annotated[
     StrictStr,
     AfterValidator(_absolute),
@@ -327,23 +231,6 @@ Settings = dict[SettingKey, SettingText]
 """`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
 
 
-_TRES = re.compile(r"(cpu|node|billing|gres/gpu(?::[a-z][a-z0-9_.-]*)?)=\d{1,15}|mem=\d{1,15}[MGTP]?", re.ASCII)
-
-
-def _tres(value: str) -> str:
-    items = value.split(",")
-    for item in items:
-        if _TRES.fullmatch(item) is None:
-            raise refuse(
-                f"{quoted(item)} is not an amount of cpu, mem, node, billing, gres/gpu or gres/gpu:<model>, as in "
-                "cpu=64,mem=512G,gres/gpu=8 (mem in MiB without a unit)."
-            )
-    names = [item.partition("=")[0] for item in items]
-    if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
-        raise refuse(f"{quoted(value)} says {twice} twice.")
-    return value
-
-
 def _max_unavailable(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(r"([1-9]\d?|100)%", value, re.ASCII):
         return value
@@ -358,103 +245,13 @@ MaxUnavailable = Annotated[
     BeforeValidator(whole),
     Shown("a number of at least 1, or a percentage", "10%", {"type": ["integer", "string"], "minimum": 1, "pattern": r"^([1-9]\d?|100)%$"}),
 ]
-ReservationName = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a reservation's name: letters, digits and any of _ . -, first a letter", 64, "maintenance")
-    ),
-]
-LimitName = Annotated[
-    StrictStr, AfterValidator(Matching(r"[a-z][A-Za-z0-9]*", "the name of a limit, such as minFreeMiB", 64, "minFreeMiB"))
-]
-DatabaseName = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"[A-Za-z][A-Za-z0-9_]*", "a database's name: letters, digits and underscores, first a letter", 64, "slurm_acct_db")
-    ),
-]
-StorageUser = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"[A-Za-z_][A-Za-z0-9_.@-]*", "a user of a database: letters, digits and any of _ . @ -, first a letter", 80, "slurm")
-    ),
-]
-PurgeAge = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"[1-9]\d{0,4}(hours?|days?|months?)", "an age that slurmdbd knows, such as 12months, 30days or 48hours", 12, "12months"),
-    ),
-]
-"""slurmdbd takes a number alone for months, and hours, days and months by the start of the word. Source: slurmdb_parse_purge of 26.05."""
-RestorePoint = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"latest|nothing|\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ",
-            "latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z",
-            20,
-            "2026-01-31T02-30-00Z",
-        )
-    ),
-]
-AccountName = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"[a-z][a-z0-9_.-]*", "a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter", 40, "research"
-        )
-    ),
-]
-"""Of an account or a QOS. sacctmgr makes capitals small, so they are refused."""
-Tres = Annotated[
-    StrictStr,
-    AfterValidator(_tres),
-    Shown(
-        "amounts of cpu, mem, node, billing, gres/gpu or `gres/gpu:<model>`; mem in MiB without a unit",
-        "cpu=512,mem=4T,gres/gpu=16",
-        {"pattern": f"^({_TRES.pattern})(,({_TRES.pattern}))*$"},
-    ),
-]
-"""Trackable resources, as sacctmgr takes them."""
 Name = StrictStr
 """A reference to something that has the name."""
 
-Arn = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+",
-            "a role's ARN, such as arn:aws:iam::123456789012:role/node",
-            2048,
-            "arn:aws:iam::123456789012:role/node",
-        )
-    ),
-]
-SubnetId = Annotated[
-    StrictStr,
-    AfterValidator(Matching(r"subnet-[0-9a-f]{8,32}", "a subnet's id, such as subnet-0a1b2c3d4e5f60718", 40, "subnet-0a1b2c3d4e5f60718")),
-]
-SecurityGroupId = Annotated[
-    StrictStr,
-    AfterValidator(Matching(r"sg-[0-9a-f]{8,32}", "a security group's id, such as sg-0a1b2c3d4e5f60718", 40, "sg-0a1b2c3d4e5f60718")),
-]
-ReservationId = Annotated[
-    StrictStr,
-    AfterValidator(Matching(r"cr-[0-9a-f]{8,32}", "a capacity reservation's id, such as cr-0a1b2c3d4e5f60718", 40, "cr-0a1b2c3d4e5f60718")),
-]
-ChartVersion = Annotated[StrictStr, AfterValidator(Matching(r"v\d+\.\d+\.\d+", "a chart version, such as v25.3.4", 20, "v25.3.4"))]
-ExportPath = Annotated[
-    StrictStr, AfterValidator(Matching(r'/[^\s,\\"#]*', "an absolute path on the NFS server, such as /export/data", 1024, "/export/data"))
-]
-MountOption = Annotated[
-    StrictStr, AfterValidator(Matching(r"[a-z0-9_]+(=[\w.:/-]+)?", "one mount option, such as nfsvers=4.1", 100, "nfsvers=4.1"))
-]
 ClusterText = Annotated[StrictStr, AfterValidator(Matching(r"[\w.:/@-]+", "a name without spaces", 253, "ml"))]
 
 Count = Annotated[Whole, Field(ge=0), AfterValidator(AtMost(2_147_483_647))]
 Positive = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(2_147_483_647))]
-Port = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(65_535))]
-Days = Annotated[Whole, Field(ge=0), AfterValidator(AtMost(3650))]
 Seconds = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(31_536_000))]
 MiB = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(1_000_000_000))]
 Flag = Annotated[bool, Field(strict=True)]

@@ -1,24 +1,31 @@
 """Config of what runs beside Slurm's core: images, the Kubernetes to deploy to, health checks."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import (
-    CheckName,
     ClusterText,
     Count,
     Flag,
     ImageReference,
-    LimitName,
     Line,
+    Matching,
     MaxUnavailable,
     Model,
     Name,
     ObjectName,
     Seconds,
+    dns_label,
 )
+
+CheckName = Annotated[StrictStr, AfterValidator(dns_label(20, "disk"))]
+"""A CronJob is called `<cluster>-check-<name>`, and its name may have 52 characters."""
+LimitName = Annotated[
+    StrictStr, AfterValidator(Matching(r"[a-z][A-Za-z0-9]*", "the name of a limit, such as minFreeMiB", 64, "minFreeMiB"))
+]
+
 
 CheckKind = Literal["disk", "memory", "clock", "gpu"]
 

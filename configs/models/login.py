@@ -1,11 +1,27 @@
 """Config of the way in: the login pods, their Service, users and groups."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.fields import AbsolutePath, Count, Flag, Line, MiB, Model, Name, Positive, Text, UserName
+from configs.faults import quoted
+from configs.models.fields import AbsolutePath, Count, Flag, Line, MiB, Model, Name, Positive, Shown, UserName, is_one_line, refuse
 from configs.models.ldap import Ldap
+
+_LONGEST_TEXT = 4000
+
+
+def _text(value: str) -> str:
+    for line in value.splitlines():
+        if not is_one_line(line.replace("\t", " ")):
+            raise refuse(f"{quoted(line)} holds a control character. Lines of printable characters are allowed.")
+    if len(value) > _LONGEST_TEXT:
+        raise refuse(f"has {len(value)} characters; {_LONGEST_TEXT} are allowed.")
+    return value
+
+
+Text = Annotated[StrictStr, AfterValidator(_text), Shown("lines of printable characters", "Welcome.", {"maxLength": _LONGEST_TEXT})]
+"""Lines for people to read on a terminal."""
 
 
 class LoginService(Model):

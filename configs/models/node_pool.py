@@ -2,29 +2,63 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import (
-    Arn,
-    ChartVersion,
     ClusterText,
     Count,
     Flag,
     GpuModel,
-    LabelKey,
-    LabelText,
     Line,
+    Matching,
     MiB,
     Model,
     NodeSetName,
     ObjectName,
     Positive,
-    ReservationId,
-    SecurityGroupId,
     Shown,
-    SubnetId,
 )
 from configs.models.machines import MACHINES
+
+LabelText = Annotated[
+    StrictStr, AfterValidator(Matching(r"([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?", "a Kubernetes label value", 63, "gpu"))
+]
+LabelKey = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
+            "a Kubernetes label key",
+            317,
+            "slipway.dev/pool",
+        )
+    ),
+]
+Arn = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+",
+            "a role's ARN, such as arn:aws:iam::123456789012:role/node",
+            2048,
+            "arn:aws:iam::123456789012:role/node",
+        )
+    ),
+]
+SubnetId = Annotated[
+    StrictStr,
+    AfterValidator(Matching(r"subnet-[0-9a-f]{8,32}", "a subnet's id, such as subnet-0a1b2c3d4e5f60718", 40, "subnet-0a1b2c3d4e5f60718")),
+]
+SecurityGroupId = Annotated[
+    StrictStr,
+    AfterValidator(Matching(r"sg-[0-9a-f]{8,32}", "a security group's id, such as sg-0a1b2c3d4e5f60718", 40, "sg-0a1b2c3d4e5f60718")),
+]
+ReservationId = Annotated[
+    StrictStr,
+    AfterValidator(Matching(r"cr-[0-9a-f]{8,32}", "a capacity reservation's id, such as cr-0a1b2c3d4e5f60718", 40, "cr-0a1b2c3d4e5f60718")),
+]
+ChartVersion = Annotated[StrictStr, AfterValidator(Matching(r"v\d+\.\d+\.\d+", "a chart version, such as v25.3.4", 20, "v25.3.4"))]
+
 
 MachineType = Annotated[Line, Shown("a machine type of the catalogue", "p5.48xlarge", {"enum": [*MACHINES]})]
 

@@ -1,32 +1,51 @@
 """Config of what Slurm schedules on: node sets and partitions."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import (
-    MAX_NODES,
     AbsolutePath,
     Count,
-    CpuQuantity,
     DnsLabel,
-    Feature,
     Flag,
     GpuModel,
+    Matching,
     MaxUnavailable,
     MiB,
     Model,
     Name,
     NodeSetName,
     ObjectName,
-    PartitionName,
     Positive,
-    ReservationName,
     Seconds,
     Settings,
     Size,
     SlurmTime,
 )
+
+MAX_NODES = 65_536
+"""Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
+PartitionName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40, "train")
+    ),
+]
+Feature = Annotated[
+    StrictStr,
+    AfterValidator(Matching(r"[A-Za-z_][A-Za-z0-9_.=-]*", "a feature: letters, digits and any of _ . = -, first a letter", 64, "h100")),
+]
+CpuQuantity = Annotated[
+    StrictStr,
+    AfterValidator(Matching(r"[1-9]\d{0,5}m|[1-9]\d{0,3}(\.\d{1,3})?|0\.\d{1,3}", 'a CPU quantity such as "500m" or "2"', 8, "500m")),
+]
+ReservationName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a reservation's name: letters, digits and any of _ . -, first a letter", 64, "maintenance")
+    ),
+]
 
 
 class Gpus(Model):

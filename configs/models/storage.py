@@ -1,29 +1,103 @@
 """Config of storage: the shared root, homes, further mounts, and the disks of slurmctld and the accounting database."""
 
+import ipaddress
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
+from configs.faults import quoted
 from configs.models.fields import (
     AbsolutePath,
-    Days,
-    ExportPath,
+    AtMost,
     Flag,
     Host,
     ImageReference,
-    IPAddress,
+    Matching,
     Model,
-    MountName,
-    MountOption,
     Name,
-    Network,
     ObjectName,
-    RootVersionName,
-    Sha256,
+    Shown,
     Size,
-    TarUrl,
+    Whole,
+    dns_label,
+    refuse,
 )
+
+_RECORDS = (".carried", ".lock", ".manifest", ".new", ".part", ".tar", ".unused")
+"""Ends of names in the folders sources and filling of the shared root; see programs/root_fill/place.py."""
+
+
+def _free_ending(value: str) -> str:
+    if value.endswith(_RECORDS):
+        raise refuse(f"{quoted(value)} ends like the records that lie beside a version ({', '.join(_RECORDS)}).")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        raise refuse(f"{quoted(value)} is not an IP address, such as 10.96.20.49.") from None
+    if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local:
+        raise refuse(f"{quoted(value)} is an address that no other machine can reach. Take a free one, such as 10.96.20.49.")
+    return str(address)
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value))
+    except ValueError:
+        raise refuse(f"{quoted(value)} is not a network, such as 10.0.0.0/16.") from None
+
+
+MountName = Annotated[StrictStr, AfterValidator(dns_label(40, "datasets"))]
+"""A volume of the pods is called `mount-<name>`, and its name may have 63 characters."""
+RootVersionName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"[A-Za-z0-9][A-Za-z0-9._-]*",
+            "a version name: letters, digits, dots, dashes, underscores, first a letter or digit",
+            64,
+            "2026-01",
+        )
+    ),
+    AfterValidator(_free_ending),
+]
+"""A folder on the shared volume, and a word of `srun --root-version`."""
+TarUrl = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?/[\w.~:/?#\[\]@!$&'()*+,;=%-]+|file:///shared(/(?!\.\.?(/|$))[\w.@+-]+)+",
+            "where a tar is: https://host/path, http://host/path, or file:///shared/path for one on the shared volume",
+            2000,
+            "https://files.example.com/root-2026-01.tar.zst",
+        )
+    ),
+]
+Sha256 = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"[0-9a-f]{64}",
+            "a SHA-256 digest: 64 hexadecimal digits, as sha256sum prints them",
+            64,
+            "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
+        )
+    ),
+]
+IPAddress = Annotated[StrictStr, AfterValidator(_address), Shown("an IP address", "10.96.20.49", {"pattern": r"^[\w.:%]+$"})]
+Network = Annotated[StrictStr, AfterValidator(_network), Shown("a network", "10.0.0.0/16", {"pattern": r"^[\w.:%]+(/[\d.]+)?$"})]
+ExportPath = Annotated[
+    StrictStr, AfterValidator(Matching(r'/[^\s,\\"#]*', "an absolute path on the NFS server, such as /export/data", 1024, "/export/data"))
+]
+MountOption = Annotated[
+    StrictStr, AfterValidator(Matching(r"[a-z0-9_]+(=[\w.:/-]+)?", "one mount option, such as nfsvers=4.1", 100, "nfsvers=4.1"))
+]
+Days = Annotated[Whole, Field(ge=0), AfterValidator(AtMost(3650))]
+
 
 SourceKind = Literal["hostPath", "claim", "storageClass", "nfs", "nfsServer", "disk"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from configs.models.accounts import Account, Qos, UserInAccount
 from configs.models.cluster import Cluster
-from configs.rules.node_set import seconds
+from configs.models.fields import seconds
 
 FILE = "accounts.json"
 SLURM_USER = "slurm"

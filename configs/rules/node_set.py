@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from configs.faults import Fault, closest, did_you_mean, quoted, repeats
 from configs.models.cluster import Cluster
+from configs.models.fields import seconds
 from configs.models.machines import Machine
 from configs.models.node_pool import NodePool
 from configs.models.node_set import NodeSet, Partition
@@ -89,21 +90,6 @@ def check_settings(
     names = list(given)
     twice = repeats([key.lower() for key in names])
     return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]
-
-
-def seconds(time: str) -> float:
-    """A time of Slurm in seconds. Source: slurm.conf(5), MaxTime: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s."""
-    if time in ("INFINITE", "UNLIMITED"):
-        return float("inf")
-    days, dash, rest = time.rpartition("-")
-    parts = [int(part) for part in rest.split(":")]
-    if dash:
-        hours, minutes, secs = (*parts, 0, 0)[:3]
-    elif len(parts) == 3:
-        hours, minutes, secs = parts
-    else:
-        hours, (minutes, secs) = 0, (*parts, 0)[:2]
-    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
 
 
 def _check_name(path: str, name: str, cluster: str) -> list[Fault]:

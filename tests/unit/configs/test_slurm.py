@@ -5,7 +5,7 @@ from typing import Any
 import jinja2
 import pytest
 
-from configs.models.fields import MAX_NODES
+from configs.models.node_set import MAX_NODES
 from configs.models.slurm_keys import (
     GLOBAL_KEYS,
     LINE_KEYS,
