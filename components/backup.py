@@ -29,7 +29,7 @@ from components.pods import (
     scripts_volume,
 )
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
-from configs.models.accounting import Backup as BackupConfig
+from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
 
 BACKUP_PATH = "/backup"

@@ -25,8 +25,8 @@ from components.pods import (
 )
 from components.users import users_name
 from configs.models.cluster import Cluster
+from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.models.storage import Disk
-from configs.models.storage import NfsServer as NfsServerConfig
 from configs.render import nfs_server
 
 COMPONENT = "nfs"

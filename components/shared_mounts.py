@@ -6,7 +6,8 @@ from components.claims import ClaimArgs, claim_args
 from components.labels import Manifest, object_name
 from components.pods import mount
 from configs.models.cluster import Cluster
-from configs.models.storage import Mount, NfsServer, Source
+from configs.models.nfs_server import NfsServer
+from configs.models.storage import Mount, Source
 from configs.render import shared_root
 
 

@@ -31,7 +31,7 @@ from components.pods import (
 )
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
 from configs.models.cluster import Cluster
-from configs.models.storage import Root, RootVersion
+from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
 
 _FILL_S = 4 * 3600

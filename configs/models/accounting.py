@@ -1,5 +1,4 @@
-"""Config of the accounting database: the cluster's own or another, what slurmdbd keeps, backups of it and of slurmctld's state, and the
-generations of the cluster's keys."""
+"""Config of the accounting database: the cluster's own or another, and what slurmdbd keeps."""
 
 from typing import Annotated, Literal
 
@@ -10,11 +9,9 @@ from configs.models.fields import (
     AtMost,
     Flag,
     Host,
-    Line,
     Matching,
     Model,
     ObjectName,
-    Positive,
     Whole,
 )
 from configs.models.storage import Disk, Source
@@ -38,17 +35,6 @@ PurgeAge = Annotated[
     ),
 ]
 """slurmdbd takes a number alone for months, and hours, days and months by the start of the word. Source: slurmdb_parse_purge of 26.05."""
-RestorePoint = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(
-            r"latest|nothing|\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ",
-            "latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z",
-            20,
-            "2026-01-31T02-30-00Z",
-        )
-    ),
-]
 Port = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(65_535))]
 
 
@@ -138,35 +124,3 @@ class Accounting(Model):
     def disk(self) -> Disk:
         """The disk of the cluster's own database."""
         return self.storage or Disk()
-
-
-class Backup(Model):
-    """Backups of the accounting database and of slurmctld's state, both on one volume, each cluster in a folder of its own name."""
-
-    volume: Source
-    """Shared volume that the backups are written to."""
-    schedule: Line = Field(default="30 2 * * *", examples=["0 3 * * *"])
-    """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager."""
-    keep: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=14, examples=[30])
-    """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too."""
-    state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = Field(default=600, examples=[300])
-    """Time between copies of slurmctld's state, in seconds."""
-    restore_from: RestorePoint | None = None
-    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What
-    is not empty is never overwritten. Default: while there are backups, neither starts until this key says which."""
-
-
-class Keys(Model):
-    """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
-
-    munge: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
-    """Generation of the munge key, with which Slurm's daemons and clients authenticate."""
-    jwt: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
-    """Generation of the JWT key, which signs the tokens for Slurm's REST API."""
-    database: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
-    """Generation of the accounting database's password; for an external one, raise it when its Secret has changed."""
-    keep: tuple[Literal["munge", "jwt"], ...] = ()
-    """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it."""
-    spread_s: Annotated[Whole, Field(ge=10, le=240)] = 120
-    """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by
-    default."""

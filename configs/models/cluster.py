@@ -5,12 +5,17 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.accounting import Accounting, Backup, Keys
+from configs.models.accounting import Accounting
+from configs.models.backup import Backup
 from configs.models.fields import DnsLabel, Flag, Model, dns_label
-from configs.models.health_checks import HealthCheck, Images, Kubernetes
+from configs.models.health_checks import HealthCheck
+from configs.models.images import Images
+from configs.models.keys import Keys
+from configs.models.kubernetes import Kubernetes
 from configs.models.login import Login
 from configs.models.node_pool import GpuOperator, NodePool, SystemNodes
-from configs.models.node_set import NodeSet, Partition
+from configs.models.node_set import NodeSet
+from configs.models.partition import Partition
 from configs.models.slurm import SlurmSettings
 from configs.models.storage import Mount, Storage
 

@@ -1,21 +1,17 @@
-"""Config of what runs beside Slurm's core: images, the Kubernetes to deploy to, health checks."""
+"""Config of health checks: what runs on idle nodes and drains those that fail."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, StrictStr
 
 from configs.models.fields import (
-    ClusterText,
     Count,
-    Flag,
-    ImageReference,
     Line,
     Matching,
     MaxUnavailable,
     Model,
     Name,
-    ObjectName,
     Seconds,
     dns_label,
 )
@@ -36,33 +32,6 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "gpu": {"maxUncorrectableErrors": 0},
 }
 """The limits that each kind of check knows, with their defaults."""
-
-
-class Kubernetes(Model):
-    """Which cluster the provider talks to. The kubeconfig comes from KUBECONFIG or the provider's own default."""
-
-    context: ClusterText | None = None
-    """Context of the kubeconfig. Default: the kubeconfig's current one."""
-    cluster_identifier: ClusterText | None = None
-    """Name by which the provider tells this Kubernetes cluster from others; a change replaces every object. Default: the cluster's
-    `name`."""
-    install_crds: Flag = True
-    """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster."""
-    wait_for_drains: Flag = False
-    """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes."""
-
-
-class Images(Model):
-    """The images of the pods."""
-
-    slurm: ImageReference | None = None
-    """Image of every Slurm role. Default: localhost/slipway/slurm with the content tag of images/slurm."""
-    controllers: ImageReference | None = None
-    """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
-    pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    """When the kubelet pulls the images: Kubernetes' imagePullPolicy."""
-    pull_secrets: tuple[ObjectName, ...] = Field(default=(), examples=[["registry-login"]])
-    """Names of image pull Secrets in the cluster's namespace."""
 
 
 class HealthCheck(Model):

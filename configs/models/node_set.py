@@ -1,4 +1,4 @@
-"""Config of what Slurm schedules on: node sets and partitions."""
+"""Config of node sets: Slurm nodes of one kind, how many, on which machines, and how they are updated and drained."""
 
 from typing import Annotated, Literal
 
@@ -21,17 +21,10 @@ from configs.models.fields import (
     Seconds,
     Settings,
     Size,
-    SlurmTime,
 )
 
 MAX_NODES = 65_536
 """Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
-PartitionName = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40, "train")
-    ),
-]
 Feature = Annotated[
     StrictStr,
     AfterValidator(Matching(r"[A-Za-z_][A-Za-z0-9_.=-]*", "a feature: letters, digits and any of _ . = -, first a letter", 64, "h100")),
@@ -165,34 +158,12 @@ class NodeSet(Model):
         """Nodes that slurm.conf has for this set: `<name>-0` up to, but not including, `<name>-<ordinals>`."""
         return (self.size or 0) if self.max is None else self.max
 
+    @property
+    def kept_memory_mib(self) -> int:
+        """Memory of each node that the set keeps from jobs with MemSpecLimit, in MiB."""
+        kept = next((value for key, value in self.slurmd.items() if key.lower() == "memspeclimit"), "0")
+        return int(kept) if kept.isdecimal() else 0
+
 
 CONTROLLER_SETTINGS = ("update", "drain", "placement", "volume_claim_retention", "max_pods_in_flight")
 """Fields of a node set that the NodeSet controller decides by: its NodeSet object has them with all their keys."""
-
-
-class Partition(Model):
-    """A Slurm partition over whole node sets."""
-
-    name: PartitionName
-    """Name of the partition."""
-    node_sets: tuple[Name, ...]
-    """Names of the node sets that make up the partition."""
-    default: Flag = False
-    """True: the partition of jobs that name none."""
-    max_time: SlurmTime = "UNLIMITED"
-    """Longest time limit that a job may have."""
-    default_time: SlurmTime | None = None
-    """Time limit of jobs that ask for none. Default: `maxTime`."""
-    state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = "UP"
-    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs go on, new ones are refused. INACTIVE: nothing
-    is queued or started."""
-    priority_tier: Count = Field(default=1, le=65_533)
-    """Jobs of a partition with a higher tier are scheduled first."""
-    allow_accounts: tuple[Name, ...] = Field(default=(), examples=[["research"]])
-    """Names of `accounting.accounts` whose jobs may run here, with the accounts below them. Default: all."""
-    allow_qos: tuple[Name, ...] = Field(default=(), examples=[["normal", "urgent"]])
-    """Names of `accounting.qos`, or `normal`. Default: all."""
-    qos: Name | None = Field(default=None, examples=["urgent"])
-    """Name of an `accounting.qos` whose limits all jobs of the partition share. Default: none."""
-    settings: Settings = {}
-    """Other keys of the partition line in slurm.conf."""

@@ -38,6 +38,13 @@ def machine_of(pool: NodePool) -> Machine:
     return Machine(pool.name, spelled.sockets, spelled.cores_per_socket, spelled.threads_per_core, spelled.memory_mib, gpus)
 
 
+def known_machine(pool: NodePool) -> Machine | None:
+    """The pool's machine, or None where the file does not say which one it is."""
+    if pool.hardware is None and pool.machine not in MACHINES:
+        return None
+    return machine_of(pool)
+
+
 def usable_memory_mib(machine: Machine) -> int:
     """The machine's memory less what the system keeps: 5 %, at least 1,024 MiB, and never more than half."""
     kept = max(_RESERVED_LEAST_MIB, int(machine.memory_mib * _RESERVED_SHARE))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from configs.models.cluster import Cluster
-from configs.models.storage import Root, RootVersion
+from configs.models.shared_root import Root, RootVersion
 
 SHARED = "/shared"
 """Where pods have the shared volume."""

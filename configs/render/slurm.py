@@ -10,13 +10,19 @@ from collections.abc import Mapping
 from configs.models.accounting import Accounting, Purge
 from configs.models.cluster import Cluster
 from configs.models.fields import camel
-from configs.models.node_set import Gpus, NodeSet, Partition
+from configs.models.node_set import Gpus, NodeSet
+from configs.models.partition import Partition
 from configs.models.shapes import machine_of, shape_of
 from configs.models.slurm_keys import known, pairs_of, setting
-from configs.render.refusals import NO_MAIL, render_refusals
 from configs.render.wording import template
 
 PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
+
+REFUSALS = ("job_submit.lua", "cli_filter.lua")
+"""One Lua script under two names, which refuses what Slurm would accept from a job and then ignore on this cluster: slurmctld and the
+clients each read their own."""
+NO_MAIL = "/bin/true"
+"""MailProg of a cluster that sends no mail: the image has no mailer."""
 
 DEFAULTS: Mapping[str, str] = {
     "AccountingStoreFlags": "job_comment,job_script",
@@ -35,7 +41,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 """Settings that a cluster gets unless `slurm.settings` says otherwise. DisableRootJobs: root in a worker's pod is root on the machine,
 and login sessions may have a root of their own. EnforcePartLimits: a job that can never run is refused at once.
-AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run the script of `refusals`.
+AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run the script of refusals.
 PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
 ARCHIVE = "/archive"
@@ -105,6 +111,14 @@ def render_settings(cluster: Cluster) -> str:
         gres_tres=["gres/gpu", *(f"gres/gpu:{model}" for model in models)] if models else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
     )
+
+
+def render_refusals(cluster: Cluster) -> dict[str, str]:
+    """The script of refusals, by file name. The plugins that run it are defaults of slurm.conf, so `slurm.settings` may replace them, and a
+    MailProg or a TmpDisk of the user's own lifts the refusal that stands for its lack."""
+    mailers = [value for key, value in cluster.slurm.settings.items() if known(key, ("MailProg",))]
+    text = template("refusals.lua.j2").render(sends_mail=any(each != NO_MAIL for each in mailers), has_disk=_declares_disk(cluster))
+    return dict.fromkeys(REFUSALS, text)
 
 
 def job_processes(cluster: Cluster) -> str:
@@ -217,15 +231,16 @@ def gres_line(node_set: NodeSet, gpus: Gpus) -> str:
 
 def _memory_per_cpu(cluster: Cluster, sets: list[NodeSet]) -> int:
     """MiB a CPU for jobs that ask for no memory: without it they would get all of a node. Source: slurm.conf(5), DefMemPerCPU."""
-    shares = [(shape_of(cluster, each).memory_mib - kept_memory_mib(each)) // shape_of(cluster, each).cpus for each in sets]
+    shares = [(shape_of(cluster, each).memory_mib - each.kept_memory_mib) // shape_of(cluster, each).cpus for each in sets]
     return cluster.slurm.default_memory_per_cpu_mib or max(1, min(shares))
-
-
-def kept_memory_mib(node_set: NodeSet) -> int:
-    """Memory of each node that a set keeps from jobs with MemSpecLimit, in MiB."""
-    kept = next((value for key, value in node_set.slurmd.items() if key.lower() == "memspeclimit"), "0")
-    return int(kept) if kept.isdecimal() else 0
 
 
 def _line(pairs: Mapping[str, object]) -> str:
     return " ".join(setting(key, str(value)) for key, value in pairs.items())
+
+
+def _declares_disk(cluster: Cluster) -> bool:
+    """True when a node set or a raw line says how much local disk its nodes have: then Slurm can tell which nodes fit `--tmp`."""
+    given = [pair for node_set in cluster.node_sets for pair in node_set.slurmd.items()]
+    given += [pair for line in cluster.slurm.raw for pair in pairs_of(line) or ()]
+    return any(known(key, ("TmpDisk",)) and value != "0" for key, value in given)

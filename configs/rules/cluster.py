@@ -6,11 +6,13 @@ from configs.faults import Fault
 from configs.models.cluster import Cluster
 from configs.rules.accounting import check_accounting
 from configs.rules.accounts import check_accounts
-from configs.rules.health_checks import check_health
-from configs.rules.login import check_access
+from configs.rules.claims import check_claims
+from configs.rules.health_checks import check_health_checks
+from configs.rules.login import check_login
 from configs.rules.names import Names
-from configs.rules.node_pool import check_gpu_operator, check_pools
-from configs.rules.node_set import check_node_sets, check_partitions
+from configs.rules.node_pool import check_gpu_operator, check_node_pools
+from configs.rules.node_set import check_node_sets
+from configs.rules.partition import check_partitions
 from configs.rules.slurm import check_slurm
 from configs.rules.storage import check_storage
 
@@ -21,15 +23,16 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
     """Every fault across the parts of a cluster, in no order. `names` are all names that the stack file gives."""
     return [
         *check_namespace(cluster),
-        *check_pools(cluster),
+        *check_node_pools(cluster),
         *check_gpu_operator(cluster),
         *check_node_sets(cluster, names),
+        *check_claims(cluster),
         *check_partitions(cluster, names),
         *check_storage(cluster),
-        *check_access(cluster, names),
+        *check_login(cluster, names),
         *check_accounting(cluster),
         *check_accounts(cluster, names, has_directory=cluster.login.ldap is not None),
-        *check_health(cluster, names),
+        *check_health_checks(cluster, names),
         *check_slurm(cluster),
     ]
 

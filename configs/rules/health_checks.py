@@ -18,7 +18,7 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 )
 
 
-def check_health(cluster: Cluster, names: Names) -> list[Fault]:
+def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
     """Faults of the health checks."""
     faults = check_unique("cluster.healthChecks", "health check", [check.name for check in cluster.health_checks])
     for at, check in enumerate(cluster.health_checks):

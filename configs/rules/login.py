@@ -15,7 +15,7 @@ LEAST_MEMORY_MIB = 128
 _NODE_PORTS = range(30_000, 32_768)
 
 
-def check_access(cluster: Cluster, names: Names) -> list[Fault]:
+def check_login(cluster: Cluster, names: Names) -> list[Fault]:
     """Faults of users, groups and the login Service."""
     ldap = check_ldap(cluster.login.ldap) if cluster.login.ldap is not None else []
     return [

@@ -1,4 +1,4 @@
-"""The names that a stack file gives its parts, read from what the user wrote, and references to them.
+"""The names that a stack file gives its parts, read from what the user wrote, and references to them; and names that are taken.
 
 A part that is refused for another mistake still has its name, so that what refers to it is not called a mistake too.
 """
@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from configs.faults import Fault, did_you_mean, quoted, repeats
+
+PROGRAMS = frozenset({"identity", "login", "mariadb", "nfs", "nodeset-controller", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"})
+"""The cluster's own programs: their pods, Services and disruption budgets are called `<cluster>-<program>`."""
+
+RESERVED_BY_SLURM = ("all", "default", "localhost")
+"""Names with a meaning of their own for nodes and partitions."""
 
 Known = frozenset[str] | None
 """Names of one kind; None when they cannot be told, and no reference to them can be called wrong."""

@@ -4,11 +4,11 @@ from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
 from configs.models.machines import MACHINES, Machine
 from configs.models.node_pool import EksNodes, NodePool
-from configs.models.shapes import machine_of
+from configs.models.shapes import known_machine
 from configs.rules.names import check_unique
 
 
-def check_pools(cluster: Cluster) -> list[Fault]:
+def check_node_pools(cluster: Cluster) -> list[Fault]:
     """Faults of the node pools, each by itself."""
     faults = check_unique("cluster.nodePools", "node pool", [pool.name for pool in cluster.node_pools])
     for at, pool in enumerate(cluster.node_pools):
@@ -26,13 +26,6 @@ def check_gpu_operator(cluster: Cluster) -> list[Fault]:
         return []
     message = "no node pool has NVIDIA GPUs. Say enabled: false, or give a pool's machine its GPUs."
     return [Fault("cluster.gpuOperator.enabled", message, ("cluster.nodePools",))]
-
-
-def known_machine(pool: NodePool) -> Machine | None:
-    """The pool's machine, or None where the file does not say which one it is."""
-    if pool.hardware is None and pool.machine not in MACHINES:
-        return None
-    return machine_of(pool)
 
 
 def _check_machine(path: str, pool: NodePool) -> list[Fault]:

@@ -1,25 +1,17 @@
-"""Rules of node sets and partitions: what fits on which machine, and who uses what."""
+"""Rules of node sets: how many nodes there are, how they are updated and drained, and what fits on which machine."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 
 from configs.faults import Fault, closest, did_you_mean, quoted, repeats
 from configs.models.cluster import Cluster
-from configs.models.fields import seconds
 from configs.models.machines import Machine
 from configs.models.node_pool import NodePool
-from configs.models.node_set import NodeSet, Partition
-from configs.models.shapes import Shape, shape_on
-from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, allows_root_jobs, known
-from configs.render.slurm import kept_memory_mib
-from configs.rules.lifecycle import check_claim_names, check_lifecycle
-from configs.rules.names import Names, check_references, check_unique
-from configs.rules.node_pool import known_machine
-from configs.rules.slurm_types import NODE_TYPES, PARTITION_TYPES, Type, unreadable
-from configs.rules.taken import PROGRAMS
-
-_RESERVED = ("all", "default", "localhost")
+from configs.models.node_set import NodeSet
+from configs.models.shapes import Shape, known_machine, shape_on
+from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS
+from configs.rules.names import PROGRAMS, RESERVED_BY_SLURM, Names, check_references, check_unique
+from configs.rules.slurm_types import NODE_TYPES, check_settings
 
 
 def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
@@ -33,7 +25,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
     for at, node_set in enumerate(cluster.node_sets):
         path = f"cluster.nodeSets[{at}]"
         faults += _check_name(f"{path}.name", node_set.name, cluster.name)
-        faults += check_lifecycle(path, node_set, cluster)
+        faults += _check_count(path, node_set) + _check_replacing(path, node_set)
         if names.pools is not None and node_set.pool not in names.pools:
             hint = did_you_mean(node_set.pool, names.pools)
             faults.append(Fault(f"{path}.pool", f"no node pool is called {quoted(node_set.pool)}. {hint}"))
@@ -51,52 +43,51 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
     for at, pool in enumerate(cluster.node_pools):
         if (machine := known_machine(pool)) and cluster.node_pool(pool.name) is pool:
             faults += _check_pool_use(cluster, f"cluster.nodePools[{at}]", pool, machine)
-    return faults + check_claim_names(cluster)
-
-
-def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
-    """Faults of the partitions."""
-    path = "cluster.partitions"
-    if not cluster.partitions:
-        return [Fault(path, "is empty: no job could be submitted. One with default: true is needed.")]
-    faults = check_unique(path, "partition", [partition.name for partition in cluster.partitions])
-    defaults = [at for at, partition in enumerate(cluster.partitions) if partition.default]
-    if not defaults:
-        sources = tuple(f"{path}[{at}].default" for at in range(len(cluster.partitions)))
-        faults.append(Fault(path, "none is the default, so sbatch without -p would fail. Say default: true in one.", sources))
-    for at in defaults[1:]:
-        faults.append(Fault(f"{path}[{at}].default", f"{path}[{defaults[0]}] is the default already; there can be one."))
-    for at, partition in enumerate(cluster.partitions):
-        faults += _check_partition(f"{path}[{at}]", partition, names)
-        faults += _check_power(f"{path}[{at}].settings", partition, cluster)
     return faults
 
 
-def check_settings(
-    path: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
-) -> list[Fault]:
-    """Faults of further keys of a node or partition line: unknown to Slurm, Slipway's own, there twice in another case, or with a value
-    that Slurm cannot read."""
-    kind = "node" if types is NODE_TYPES else "partition"
+def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
+    """Faults of how many nodes: a set is fixed or elastic, and wholly so."""
+    size, least, most = node_set.size, node_set.min, node_set.max
+    about = (path,)  # another key may be meant for one of the three
+    if size is None and least is None and most is None:
+        return [Fault(f"{path}.size", "neither size (fixed) nor min and max (elastic) is given. Say how many nodes there are.", about)]
+    if size is not None and (least is not None or most is not None):
+        other = " and ".join(key for key, value in (("min", least), ("max", most)) if value is not None)
+        return [Fault(f"{path}.size", f"stands beside {other}: a set is fixed (size) or elastic (min and max). Keep one.", about)]
+    if size is None and least is None:
+        return [Fault(f"{path}.min", "is missing: an elastic set has min and max. 0 lets all its nodes go.", about)]
+    if size is None and most is None:
+        return [Fault(f"{path}.max", "is missing: an elastic set has min and max. For a fixed set, say size.", about)]
+    if least is not None and most is not None and least > most:
+        return [Fault(f"{path}.min", f"{least} is more than max ({most}). Lower it, or raise max.", (f"{path}.max",))]
+    return []
+
+
+def _check_replacing(path: str, node_set: NodeSet) -> list[Fault]:
+    """Faults of how nodes are updated and drained."""
     faults: list[Fault] = []
-    for key, value in given.items():
-        name = known(key, keys)
-        if name is None:
-            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own)}"))
-        elif name in own:
-            faults.append(Fault(f"{path}.{key}", f"{name} is rendered from other keys of this {kind}. Change those instead."))
-        elif why := unreadable(key, value, types):
-            faults.append(Fault(f"{path}.{key}", why))
-    names = list(given)
-    twice = repeats([key.lower() for key in names])
-    return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]
+    update, drain = node_set.update, node_set.drain
+    if update.type == "Maintenance" and update.reservation is None:
+        message = "is missing: type Maintenance updates nodes while a reservation of Slurm is active. Give its name."
+        faults.append(Fault(f"{path}.update.reservation", message, (f"{path}.update",)))
+    if update.type != "Maintenance" and update.reservation is not None:
+        message = f"goes with type: Maintenance only; {update.type} would not wait for it. Say so, or leave it out."
+        faults.append(Fault(f"{path}.update.reservation", message, (f"{path}.update",)))
+    if drain.action != "Wait" and drain.deadline_s is None:
+        message = f"is missing: {drain.action} needs to know how long the jobs may still run. Say it in seconds, or take action: Wait."
+        faults.append(Fault(f"{path}.drain.deadlineS", message, (f"{path}.drain",)))
+    if drain.action == "Wait" and drain.deadline_s is not None:
+        message = "goes with action: Requeue or Cancel; Wait has no end. Take one of them, or leave it out."
+        faults.append(Fault(f"{path}.drain.deadlineS", message, (f"{path}.drain",)))
+    return faults
 
 
 def _check_name(path: str, name: str, cluster: str) -> list[Fault]:
     if re.search(r"-\d+$", name):
         shorter = re.sub(r"-(\d+)$", r"\1", name)
         return [Fault(path, f'{quoted(name)} ends like a node of a set. Its nodes would be "{name}-0" and so on; take "{shorter}".')]
-    if name in _RESERVED:
+    if name in RESERVED_BY_SLURM:
         return [Fault(path, f"{quoted(name)} has a meaning of its own in Slurm. Take another.")]
     if name in {f"{cluster}-{program}" for program in PROGRAMS}:
         return [Fault(path, f"{quoted(name)} is the name of one of the cluster's own programs. Take another.")]
@@ -128,7 +119,7 @@ def _check_share(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, mac
         faults.append(Fault(f"{path}.cpus", f"{shape.cpus} is more than {who} has ({machine.cpus}).", source))
     if node_set.memory_mib and node_set.memory_mib > machine.memory_mib:
         faults.append(Fault(f"{path}.memoryMiB", f"{node_set.memory_mib} is more than {who} has ({machine.memory_mib}).", source))
-    elif kept_memory_mib(node_set) >= shape.memory_mib:
+    elif node_set.kept_memory_mib >= shape.memory_mib:
         faults.append(Fault(f"{path}.slurmd.MemSpecLimit", f"keeps all memory of the node ({shape.memory_mib} MiB) from jobs. Lower it."))
     faults += _check_gpus(path, node_set, pool, machine, who, source)
     requests = node_set.resources
@@ -216,34 +207,3 @@ def _fits(shape: Shape, machine: Machine) -> int:
 
 def _cpus(quantity: str) -> float:
     return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
-
-
-def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
-    """A fault where Slurm would put off nodes that stay: PowerDownOnIdle asks neither SuspendTime nor SuspendExcNodes."""
-    key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
-    stay = [each.name for each in cluster.node_sets if each.name in partition.node_sets and not (each.is_elastic and each.min == 0)]
-    if key is None or not stay:
-        return []
-    message = f"would put off the nodes of {quoted(stay[0])} after each job, and they are meant to stay. Leave it out."
-    return [Fault(f"{path}.{key}", message, (f"{path.removesuffix('.settings')}.nodeSets", "cluster.nodeSets"))]
-
-
-def _check_partition(path: str, partition: Partition, names: Names) -> list[Fault]:
-    faults = check_references(f"{path}.nodeSets", "node set", partition.node_sets, names.node_sets)
-    if partition.name.lower() in _RESERVED:
-        faults.append(Fault(f"{path}.name", f"{quoted(partition.name)} has a meaning of its own in Slurm. Take another."))
-    if not partition.node_sets:
-        faults.append(Fault(f"{path}.nodeSets", "is empty: a partition needs at least one node set."))
-    if partition.default_time and seconds(partition.default_time) > seconds(partition.max_time):
-        message = f"{quoted(partition.default_time)} is longer than maxTime ({quoted(partition.max_time)})."
-        faults.append(Fault(f"{path}.defaultTime", message, (f"{path}.maxTime",)))
-    faults += check_settings(f"{path}.settings", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, PARTITION_TYPES)
-    for key, value in partition.settings.items():
-        if allows_root_jobs(key, value):
-            message = (
-                f"{key}={value} would let root of a login session submit jobs, and root in a job is root on the machine. Leave it out."
-            )
-            faults.append(Fault(f"{path}.settings.{key}", message))
-    if {"defmempercpu", "defmempernode"} <= {key.lower() for key in partition.settings}:
-        faults.append(Fault(f"{path}.settings", "has both DefMemPerCPU and DefMemPerNode, which exclude each other in Slurm. Keep one."))
-    return faults

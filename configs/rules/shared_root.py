@@ -2,7 +2,7 @@
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.storage import Root
+from configs.models.shared_root import Root
 from configs.rules.names import check_unique
 
 _PATH = "cluster.storage.root"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from configs.faults import quoted
+from configs.faults import Fault, did_you_mean, quoted, repeats
 from configs.models.slurm_keys import known
 
 _NUMBER = re.compile(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,39})", re.ASCII)
@@ -151,3 +151,23 @@ def unreadable(key: str, value: str, types: Mapping[str, Type]) -> str | None:
 def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Type]) -> list[str]:
     """The same for each pair of a line."""
     return [why for key, value in pairs if (why := unreadable(key, value, types))]
+
+
+def check_settings(
+    path: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
+) -> list[Fault]:
+    """Faults of further keys of a node or partition line: unknown to Slurm, Slipway's own, there twice in another case, or with a value
+    that Slurm cannot read."""
+    kind = "node" if types is NODE_TYPES else "partition"
+    faults: list[Fault] = []
+    for key, value in given.items():
+        name = known(key, keys)
+        if name is None:
+            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own)}"))
+        elif name in own:
+            faults.append(Fault(f"{path}.{key}", f"{name} is rendered from other keys of this {kind}. Change those instead."))
+        elif why := unreadable(key, value, types):
+            faults.append(Fault(f"{path}.{key}", why))
+    names = list(given)
+    twice = repeats([key.lower() for key in names])
+    return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]

@@ -1,6 +1,6 @@
 """No two objects, volumes or places of one stack meet, whatever users call their parts.
 
-configs/rules/taken.py lists what the components make.
+configs/rules/claims.py and names.py list what the components make.
 """
 
 import re
@@ -16,7 +16,8 @@ from components.pods import pod_defaults
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
-from configs.rules.taken import DISKS, POD_VOLUMES, PROGRAMS, own_claims
+from configs.rules.claims import DISKS, POD_VOLUMES, own_claims
+from configs.rules.names import PROGRAMS
 from tests.unit.components import program
 from tests.unit.components.program import Registered
 from tests.unit.configs.stacks import KEY, ROOT, edited, example

@@ -7,7 +7,8 @@ import pytest
 from components.login import login_args
 from components.node_set import node_set_args
 from components.shared_mounts import shared_mount, shared_mounts
-from configs.models.storage import Disk, Mount, Nfs, NfsServer, Source
+from configs.models.nfs_server import NfsServer
+from configs.models.storage import Disk, Mount, Nfs, Source
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 

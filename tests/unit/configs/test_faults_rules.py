@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from configs.models.slurm_keys import RESERVED_KEYS
-from configs.rules.taken import POD_VOLUMES, PROGRAMS
+from configs.rules.claims import POD_VOLUMES
+from configs.rules.names import PROGRAMS
 from tests.unit.configs.stacks import GONE, KEY
 from tests.unit.configs.test_faults_shape import faults
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from configs.render.refusals import FILES
-from configs.render.slurm import render
+from configs.render.slurm import REFUSALS, render
 from tests.unit.configs.test_slurm import cluster
 
 ALL = {"--container", "--mail-type", "--tmp"}
@@ -24,7 +23,7 @@ ALL = {"--container", "--mail-type", "--tmp"}
 )
 def test_only_what_would_be_ignored_is_refused(edits: dict[str, Any], refused: set[str]) -> None:
     files = render(cluster("dev", edits))
-    for name in FILES:
+    for name in REFUSALS:
         assert {option for option in ALL if f'return "{option}: ' in files[name]} == refused
 
 

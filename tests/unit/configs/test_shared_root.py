@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from configs.models.storage import Root, RootTar, RootVersion
+from configs.models.shared_root import Root, RootTar, RootVersion
 from configs.render.shared_root import current_of, render, render_sudoers, versions_of
 from tests.unit.configs.stacks import cluster
 

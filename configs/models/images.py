@@ -1,0 +1,20 @@
+"""Config of the images of the pods."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from configs.models.fields import ImageReference, Model, ObjectName
+
+
+class Images(Model):
+    """The images of the pods."""
+
+    slurm: ImageReference | None = None
+    """Image of every Slurm role. Default: localhost/slipway/slurm with the content tag of images/slurm."""
+    controllers: ImageReference | None = None
+    """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
+    pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    """When the kubelet pulls the images: Kubernetes' imagePullPolicy."""
+    pull_secrets: tuple[ObjectName, ...] = Field(default=(), examples=[["registry-login"]])
+    """Names of image pull Secrets in the cluster's namespace."""

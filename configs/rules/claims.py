@@ -1,0 +1,97 @@
+"""Rules of node sets' own disks: their places in the pods, and claim names that no other part of the stack has.
+
+tests/unit/components/test_names.py compares the names listed here with those that the components make.
+"""
+
+import re
+from collections.abc import Iterable
+
+from configs.faults import Fault, quoted
+from configs.models.cluster import Cluster
+from configs.models.node_set import NodeSet
+from configs.rules.names import check_unique
+from configs.rules.storage import check_place
+
+POD_VOLUMES = frozenset(
+    """
+    home munge-key node-host-keys program-munged program-worker root run shared-root shm slurm spool tmp user-keys users
+    """.split()  # noqa: SIM905 - words read better than a dozen quotes
+)
+"""Volumes that a worker's pod may have, whatever the config says today; those of storage.mounts are `mount-<name>`."""
+
+
+DISKS = {"slurmctld": "state", "mariadb": "data", "nfs": "data"}
+"""Programs with a disk of their own, and its name: the claim is called `<disk>-<cluster>-<program>-0`."""
+
+
+def check_claims(cluster: Cluster) -> list[Fault]:
+    """Faults of the disks that node sets claim for their nodes."""
+    faults = _check_names(cluster)
+    for at, node_set in enumerate(cluster.node_sets):
+        faults += _check_places(f"cluster.nodeSets[{at}]", node_set, cluster)
+    return faults
+
+
+def own_claims(cluster: Cluster) -> dict[str, str]:
+    """The claims that the stack makes or may make, by name, each with what it is for; those of node sets are left out."""
+    storage = cluster.storage
+    made = {f"{disk}-{cluster.name}-{program}-0": f"the disk of {program}" for program, disk in DISKS.items()}
+    sources = {"shared-root": storage.shared_root, "home": storage.home}
+    sources |= {f"mount-{mount.name}": mount for mount in storage.mounts}
+    if cluster.backup is not None:
+        sources["backup"] = cluster.backup.volume
+    if cluster.accounting.archive is not None:
+        sources["archive"] = cluster.accounting.archive.volume
+    return made | {f"{cluster.name}-{name}": f"the volume {name}" for name, source in sources.items() if source.claim is None}
+
+
+def _node_claims(cluster: Cluster) -> Iterable[tuple[int, int, str]]:
+    """Positions of node set and volume claim, and what the claims of its nodes are called before `-<ordinal>`."""
+    for at, node_set in enumerate(cluster.node_sets):
+        for position, claim in enumerate(node_set.volume_claims):
+            yield at, position, f"{claim.name}-{node_set.name}"
+
+
+def _is_of(base: str, name: str) -> bool:
+    """True when a name is `<base>-<ordinal>`."""
+    return re.fullmatch(rf"{re.escape(base)}-\d+", name) is not None
+
+
+def _check_places(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]:
+    """Faults of the nodes' own disks: their names and places in the pods."""
+    claims = node_set.volume_claims
+    faults = check_unique(f"{path}.volumeClaims", "volume claim", [claim.name for claim in claims])
+    shared = cluster.mounts_of(node_set)
+    places = {f"cluster.storage.mounts[{at}]": mount.mount_path for at, mount in enumerate(cluster.storage.mounts) if mount in shared}
+    for at, claim in enumerate(claims):
+        own = f"{path}.volumeClaims[{at}]"
+        if claim.name in POD_VOLUMES or claim.name.startswith("mount-"):
+            faults.append(Fault(f"{own}.name", f"{quoted(claim.name)} is the name of a volume that workers have. Take another."))
+        faults += check_place(f"{own}.mountPath", claim.mount_path, places, is_disk=True)
+        places[own] = claim.mount_path
+    return faults
+
+
+def _check_names(cluster: Cluster) -> list[Fault]:
+    """Faults of claims that would have one name in the namespace: `<claim>-<set>-<ordinal>` is ambiguous, as names may hold dashes."""
+    faults: list[Fault] = []
+    first: dict[str, tuple[int, int]] = {}
+    own = own_claims(cluster)
+    sources = {"storage.sharedRoot": cluster.storage.shared_root, "storage.home": cluster.storage.home}
+    sources |= {f"storage.mounts[{at}]": mount for at, mount in enumerate(cluster.storage.mounts)}
+    sources |= {"backup.volume": cluster.backup.volume} if cluster.backup else {}
+    sources |= {"accounting.archive.volume": cluster.accounting.archive.volume} if cluster.accounting.archive else {}
+    given = {f"cluster.{path}.claim": source.claim for path, source in sources.items() if source.claim is not None}
+    for at, position, base in _node_claims(cluster):
+        path = f"cluster.nodeSets[{at}].volumeClaims[{position}].name"
+        before, earlier = first.setdefault(base, (at, position))
+        if before != at:
+            other = f"cluster.nodeSets[{before}].volumeClaims[{earlier}]"
+            faults.append(Fault(path, f"the disk of its first node would be called {base}-0, as that of {other}. Take another name."))
+        for name, what in own.items():
+            if _is_of(base, name):
+                faults.append(Fault(path, f"the disk of a node would be called {name}, which is the name of {what}. Take another."))
+        for where, name in given.items():
+            if _is_of(base, name):
+                faults.append(Fault(where, f"{quoted(name)} would be the disk of a node, by {path}. Take another claim."))
+    return faults + [Fault(where, f"{quoted(name)} is {own[name]}. Take another claim.") for where, name in given.items() if name in own]

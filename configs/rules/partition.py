@@ -1,0 +1,58 @@
+"""Rules of partitions: their node sets, times and settings."""
+
+from configs.faults import Fault, quoted
+from configs.models.cluster import Cluster
+from configs.models.fields import seconds
+from configs.models.partition import Partition
+from configs.models.slurm_keys import OWN_PARTITION_KEYS, PARTITION_KEYS, allows_root_jobs
+from configs.rules.names import RESERVED_BY_SLURM, Names, check_references, check_unique
+from configs.rules.slurm_types import PARTITION_TYPES, check_settings
+
+
+def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
+    """Faults of the partitions."""
+    path = "cluster.partitions"
+    if not cluster.partitions:
+        return [Fault(path, "is empty: no job could be submitted. One with default: true is needed.")]
+    faults = check_unique(path, "partition", [partition.name for partition in cluster.partitions])
+    defaults = [at for at, partition in enumerate(cluster.partitions) if partition.default]
+    if not defaults:
+        sources = tuple(f"{path}[{at}].default" for at in range(len(cluster.partitions)))
+        faults.append(Fault(path, "none is the default, so sbatch without -p would fail. Say default: true in one.", sources))
+    for at in defaults[1:]:
+        faults.append(Fault(f"{path}[{at}].default", f"{path}[{defaults[0]}] is the default already; there can be one."))
+    for at, partition in enumerate(cluster.partitions):
+        faults += _check_partition(f"{path}[{at}]", partition, names)
+        faults += _check_power(f"{path}[{at}].settings", partition, cluster)
+    return faults
+
+
+def _check_partition(path: str, partition: Partition, names: Names) -> list[Fault]:
+    faults = check_references(f"{path}.nodeSets", "node set", partition.node_sets, names.node_sets)
+    if partition.name.lower() in RESERVED_BY_SLURM:
+        faults.append(Fault(f"{path}.name", f"{quoted(partition.name)} has a meaning of its own in Slurm. Take another."))
+    if not partition.node_sets:
+        faults.append(Fault(f"{path}.nodeSets", "is empty: a partition needs at least one node set."))
+    if partition.default_time and seconds(partition.default_time) > seconds(partition.max_time):
+        message = f"{quoted(partition.default_time)} is longer than maxTime ({quoted(partition.max_time)})."
+        faults.append(Fault(f"{path}.defaultTime", message, (f"{path}.maxTime",)))
+    faults += check_settings(f"{path}.settings", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, PARTITION_TYPES)
+    for key, value in partition.settings.items():
+        if allows_root_jobs(key, value):
+            message = (
+                f"{key}={value} would let root of a login session submit jobs, and root in a job is root on the machine. Leave it out."
+            )
+            faults.append(Fault(f"{path}.settings.{key}", message))
+    if {"defmempercpu", "defmempernode"} <= {key.lower() for key in partition.settings}:
+        faults.append(Fault(f"{path}.settings", "has both DefMemPerCPU and DefMemPerNode, which exclude each other in Slurm. Keep one."))
+    return faults
+
+
+def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
+    """A fault where Slurm would put off nodes that stay: PowerDownOnIdle asks neither SuspendTime nor SuspendExcNodes."""
+    key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
+    stay = [each.name for each in cluster.node_sets if each.name in partition.node_sets and not (each.is_elastic and each.min == 0)]
+    if key is None or not stay:
+        return []
+    message = f"would put off the nodes of {quoted(stay[0])} after each job, and they are meant to stay. Leave it out."
+    return [Fault(f"{path}.{key}", message, (f"{path.removesuffix('.settings')}.nodeSets", "cluster.nodeSets"))]
