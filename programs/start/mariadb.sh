@@ -3,19 +3,13 @@
 # The data folder is prepared under another name and renamed when whole, so a start that is killed half-way leaves nothing that counts.
 set -euo pipefail
 say() { printf 'mariadb.sh: %s\n' "$*" >&2; }
-as_mysql=()
-if [[ $(id -u) == 0 ]]; then
-  as_mysql=(setpriv --reuid mysql --regid mysql --clear-groups)
-  install -d -o mysql -g mysql -m 0755 /run/mysqld
-  chown mysql:mysql /var/lib/mysql
-fi
 run=/run/mysqld
 data=/var/lib/mysql/data # a folder of its own: a fresh file system has lost+found at its top
 
 if [[ ! -d $data ]]; then
   say "making the data folder"
   rm -rf "$data.partial"
-  "${as_mysql[@]}" mariadb-install-db --no-defaults --datadir="$data.partial" --skip-test-db --skip-name-resolve --auth-root-socket-user=mysql >&2
+  mariadb-install-db --no-defaults --datadir="$data.partial" --skip-test-db --skip-name-resolve --auth-root-socket-user=mysql >&2
   sync --file-system "$data.partial"
   mv -T "$data.partial" "$data"
   sync --file-system "$data"
@@ -34,11 +28,10 @@ ALTER USER 'slurm'@'%' IDENTIFIED BY '$password';
 GRANT ALL PRIVILEGES ON slurm_acct_db.* TO 'slurm'@'%';
 SQL
 )
-[[ $(id -u) != 0 ]] || chown mysql:mysql "$run/accounts.sql"
 
 # Slurm's accounting guide asks for the lock wait, the packet size, and a log that holds long transactions; slurmdbd refuses snapshot isolation and
 # calls less than this buffer pool too small; it takes memory only as the tables grow into it. The rest keeps memory small.
-exec "${as_mysql[@]}" mariadbd --no-defaults \
+exec mariadbd --no-defaults \
   --datadir="$data" --socket="$run/mysqld.sock" --pid-file="$run/mysqld.pid" --init-file="$run/accounts.sql" \
   --bind-address=0.0.0.0 --port=3306 --skip-name-resolve --character-set-server=utf8mb4 \
   --innodb-buffer-pool-size="${SLIPWAY_MARIADB_BUFFER_POOL:-2G}" --innodb-log-file-size=64M --innodb-lock-wait-timeout=900 --innodb-snapshot-isolation=OFF \
