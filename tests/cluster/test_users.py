@@ -184,6 +184,7 @@ def test_lost_database_and_lost_state_are_restored_and_know_the_jobs(home: Home)
     old_jobs = run(stack, last_jobs.replace("tail", "tail -n 1000"))  # health checks may have run jobs since, each on all nodes
     assert str(ended) in [line.split()[0] for line in old_jobs.splitlines()]
     assert stack.job_state(waiting) == "PENDING"
+    stack.wait_until_idle()  # Slurm refuses to release a job of a partition whose nodes are not back yet
     stack.slurm(f"scontrol release {waiting}")
     stack.wait_for_job(waiting)
     stack.wait_until_idle()
