@@ -197,7 +197,8 @@ def test_new_keys_for_everything_lose_no_job_and_restart_no_worker(home: Home) -
     job = stack.submit("#!/bin/bash\nuntil [[ -e go ]]; do sleep 1; done\nsrun hostname\n", "--nodelist=cpu-0", "--output=keys.out")
     stack.wait_for_job(job, "RUNNING")
     before = {pod: _keys_taken(stack, pod) for pod in (*_login_pods(stack), *pods)}
-    home.up(keys={"munge": 2, "jwt": 2, "database": 2, "spreadS": 20})
+    generation = _newest_generation(stack) + 1
+    home.up(keys={"munge": generation, "jwt": generation, "database": generation, "spreadS": 20})
     # slurmctld's pod is made anew for the others of the keys, and has the one of munge first.
     assert "another munge key than slurmctld had" in stack.kubectl("logs", "dev-slurmctld-0", "-c", "slurmctld")
     for pod, taken in before.items():  # one that heard of its key too late for slurmctld's restart takes it 10 minutes after
@@ -210,6 +211,12 @@ def test_new_keys_for_everything_lose_no_job_and_restart_no_worker(home: Home) -
     assert {pod: stack.get("pod", pod)["metadata"]["uid"] for pod in pods} == pods
     eventually("accounted", lambda: stack.ssh(f"sacct -nXP -j {job} -o State").split() == ["COMPLETED"], 120)
     eventually("the controller reads Slurm", lambda: re.search("True", _answers(stack)), 180)
+
+
+def _newest_generation(stack: DevStack) -> int:
+    """Of the keys that this cluster has ever had: values outlive the config that asked for them."""
+    found = re.findall(r"dev-munge-key(?:-(\d+))?\.", " ".join(stack.get("secret", "slipway-slipway-dev-random")["data"]))
+    return max(int(number or 1) for number in found)
 
 
 def _answers(stack: DevStack) -> str:
