@@ -1,6 +1,6 @@
 """Accounting of one cluster: slurmdbd and the MariaDB server it writes to. Slurm works on while either is away, and sends later.
 
-The server is one of the cluster's own, on its own disk, or an external one; then only slurmdbd is made here.
+The server is the cluster's own, on its own disk, or an external database; then only slurmdbd is made here.
 """
 
 from typing import NotRequired, TypedDict
@@ -85,9 +85,9 @@ class AccountingArgs(TypedDict):
     backup: NotRequired[BackupArgs]
     """Backups that an empty database is restored from."""
     password_generation: int
-    """Which password it is: one more is a new one; MariaDB and slurmdbd restart with it."""
+    """The password's generation: a higher number makes a new password; MariaDB and slurmdbd restart with it."""
     jwt_generation: int
-    """Which JWT key it is: slurmdbd restarts with a new one."""
+    """The JWT key's generation: slurmdbd restarts with a new key."""
     accounts: NotRequired[AccountsArgs]
     """The wanted accounts, users and QOS; without it only administrators change them."""
     deletion_protection: bool
@@ -95,7 +95,7 @@ class AccountingArgs(TypedDict):
 
 
 def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
-    """slurmdbd with a database of its own or an external one. Where the config declares accounts, also what keeps them in Slurm."""
+    """slurmdbd with a database of its own or an external database. Where the config declares accounts, also what keeps them in Slurm."""
     made: AccountingArgs = {
         "pods": pods,
         "slurmdbd_conf": slurm.render_slurmdbd(cluster),
@@ -230,8 +230,8 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         requests=("20m", "64Mi"),
         ports=[{"name": "slurmdbd", "containerPort": SLURMDBD_PORT}],
         securityContext=confined(SLURM_UID),
-        # It listens only once the database answers and its tables are made, or converted from an older release. A large one takes hours
-        # for that, and a conversion that is cut off begins again.
+        # It listens only once the database answers and its tables are made, or converted from an older release. A large database takes
+        # hours for that, and a conversion that is cut off begins again.
         startupProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=1, failureThreshold=_CONVERSION_S),
         livenessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=10, failureThreshold=6),
         readinessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=2),
@@ -261,7 +261,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
             *(restore_volumes(backup) if backup and external else []),
         ],
     }
-    # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation makes it one.
+    # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation causes the restart.
     config = {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
     keys = annotations(database=args["password_generation"], jwt=args["jwt_generation"])
     return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})

@@ -17,7 +17,7 @@ class ClaimArgs(TypedDict):
 
 
 def claim_args(disk: Disk | VolumeClaim) -> ClaimArgs:
-    """The disk of a daemon or of a worker; without a class, the Kubernetes cluster's default one."""
+    """The disk of a daemon or of a worker; without a class, the Kubernetes cluster's default class."""
     args: ClaimArgs = {"size": disk.size}
     if disk.storage_class is not None:
         args["storage_class"] = disk.storage_class
@@ -33,5 +33,5 @@ def claim_template(name: str, claim: ClaimArgs) -> Manifest:
 
 
 def claim_retention(deletion_protection: bool) -> Manifest:
-    """Whether a StatefulSet's claims outlive it; its scaling never removes one."""
+    """Whether a StatefulSet's claims outlive it; scaling never removes a claim."""
     return {"whenDeleted": "Retain" if deletion_protection else "Delete", "whenScaled": "Retain"}

@@ -111,8 +111,8 @@ class SlurmCluster(pulumi.ComponentResource):
     def _below_namespace(
         self, cluster: Cluster, provider: pulumi.ProviderResource, adopting: pulumi.ProviderResource
     ) -> pulumi.ResourceOptions:
-        """Options of what needs the namespace, which is made unless the user has one. Where claims in it are to outlive the stack, so does
-        it, as deleting it would delete them; then the next stack finds it there."""
+        """Options of what needs the namespace, which is made unless the user has made it. Where claims in it are to outlive the stack, so
+        does it, as deleting it would delete them; then the next stack finds it there."""
         if not cluster.create_namespace:
             return pulumi.ResourceOptions(parent=self, provider=provider)
         stays = keeps_claims(cluster)
@@ -150,7 +150,7 @@ class SlurmCluster(pulumi.ComponentResource):
         args = controllers_args(cluster, pods, image_of(cluster, "controllers"))
         needs = [*needs, Controllers(object_name(cluster.name, "controllers"), args, after)]
         if not cluster.kubernetes.wait_for_drains:
-            listed = build_declared_sets(cluster.name, cluster.namespace, [one.name for one in cluster.node_sets])
+            listed = build_declared_sets(cluster.name, cluster.namespace, [node_set.name for node_set in cluster.node_sets])
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
             needs = [*needs, declare(listed, after)]
         for node_set in cluster.node_sets:
@@ -193,8 +193,8 @@ def adopting_settings(cluster: Cluster) -> dict[str, Any]:
 
 def keeps_claims(cluster: Cluster) -> bool:
     """True when volume claims in the namespace outlive the stack."""
-    own_disks = (one for one in cluster.node_sets if one.volume_claims)
-    return cluster.deletion_protection or any(one.volume_claim_retention.when_deleted == "Retain" for one in own_disks)
+    own_disks = (node_set for node_set in cluster.node_sets if node_set.volume_claims)
+    return cluster.deletion_protection or any(node_set.volume_claim_retention.when_deleted == "Retain" for node_set in own_disks)
 
 
 def build_namespace(cluster: Cluster) -> Manifest:

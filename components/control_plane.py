@@ -75,7 +75,7 @@ class ControlPlaneArgs(TypedDict):
     key_spread_s: int
     """Seconds in which all kubelets bring a changed munge key to their pods."""
     jwt_generation: int
-    """Which JWT key it is: slurmctld restarts with a new one."""
+    """The JWT key's generation: slurmctld restarts with a new key."""
     backup: NotRequired[BackupArgs]
     """Where slurmctld's state is copied to, and restored from."""
     deletion_protection: bool
@@ -181,7 +181,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         pods,
         "reconfigure",
         "",
-        # The state's disk holds the files that slurmctld runs with: new ones are taken over there, once no job loses its node by them.
+        # The state's disk holds the files that slurmctld runs with: new files are taken over there, once no job loses its node by them.
         [config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
         requests=("10m", "16Mi"),
         command=program_command("config_sync"),

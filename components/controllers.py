@@ -102,7 +102,9 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
 
 def _rules(scope: str) -> list[Manifest]:
     return [
-        {"apiGroups": [one["group"]], "resources": [one["resource"]], "verbs": one["verbs"]} for one in rights() if one["scope"] == scope
+        {"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]}
+        for right in rights()
+        if right["scope"] == scope
     ]
 
 

@@ -32,7 +32,7 @@ class ExternalDatabaseArgs(TypedDict):
 
 
 def external_database(cluster: Cluster) -> ExternalDatabaseArgs | None:
-    """The database of somebody else, where there is one."""
+    """The external database, if the config names it."""
     said = cluster.accounting.external
     if said is None or not cluster.accounting.enabled:
         return None

@@ -13,7 +13,7 @@ DECLARED_IN = "slipway.dev/declared-in"
 HOLD = "slipway.dev/node-sets"
 """Finalizer of that ConfigMap, which the controller removes when no set names the ConfigMap any longer."""
 _DRAIN_S = 900
-"""Seconds that `pulumi destroy` waits for all sets to be drained; the next one waits on."""
+"""Seconds that `pulumi destroy` waits for all sets to be drained; the next destroy waits on."""
 
 
 def build_declared_sets(cluster: str, namespace: str, names: Sequence[str]) -> Manifest:

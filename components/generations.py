@@ -1,4 +1,4 @@
-"""Generations of keys: one more in the config makes a new value, and nothing else does.
+"""Generations of keys: a higher number in the config makes a new value, and nothing else does.
 
 Each generation is a random value of its own and the older ones stay in the stack's state: with deletion protection a value may neither go
 nor be replaced, and a rotation must still be one change of the config. The first has the plain name, so that older stacks show no change.

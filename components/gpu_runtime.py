@@ -52,7 +52,7 @@ def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
             "version": operator.version,
             "driver": operator.driver,
             "toolkit": operator.toolkit,
-            "tolerations": [one for at, one in enumerate(tainted) if one not in tainted[:at]],
+            "tolerations": [toleration for at, toleration in enumerate(tainted) if toleration not in tainted[:at]],
         }
     return made
 
@@ -61,7 +61,7 @@ class GpuRuntime(pulumi.ComponentResource):
     """The GPU Operator. It serves the whole Kubernetes cluster."""
 
     operator_status: pulumi.Output[str]
-    """Status of the operator's Helm release; empty without one."""
+    """Status of the operator's Helm release; empty without a release."""
 
     def __init__(self, name: str, args: GpuRuntimeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:GpuRuntime", name, {}, opts)

@@ -111,7 +111,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
     shape = shape_of(cluster, node_set)
     facts: dict[str, Any] = {}
     if check.check == "disk":
-        # A node's own folders: a shared one that fills up is nothing that draining nodes would help.
+        # A node's own folders: draining nodes would not help against a shared folder that fills up.
         facts = {"paths": ["/tmp", SPOOL_PATH]}  # noqa: S108 - a folder to look at
     elif check.check == "memory":
         facts = {"configuredMiB": shape.memory_mib}
@@ -127,7 +127,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
 
 
 class HealthChecks(pulumi.ComponentResource):
-    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run; one that is removed leaves its drains, which
+    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run; a removed check leaves its drains, which
     an administrator then lifts."""
 
     cron_jobs: pulumi.Output[list[str]]

@@ -39,8 +39,8 @@ def node_host_key_args(cluster: Cluster) -> NodeHostKeyArgs:
 
 
 class NodeHostKey(pulumi.ComponentResource):
-    """One host key for all workers of a cluster, for which login nodes vouch: nodes come and go, and nobody is asked whether to trust one.
-    Another key is another Secret, and reaches a pod when it is recreated."""
+    """One host key for all workers of a cluster, for which login nodes vouch: nodes come and go, and nobody is asked whether to trust
+    a node. Another key is another Secret, and reaches a pod when it is recreated."""
 
     secret_name: pulumi.Output[str]
     """Name of the Secret; the key is in `ssh_host_ed25519_key`."""
@@ -62,5 +62,5 @@ def key_data(seed: random.RandomPassword) -> dict[str, pulumi.Output[str]]:
 
 
 def node_secret_name(cluster: str) -> str:
-    """The Secret's name, known before there is one."""
+    """The Secret's name, known before the Secret exists."""
     return object_name(cluster, "node-host-keys")

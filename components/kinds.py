@@ -44,7 +44,7 @@ def kinds_args(cluster: Cluster) -> KindsArgs:
 
 
 class Kinds(pulumi.ComponentResource):
-    """The kind NodeSet and RuntimeClasses of a Kubernetes cluster. They stay when the stack goes; the next one takes them over."""
+    """The kind NodeSet and RuntimeClasses of a Kubernetes cluster. They stay when the stack goes; the next stack takes them over."""
 
     crd_names: pulumi.Output[list[str]]
     """Names of the CustomResourceDefinitions brought here."""
@@ -59,8 +59,8 @@ class Kinds(pulumi.ComponentResource):
             end, former = _FORMER_PARENTS[manifest["kind"]]
             moved = pulumi.Alias(parent=pulumi.create_urn(object_name(args["cluster"], end), former, opts.parent if opts else None))
             declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=[moved]))
-        self.crd_names = pulumi.Output.from_input([one["metadata"]["name"] for one in crds])
-        self.runtime_class_names = pulumi.Output.from_input([one["metadata"]["name"] for one in classes])
+        self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in crds])
+        self.runtime_class_names = pulumi.Output.from_input([runtime_class["metadata"]["name"] for runtime_class in classes])
         self.register_outputs({"crd_names": self.crd_names, "runtime_class_names": self.runtime_class_names})
 
 
@@ -74,7 +74,7 @@ def build_crd(cluster: str) -> Manifest:
 
 
 def build_runtime_classes(args: KindsArgs) -> list[Manifest]:
-    """One RuntimeClass a name, the same from every stack."""
+    """A RuntimeClass for each name, the same from every stack."""
     about = {"labels": _labels(args["cluster"], "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
     return [
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **about}, "handler": name}

@@ -74,7 +74,7 @@ class LoginNodesArgs(TypedDict):
     mounts: list[SharedMountArgs]
     """Shared folders, homes among them."""
     root: NotRequired[str]
-    """ConfigMap with the settings of the versioned root, where sessions see one."""
+    """ConfigMap with the settings of the versioned root, where sessions see that root."""
     home_keys: bool
     """True: keys in users' homes count beside the others."""
     has_admins: bool
@@ -171,7 +171,7 @@ def build_settings(args: LoginNodesArgs) -> Manifest:
 
 
 def build_deployment(args: LoginNodesArgs) -> Manifest:
-    """The Deployment of the login pods: a new one is ready before an old one goes."""
+    """The Deployment of the login pods: a new pod is ready before an old pod goes."""
     pods = args["pods"]
     cluster = pods["cluster"]
     spec: Manifest = {

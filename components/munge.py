@@ -20,7 +20,7 @@ class MungeSecretArgs(TypedDict):
     deletion_protection: bool
     """True: neither key nor Secret can be deleted or replaced."""
     generation: int
-    """Which key it is: one more is a new one."""
+    """The key's generation: a higher number makes a new key."""
     keep: bool
     """True: the Secret keeps the key that it has, whatever the generation. For stacks that rotated keys before Slipway kept them secret."""
 

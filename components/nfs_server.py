@@ -166,7 +166,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         "replicas": 1,
         "serviceName": name,
         "selector": {"matchLabels": selector(cluster, COMPONENT)},
-        # A restart is how changed exports are taken over; the annotation makes it one.
+        # A restart is how changed exports are taken over; the annotation causes the restart.
         "template": pod_template(
             pods, COMPONENT, pod, annotations={"slipway.dev/config": content_name(COMPONENT, {"conf": args["ganesha_conf"]})}
         ),

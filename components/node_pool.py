@@ -52,7 +52,7 @@ class ExistingNodesArgs(TypedDict):
     labels: dict[str, str]
     """Labels that tell them from others."""
     taints: list[TaintArgs]
-    """Taints that they may have; a node with another one does not count."""
+    """Taints that they may have; a node with another taint does not count."""
     count: int
     """How many there must be, at least."""
     gpu_resource: str
@@ -244,7 +244,7 @@ class GpuNodePool(pulumi.ComponentResource):
 def build_pool_check(args: GpuNodePoolArgs, existing: ExistingNodesArgs) -> list[Manifest]:
     """The Job that looks for nodes, after the rights it needs: ServiceAccount, ClusterRole, ClusterRoleBinding, Job.
 
-    A Job cannot be changed, so its name is a hash of all that it is: a changed expectation, program or image makes another one.
+    A Job cannot be changed, so its name is a hash of all that it is: a changed expectation, program or image makes another Job.
     """
     pods = args["pods"]
     name = object_name(pods["cluster"], f"pool-{args['name']}")
@@ -310,8 +310,8 @@ def build_network_interfaces(efa_cards: list[int], security_group_ids: list[str]
     """An Ethernet interface for the machine's address, and one EFA-only interface a card, which takes no address.
 
     Card 0 has its Ethernet at device 0 and its EFA at device 1, every other card its EFA at device 0. Source: EC2 user guide, "Maximize
-    network bandwidth on instances with multiple network cards". Without groups EKS puts all interfaces into the cluster's own one, which
-    lets EFA through from Kubernetes 1.33 on. Source: EKS user guide, "View Amazon EKS security group requirements for clusters".
+    network bandwidth on instances with multiple network cards". Without groups EKS puts all interfaces into the cluster's own security
+    group, which lets EFA through from Kubernetes 1.33 on. Source: EKS guide, "View Amazon EKS security group requirements for clusters".
     """
     ethernet = {"network_card_index": 0, "device_index": 0, "interface_type": "interface"}
     fabric = [{"network_card_index": card, "device_index": 0 if card else 1, "interface_type": "efa-only"} for card in efa_cards]

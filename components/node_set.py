@@ -52,7 +52,7 @@ TMP_PATH = shared_root.TMP
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
 SSH_PORT = 22
-"""Of sshd on workers: the usual one, so that `ssh -J LOGIN NODE` from outside needs no port."""
+"""Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
 _PULL_S = 300
@@ -75,7 +75,7 @@ class NodeSshArgs(TypedDict):
 
 
 class NodeSetArgs(TypedDict):
-    """What a node set needs to know. A fixed one has `size`; an elastic one `min` and `max`."""
+    """What a node set needs to know. A fixed set has `size`, an elastic set `min` and `max`."""
 
     pods: PodDefaults
     """What all pods of the cluster share."""
@@ -108,7 +108,7 @@ class NodeSetArgs(TypedDict):
     mounts: list[SharedMountArgs]
     """Shared folders that jobs see."""
     root: NotRequired[str]
-    """ConfigMap with the settings of the versioned root, where jobs see one."""
+    """ConfigMap with the settings of the versioned root, where jobs see that root."""
     ssh: NotRequired[NodeSshArgs]
     """What sshd needs, where users may go to workers with ssh."""
     drain_grace_s: int
@@ -238,7 +238,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
 
 
 def _shares_tmp_disk(args: NodeSetArgs) -> bool:
-    """True when /tmp of jobs is on the machine's own disk, not on one that the set claims for it."""
+    """True when /tmp of jobs is on the machine's own disk, not on a disk that the set claims for it."""
     return all(claim.mount_path != TMP_PATH for claim in args["volume_claims"])
 
 

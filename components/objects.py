@@ -74,9 +74,10 @@ def config_map(name: str, namespace: str, object_labels: dict[str, str], files: 
 
 
 def immutable_config_map(prefix: str, namespace: str, object_labels: dict[str, str], files: Mapping[str, str]) -> Manifest:
-    """An immutable ConfigMap named by its content: a change makes a new one, and so rolls the pods that mount it.
+    """An immutable ConfigMap named by its content: a change makes a new ConfigMap, and so rolls the pods that mount it.
 
-    The old one goes when nothing declared mounts it any more. A worker that still runs from it keeps its files until its kubelet restarts.
+    The old ConfigMap goes when nothing declared mounts it any more. A worker that still runs from it keeps its files until its
+    kubelet restarts.
     """
     return {**config_map(content_name(prefix, files), namespace, object_labels, files), "immutable": True}
 

@@ -150,7 +150,7 @@ def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
         defaults,
         "munged",
         "",
-        # The folder above munged's own, which it makes itself: it distrusts one that a volume opens to all.
+        # The folder above munged's own, which it makes itself: it distrusts a folder that a volume opens to all.
         [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib"), *program_mounts("munged")],
         {"SLIPWAY_ORIGIN": origin} if origin else None,
         requests=("10m", "16Mi"),
@@ -265,7 +265,7 @@ def http_probe(port: int, path: str, **timing: int) -> Manifest:
 def service(defaults: PodDefaults, component: str, port: int, headless: bool = False, **more: Any) -> Manifest:
     """The Service `<cluster>-<component>` in front of a component's pods, on the port that its daemon listens on.
 
-    A headless one also answers for pods that are not ready, so that peers can be dialled while they start.
+    A headless Service also answers for pods that are not ready, so that peers can be dialled while they start.
     """
     cluster = defaults["cluster"]
     spec: Manifest = {"selector": selector(cluster, component), "ports": [{"name": component, "port": port, "targetPort": port}], **more}

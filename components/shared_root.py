@@ -74,7 +74,7 @@ class SharedRootArgs(TypedDict):
     versions: list[RootVersionArgs]
     """The versions to fill."""
     current: str
-    """The one for new jobs and sessions."""
+    """The version for new jobs and sessions."""
     keep_days: int
     """Days that a version stays that is not declared any more."""
     settings: dict[str, str]
@@ -82,7 +82,7 @@ class SharedRootArgs(TypedDict):
 
 
 def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
-    """The versions of the root, and which one is current."""
+    """The versions of the root, and the name of the current version."""
     versions = shared_root.versions_of(root, pods["image"])
     settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
     if cluster.login.has_admins:
@@ -121,7 +121,7 @@ class SharedRoot(pulumi.ComponentResource):
         for version in args["versions"]:
             first = [filled[version["carry_from"]]] if "carry_from" in version else []
             filled[version["name"]] = _declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self, depends_on=first))
-        # On that one alone: a version whose image is gone from its registry must not stand in the way of a rollback.
+        # On that version alone: a version whose image is gone from its registry must not stand in the way of a rollback.
         _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[filled[args["current"]]]))
         declare(build_cleaner(args), pulumi.ResourceOptions(parent=self))
         declare(build_report(args), pulumi.ResourceOptions(parent=self))
@@ -201,7 +201,7 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
 
 
 def build_switch(args: SharedRootArgs) -> Manifest:
-    """The Job that makes a version current once it is filled and runs a shell; else it fails, and the old one stays."""
+    """The Job that makes a version current once it is filled and runs a shell; else it fails, and the old version stays current."""
     pods = args["pods"]
     switch = container(
         pods,
@@ -294,7 +294,7 @@ def build_report(args: SharedRootArgs) -> Manifest:
 
 
 def _job(args: SharedRootArgs, component: str, spec: Manifest) -> Manifest:
-    """A Job cannot be changed, so its name is a hash of all that it is; one that failed is made again by the next deployment."""
+    """A Job cannot be changed, so its name is a hash of all that it is; a Job that failed is made again by the next deployment."""
     pods = args["pods"]
     name = content_name(object_name(pods["cluster"], component), {"spec": json.dumps(spec, sort_keys=True)})
     annotations = {"pulumi.com/replaceUnready": "true", "pulumi.com/timeoutSeconds": str(_FILL_S)}

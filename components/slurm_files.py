@@ -27,7 +27,7 @@ class SlurmFilesArgs(TypedDict):
     files: dict[str, str]
     """Slurm's files by name, slurm.conf among them; workers and login get theirs from slurmctld."""
     jwt_generation: int
-    """Which JWT key it is: one more is a new one."""
+    """The JWT key's generation: a higher number makes a new key."""
     keep_jwt: bool
     """True: the Secret keeps the key that it has, whatever the generation. For stacks that rotated keys before Slipway kept them secret."""
     deletion_protection: bool

@@ -1,7 +1,7 @@
 """Storage that users and jobs share: the shared root, homes and further mounts, from any kind of source; and the cluster's own NFS
 server, which is NFS like any other to those that mount it.
 
-Makes a claim where one is needed; host paths and claims that exist are only referred to. What is on the storage is left alone.
+Makes a claim where a source needs it; host paths and claims that exist are only referred to. What is on the storage is left alone.
 """
 
 from typing import NotRequired, TypedDict
@@ -28,7 +28,7 @@ class SharedStorageArgs(TypedDict):
     mounts: list[SharedMountArgs]
     """The shared folders."""
     server: NotRequired[NfsServerArgs]
-    """The cluster's own NFS server, where it has one."""
+    """The cluster's own NFS server, if it has an NFS server of its own."""
     deletion_protection: bool
     """True: claims and volumes cannot be deleted by a change of the stack, and outlive it."""
 
@@ -50,7 +50,7 @@ def storage_args(cluster: Cluster, pods: PodDefaults) -> SharedStorageArgs:
 
 
 class SharedStorage(pulumi.ComponentResource):
-    """Claims for the shared folders of one cluster. A change of a source replaces its claim; the data of the old one is not moved."""
+    """Claims for the shared folders of one cluster. A change of a source replaces its claim; the old claim's data is not moved."""
 
     claim_names: pulumi.Output[list[str]]
     """Names of the claims made here, sorted."""
@@ -61,7 +61,7 @@ class SharedStorage(pulumi.ComponentResource):
         served: list[pulumi.Resource] = []
         if "server" in args:
             served.append(NfsServer(object_name(args["cluster"], "nfs"), args["server"], pulumi.ResourceOptions(parent=self)))
-        # After the server, so that it goes last: what is mounted from one that is gone cannot be unmounted.
+        # After the server, so that it goes last: a folder of a server that is gone cannot be unmounted.
         kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, depends_on=served)
         claims = build_claims(args)
         for manifest in claims:

@@ -1,4 +1,4 @@
-"""A user's mistakes: what one is, how all of them are printed, and the words that messages share.
+"""A user's mistakes: what a fault is, how all faults are printed, and the words that messages share.
 
 Finds none itself: `rules` does.
 """
@@ -22,7 +22,7 @@ class Fault:
     message: str
     """What was given and what would do."""
     depends: tuple[str, ...] = ()
-    """Further paths that it was concluded from. Where something at or below one of them is broken, the conclusion is not worth telling."""
+    """Further paths from which the fault was concluded. If something at or below such a path is broken, the fault is not reported."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"

@@ -1,5 +1,5 @@
-"""Names of the images that Slipway builds. A tag is a hash of what the image is made from, so equal inputs are one image and a change is a
-new name.
+"""Names of the images that Slipway builds. A tag is a hash of the image's inputs: equal inputs have the same tag, and a change
+makes a new one.
 
 Reads folders only; building is the trade of `images/`.
 """

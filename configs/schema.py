@@ -22,7 +22,7 @@ from configs.models.cluster import Cluster
 from configs.models.fields import AtMost, Matching, Model, Shown
 
 STACK_FILES = ("Pulumi.h100.yaml", "Pulumi.dev.yaml", "Pulumi.cluster.yaml")
-"""Where examples come from, unless a field or its type has one: the first file that has the key."""
+"""Where examples come from, unless a field or its type has an example: the first file that has the key."""
 KEY = "slipway:cluster"
 REF = "#/definitions/"
 
@@ -188,7 +188,7 @@ def _example(model: type[Model], key: str, field: FieldInfo, found: Found) -> An
 
 
 def _example_of(annotation: Any, default: object, found: Found) -> Any:
-    """A value of the type, and another one than the default where there is a choice; None where the type tells none."""
+    """A value of the type, different from the default where there is a choice; None where the type has no example."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         parts = [each.func if isinstance(each, AfterValidator) else each for each in arguments[1:]]

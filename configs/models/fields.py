@@ -50,7 +50,7 @@ class Shown:
     what: str
     """What a value is."""
     example: str | int | float | None = None
-    """None: each key of the type has one of its own."""
+    """None: each key of the type has an example of its own."""
     keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """JSON schema of the values: it may accept more than the check does, never less."""
 
@@ -74,7 +74,7 @@ class Matching:
 
 @dataclass(frozen=True)
 class AtMost:
-    """An upper bound as a validator: a field's own, lower `le` would not win over one in its type."""
+    """An upper bound as a validator: a field's own, lower `le` would not override a bound in its type."""
 
     most: int
 
@@ -86,7 +86,7 @@ class AtMost:
 
 def whole(value: object) -> object:
     """A double without a fraction as the whole number that it is."""
-    # JSON of other languages, and Pulumi's own wire format, have doubles only: 2 arrives as 2.0. A true fraction stays one, and is refused.
+    # JSON of other languages, and Pulumi's own wire format, have doubles only: 2 arrives as 2.0. A true fraction is refused.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -39,7 +39,7 @@ def machine_of(pool: NodePool) -> Machine:
 
 
 def known_machine(pool: NodePool) -> Machine | None:
-    """The pool's machine, or None where the file does not say which one it is."""
+    """The pool's machine, or None where the file does not say which machine it is."""
     if pool.hardware is None and pool.machine not in MACHINES:
         return None
     return machine_of(pool)

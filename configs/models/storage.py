@@ -68,7 +68,7 @@ class Source(Model):
 
     @property
     def sources(self) -> Mapping[SourceKind, object]:
-        """The sources that are given, by their key. One, once the config has been checked."""
+        """The sources that are given, by their key. A checked config has exactly one."""
         candidates: dict[SourceKind, object] = {
             "hostPath": self.host_path,
             "claim": self.claim,

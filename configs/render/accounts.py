@@ -23,7 +23,7 @@ def render(cluster: Cluster, has_directory: bool = False) -> str:
         "qos": {qos.name: _qos(qos) for qos in accounting.qos},
         "accounts": {account.name: _account(account) for account in accounting.accounts},
         "defaults": {user: account.name for account in accounting.accounts for user in account.default_for},
-        # Where associations are enforced, Slurm's own user needs one too: its jobs are the health checks.
+        # Where associations are enforced, Slurm's own user needs an association, too: its jobs are the health checks.
         "daemons": [SLURM_USER] if accounting.enforce else [],
     }
     if accounting.default_account:
@@ -33,15 +33,15 @@ def render(cluster: Cluster, has_directory: bool = False) -> str:
     return _lines(made)
 
 
-def settings_of(said: Account | UserInAccount | Qos) -> dict[str, str]:
+def settings_of(limited: Account | UserInAccount | Qos) -> dict[str, str]:
     """Limits and the like, as options of sacctmgr to their values; only those that are set."""
-    limits = {option(key): _value(key, value) for key, value in said.limits if value is not None}
-    if isinstance(said, Qos):
-        return {**_qos_settings(said), **{key: value for key, value in limits.items() if value}}
+    limits = {option(key): _value(key, value) for key, value in limited.limits if value is not None}
+    if isinstance(limited, Qos):
+        return {**_qos_settings(limited), **{key: value for key, value in limits.items() if value}}
     more = {
-        "Fairshare": "" if said.fairshare is None else str(said.fairshare),
-        "QosLevel": ",".join(said.qos),
-        "DefaultQOS": said.default_qos or "",
+        "Fairshare": "" if limited.fairshare is None else str(limited.fairshare),
+        "QosLevel": ",".join(limited.qos),
+        "DefaultQOS": limited.default_qos or "",
     }
     return {key: value for key, value in {**more, **limits}.items() if value}
 

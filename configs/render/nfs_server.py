@@ -16,7 +16,7 @@ DATA = "/srv/nfs"
 VERSIONS = ("4.1", "4.2")
 VERSION_OPTION = re.compile(r"(?:nfs)?vers=(.+)")
 LEASE_S = 20
-"""A client that is silent for longer may lose its locks; one that lives asks well before, and so learns soon of a restart."""
+"""A client that is silent for longer may lose its locks. A live client renews its lease well before that, so it soon notices a restart."""
 GRACE_S = 30
 """After a start, so long the locks of before can be taken back and no others given: over a lease (RFC 8881, 8.4.2.1). Where all clients of
 before are back, or none was there, it ends at once."""

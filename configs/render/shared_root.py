@@ -22,16 +22,16 @@ _ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
 
 
 def versions_of(root: Root, slurm_image: str) -> Mapping[str, RootVersion]:
-    """The versions by name, each with its image or tar; after the one that it carries from, if any."""
+    """The versions by name, each with its image or tar; after the version that it carries from, if any."""
     if not root.versions:
         name = _name_of(slurm_image)
         return {name: RootVersion.model_construct(name=name, image=slurm_image)}
-    said = {version.name: version for version in root.versions}
+    declared = {version.name: version for version in root.versions}
     found: dict[str, RootVersion] = {}
 
     def add(version: RootVersion) -> None:
-        if version.carry_from in said and version.carry_from not in found:
-            add(said[version.carry_from])
+        if version.carry_from in declared and version.carry_from not in found:
+            add(declared[version.carry_from])
         image = version.image if version.image or version.tar else slurm_image
         found.setdefault(version.name, version.model_copy(update={"image": image}))
 

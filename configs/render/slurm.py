@@ -92,7 +92,7 @@ def render_settings(cluster: Cluster) -> str:
     own = {known(key, DEFAULTS) or key: value for key, value in cluster.slurm.settings.items()}
     defaults = dict(DEFAULTS)
     if any(known(key, ("PropagateResourceLimits",)) for key in own):
-        del defaults["PropagateResourceLimitsExcept"]  # Slurm takes one of the two, not both
+        del defaults["PropagateResourceLimitsExcept"]  # Slurm takes only one of the two keys
     if not cluster.accounting.enabled:
         del defaults["AccountingStoreFlags"]
     settings = {**defaults, **own}
@@ -160,7 +160,7 @@ def elastic_sets(cluster: Cluster) -> list[NodeSet]:
 
 
 def hostlist(node_set: NodeSet, count: int | None = None) -> str:
-    """The nodes of a set, or its first `count`, as Slurm writes them: `gpu-[0-63]`, `gpu-0` for one, nothing for none."""
+    """The nodes of a set, or its first `count`, as Slurm writes them: `gpu-[0-63]`, `gpu-0` for a single node, nothing for none."""
     count = node_set.ordinals if count is None else count
     if count <= 1:
         return f"{node_set.name}-0" if count else ""
@@ -168,7 +168,7 @@ def hostlist(node_set: NodeSet, count: int | None = None) -> str:
 
 
 def node_line(cluster: Cluster, node_set: NodeSet) -> str:
-    """The one line of a node set. Raises KeyError for a pool that is not there."""
+    """The line of a node set. Raises KeyError for a pool that is not there."""
     shape = shape_of(cluster, node_set)
     pairs = {
         "NodeName": hostlist(node_set),

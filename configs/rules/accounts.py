@@ -67,7 +67,7 @@ def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
             message = f"no account is called {quoted(account.parent)}. {did_you_mean(account.parent, known | {ROOT})}"
             faults.append(Fault(f"{path}.parent", message))
         above = _above(account.name, parents)
-        # One fault a circle, at the account of it that stands first.
+        # One fault per circle, at its first account.
         if account.name in above and not {each.name for each in accounts[:at]} & {*above}:
             message = f"{quoted(account.parent)} is below {quoted(account.name)} itself. One of them has to be below root."
             faults.append(Fault(f"{path}.parent", message, (f"{_PATH}.accounts",)))
@@ -75,7 +75,7 @@ def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
 
 
 def _above(name: str, parents: dict[str, str]) -> list[str]:
-    """The accounts above one, itself among them where they go round in a circle."""
+    """The accounts above an account; in a circle these include the account itself."""
     above: list[str] = []
     at = parents.get(name, ROOT)
     while at in parents and at != ROOT and at not in above:
@@ -100,16 +100,16 @@ def _members(account: Account, users: Iterable[User]) -> set[str]:
     return {*account.users, *(user.name for user in users if set(account.groups) & {*user.groups, user.name})}
 
 
-def _check_account_qos(path: str, said: Account | UserInAccount, account: Account, known: Known) -> list[Fault]:
-    faults = check_references(f"{path}.qos", "QOS of accounting.qos", said.qos, known)
-    if said.default_qos is None:
+def _check_account_qos(path: str, limited: Account | UserInAccount, account: Account, known: Known) -> list[Fault]:
+    faults = check_references(f"{path}.qos", "QOS of accounting.qos", limited.qos, known)
+    if limited.default_qos is None:
         return faults
-    if known is not None and said.default_qos not in known:
-        hint = did_you_mean(said.default_qos, known)
-        return [*faults, Fault(f"{path}.defaultQos", f"no QOS of accounting.qos is called {quoted(said.default_qos)}. {hint}")]
-    own = said.qos or account.qos
-    if own and said.default_qos not in own:
-        message = f"{quoted(said.default_qos)} is not among the QOS of the account ({', '.join(own)}). Add it to qos."
+    if known is not None and limited.default_qos not in known:
+        hint = did_you_mean(limited.default_qos, known)
+        return [*faults, Fault(f"{path}.defaultQos", f"no QOS of accounting.qos is called {quoted(limited.default_qos)}. {hint}")]
+    own = limited.qos or account.qos
+    if own and limited.default_qos not in own:
+        message = f"{quoted(limited.default_qos)} is not among the QOS of the account ({', '.join(own)}). Add it to qos."
         return [*faults, Fault(f"{path}.defaultQos", message, (f"{path}.qos",))]
     return faults
 
@@ -197,9 +197,9 @@ def _check_partitions(cluster: Cluster, names: Names, qos: Known) -> list[Fault]
         if partition.qos and not enforced & {"limits", "safe"}:
             faults.append(Fault(f"{path}.qos", "Slurm would not keep its limits. Say enforce: [limits] in accounting.", about))
         own = {"allowaccounts": "allowAccounts", "allowqos": "allowQos", "qos": "qos"}
-        said = {"allowaccounts": partition.allow_accounts, "allowqos": partition.allow_qos, "qos": partition.qos}
+        typed = {"allowaccounts": partition.allow_accounts, "allowqos": partition.allow_qos, "qos": partition.qos}
         for key in partition.settings:
-            if said.get(key.lower()):
+            if typed.get(key.lower()):
                 message = f"stands beside {own[key.lower()]}, which says the same. Keep one."
                 faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.{own[key.lower()]}",)))
     return faults

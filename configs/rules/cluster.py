@@ -1,4 +1,4 @@
-"""All rules that need more than one value: pure functions from a cluster to faults. One file a subject; this one puts them together."""
+"""All rules that need more than one value: pure functions from a cluster to faults. One file a topic; this file puts them together."""
 
 from collections.abc import Iterable
 

@@ -16,7 +16,7 @@ RESERVED_BY_SLURM = ("all", "default", "localhost")
 """Names with a meaning of their own for nodes and partitions."""
 
 Known = frozenset[str] | None
-"""Names of one kind; None when they cannot be told, and no reference to them can be called wrong."""
+"""Names of one kind; None when they are unknown, so that no reference to them is called wrong."""
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def _check_gpus(path: str, node_set: NodeSet, pool: NodePool, machine: Machine, 
     elif asked.model != there.model:
         faults.append(Fault(f"{path}.gpus.model", f'{quoted(asked.model)} does not match: {who} has "{there.model}".', about))
     if asked.count != there.count:
-        # Each worker pod sees all device files of its machine, so two sets with some each would hand out the same ones.
+        # Each worker pod sees all device files of its machine, so two sets with some GPUs each would hand out the same devices.
         message = f"{asked.count} does not match: {who} has {there.count}, and a node set takes all of them or none."
         faults.append(Fault(f"{path}.gpus.count", message, about))
     if node_set.simulated_gpus and pool.eks:
@@ -180,7 +180,7 @@ def _check_total(path: str, pool: NodePool, machine: Machine, sets: list[tuple[i
             need = always + _need(shape, largest.ordinals - _least(largest))
             cases.append(([f'"{largest.name}" (up to {largest.ordinals})', *beside], need))
     for names, need in cases:
-        over = [f"{need[what]} {what} of {has[what] * pool.max}" for what in has if need[what] > has[what] * pool.max]
+        over = [f"{need[unit]} {unit} of {has[unit] * pool.max}" for unit in has if need[unit] > has[unit] * pool.max]
         if over:
             about = tuple(f"cluster.nodeSets[{at}]" for at, _, _ in sets)
             message = (

@@ -49,10 +49,10 @@ def _check_partition(path: str, partition: Partition, names: Names) -> list[Faul
 
 
 def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
-    """A fault where Slurm would put off nodes that stay: PowerDownOnIdle asks neither SuspendTime nor SuspendExcNodes."""
+    """A fault where Slurm would power down nodes that should stay up: PowerDownOnIdle respects neither SuspendTime nor SuspendExcNodes."""
     key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
     stay = [each.name for each in cluster.node_sets if each.name in partition.node_sets and not (each.is_elastic and each.min == 0)]
     if key is None or not stay:
         return []
-    message = f"would put off the nodes of {quoted(stay[0])} after each job, and they are meant to stay. Leave it out."
+    message = f"would power the nodes of {quoted(stay[0])} down after each job, and they should stay up. Leave it out."
     return [Fault(f"{path}.{key}", message, (f"{path.removesuffix('.settings')}.nodeSets", "cluster.nodeSets"))]

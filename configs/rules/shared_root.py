@@ -1,4 +1,4 @@
-"""Rules of the versioned root: each version from one thing, and what is carried from one to another."""
+"""Rules of the versioned root: each version has one source, and changes are carried from version to version without a ring."""
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
@@ -9,7 +9,7 @@ _PATH = "cluster.storage.root"
 
 
 def check_root(cluster: Cluster) -> list[Fault]:
-    """Faults of the versions and of the current one."""
+    """Faults of the versions and of the current version."""
     root = cluster.storage.root
     if root is None:
         return []
@@ -46,7 +46,7 @@ def _check_carrying(root: Root, names: list[str]) -> list[Fault]:
 
 
 def _ring(name: str, sources: dict[str, str | None]) -> list[str]:
-    """The versions from one back to itself, by what each carries from; none where that ends."""
+    """The ring of versions that carry from each other, starting with `name`; empty where the chain ends."""
     way = [name]
     while (source := sources.get(way[-1])) is not None:
         if source == name:

@@ -174,7 +174,7 @@ def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen:
 
 
 _NAMING = ("NodeName", "NodeHostname", "NodeAddr", "BcastAddr", "NodeSet", "DownNodes")
-"""Keys of raw lines whose value names nodes, or could be taken for one."""
+"""Keys of raw lines whose value names nodes, or could be taken for a node."""
 
 
 def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:

@@ -76,7 +76,7 @@ def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
 
 
 def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
-    """Two volumes over one folder, or one inside the other, would mix their files, and one's protection would not be the other's."""
+    """Two volumes over the same folder, or inside each other, would mix their files, and neither could be protected alone."""
     faults: list[Fault] = []
     before: list[tuple[str, tuple[str, str], str]] = []
     for path, source in volumes.items():
@@ -117,7 +117,7 @@ def _check_server(cluster: Cluster, volumes: dict[str, Source]) -> list[Fault]:
     faults = [
         Fault(f"{path}.options[{at}]", f"{quoted(option)} is not for this server, which speaks {' and '.join(nfs_server.VERSIONS)}.")
         for at, option in enumerate(server.options)
-        if (said := nfs_server.VERSION_OPTION.fullmatch(option)) and said[1] not in nfs_server.VERSIONS
+        if (version := nfs_server.VERSION_OPTION.fullmatch(option)) and version[1] not in nfs_server.VERSIONS
     ]
     for each in ("cluster.backup.volume", "cluster.accounting.archive.volume"):
         if each in users:
@@ -150,7 +150,7 @@ def _check_places(mount_paths: list[str]) -> list[Fault]:
 
 
 def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
-    """Faults of one place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
+    """Faults of a place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
 
     A node's own disk (`is_disk`) may take the place of jobs' private /tmp; whatever else were there would be mounted twice.
     """

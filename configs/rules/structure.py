@@ -52,7 +52,7 @@ def read_structure(data: dict[str, Any]) -> tuple[Cluster, list[Fault]]:
         except ValidationError as refused:
             errors = refused.errors(include_url=False)
         for error in errors:
-            # One fault a place: what a stand-in may cause in a later round is no news.
+            # One fault per place: later faults there are caused by the stand-in.
             if fault := _fault(error):
                 faults.setdefault(fault.path, fault)
         # From the last to the first: replacing one part must not move another.
@@ -192,7 +192,7 @@ def _literals(annotation: Any) -> list[str]:
     return [str(each) for each in typing.get_args(_bare(annotation))]
 
 
-# Finding one's way through the models by the location of an error.
+# From the location of an error to its place in the models.
 
 
 def _bare(annotation: Any) -> Any:
@@ -241,7 +241,7 @@ def _keys_at(location: Sequence[str | int]) -> list[str]:
 
 
 def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
-    """Deletes what is not needed, and replaces what is, at the place of one error."""
+    """Deletes what is not needed, and replaces what is, at the place of an error."""
     location: Location = error["loc"]
     if location and location[-1] == "[key]":
         location = location[:-1]

@@ -1,1 +1,1 @@
-"""What was changed in a version of the shared root since it was filled, and how that gets into the next one. Entry: run.py."""
+"""What was changed in a version of the shared root since it was filled, and how that gets into the next version. Entry: run.py."""

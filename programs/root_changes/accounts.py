@@ -7,7 +7,7 @@ from .picture import Picture
 
 
 class Added(NamedTuple):
-    """Accounts that one root has and another has not: lines of /etc/passwd and /etc/group by name, and new members of groups."""
+    """Accounts that a root has and another root does not have: lines of /etc/passwd and /etc/group by name, and new members of groups."""
 
     users: Mapping[str, str]
     groups: Mapping[str, str]
@@ -60,7 +60,7 @@ def names_of(text: str) -> dict[int, str]:
 
 
 def with_lines_of(new: str, old: str, names: tuple[str, ...]) -> str:
-    """The text of /etc/shadow or gshadow with the lines that the old one has for accounts."""
+    """The text of /etc/shadow or gshadow with the lines that the old root has for accounts."""
     old_lines, known = _lines(old, fields=2), _lines(new, fields=2)
     return _appended(new, [old_lines[name] for name in names if name in old_lines and name not in known])
 

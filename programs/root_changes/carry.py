@@ -1,4 +1,4 @@
-"""Does what a plan says: copies paths and the records of packages from the root that the process is inside of into another one.
+"""Does what a plan says: copies paths and the records of packages from the root that the process is inside of into another root.
 
 The new root is nobody's but ours while it is filled, and the plan has no path with a link among its folders there.
 """
@@ -149,7 +149,7 @@ def _copy_records(plan: Plan, new: int) -> None:
     packages = read_packages()
     status = os.fsdecode(STATUS)
     known = read_status(_read(status, new))
-    for name in names & known.keys():  # files that an older version of the package had in info/ and the carried one has not
+    for name in names & known.keys():  # files that an older version of the package had in info/ and the carried package does not have
         for file in _names_in(INFO, new):
             if os.fsdecode(file).rpartition(".")[0] == name and not os.path.lexists(b"/" + INFO + b"/" + file):
                 os.unlink(INFO + b"/" + file, dir_fd=new)

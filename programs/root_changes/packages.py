@@ -52,7 +52,7 @@ def owned_paths(listing: bytes, aliases: Mapping[bytes, bytes]) -> Iterator[byte
 
 
 def merge_status(text: str, packages: Iterable[Package]) -> str:
-    """A status file with the paragraphs of further packages; one that is there is replaced."""
+    """A status file with the paragraphs of further packages; a paragraph of the same package is replaced."""
     added = {package.name: package for package in packages}
     kept = [
         paragraph.strip("\n")
@@ -63,7 +63,7 @@ def merge_status(text: str, packages: Iterable[Package]) -> str:
 
 
 def merge_triggers(new: str, old: str, packages: Iterable[str]) -> str:
-    """A file of var/lib/dpkg/triggers with the lines that the old one has for packages: each ends with a package's name."""
+    """A file of var/lib/dpkg/triggers with the lines that the old root has for packages: each ends with a package's name."""
     names = set(packages)
     lines = new.splitlines()
     wanted = [line for line in old.splitlines() if line.split() and line.split()[-1].removesuffix("/noawait") in names]
@@ -75,7 +75,7 @@ def _read_paragraph(paragraph: str) -> Package | None:
     last = ""
     for line in paragraph.split("\n"):
         if line[:1] in (" ", "\t"):
-            if last == "conffiles":  # the only long one that is of use here
+            if last == "conffiles":  # the only long field that is of use here
                 fields[last] += f"\n{line}"
         elif ":" in line:
             key, _, value = line.partition(":")

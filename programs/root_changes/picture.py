@@ -77,21 +77,21 @@ def read_manifest(data: bytes) -> Picture:
         raise ManifestError(f"it cannot be read: {error}") from None
 
 
-def differences(one: Entry, other: Entry) -> tuple[str, ...]:
+def differences(entry: Entry, other: Entry) -> tuple[str, ...]:
     """In what two entries differ: type, content, target, mode, owner. Times of directories and links say nothing.
 
-    Contents are equal when both digests are; where one is missing, when sizes and times are.
+    Contents are equal when both digests are; where a digest is missing, when sizes and times are.
     """
-    if one.kind != other.kind:
+    if entry.kind != other.kind:
         return ("type",)
     found: list[str] = []
-    if one.kind == "f" and not _same_content(one, other):
+    if entry.kind == "f" and not _same_content(entry, other):
         found.append("content")
-    if one.target != other.target:
+    if entry.target != other.target:
         found.append("target")
-    if one.mode != other.mode:
+    if entry.mode != other.mode:
         found.append("mode")
-    if (one.uid, one.gid) != (other.uid, other.gid):
+    if (entry.uid, entry.gid) != (other.uid, other.gid):
         found.append("owner")
     return tuple(found)
 
@@ -102,9 +102,9 @@ def shown(path: bytes) -> str:
     return "/" + "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def _same_content(one: Entry, other: Entry) -> bool:
-    if one.size != other.size:
+def _same_content(entry: Entry, other: Entry) -> bool:
+    if entry.size != other.size:
         return False
-    if one.digest and other.digest:
-        return one.digest == other.digest
-    return one.mtime_ns == other.mtime_ns
+    if entry.digest and other.digest:
+        return entry.digest == other.digest
+    return entry.mtime_ns == other.mtime_ns

@@ -22,11 +22,11 @@ class Plan(NamedTuple):
     conflicts: tuple[tuple[str, str], ...]
     """What stays as the new image has it, and why."""
     not_removed: tuple[str, ...]
-    """What was removed in the old root and is in the new one."""
+    """What was removed in the old root and is in the new root."""
 
 
 class _Roots(NamedTuple):
-    """The old root as it was filled and as it is, the new one as it was filled, and who owns what in the two."""
+    """The old root as it was filled and as it is, the new root as it was filled, and who owns what in the two."""
 
     base: Picture
     now: Picture
@@ -114,7 +114,7 @@ def _stranger(roots: _Roots, entry: Entry) -> str:
 
 
 def _is_missing(roots: _Roots, path: bytes) -> bool:
-    """True when the new root has not yet what the old one has at a path. A folder that both added is there."""
+    """True when the new root has not yet what the old root has at a path. A folder that both added is there."""
     entry, here = roots.now.entries[path], roots.new.entries.get(path)
     if here is None:
         return True
@@ -123,8 +123,8 @@ def _is_missing(roots: _Roots, path: bytes) -> bool:
     return bool(differences(entry, here))
 
 
-def _are_folders(one: Entry, other: Entry) -> bool:
-    return one.kind == other.kind == "d"
+def _are_folders(entry: Entry, other: Entry) -> bool:
+    return entry.kind == other.kind == "d"
 
 
 def _parents(path: bytes) -> Iterator[bytes]:

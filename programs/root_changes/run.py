@@ -1,8 +1,8 @@
 """What the fill script and the report run, as root: `python3 -m programs.root_changes.run VERB ...`.
 
-filled VERSION [PID]   checks what was filled, against the root of a process where one is given, and writes the manifest; with a process, it
+filled VERSION [PID]   checks what was filled, against the root of a process where PID is given, and writes the manifest; with a process, it
                        wants a line on standard input once the copy is made
-carry VERSION FROM     copies what was changed in the version FROM into the one that is being filled
+carry VERSION FROM     copies what was changed in the version FROM into the version that is being filled
 report                 says what was changed in every version; SLIPWAY_REPORT=json says it as JSON
 
 Exit code 1: this failed. 3: it cannot go well with the next try either. 4: the copy is none.
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 def filled(version: str, source: Path | None) -> None:
-    """Checks a copy, against its source where there is one, and writes the manifest, which takes its place with the version.
+    """Checks a copy, against its source, if the source is at hand, and writes the manifest, which takes its place with the version.
 
     The source is read while it is still being copied; a line on standard input says when that is done.
     """
@@ -131,7 +131,7 @@ def settle(root: Path, plan: Plan) -> Iterator[str]:
 
 
 def report(is_json: bool) -> None:
-    """Every version, the current one marked."""
+    """Every version, the current version marked."""
     folder = SHARED / "versions"
     current = os.path.basename(os.readlink(SHARED / "current")) if (SHARED / "current").is_symlink() else ""  # noqa: PTH115, PTH119
     all_of_them: list[dict[str, Any]] = []

@@ -38,7 +38,7 @@ Wanted = Callable[[bytes, Entry], bool]
 
 @contextmanager
 def inside(root: str) -> Generator[None]:
-    """The process has `root` as its own; afterwards the one from before. Wants CAP_SYS_CHROOT."""
+    """The process has `root` as its own; afterwards the root from before. Wants CAP_SYS_CHROOT."""
     outside = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.chroot(root)

@@ -134,8 +134,8 @@ NODES = [
     pytest.param({"partitions[0].settings": {"Nodes": "ALL"}}, "cluster.partitions[0].settings.Nodes", "rendered from other keys", id="owned-partition-key"),
     pytest.param({"partitions[0].settings": {"DefMemPerCPU": 1, "DefMemPerNode": 1}}, "cluster.partitions[0].settings", "exclude each other", id="two-memory-defaults"),
     pytest.param({"nodeSets[2].max": 17}, "cluster.nodeSets[2].max", "17 is more than pool \"workers\" can hold (16)", id="max-over-pool"),
-    pytest.param({"partitions[0].settings": {"PowerDownOnIdle": True}}, "cluster.partitions[0].settings.PowerDownOnIdle", 'would put off the nodes of "cpu"', id="fixed-set-put-off-when-idle"),
-    pytest.param({"partitions[2].settings": {"powerdownonidle": "yes"}, "nodeSets[2].min": 1}, "cluster.partitions[2].settings.powerdownonidle", 'would put off the nodes of "burst"', id="least-nodes-put-off-when-idle"),
+    pytest.param({"partitions[0].settings": {"PowerDownOnIdle": True}}, "cluster.partitions[0].settings.PowerDownOnIdle", 'would power the nodes of "cpu" down', id="fixed-set-powered-down-when-idle"),
+    pytest.param({"partitions[2].settings": {"powerdownonidle": "yes"}, "nodeSets[2].min": 1}, "cluster.partitions[2].settings.powerdownonidle", 'would power the nodes of "burst" down', id="least-nodes-powered-down-when-idle"),
 ]  # fmt: skip
 
 LIFECYCLE = [
