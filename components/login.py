@@ -117,7 +117,7 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
 
 
 class LoginNodes(pulumi.ComponentResource):
-    """sshd on one or more pods behind one Service, all with one host key. A change of image or scripts rolls them: a pod
+    """sshd on one or more pods behind one Service, all with one host key. A change of image or programs rolls them: a pod
     that goes takes no new sessions, and ends when its own have ended or their time is over. Banner and limits roll nothing."""
 
     ssh_command: pulumi.Output[str]

@@ -1,6 +1,6 @@
 """What the pods of a cluster share: image, placement, the munged sidecar, volumes, who runs as whom. Pure builders of manifests.
 
-Daemons find each other by fixed names, so no pod waits for another here: their start scripts wait and retry.
+Daemons find each other by fixed names, so no pod waits for another here: their programs and start scripts wait and retry.
 """
 
 from collections.abc import Mapping, Sequence
@@ -153,7 +153,7 @@ def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
         # The folder above munged's own, which it makes itself: it distrusts a folder that a volume opens to all.
         [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib"), *program_mounts("munged")],
         {"SLIPWAY_ORIGIN": origin} if origin else None,
-        requests=("10m", "16Mi"),
+        requests=("10m", "24Mi"),
         command=daemon_command("munged"),
         workingDir=PACKAGES_PATH,
         restartPolicy="Always",

@@ -226,8 +226,8 @@ def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
         last = container.get("lastState", {}).get("terminated") or ended
         if container.get("restartCount") and last.get("exitCode") and not container.get("ready"):
             why = f"exit code {last['exitCode']}{', ' + last['reason'] if last.get('reason') not in (None, 'Error') else ''}"
-            ends = f"keeps ending ({why}, {container['restartCount']} restarts)"
-            return Trouble(name, f"container {container['name']} {ends}", container["name"])
+            often = f"container {container['name']} keeps ending ({why}, {container['restartCount']} restarts)"
+            return Trouble(name, often, container["name"])
         halted = container.get("state", {}).get("waiting", {})
         reason, message = str(halted.get("reason", "")), str(halted.get("message", ""))
         if reason in _IMAGE_FAULTS:

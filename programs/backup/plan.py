@@ -107,18 +107,24 @@ def choose(backups: Backups, restore_from: str, what: str) -> Choice:
         return Choice(until[0])
     if restore_from:
         there = " ".join(backups.past) or "none"
-        said = f"there is no backup for backup.restoreFrom: {restore_from}. There are: {there}. `nothing` starts with an empty one"
+        waits = (
+            f"WAITING: {what} is empty, and there is no backup for backup.restoreFrom: {restore_from}. There are: {there}."
+            " `nothing` starts with an empty one"
+        )
     elif not backups.past:
-        said = "all backups that there are are dated in the future. Set backup.restoreFrom to the name of one, or to `nothing`; then deploy"
+        waits = (
+            f"WAITING: {what} is empty, and all backups that there are are dated in the future."
+            " Set backup.restoreFrom to the name of a backup, or to `nothing`; then deploy"
+        )
     else:
         newest = backups.newest
-        said = f"there are {len(backups.past)} backups, the newest {newest}."
-        said += f" Set backup.restoreFrom to `latest`, to a time such as {newest}, or to `nothing`; then deploy"
-    word = "and" if restore_from or not backups.past else "but"
-    told = f"WAITING: {what} is empty, {word} {said}"
+        waits = (
+            f"WAITING: {what} is empty, but there are {len(backups.past)} backups, the newest {newest}."
+            f" Set backup.restoreFrom to `latest`, to a time such as {newest}, or to `nothing`; then deploy"
+        )
     if backups.future:
-        told += f". Dated in the future, by a clock that was wrong, and taken only by its very name: {' '.join(backups.future)}"
-    return Choice(waits=told)
+        waits += f". Dated in the future, by a clock that was wrong, and taken only by its very name: {' '.join(backups.future)}"
+    return Choice(waits=waits)
 
 
 def tell_future(backups: Backups, folder: str) -> str:

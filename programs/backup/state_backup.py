@@ -35,7 +35,7 @@ class Sidecar:
         """Makes a backup if one is due."""
         if time.monotonic() < self._next:
             return
-        if DISK.joinpath("job_state").exists():
+        if os.path.exists(DISK / "job_state"):  # noqa: PTH110 - False, as well, where the folder cannot be read; Path.exists may raise
             if not self._is_due():
                 return
             if self._back_up():

@@ -90,7 +90,7 @@ def _prepare_v2() -> None:
 
 def _show_writable(source: Path, target: Path, controller: str) -> None:
     """The container's cgroups are mounted read-only, and stay so; this is a second mount."""
-    groups, mounts = (Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "mountinfo"))
+    groups, mounts = (Path(f"/proc/self/{name}").read_text(errors="replace") for name in ("cgroup", "mountinfo"))
     if not shows_own_group(groups, mounts, str(source.resolve()), controller):
         raise OSError("the mount shows more than this container")
     target.mkdir(mode=0o755, exist_ok=True)

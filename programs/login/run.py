@@ -44,6 +44,8 @@ class Login:
         self._controller = controller
         self._grace_s = grace_s
         self._sackd: subprocess.Popen[bytes] | None = None
+        self._is_over = False
+        """True once the last session has ended: until then sackd is started again."""
 
     def run(self) -> int:
         """Until the end of the pod: its exit code."""
@@ -56,6 +58,7 @@ class Login:
         if self._signals.is_stopping:
             self._await_sessions()
             code = 0
+        self._is_over = True
         if self._sackd is not None:
             self._sackd.terminate()
         return code
@@ -120,7 +123,7 @@ class Login:
                 end = f"sackd ended with code {_exit_code(self._sackd.wait())}"
             except OSError as error:  # of too many processes, for instance
                 end = f"sackd cannot be started: {error.strerror}"
-            if self._signals.is_stopping:
+            if self._is_over:
                 return
             say(f"{end}; starting it again in {_AGAIN_S} s")
             time.sleep(_AGAIN_S)

@@ -54,7 +54,7 @@ class Munged:
         """The process that has to make way for one with another key."""
 
     def run(self) -> int:
-        """Until munged ends by itself, or is stopped: its exit code. Raises OSError, CalledProcessError."""
+        """Until munged ends by itself, or is stopped: its exit code. Raises OSError, CalledProcessError, RuntimeError (no thread)."""
         give_up = self._prepare()
         if not has_key():
             self._keys.take()
@@ -65,15 +65,15 @@ class Munged:
             # successor. --max-ttl: munged remembers each credential that it has decoded for as long as that is valid. Slurm's are for five
             # minutes.
             options = ["--foreground", "--force", "--num-threads", "10", "--max-ttl", "300", "--key-file", KEY, *self._origin]
+            if not self._is_watched:  # first: where no thread can be started, munged is not left behind without a watch
+                threading.Thread(target=self._look_after_key, daemon=True).start()
+                self._is_watched = True
             self._process = subprocess.Popen([*give_up, "munged", *options], cwd="/")
             if is_change:
                 say_taken()
                 self._say("munged runs with another key")
             if self._is_stopping:  # the signal came in between
                 self._process.terminate()
-            if not self._is_watched:
-                self._is_watched = True
-                threading.Thread(target=self._look_after_key, daemon=True).start()
             code = self._process.wait()
             if self._is_stopping or self._outdated is not self._process:
                 return code
@@ -126,7 +126,7 @@ class Munged:
                     silence = 0
                     self._outdated = self._process
                     self._terminate()
-            except OSError as error:  # a full disk, for instance
+            except (OSError, RuntimeError) as error:  # a full disk, for instance, or no thread to be had
                 fault = f"could not look after the key, trying again: {error}"
             if fault and fault != told:
                 self._say(fault)

@@ -49,7 +49,7 @@ def main() -> int:
         signal.signal(number, stop)
     try:
         code = munged.run()
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
         say(f"FAILED: {error}")
         code = 1
     if stopped:

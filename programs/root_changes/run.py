@@ -1,4 +1,4 @@
-"""What the fill script and the report run, as root: `python3 -m programs.root_changes.run VERB ...`.
+"""What programs/root_fill and the report run, as root: `python3 -m programs.root_changes.run VERB ...`.
 
 filled VERSION [PID]   checks what was filled, against the root of a process where PID is given, and writes the manifest; with a process, it
                        wants a line on standard input once the copy is made
@@ -192,7 +192,7 @@ def is_copied(entry: Entry | None, copy: Entry | None) -> bool:
 
 
 def write(version: str, what: str, data: bytes) -> None:
-    """Writes a record beside the version; the fill script gives it its name when the version gets its own."""
+    """Writes a record beside the version; programs/root_fill gives it its name when the version gets its own."""
     file = SHARED / "sources" / f"{version}.{what}.new"
     file.touch(0o600)
     file.write_bytes(data)

@@ -122,21 +122,28 @@ class Cleaner:
         """Puts a version out of reach, and for good where no job has taken it. Else, and however this ends, it is back; gives why."""
         place, aside = SHARED / "versions" / version, _filling() / f".aside-{version}"
         try:
-            place.rename(aside)
-            self._unclear = look_at_every_job(min(self._looks, _LOOKS_ASIDE))
-            why = judge_aside(version, current_link(), count_users(version), self._unclear)
-            if not why:
-                aside.rename(_filling() / f".gone-{version}")
-            return why
-        finally:
-            if aside.is_dir() and not place.exists():
-                aside.rename(place)
+            try:
+                place.rename(aside)
+                self._unclear = look_at_every_job(min(self._looks, _LOOKS_ASIDE))
+                why = judge_aside(version, current_link(), count_users(version), self._unclear)
+                if not why:
+                    aside.rename(_filling() / f".gone-{version}")
+                return why
+            finally:
+                _put_back(aside, place)
+        finally:  # a signal may have ended the first attempt; it is the last that this process hears
+            _put_back(aside, place)
 
     def _is_clear(self) -> bool:
         """True when the version of every running job is known. Asked once, as it may take a quarter of an hour."""
         if self._unclear is None:
             self._unclear = look_at_every_job(self._looks)
         return not self._unclear
+
+
+def _put_back(aside: Path, place: Path) -> None:
+    if aside.is_dir() and not place.exists():
+        aside.rename(place)
 
 
 def forget_ended_jobs() -> None:

@@ -33,7 +33,7 @@ def fill(wanted: Wanted) -> None:
     take_back(place)
     if place.root.is_dir():
         if why := judge_filled(wanted, read(place.record()).strip(), read_carried(read(place.record(".carried")))):
-            raise Refused(f"version {wanted.version} is there already, {why}")
+            raise Refused(why)
         place.forget_tar()
         lock_of(wanted.version).unlink(missing_ok=True)
         say(f"version {wanted.version} is there already")
@@ -96,6 +96,7 @@ def forget_another(place: Place, wanted: Wanted) -> None:
     if place.partial.is_dir():
         say(f"what was begun of version {wanted.version}, from {begun or 'something unknown'}, is removed")
     delete(place.partial)
+    place.tarball.unlink(missing_ok=True)  # its digest is that of what was begun; it is not looked at again
     try:
         lock.write_text(f"{wanted.stands_for}\n")
     except OSError:
@@ -141,9 +142,10 @@ def lock_of(version: str) -> Path:
 
 
 def size_mib(root: Path) -> str:
-    """How much room a version takes."""
+    """How much room a version takes; "unknown" where `du` does not say."""
     command = ["du", "-sm", "--one-file-system", root]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[0]
+    counted = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+    return counted[0] if counted else "unknown"
 
 
 def _end_at_once(number: int, _: FrameType | None) -> None:

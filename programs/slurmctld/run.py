@@ -135,7 +135,10 @@ class Controller:
         return True
 
     def _start(self) -> None:
-        self._claim.note("munge-key", _key_id())
+        try:
+            self._claim.note("munge-key", _key_id())
+        except OSError as error:  # a full disk, for instance: at worst the next start waits for a key that all pods have
+            say(f"cannot note which munge key slurmctld has: {error.strerror}")
         try:
             code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], check=False).returncode
         except OSError as error:

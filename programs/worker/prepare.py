@@ -139,7 +139,7 @@ def _read(path: str) -> str:
         parts: list[bytes] = []
         while part := os.read(opened, 65536):
             parts.append(part)
-        return b"".join(parts).decode()
+        return os.fsdecode(b"".join(parts))
     finally:
         os.close(opened)
 

@@ -208,7 +208,7 @@ def _keep(program: str, run: Callable[[], int]) -> None:
         while True:
             try:
                 end = f"{program} ended with code {run()}"
-            except (OSError, subprocess.CalledProcessError) as error:  # of too many processes, for instance
+            except (OSError, RuntimeError, subprocess.CalledProcessError) as error:  # of too many processes or threads, for instance
                 end = f"{program} cannot be started: {error}"
             say(f"{end}; starting it again in {_AGAIN_S} s (sessions and jobs run on)")
             time.sleep(_AGAIN_S)

@@ -128,4 +128,4 @@ def test_template_is_a_project_whose_plan_is_that_of_the_stack_file(installed: P
 
 def test_template_says_what_pulumi_new_shows_and_asks_for_this_version() -> None:
     assert "${PROJECT}" in (TEMPLATE / "Pulumi.yaml").read_text()
-    assert (TEMPLATE / "requirements.txt").read_text() == f"slipway=={__version__}\n"
+    assert (TEMPLATE / "requirements.txt").read_text().endswith(f"\n./slipway-{__version__}-py3-none-any.whl\n")

@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
     unpack(image)
     sudoers = "alice ALL=(ALL:ALL) NOPASSWD: ALL\n"
     with running(Path("/var/tmp/slipway-admin-pods"), "swad-", image, SETTINGS, ("v1",), sudoers, LOGINS[1:]) as cluster:
-        # As root-fill.sh makes it.
+        # As programs/root_fill makes it.
         (cluster.shared / "versions/v1/etc/apt/apt.conf.d/90slipway-lock").write_text('DPkg::Lock::Timeout "600";\n')
         yield cluster
 

@@ -89,7 +89,7 @@ static int decide(int shared, int jobs, const char *name, const char *wanted, ro
     if (folder < 0) return -1;
     if (symlinkat(version, jobs, name) == 0) return 1;
     /* A volume that is full or read-only takes no note, nor a switch that the job's other nodes could fall behind of. So they find the same. And
-       root-clean.sh removes nothing while slurmctld knows of a running job without a note. */
+       programs/root_clean removes nothing while slurmctld knows of a running job without a note. */
     if (errno == ENOSPC || errno == EDQUOT || errno == EROFS) return 1;
     if (errno != EEXIST) return root_fail("the shared volume's jobs/%s: %m", name);
     return read_decided(jobs, name, version) == 1 ? 1 : root_fail("the shared volume's jobs/%s came and went", name);

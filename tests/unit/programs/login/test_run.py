@@ -125,3 +125,31 @@ def test_limits_that_cannot_be_read_are_not_none(
             (tmp_path / file).write_text(content)
     assert limits.write_pam_limits() is (text == "tasks=7\n" or before is None)
     assert (tmp_path / "pam.conf").read_text() == after
+
+
+def test_sackd_that_ends_while_sessions_go_on_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open sessions still need the configuration that sackd keeps."""
+    starts: list[object] = []
+
+    class Ended:
+        """sackd, which ends at once; the third time the pod is over."""
+
+        def __init__(self, command: object, **_: object) -> None:
+            starts.append(command)
+            login._is_over = len(starts) == 3  # pyright: ignore[reportPrivateUsage]
+
+        def wait(self) -> int:
+            return 1
+
+    class Told:
+        """The pod was told to go."""
+
+        is_stopping = True
+
+    login = run.Login(Told(), "ctl", 65)  # pyright: ignore[reportArgumentType]
+    monkeypatch.setattr(run, "_has_munge", lambda: True)
+    monkeypatch.setattr(login, "_answers", lambda: True)
+    monkeypatch.setattr(run.time, "sleep", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(run.subprocess, "Popen", Ended)
+    login._keep_configuration()  # pyright: ignore[reportPrivateUsage]
+    assert len(starts) == 3

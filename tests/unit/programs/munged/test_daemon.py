@@ -84,6 +84,46 @@ def test_other_key_waits_while_slurmctld_listens_and_is_taken_when_it_is_silent(
     assert codes == [-15]
 
 
+def test_watch_goes_on_while_no_thread_can_be_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job took all processes of the pod: the key that waits is looked after as soon as there is one again."""
+    calls: list[str] = []
+
+    def dial_without_threads(_: str) -> Dial:
+        calls.append("")
+        if len(calls) < 3:
+            raise RuntimeError("can't start new thread")
+        return Dial.REFUSED
+
+    monkeypatch.setattr(daemon, "dial", dial_without_threads)
+    said: list[str] = []
+    munged = Munged(said.append, "ctl")
+    thread = threading.Thread(target=munged.run)
+    thread.start()
+    try:
+        until("started", folder, "a\n")
+        put_key(folder, "b\n")
+        until("started", folder, "a\nb\n")
+    finally:
+        munged.stop()
+        thread.join(30)
+    assert "could not look after the key, trying again: can't start new thread" in said
+
+
+def test_munged_is_not_started_where_nobody_could_watch_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    munged = Munged(print, "ctl")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError):
+            munged.run()
+    assert not (folder / "started").exists()
+    (folder / "broken").touch()
+    assert munged.run() == 3
+    munged.stop()
+
+
 def test_munged_that_ends_by_itself_ends_the_run_and_keeps_its_key(folder: Path) -> None:
     (folder / "broken").touch()
     munged = Munged(print, "ctl")

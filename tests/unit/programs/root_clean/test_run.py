@@ -17,7 +17,6 @@ import sys
 from pathlib import Path
 from programs.root_clean import run
 run.SHARED = Path(sys.argv[1])
-sys.exit(run.main())
 """
 
 
@@ -44,7 +43,14 @@ IS_ASIDE = '[ -d "$SHARED/filling/.aside-1" ]'
 
 
 def start(
-    shared: Path, declared: str, keep_days: int = 0, running: str | None = "", ended: str = "", looks: int = 1, meanwhile: str = ""
+    shared: Path,
+    declared: str,
+    keep_days: int = 0,
+    running: str | None = "",
+    ended: str = "",
+    looks: int = 1,
+    meanwhile: str = "",
+    main: str = "sys.exit(run.main())",
 ) -> subprocess.Popen[str]:
     """The program, begun. slurmctld answers with `running` and `ended`, or not at all (None); `meanwhile` runs when it is asked."""
     programs = shared.parent / f"{shared.name}-programs"
@@ -63,7 +69,7 @@ def start(
         "ENDED": ended,
         "MEANWHILE": meanwhile,
     }
-    command = [sys.executable, "-c", PROGRAM, str(shared)]
+    command = [sys.executable, "-c", PROGRAM + main, str(shared)]
     return subprocess.Popen(command, env=environment, cwd=PROJECT, stderr=subprocess.PIPE, text=True)
 
 
@@ -293,3 +299,20 @@ def test_nothing_is_removed_while_nobody_knows_which_version_is_current(shared: 
 
 def test_volume_that_was_never_filled_is_no_fault(tmp_path: Path) -> None:
     assert clean(tmp_path, "1") == ""
+
+
+def test_signal_while_a_version_is_put_back_does_not_keep_it_out_of_reach(shared: Path) -> None:
+    """The first attempt to put it back is cut off, as by a signal at that moment."""
+    cut_off = """
+whole = run._put_back
+def once(*places):
+    run._put_back = whole
+    raise SystemExit(143)
+run._put_back = once
+sys.exit(run.main())
+"""
+    with start(shared, "2 3", meanwhile='[ -d "$SHARED/filling/.aside-1" ] && ln -s 1 "$SHARED/jobs/18"', main=cut_off) as process:
+        process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert versions(shared) == ["1", "2", "3"]
+    assert list((shared / "filling").iterdir()) == []

@@ -1,5 +1,6 @@
 """slurmctld's program with stand-ins for Slurm's: what cannot be read is a failure, and a kill leaves whole files."""
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,6 +61,20 @@ def test_first_start_takes_the_files_of_the_config_map(places: Path, tmp_path: P
     assert (places / "conf/slurm.conf").read_text().startswith("StateSaveLocation=")
     assert os.environ["SLURM_CONF"] == f"{places}/conf/slurm.conf"
     assert (places / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_full_disk_that_takes_no_note_keeps_slurmctld_from_nothing(
+    places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Claim, "note", refuse)
+    (tmp_path / "slurmctld").write_text(f"#!/bin/bash\n[[ $1 == -V ]] || touch {tmp_path}/started\n")
+    controller = run.Controller(Signals(), 120)  # pyright: ignore[reportArgumentType]
+    controller._start()  # pyright: ignore[reportPrivateUsage]
+    assert (tmp_path / "started").exists()
+    assert "cannot note which munge key slurmctld has: No space left on device" in capfd.readouterr().err
 
 
 def test_start_after_a_kill_in_mid_change_is_with_the_files_before(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
