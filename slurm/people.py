@@ -5,7 +5,8 @@ MOST_ID = 2_000_000_000
 NOBODY = 65_534
 
 ACCOUNTS = {"slurm": 64_030, "munge": 401, "slurmrestd": 402, "mysql": 403, "slipway-identity": 405}
-"""The image's own accounts with fixed numbers, uid and gid alike, as images/slurm/setup/10-accounts.sh makes them. Files on claims belong to them."""
+"""The image's own accounts with fixed numbers, uid and gid alike, as images/slurm/setup/10-accounts.sh makes
+them. Files on claims belong to them."""
 TAKEN = frozenset({NOBODY, *ACCOUNTS.values()})
 """Numbers that no person and no group may have."""
 
