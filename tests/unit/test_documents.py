@@ -25,11 +25,26 @@ def test_every_make_verb_in_a_page_exists(page: str) -> None:
     assert named <= makefile_verbs()
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/features.md"])
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
+_ROOMS = "components|configs|controllers|docs|images|local|programs|provider|slurm|standalone|templates|tests"
+_FILE = re.compile(rf"`((?:{_ROOMS})/[\w./-]+)`")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_file_named_in_a_page_exists(page: str) -> None:
-    named = set(re.findall(r"`([\w./-]+(?:\.md|\.yaml|\.py|\.toml|/))`", (ROOT / page).read_text()))
-    assert named
-    assert [name for name in named if not (ROOT / name).exists() and not name.startswith(".slipway")] == []
+    named = set(_FILE.findall((ROOT / page).read_text()))
+    assert [name for name in sorted(named) if not list(ROOT.glob(f"{name.rstrip('/')}*"))] == []
+
+
+_IN_TEXT = re.compile(rf"(?<![\w./-])((?:{_ROOMS})/[\w/-]+\.(?:py|sh|c|md|j2|yaml))\b")
+_WITH_PATHS = ("*.py", "*.sh", "*.c", "*.h", "*.j2", "*.yaml", "*Dockerfile", "*Makefile", ":!tests/unit")  # there, some are made up
+
+
+def test_every_file_named_in_a_comment_exists() -> None:
+    listed = subprocess.run(["git", "ls-files", *_WITH_PATHS], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    named = {(file, name) for file in listed for name in _IN_TEXT.findall((ROOT / file).read_text())}
+    assert len(named) > 50
+    assert [(file, name) for file, name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_stack_file_of_the_readme_is_accepted(tmp_path: Path) -> None:
