@@ -3,12 +3,16 @@
 lightkube reads one file and plain credentials. KUBECONFIG as a list, newer credential plugins, proxies and impersonation are added here.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
 
 import httpx2
 import yaml
@@ -22,6 +26,10 @@ from standalone.faults import UnreachableError
 LOCAL_CONTEXT = "slipway-local"
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _EXEC = "client.authentication.k8s.io/"
+_UNUSABLE = (
+    *(ConfigError, OSError, ValueError, LookupError, TypeError, AttributeError, ImportError),
+    *(yaml.YAMLError, httpx2.InvalidURL),
+)
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,18 @@ class Target:
 
     context: str
     server: str
+    trusts: str = "the system's certificate authorities"
+    """What the server's certificate is checked against."""
 
     def __str__(self) -> str:
         return f'context "{self.context}", server {self.server}'
+
+    def distrust(self, words: str) -> str:
+        """What to say where the server's certificate is not trusted."""
+        return (
+            f"The certificate of {self.server} is not trusted ({words}). It was checked against {self.trusts}. Take the kubeconfig "
+            "from the cluster anew, or put its own authority there; where the certificate has another name, set tls-server-name."
+        )
 
 
 @dataclass(frozen=True)
@@ -70,23 +87,85 @@ def connect(where: Where) -> tuple[httpx2.Client, Target]:
             raise UnreachableError(
                 f"No cluster is chosen ({where}): start the local one with `make up`, or give --context or --kubeconfig."
             )
-        if name not in (there := [str(context["name"]) for context in config["contexts"]]):
+        if str(name) not in (there := [str(context.get("name")) for context in config["contexts"]]):
             raise UnreachableError(_no_context(where, str(name), there))
-        chosen = cast(Any, KubeConfig).from_dict(config).get(str(name))
-        cluster, user = (_entry(config, kind, getattr(chosen.context, kind)) for kind in ("cluster", "user"))
-        timeout = httpx2.Timeout(60, connect=10)
-        parameters = ConnectionParams(timeout=timeout, proxy=cluster.get("proxy-url"))
+        chosen, cluster, user = _chosen(config, str(name))
+        server = chosen.cluster.server
+        proxy = _proxy(where, server, cluster)
+        parameters = ConnectionParams(timeout=httpx2.Timeout(60, connect=10), proxy=proxy)
         settings: dict[str, Any] = cast(Any, parameters).httpx_params(chosen._replace(user=chosen.user or User()))
-    except (ConfigError, OSError, ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as error:
+        settings["trust_env"] = False  # the environment's proxy is found above, as Go does it
+        client = httpx2.Client(**settings, headers=[("User-Agent", "slipway"), *_impersonation(user)])
+    except _UNUSABLE as error:
         raise UnreachableError(f"{where}: the kubeconfig cannot be used: {type(error).__name__}: {error}") from error
-    client = httpx2.Client(**settings, headers=[("User-Agent", "slipway"), *_impersonation(user)])
     if server_name := cluster.get("tls-server-name"):
 
         def name_server(request: httpx2.Request) -> None:
             request.extensions["sni_hostname"] = server_name
 
         client.event_hooks = {"request": [name_server]}
-    return client, Target(str(name), chosen.cluster.server)
+    return client, Target(str(name), server, _trusts(chosen.context.cluster, cluster))
+
+
+def _chosen(config: Mapping[str, Any], name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The context with its cluster and its user, as lightkube has them and as they are written. What the file says of others does not
+    matter."""
+    context = _entries(config, "context", name)
+    named = context[-1]["context"]
+    clusters, users = (_entries(config, kind, named.get(kind)) for kind in ("cluster", "user"))
+    for entry in (*clusters, *users):
+        _complete(entry.get("cluster") or entry.get("user") or {}, entry["folder"])
+    for entry in users:  # `password: 123` is a number to YAML
+        entry["user"] = {key: str(value) if type(value) in (int, float) else value for key, value in entry["user"].items()}
+    chosen = cast(Any, KubeConfig).from_dict({"contexts": context, "clusters": clusters, "users": users}).get(context[-1]["name"])
+    return chosen, clusters[-1]["cluster"], users[-1]["user"] if users else {}
+
+
+def _trusts(name: str, cluster: Mapping[str, Any]) -> str:
+    """The entry of the kubeconfig that the server's certificate is checked against."""
+    given = next((key for key in ("certificate-authority", "certificate-authority-data") if cluster.get(key)), None)
+    return (
+        f'{given} of cluster "{name}"' if given else f'the system\'s certificate authorities: cluster "{name}" has no certificate-authority'
+    )
+
+
+def _proxy(where: Where, server: str, cluster: Mapping[str, Any]) -> str | None:
+    """The proxy to ask, as Go finds it: the cluster's own, else the environment's, never for loopback. ALL_PROXY does not count."""
+    url = urlsplit(server)
+    named, source = cluster.get("proxy-url"), "proxy-url"
+    if not named:
+        proxies = getproxies_environment()
+        named, source = proxies.get(url.scheme), f"{url.scheme.upper()}_PROXY"
+        if not named or _is_direct(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), proxies.get("no", "")):
+            return None
+    proxy = str(named) if "://" in str(named) else f"http://{named}"
+    if not proxy.lower().startswith(("http://", "https://")):
+        raise UnreachableError(
+            f"{where}: {source} names a {proxy.partition(':')[0]} proxy, and standalone can use an HTTP proxy only. Give one there, "
+            "or take it out and reach the API server by a tunnel (ssh -L)."
+        )
+    return proxy
+
+
+def _is_direct(host: str, port: int, no_proxy: str) -> bool:
+    """True of a server that is asked without the environment's proxy: loopback, and what NO_PROXY says."""
+    entries = [entry.strip().lower() for entry in no_proxy.split(",") if entry.strip()]
+    ip = None
+    with contextlib.suppress(ValueError):
+        ip = ip_address(host)
+    if host == "localhost" or "*" in entries or (ip and ip.is_loopback):
+        return True
+    return any(_holds(entry.removesuffix(f":{port}"), host, ip) for entry in entries)
+
+
+def _holds(entry: str, host: str, ip: IPv4Address | IPv6Address | None) -> bool:
+    """True where an entry of NO_PROXY is this host, a domain that it is in, or a network."""
+    if ip:
+        with contextlib.suppress(ValueError):
+            return ip in ip_network(entry.strip("[]"), strict=False)
+        return False
+    domain = entry.removeprefix("*")
+    return host == domain or host.endswith(f".{domain.removeprefix('.')}")
 
 
 def _no_context(where: Where, name: str, there: list[str]) -> str:
@@ -103,12 +182,11 @@ def _merged(files: list[Path]) -> dict[str, Any]:
     for file in files:
         config: dict[str, Any] = yaml.safe_load(file.read_text()) or {}
         merged["current-context"] = merged.get("current-context") or config.get("current-context")
-        for entry in (*(config.get("clusters") or ()), *(config.get("users") or ())):
-            _complete(entry.get("cluster") or entry.get("user") or {}, file.parent)
         for kind in ("clusters", "users", "contexts"):
             merged[kind] = [*(config.get(kind) or ()), *merged[kind]]  # of one name, lightkube takes the last
             for entry in merged[kind]:
                 entry[kind[:-1]] = entry.get(kind[:-1]) or {}
+                entry.setdefault("folder", file.absolute().parent)
     return merged
 
 
@@ -127,9 +205,9 @@ def _complete(entry: dict[str, Any], folder: Path) -> None:
             plugin["command"] = str(folder / plugin["command"])
 
 
-def _entry(config: Mapping[str, Any], kind: str, name: str | None) -> dict[str, Any]:
-    found = [entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name]
-    return found[-1] if found else {}
+def _entries(config: Mapping[str, Any], kind: str, name: str | None) -> list[dict[str, Any]]:
+    """The entry of this name, alone in a list; no entry where there is none."""
+    return [entry for entry in config[f"{kind}s"] if name is not None and str(entry.get("name")) == str(name)][-1:]
 
 
 def _impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:

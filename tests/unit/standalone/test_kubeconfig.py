@@ -1,10 +1,13 @@
 """The kubeconfig is found and read as kubectl does it; what it lacks is named."""
 
+import base64
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 import yaml
 
@@ -140,3 +143,110 @@ def test_proxy_of_the_cluster_is_asked(tmp_path: Path, canned: CannedServer) -> 
     canned.answers["http://far.example/version"] = (200, {})
     api.connect(Where(str(file), None)).request("GET", "/version")
     assert canned.requests[-1][1] == "http://far.example/version"
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch, canned: CannedServer) -> CannedServer:
+    """The canned server, as the proxy that the environment names for everything."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HTTP_PROXY", canned.url)
+    return canned
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2", "[::1]"])
+def test_loopback_is_never_asked_through_the_environments_proxy(tmp_path: Path, proxied: CannedServer, host: str) -> None:
+    away = api.connect(Where(str(write_kubeconfig(tmp_path / "config", "near", f"http://{host}:9")), None))
+    with pytest.raises(UnreachableError, match="No cluster answers"):
+        away.request("GET", "/version")
+    assert proxied.requests == []
+
+
+@pytest.mark.parametrize(
+    ("server", "no_proxy", "is_proxied"),
+    [
+        pytest.param("far.example", "", True, id="none"),
+        pytest.param("far.example:81", "far.example:80", True, id="another-port"),
+        pytest.param("far.example", "other.example,nofar.example", True, id="others"),
+        pytest.param("198.18.0.9", "198.19.0.0/16", True, id="another-network"),
+        pytest.param("far.invalid", "invalid", False, id="domain"),
+        pytest.param("far.invalid", "a, .invalid", False, id="domain-with-a-dot"),
+        pytest.param("far.invalid", "*.invalid", False, id="domain-with-a-star"),
+        pytest.param("far.invalid:81", "far.invalid:81", False, id="port"),
+        pytest.param("127.0.0.1:9", "*", False, id="all"),
+    ],
+)
+def test_no_proxy_is_read_as_go_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxied: CannedServer, server: str, no_proxy: str, is_proxied: bool
+) -> None:
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    proxied.answers[f"http://{server}/version"] = (200, {})
+    away = api.connect(Where(str(write_kubeconfig(tmp_path / "config", "far", f"http://{server}")), None))
+    if is_proxied:
+        away.request("GET", "/version")
+    else:
+        with pytest.raises(UnreachableError, match="No cluster answers"):
+            away.request("GET", "/version")
+    assert bool(proxied.requests) == is_proxied
+
+
+def test_network_in_no_proxy_is_asked_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxied: CannedServer) -> None:
+    file = write_kubeconfig(tmp_path / "config", "far", "http://198.18.0.9")
+    monkeypatch.setenv("HTTP_PROXY", "socks5://198.18.0.1:1080")
+    with pytest.raises(UnreachableError, match="socks5"):
+        kubeconfig.connect(Where(str(file), None))
+    for no_proxy in ("198.18.0.0/15", "198.18.0.9"):
+        monkeypatch.setenv("NO_PROXY", no_proxy)
+        kubeconfig.connect(Where(str(file), None))
+    assert proxied.requests == []
+
+
+@pytest.mark.parametrize("source", ["proxy-url", "HTTPS_PROXY"])
+def test_socks_proxy_is_refused_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxied: CannedServer, source: str) -> None:
+    file = write_kubeconfig(tmp_path / "config", "far", "https://far.example")
+    if source == "proxy-url":
+        config = json.loads(file.read_text())
+        config["clusters"][0]["cluster"]["proxy-url"] = "socks5://user:hidden@198.18.0.1:1080"
+        file.write_text(json.dumps(config))
+    else:
+        monkeypatch.setenv(source, "socks5h://user:hidden@198.18.0.1:1080")
+    with pytest.raises(UnreachableError, match=rf"{source} names a socks5h? proxy, and standalone can use an HTTP proxy only") as caught:
+        kubeconfig.connect(Where(str(file), None))
+    assert "hidden" not in str(caught.value)
+    assert proxied.requests == []
+
+
+def test_all_proxy_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canned: CannedServer) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5h://198.18.0.1:1080")
+    assert ask(canned, Where(str(canned.kubeconfig(tmp_path)), None))["user-agent"] == "slipway"
+
+
+def test_certificate_beside_a_kubeconfig_of_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canned: CannedServer) -> None:
+    file = canned.kubeconfig(tmp_path)
+    config = json.loads(file.read_text())
+    config["clusters"][0]["cluster"]["certificate-authority"] = "ca.crt"
+    file.write_text(json.dumps(config))
+    shutil.copy(certifi.where(), tmp_path / "ca.crt")
+    monkeypatch.chdir(tmp_path)
+    assert ask(canned, Where(file.name, None))["user-agent"] == "slipway"
+
+
+def test_credential_plugin_beside_a_relative_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canned: CannedServer) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text('#!/bin/sh\necho \'{"status": {"token": "made"}}\'\n')
+    plugin.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    told = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin"}
+    assert ask(canned, Where(canned.kubeconfig(tmp_path, exec=told).name, None))["authorization"] == "Bearer made"
+
+
+def test_what_the_file_says_of_other_contexts_does_not_matter(tmp_path: Path, canned: CannedServer) -> None:
+    file = canned.kubeconfig(tmp_path, username="me", password=123)
+    config = json.loads(file.read_text())
+    config["users"] += [{"name": "number", "user": {"token": [1]}}, {"name": "old", "user": {"exec": {"command": "x"}}}, {"user": {}}]
+    config["contexts"] += [{"name": "bare", "context": {"user": "number"}}, {"context": {}}]
+    config["clusters"] += [{"name": "odd", "cluster": {"server": 1}}]
+    file.write_text(json.dumps(config))
+    expected = base64.b64encode(b"me:123").decode()
+    assert ask(canned, Where(str(file), None))["authorization"] == f"Basic {expected}"
