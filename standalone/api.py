@@ -4,6 +4,7 @@ Connections and credentials are lightkube's (see kubeconfig.py). Nothing is deci
 """
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +81,8 @@ class Api:
         try:
             return self.client.request(method, path, **arguments)
         except httpx2.TransportError as error:
+            if untrusted := _untrusted(error):
+                raise UnreachableError(f"{self}: {self.target.distrust(untrusted.verify_message)}") from error
             raise UnreachableError(f"No cluster answers at {self}: {self.target.server}: {error or type(error).__name__}") from error
         except (ConfigError, OSError, LookupError, ValueError) as error:
             raise UnreachableError(f"{self}: its credentials cannot be read: {type(error).__name__}: {error}") from error
@@ -139,10 +142,12 @@ class Api:
         """Changes fields of an object."""
         self.request("PATCH", self.path("", key), change, "application/merge-patch+json", fieldManager=FIELD_MANAGER)
 
-    def delete(self, key: Key, version: str = "", propagation: str = "Background") -> bool:
-        """Asks for the deletion of an object; False where it is gone already."""
+    def delete(self, key: Key, version: str = "", propagation: str = "Background", uid: str = "") -> bool:
+        """Asks for the deletion of an object; False where it is gone already. With a UID, the server refuses (409) another object of its
+        name."""
+        only = {"preconditions": {"uid": uid}} if uid else {}
         try:
-            self.request("DELETE", self.path(version, key), {"propagationPolicy": propagation})
+            self.request("DELETE", self.path(version, key), {"propagationPolicy": propagation, **only})
         except RefusedError as error:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
@@ -159,7 +164,7 @@ class Api:
                 first = next(answer.iter_lines(), "") if answer.is_success else ""
                 if first and json.loads(first)["type"] != "ERROR":
                     return
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, ConfigError, OSError, LookupError, ValueError):
             pass  # the request that follows says so
         time.sleep(max(0.0, within_s - (time.monotonic() - begin)))  # not allowed to watch, say
 
@@ -173,6 +178,13 @@ def side_by_side(function: Callable[[_T], _R], items: Iterable[_T]) -> Sequence[
     """The function of each item, several at a time, in the items' order. Raises what the first of them raises."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, items))
+
+
+def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """The refusal of the server's certificate that is behind an error; None where none is."""
+    while error and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _status(answer: httpx2.Response) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from standalone.api import Api, RefusedError, side_by_side
@@ -19,6 +20,7 @@ from standalone.faults import StandaloneError, rows
 from standalone.plan import revealed
 from standalone.readiness import has_condition
 from standalone.render import CRD, IDENTIFIER, Document, Key, Sort, annotation, key_of
+from standalone.render import scoped as scoped_as
 from standalone.requirements import Offer
 
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
@@ -135,6 +137,11 @@ def sort_of(name: str) -> Sort:
     return Sort(group, kind)
 
 
+def scoped(home: Home, declared: Sequence[Document]) -> list[Document]:
+    """The documents as the API server files them: without a namespace where their kind has none."""
+    return scoped_as(declared, {sort: served.is_namespaced for sort, served in home.api.kinds().items()})
+
+
 def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts: bool) -> Seen:
     """Live objects, members and dry-run results. Raises StandaloneError with all that the server refuses.
 
@@ -208,6 +215,11 @@ def of_sorts(home: Home, sorts: Iterable[Sort]) -> list[Mapping[str, Any]]:
     """Objects of these kinds that carry the ApplySet's label."""
     listed = partial(home.api.list, namespace=home.namespace, labelSelector=f"{PART_OF}={home.set_id}")
     return [live for found in side_by_side(listed, sorted(set(sorts) & home.api.kinds().keys())) for live in found]
+
+
+def unlisted(home: Home, before: Kept) -> list[Sort]:
+    """Kinds the stack has had that the API server does not list now: an aggregated API may be down. Nobody can look for their objects."""
+    return sorted(set(map(sort_of, before.kinds)) - home.api.kinds().keys())
 
 
 def lacking_rights(home: Home, declared: Iterable[Document]) -> list[str]:
@@ -287,14 +299,23 @@ def release(home: Home, keys: Iterable[Key]) -> None:
                 raise StandaloneError(f"{key} could not be released: {error}") from error
 
 
-def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Asks for the deletion of objects; waits for none. Kubernetes' own workloads stay until the pods they own are gone.
+def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> list[Key]:
+    """Asks for the deletion of objects; waits for none. Kubernetes' own workloads stay until the pods they own are gone. Gives those that
+    somebody made anew: the new object is not deleted.
 
     Objects of other kinds do not: in the foreground Kubernetes deletes what an object owns at once, before the object's controller can wind
     it down (a NodeSet drains its nodes first).
     """
+    anew: list[Key] = []
     for live in objects:
-        home.api.delete(key_of(live), str(live["apiVersion"]), "Foreground" if live["kind"] in _OWN_PODS else "Background")
+        propagation = "Foreground" if live["kind"] in _OWN_PODS else "Background"
+        try:
+            home.api.delete(key_of(live), str(live["apiVersion"]), propagation, str(live["metadata"].get("uid") or ""))
+        except RefusedError as error:
+            if error.code != HTTPStatus.CONFLICT:
+                raise
+            anew.append(key_of(live))
+    return anew
 
 
 def remaining(home: Home, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -109,15 +109,16 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
             cluster.make_kinds(home, definitions, force_conflicts, _KINDS_S)
         for document in definitions:
             screen.tick(f"{document.key} {_VERBS[by_key.pop(document.key).op]}, and its kind is served", before)
-    goes = [change.key for change in pending if change.op == "delete" and change.key not in (*leaving, *kept)]
+    goes = [change.live for change in pending if change.op == "delete" and change.live and change.key not in (*leaving, *kept)]
     sorts = {document.key.sort for document in stack.documents}
     cluster.enlist(home, {*sorts, *map(cluster.sort_of, stack.kept.kinds)})
     with screen.waiting("applying") as line:
         faults: list[str] = []
+        applied: set[str] = set()
         for document in _to_apply(stack, found):
             line.update(f"applying: {document.key}")
             try:
-                cluster.apply(home, document, force_conflicts)
+                applied.add(cluster.apply(home, document, force_conflicts)["metadata"]["uid"])
             except RefusedError as error:
                 faults.append(f"{document.key}: {error}")
                 continue
@@ -126,11 +127,15 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
                 before = time.monotonic()
         if faults:
             raise StandaloneError("\n".join(faults))
-        for key in goes:
-            home.api.delete(key)  # as kubectl prunes: what it owns goes afterwards
-            screen.tick(f"{key} {_VERBS['delete']}", before)
-            before = time.monotonic()
-    cluster.enlist(home, sorts)
+        left = removal.prune(home, goes, applied, screen)
+    unlisted = cluster.unlisted(home, stack.kept)
+    if unlisted:
+        names = ", ".join(map(str, unlisted))
+        screen.warn(
+            f"the API server does not list these kinds now, so no object of theirs was looked for, and none was deleted: {names}. "
+            f"A kind that is gone for good is struck from the annotation of {home.parent}."
+        )
+    cluster.enlist(home, {*sorts, *unlisted, *(key.sort for key in left)})
     for key in leaving:
         screen.tick(f"{key} is no longer declared: its controller deletes it", before)
 
@@ -206,9 +211,10 @@ def _pods(home: Home, late: Sequence[readiness.Waiting]) -> list[dict[str, Any]]
 
 def _unstick(home: Home, workloads: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]], screen: Screen) -> None:
     """Deletes pods that never started and hold up a newer template (see readiness.stuck)."""
+    uids = {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in pods}
     for name in readiness.stuck(workloads, pods):
         with contextlib.suppress(RefusedError):
-            home.api.delete(Key("", "Pod", home.namespace, name))
+            home.api.delete(Key("", "Pod", home.namespace, name), uid=uids[name])
             screen.tick(f"Pod {name}, stuck on an older template without ever having started, deleted")
 
 

@@ -4,7 +4,8 @@ Nothing is forced: an object with a finalizer, such as a NodeSet whose nodes sti
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from standalone import changes as decide
@@ -49,7 +50,7 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     last = [leaving.pop(namespace)] if namespace in leaving else []
     workloads = {key: live for key, live in leaving.items() if key.kind in readiness.WORKLOADS or key.sort.is_custom or _is_held(live)}
     rest = [live for key, live in leaving.items() if key not in workloads]
-    for stage in (*_by_depth(workloads, depths(stack.plan)), rest):
+    for stage in (*_by_depth(workloads, depths(stack.plan, stack.documents)), rest):
         delete(home, stage, screen, timeout_s)
     cluster.forget(home)
     delete(home, last, screen, timeout_s)
@@ -87,7 +88,8 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, tim
     if not objects:
         return
     begin = time.monotonic()
-    cluster.delete(home, objects)
+    for key in cluster.delete(home, objects):
+        screen.warn(f"{key} was made anew in the meantime: the new object is left as it is.")
     there, news = list(objects), News(screen)
     with screen.waiting(f"deleting {len(objects)} objects") as line:
         while there:
@@ -108,6 +110,40 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, tim
                 raise StandaloneError(f"Not gone after {timeout_s:.0f} s; the deletion goes on by itself:\n{lines}")
             if left:
                 home.api.await_change(left[0], _POLL_S)
+
+
+def prune(home: Home, shown: Sequence[Mapping[str, Any]], applied: Collection[str], screen: Screen) -> list[Key]:
+    """Deletes what was shown as no longer declared, where it is still that very object and nothing speaks against it; gives what stays.
+
+    Minutes may have passed at a prompt or a wait since it was read. As kubectl prunes: what an object owns goes after it, and an object
+    whose UID is in `applied` never goes, by whatever name it was found.
+    """
+    if not shown:
+        return []
+    now = {live["metadata"]["uid"]: live for live in cluster.of_sorts(home, {key_of(live).sort for live in shown})}
+    left: list[Key] = []
+    for old in shown:
+        key, uid, begin = key_of(old), str(old["metadata"]["uid"]), time.monotonic()
+        if uid in applied:
+            continue
+        why = ""
+        if uid not in now:
+            why = "it is gone, made anew, or out of the stack's ApplySet since it was looked at"
+        elif any(annotation(now[uid], mark) == "true" for mark in (PROTECT, RETAIN)):
+            why = "it was marked as protected or retained after it was looked at"
+        else:
+            try:
+                home.api.delete(key, uid=uid)
+            except RefusedError as error:
+                if error.code != HTTPStatus.CONFLICT:
+                    raise
+                why = "it was made anew in the meantime"
+        if why:
+            screen.warn(f"{key} is not deleted: {why}.")
+            left.append(key)
+        else:
+            screen.tick(f"{key} deleted", begin)
+    return left
 
 
 def say_leaving(home: Home, pruned: Sequence[Mapping[str, Any]], screen: Screen) -> None:

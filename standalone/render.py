@@ -32,7 +32,7 @@ CLUSTER_SCOPED = frozenset(_FIRST) - {"PersistentVolumeClaim"} | {
     *("APIService", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "IngressClass", "MutatingWebhookConfiguration", "Node"),
     *("ValidatingWebhookConfiguration", "VolumeSnapshotClass"),
 }
-"""Kinds without a namespace; all others have a namespace."""
+"""Kinds without a namespace, as far as they are known without a cluster; see `scoped`."""
 
 
 class Key(NamedTuple):
@@ -133,6 +133,11 @@ class Document:
             manifest = _with(manifest, path, Secret(value) if self.key.kind == "Secret" and value is not None else value)
         return replace(self, manifest=manifest)
 
+    def without_namespace(self) -> "Document":
+        """The document of an object that is in no namespace."""
+        about = {key: value for key, value in self.manifest["metadata"].items() if key != "namespace"}
+        return replace(self, manifest={**self.manifest, "metadata": about})
+
     @property
     def has_secrets(self) -> bool:
         """True when the manifest holds a value that must not be shown."""
@@ -182,16 +187,22 @@ def own_documents(plan: Plan) -> list[Document]:
     return documents(replace(plan, resources=tuple(filter(_is_ours, plan.resources))))
 
 
-def depths(plan: Plan) -> dict[Key, int]:
+def scoped(declared: Sequence[Document], is_namespaced: Mapping[Sort, bool]) -> list[Document]:
+    """The documents without a namespace where their kind has none: as the API server says, or the definition that the stack brings."""
+    brought = {document.brings: document.manifest["spec"].get("scope") != "Cluster" for document in declared if document.brings}
+    known = {**brought, **is_namespaced}
+    return [document if known.get(document.key.sort, True) else document.without_namespace() for document in declared]
+
+
+def depths(plan: Plan, declared: Iterable[Document]) -> dict[Key, int]:
     """For each object, how many others stand below it, one upon another; 0 where it depends on none. The deepest are destroyed first."""
-    known = {resource.urn: resource for resource in plan.resources}
     needs = _needs(plan.resources)
 
     @functools.cache
     def depth(urn: str) -> int:
         return 1 + max((depth(need) for need in needs[urn]), default=-1)
 
-    return {_document(resource, known).key: depth(resource.urn) for resource in plan.resources if resource.is_object}
+    return {document.key: depth(document.resource.urn) for document in declared}
 
 
 def _needs(resources: Sequence[Resource]) -> dict[str, set[str]]:

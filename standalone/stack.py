@@ -76,8 +76,10 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
     at = home(first.plan, project, where)
     declared = first.plan
     if for_real:
-        render.namespace_of(render.documents(declared))
+        render.documents(declared)  # refuses what only the pulumi CLI can make
     try:
+        if for_real:
+            render.namespace_of(cluster.scoped(at, render.own_documents(declared)))
         before = cluster.kept(at)
         live = cluster.live_secrets(at, render.own_documents(declared)) if before.version is None else {}
     except RefusedError as error:
@@ -96,7 +98,7 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stac
 
         declared = record.record(project, value_of, preview=not for_real).plan
     hide(screen, declared)
-    return Stack(declared, tuple(render.own_documents(declared)), at, before, fresh, lost)
+    return Stack(declared, tuple(cluster.scoped(at, render.own_documents(declared))), at, before, fresh, lost)
 
 
 def hide(screen: Screen, plan: Plan) -> None:

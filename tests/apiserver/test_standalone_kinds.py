@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,8 @@ import pytest
 import yaml
 
 from standalone import cli
+from standalone.api import Api, Served
+from standalone.render import Sort
 from tests.apiserver.server import ApiServer
 
 FIXTURE = Path(__file__).parent / "fixtures" / "kinds"
@@ -59,7 +61,8 @@ class Widgets:
 
     @property
     def path(self) -> str:
-        return f"/apis/{self.group or self.namespace}.example.com/v1/namespaces/{self.namespace}/widgets"
+        where = "" if "app.scope=Cluster" in self.extra else f"/namespaces/{self.namespace}"
+        return f"/apis/{self.group or self.namespace}.example.com/v1{where}/widgets"
 
     def get(self, name: str = "one") -> dict[str, Any] | None:
         """A widget as it is; None for one that is not there."""
@@ -224,6 +227,43 @@ def test_kind_that_another_stack_brings_is_left_to_it(widgets: Widgets, tmp_path
     assert "belongs to another stack. Let one stack bring the kind and leave it out of this one, or take it over with --adopt." in said
     with other.controlled(other.say):
         assert "2 created" in other.run("up", "-c", "app.definition=false", "--timeout", "120")
+
+
+def test_object_of_a_kind_without_namespaces_is_the_same_the_second_time(widgets: Widgets) -> None:
+    widgets.extra = ["-c", "app.scope=Cluster"]
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "120")
+    made = widgets.get()
+    assert made is not None
+    assert "Nothing to change: 3 unchanged" in widgets.run("preview")
+    with widgets.controlled(widgets.say):
+        said = widgets.run("up", "-c", "app.size=3", "--timeout", "120")
+    assert "Widget one updated" in said
+    assert "Widget one deleted" not in said
+    found = widgets.get()
+    assert found is not None
+    assert (found["metadata"]["uid"], found["spec"]) == (made["metadata"]["uid"], {"size": 3})
+    assert "Widget one deleted" in widgets.run("up", "-c", "app.widgets=[]")
+    assert widgets.get() is None
+
+
+def test_kind_that_is_not_listed_for_a_while_is_kept_in_mind(widgets: Widgets, monkeypatch: pytest.MonkeyPatch) -> None:
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "120")
+    kind = Sort(f"{widgets.namespace}.example.com", "Widget")
+    with monkeypatch.context() as patch:
+        all_kinds = Api.kinds
+
+        def other_kinds(api: Api, again: bool = False) -> Mapping[Sort, Served]:
+            return {sort: how for sort, how in all_kinds(api, again).items() if sort != kind}
+
+        patch.setattr(Api, "kinds", other_kinds)
+        left_out = ("-c", "app.widgets=[]", "-c", "app.definition=false")
+        said = widgets.run("up", *left_out)
+    assert f"the API server does not list these kinds now, so no object of theirs was looked for, and none was deleted: {kind}." in said
+    assert widgets.get() is not None
+    assert f"Widget {widgets.namespace}/one deleted" in widgets.run("up", *left_out)
+    assert widgets.get() is None
 
 
 @pytest.mark.parametrize(

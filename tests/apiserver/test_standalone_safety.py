@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from standalone import cluster
+from standalone.render import Sort
 from tests.apiserver.conftest import SMALL, Verbs, namespace_of
 from tests.apiserver.server import ROOT, ApiServer
 from tests.plan.conftest import KEYS
@@ -60,6 +62,59 @@ def test_up_that_deletes_data_without_terminal_or_yes_changes_nothing(server: Ap
     small.up("--yes", *renamed)
     left = json.loads(server.run_kubectl(*claims[:-1], "json"))["items"]
     assert [one["metadata"]["name"] for one in left if "deletionTimestamp" not in one["metadata"]] == ["other"]
+
+
+_ANEW = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "files"}, "data": {"whose": "not the stack's"}}
+
+
+@pytest.mark.parametrize(
+    ("moment", "what", "words"),
+    [
+        pytest.param("enlist", "anew", "it is gone, made anew, or out of the stack's ApplySet since it was looked at", id="made-anew"),
+        pytest.param("enlist", "protect", "it was marked as protected or retained after it was looked at", id="protected"),
+        pytest.param("of_sorts", "anew", "it was made anew in the meantime", id="made-anew-at-the-last-moment"),
+    ],
+)
+def test_what_changed_since_it_was_shown_is_not_pruned(
+    server: ApiServer, small: Verbs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, what: str, words: str
+) -> None:
+    """Somebody works beside `up`, after it looked at the cluster: at `enlist` before it applies, at `of_sorts` before it deletes."""
+    namespace = f"beside-{moment}-{what}".replace("_", "-")
+    program = tmp_path / "small" / "__main__.py"
+    program.write_text(
+        program.read_text().replace(
+            '        kubernetes.core.v1.ConfigMap("files"', '        app["files"] and kubernetes.core.v1.ConfigMap("files"'
+        )
+    )
+    chosen = ("-c", f"app.namespace={namespace}")
+    small.up("--yes", *chosen)
+    original, first = getattr(cluster, moment), iter([True])
+
+    def interfered(*arguments: Any) -> Any:
+        result = original(*arguments)
+        if (moment == "enlist" or arguments[1] == {Sort("", "ConfigMap")}) and next(first, False):
+            if what == "protect":
+                server.run_kubectl("-n", namespace, "annotate", "configmap", "files", "slipway.dev/protect=true")
+            else:
+                server.run_kubectl("-n", namespace, "delete", "configmap", "files")
+                server.run_kubectl("-n", namespace, "create", "-f", "-", stdin=json.dumps(_ANEW))
+        return result
+
+    monkeypatch.setattr(cluster, moment, interfered)
+    said = small.up(*chosen, "-c", "app.files={}")
+    assert f"ConfigMap {namespace}/files is not deleted: {words}." in said
+    assert "files" in server.run_kubectl("-n", namespace, "get", "configmap", "files", "-o", "name")
+
+
+def test_server_with_a_certificate_that_is_not_trusted_is_not_silent(server: ApiServer, small: Verbs, tmp_path: Path) -> None:
+    config = json.loads(server.kubeconfig().read_text())
+    del config["clusters"][0]["cluster"]["certificate-authority"]
+    distrusting = tmp_path / "distrusting.kubeconfig"
+    distrusting.write_text(json.dumps(config))
+    said = small.run("up", "--kubeconfig", str(distrusting), code=1)
+    assert f"The certificate of {server.url} is not trusted" in said
+    assert 'checked against the system\'s certificate authorities: cluster "bare" has no certificate-authority' in said
+    assert "No cluster answers" not in said
 
 
 @pytest.mark.parametrize("annotated", ["namespace", "secret"])

@@ -4,6 +4,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from lightkube.config.client_adapter import BearerTokenFileAuth
 
 from standalone import api
 from standalone.api import Api, RefusedError
@@ -106,3 +107,17 @@ def test_last_words_are_those_of_the_newest_run_that_spoke(client: Api, canned: 
     canned.answers["/api/v1/namespaces/a/pods/b/log"] = (200, say)
     assert last_words(home, "b", "main") == ["no such disk"]
     assert "container=main&tailLines=8" in canned.requests[-1][1]
+
+
+def test_credentials_that_fail_during_a_wait_are_left_to_the_next_request(tmp_path: Path, canned: CannedServer) -> None:
+    canned.serve({"v1": ["Pod"]})
+    token = tmp_path / "token"
+    token.write_text("good")
+    client = api.connect(Where(str(canned.kubeconfig(tmp_path, tokenFile="token")), None))
+    client.kinds()
+    token.unlink()
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "a", "resourceVersion": "1"}}
+    client.client.auth = BearerTokenFileAuth(str(token))  # as after a restart: nothing is remembered
+    client.await_change(pod, 0)
+    with pytest.raises(UnreachableError, match="its credentials cannot be read"):
+        client.find(Key("", "Pod", "a", "b"))

@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 
 from standalone.faults import StandaloneError
 from standalone.plan import Plan, Resource, Secret, Unknown, revealed
-from standalone.render import PROTECT, RETAIN, Document, Sort, depths, documents, namespace_of, ordered, yaml_text
+from standalone.render import (
+    CRD,
+    PROTECT,
+    RETAIN,
+    Document,
+    Sort,
+    depths,
+    documents,
+    namespace_of,
+    ordered,
+    own_documents,
+    scoped,
+    yaml_text,
+)
 from tests.unit.standalone.conftest import Recorder
 
 
@@ -58,8 +71,23 @@ def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_dest
     made = (resource("config"), resource("slurmctld", needs=("config",)), resource("gpu", needs=("config", "slurmctld")))
     workers = Resource("workers", "slipway:index:NodeSet", "workers", dependencies=("slurmctld",))
     cpu = dataclasses.replace(resource("cpu"), parent="workers")
-    found = {key.name: depth for key, depth in depths(Plan("demo", "dev", (*made, workers, cpu), {})).items()}
+    plan = Plan("demo", "dev", (*made, workers, cpu), {})
+    found = {key.name: depth for key, depth in depths(plan, own_documents(plan)).items()}
     assert found == {"config": 0, "slurmctld": 1, "gpu": 2, "cpu": 2}
+
+
+@pytest.mark.parametrize(
+    ("scope", "served", "expected"), [("Cluster", {}, ""), ("Namespaced", {}, "default"), ("Namespaced", {"Lamp": False}, "")]
+)
+def test_namespace_goes_where_the_kind_has_none(scope: str, served: dict[str, bool], expected: str) -> None:
+    named = {"group": "example.com", "names": {"kind": "Lamp", "plural": "lamps"}, "scope": scope}
+    definition: dict[str, Any] = {"apiVersion": "apiextensions.k8s.io/v1", "kind": CRD, "metadata": {"name": "lamps.example.com"}}
+    lamp: dict[str, Any] = {"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": "a"}}
+    manifests: list[dict[str, Any]] = [definition | {"spec": named}, lamp]
+    made = [Resource(each["kind"], f"kubernetes:{each['apiVersion']}:{each['kind']}", each["kind"], inputs=each) for each in manifests]
+    plan = Plan("demo", "dev", tuple(made), {})
+    found = scoped(documents(plan), {Sort("example.com", kind): is_namespaced for kind, is_namespaced in served.items()})
+    assert [document.key.namespace for document in found] == ["", expected]
 
 
 def test_an_ignored_path_that_is_not_understood_is_refused() -> None:
