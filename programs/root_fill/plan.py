@@ -48,14 +48,16 @@ def read_wanted(env: Mapping[str, str]) -> Wanted:
 
 def judge_filled(wanted: Wanted, filled_from: str, carried_from: str) -> str:
     """Why a version that is there is not the wanted one; empty where it is. Both come from its records, empty where these say nothing."""
-    name = f"version {wanted.version}"
     if filled_from != wanted.stands_for:
         source = filled_from or "something unknown"
-        return f"{name} is there already, filled from {source}, not from {wanted.stands_for}. A name is for one image: choose another name"
+        return (
+            f"version {wanted.version} is there already, filled from {source}, not from {wanted.stands_for}."
+            " A name is for one image: choose another name"
+        )
     if wanted.carry_from and carried_from != wanted.carry_from:
         return (
-            f"{name} is there already, without what was changed in {wanted.carry_from}: that is carried when a version is filled."
-            " Choose another name, or leave carryFrom out"
+            f"version {wanted.version} is there already, without what was changed in {wanted.carry_from}: that is carried when a version is"
+            " filled. Choose another name, or leave carryFrom out"
         )
     return ""
 
