@@ -7,7 +7,6 @@ the older ones and ends with code 1.
 import os
 import sys
 import time
-from pathlib import Path
 
 from programs.database.client import Client, DatabaseError
 from programs.database.settings import read_database
@@ -16,7 +15,6 @@ from .files import Failed, Folder, free_in, pipe, read_pipe, size_of, teller
 from .plan import DATABASE, STATE, age_s, find_fault, is_whole_dump
 from .signals import end_at_once
 
-SETTINGS = Path("/tmp/client.cnf")  # noqa: S108 - a mount of the container's own
 _STAYS = "the older backups stay as they are"
 
 say = teller("database-backup")
@@ -75,7 +73,7 @@ def main() -> int:
     end_at_once(143)
     os.umask(0o077)
     folder = Folder("database", DATABASE, say)
-    client = Client(read_database(os.environ), SETTINGS)
+    client = Client(read_database(os.environ))
     interval = os.environ.get("SLIPWAY_STATE_BACKUP_S")
     try:
         client.write_settings()

@@ -19,7 +19,6 @@ from .files import Failed, Folder, pipe, size_of, sync, teller
 from .plan import DATABASE, MARKER
 from .signals import end_at_once
 
-SETTINGS = Path("/tmp/client.cnf")  # noqa: S108 - a mount of the container's own
 DATA = Path("/var/lib/mysql/data")
 RUN = Path("/run/mysqld")
 _NAME = "slurm_acct_db"
@@ -44,7 +43,7 @@ def fill(folder: Folder, name: str, client: list[str]) -> None:
 def restore_over_network(folder: Folder) -> None:
     """Fills an external database that has no tables, or half of a restore. Raises Failed, DatabaseError, OSError."""
     began = time.monotonic()
-    client = Client(read_database(os.environ), SETTINGS)
+    client = Client(read_database(os.environ))
     host = client.database.host
     client.write_settings()
     client.wait(say)

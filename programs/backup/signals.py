@@ -1,4 +1,4 @@
-"""Ends a program on SIGTERM, at any point of its work: what is half done is begun anew by the next run."""
+"""Ends a program on SIGTERM, at any point of its work: the next run repeats a half-done step from its start."""
 
 import os
 import signal

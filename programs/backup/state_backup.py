@@ -1,9 +1,9 @@
 """Sidecar of slurmctld: a copy of its state on the backup volume every SLIPWAY_STATE_BACKUP_S seconds, because its disk can be mounted in
 that pod only. `python3 -m programs.backup.state_backup`, as SlurmUser.
 
-slurmctld writes each file anew and renames it, so a copy of whole files is as good as what a crash leaves. Failing, it says so and tries
-again in a minute; it never ends by itself, for slurmctld's pod would count as broken. The Job of the database's backup fails when these
-grow old.
+slurmctld writes each file anew and renames it, so a copy of whole files can be restored like the state after a crash. When a
+copy fails, the program says so and tries again in a minute; it never ends by itself, for slurmctld's pod would count as broken. The Job of
+the database's backup fails when these grow old.
 """
 
 import os

@@ -9,6 +9,7 @@ from pathlib import Path
 from .settings import Database, client_settings
 
 PASSWORD = Path("/etc/slipway/mariadb/password")
+SETTINGS = Path("/tmp/client.cnf")  # noqa: S108 - a mount of the container's own, of those that make backups and restore them
 _PAUSE_S = 1
 _TOLD_EACH = 10
 
@@ -20,9 +21,9 @@ class DatabaseError(Exception):
 class Client:
     """One database, by a file with the client's settings."""
 
-    def __init__(self, database: Database, settings: Path) -> None:
+    def __init__(self, database: Database, settings: Path | None = None) -> None:
         self.database = database
-        self._settings = settings
+        self._settings = settings or SETTINGS
 
     def write_settings(self) -> None:
         """Writes the settings, readable for this user only. Raises OSError."""

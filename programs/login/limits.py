@@ -74,7 +74,7 @@ def write_pam_limits() -> bool:
 def _prepare_v2() -> None:
     top = TOP / "v2"
     _show_writable(_CGROUPS, top, "")
-    # A group with processes has no children with controllers, so ours move into a leaf; some may come in between, from an exec.
+    # A group with processes has no children with controllers, so ours move into a leaf; an exec may add a process meanwhile.
     (top / "slipway").mkdir(exist_ok=True)
     for _ in range(_TRIES):
         processes = (top / "cgroup.procs").read_text().split()

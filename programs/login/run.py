@@ -101,8 +101,8 @@ class Login:
 
     def _keep_configuration(self) -> None:
         # In a session an admin can become user slurm, and sackd has the pod's own root. Nobody looks into a process that has a capability
-        # which he has not, and sessions never have SETPCAP. (A program that nobody may read does not help: one that was started again was
-        # looked into all the same.) Where the pod has it not either, who is in a session becomes nobody else.
+        # that the looker lacks, and sessions never have SETPCAP. (File mode 0711 does not help: a sackd that was started again was
+        # looked into all the same.) Where the pod itself lacks SETPCAP, no session can change its user.
         apart = (
             ["--inh-caps", "+setpcap", "--ambient-caps", "+setpcap"] if may_set_capabilities(Path("/proc/self/status").read_text()) else []
         )

@@ -72,7 +72,7 @@ class Munged:
             if is_change:
                 say_taken()
                 self._say("munged runs with another key")
-            if self._is_stopping:  # the signal came in between
+            if self._is_stopping:  # the signal came before munged was started
                 self._process.terminate()
             code = self._process.wait()
             if self._is_stopping or self._outdated is not self._process:

@@ -57,7 +57,7 @@ def jobs_in_versions(listed: str, outside: int) -> list[str]:
 
 
 def jobs_without_a_version(running: Sequence[str], first: Collection[str], linked: Collection[str]) -> list[str]:
-    """Jobs whose version nobody knows: of those of the `first` look, the ones that still run and have no link.
+    """The jobs of the `first` look that still run and have no link: nobody knows their version.
 
     Later jobs do not count: for them the look after the version was put out of reach is there, and they found it gone.
     """

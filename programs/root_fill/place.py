@@ -106,7 +106,7 @@ def delete(*paths: Path) -> None:
 
 
 def end_full_or_failed(program: str, version: str, *remove: Path) -> NoReturn:
-    """Says what came of a program, after a look at how much room is left, and removes what is to be done anew. Raises Failed."""
+    """Removes `remove`, which the next try makes again, and raises Failed, which says whether the volume is full or the program failed."""
     volume = os.statvfs(SHARED)
     free_mib = volume.f_bavail * volume.f_frsize >> 20
     delete(*remove)

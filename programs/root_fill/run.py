@@ -79,8 +79,8 @@ def take_lock(version: str) -> int:
 
 
 def take_back(place: Place) -> None:
-    """Puts back a version that the cleaner had put out of reach, and was killed before it knew whether it can go. It is declared again: the
-    days that it stays begin anew when it is not."""
+    """Puts back a version that the cleaner had put out of reach, and was killed before it knew whether it can go. The stack
+    declares it again: once it no longer does, the version stays for its days from then on."""
     if place.aside.is_dir() and not place.root.exists():
         place.aside.rename(place.root)
     place.record(".unused").unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from .plan import Found
 
 NAMES = ("conf.start", "conf.again")
-"""Of the copies that a start makes, in turn: the one that is in use is never written to."""
+"""A start writes its copy of the files under these names in turn, so that it never writes into the copy in use."""
 
 
 class Claim:

@@ -104,7 +104,7 @@ def _prepare_cgroup() -> None:
         return
     own = _CGROUPS + own_group(_read("/proc/self/cgroup"))
     os.makedirs(f"{own}/slipway", exist_ok=True)
-    for _ in range(_TRIES):  # the list is read whole before the first move, and again: an exec may have come in between
+    for _ in range(_TRIES):  # the list is read whole before the first move, and again: an exec may have added a process meanwhile
         processes = _read(f"{own}/cgroup.procs").split()
         if not processes:
             break

@@ -11,7 +11,7 @@ from shlex import quote
 import pytest
 
 from tests.slurm.image_cluster import ALICE, BOB, STACK
-from tests.slurm.image_pods import PodError, wait_for
+from tests.slurm.image_pods import PROJECT, PodError, wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
 from tests.slurm.test_shared_root import stand_in
@@ -209,10 +209,10 @@ def test_without_a_versioned_root_steps_and_sessions_of_a_job_share_its_tmp_and_
     job = background(cluster, script, "begun", *options)
     assert cluster.ssh(f"srun --jobid={job} --overlap bash -c '{probe}'") == "3"
     assert cluster.ssh(f"ssh gpu-0 '{probe}'") == "3"
-    other = f"{probe}; ls /opt/slipway/slurm | wc -l; echo [$SLIPWAY_ROOT_VERSION]; pwd"
+    other = f"{probe}; ls /opt/slipway/slurm/*.py | wc -l; echo [$SLIPWAY_ROOT_VERSION]; pwd"
     said = cluster.ssh(f"srun {' '.join(options)} bash -c '{other}'", user="bob").split()
     assert said[0] == "0"
-    assert int(said[1]) > 5  # all else is the pod's
+    assert int(said[1]) == len(list((PROJECT / "slurm").glob("*.py")))  # all else is the pod's
     assert said[2:] == ["[]", "/home/bob"]
     cluster.slurm("scancel", job)
     wait_for("the end of its /tmp", lambda: cluster.inside("gpu-0", f"ls -A {TMP} {PINS} | grep -v : || true") == "")

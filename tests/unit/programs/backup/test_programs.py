@@ -19,7 +19,7 @@ from programs.backup import database_backup, files, state_backup, state_restore
 from programs.database import client
 folder = Path(sys.argv[1])
 files.BACKUP, files.RESTORE_FROM = folder / "backup", folder / "from"
-client.PASSWORD, database_backup.SETTINGS = folder / "password", folder / "client.cnf"
+client.PASSWORD, client.SETTINGS = folder / "password", folder / "client.cnf"
 state_backup.DISK = state_restore.DISK = folder / "disk/state"
 {prepare}
 {act}
