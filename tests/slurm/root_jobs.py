@@ -28,13 +28,16 @@ program() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && exec python3 -EsSB
 fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 program programs.root_fill.run; }
 fill_tar() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_TAR=$2 SLIPWAY_ROOT_SHA256=$3 program programs.root_fill.run; }
 carry() { SLIPWAY_ROOT_CARRY_FROM=$3 fill "$1" "$2" "${@:4}"; }
-# Begins a fill, kills it with all that it started once a condition holds, and says so.
+# Begins a fill, kills it with all that it started once a condition holds, and says so. The fill leaves the processor to who watches it.
 kill_when() {
   local condition=$1; shift
-  set -m; "$@" & local pid=$!; set +m
+  set -m; { renice -n 19 "$BASHPID" >/dev/null; "$@"; } & local pid=$!; set +m
   until eval "$condition"; do [[ -d /proc/$pid ]] || { echo "it ended before it could be killed"; exit 1; }; done
   kill -KILL -- "-$pid"; wait "$pid" 2>/dev/null || echo killed
 }
+# With these TAR_OPTIONS, GNU tar stops 1 MiB into the archive and leaves $shared/held. They hold no quotes: GNU tar crashes on them.
+HOLD_TAR="--checkpoint=100 --checkpoint-action=exec=hold-tar"
+printf '#!/bin/sh\ntouch /shared/held; exec sleep infinity\n' >"$WORK/filler/usr/bin/hold-tar"; chmod 755 "$WORK/filler/usr/bin/hold-tar"
 report() { program programs.root_changes.run report; }
 code_of() { local code=0; "$@" || code=$?; echo "code $code"; }
 switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }

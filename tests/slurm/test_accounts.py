@@ -76,10 +76,10 @@ class Cluster(ImageCluster):
         """Names of all QOS but `normal`."""
         return self.rows("qos", "name")
 
-    def submit(self, *options: str, uid: int = ALICE, seconds: int = 300) -> str:
+    def submit(self, *options: str, uid: int = ALICE, script: str = "sleep 300") -> str:
         """Submits a job as a user; gives its number. Raises PodError with Slurm's words when it is refused."""
         worker = self.containers["gpu-0/slurmd"]
-        command = ["sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", "--mem=64", *options, f"--wrap=sleep {seconds}"]
+        command = ["sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", "--mem=64", *options, f"--wrap={script}"]
         return worker.run(*command, user=uid, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}).strip()
 
     def job(self, job: str, column: str = "%T") -> str:
@@ -295,7 +295,7 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "qos": [{"name": "short"}]})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
     enforced(cluster)
-    job = cluster.submit(seconds=90)
+    job = cluster.submit(script="trap 'exit 0' USR1; sleep 300 & wait")
     cluster.state(job, "RUNNING")
     waiting = cluster.submit("--begin=now+1hour")
     cluster.declare({"enforce": ENFORCE, "accounts": []})
@@ -303,6 +303,7 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
     with pytest.raises(PodError, match="AssocMaxSubmitJobLimit"):
         cluster.submit()
     assert cluster.job(job) == "RUNNING"
+    cluster.slurm("scancel", "--batch", "--signal=USR1", job)
     cluster.state(job, "COMPLETED")
     # slurmdbd knows nothing of a job that may not begin yet, and would remove the association; slurmctld does.
     again = cluster.keeper.log.count("alice in account ml")
@@ -458,7 +459,7 @@ def test_first_jobs_wait_until_their_user_has_an_account(cluster: Cluster) -> No
     cluster.declare({"enforce": ["associations"], "accounts": []})
     enforced(cluster)
     with pytest.raises(PodError, match="Invalid account"):
-        cluster.submit(seconds=0)
+        cluster.submit(script="true")
     worker = cluster.containers["gpu-0/slurmd"]
     with ThreadPoolExecutor() as pool:
         conf = {"SLURM_CONF": "/run/slurm/conf/slurm.conf"}
@@ -467,7 +468,7 @@ def test_first_jobs_wait_until_their_user_has_an_account(cluster: Cluster) -> No
             waiting.result(3)
         cluster.declare({"enforce": ["associations"], "accounts": [ALICES]})
         assert waiting.result(60) == "there\n"
-    assert cluster.submit(seconds=0)
+    assert cluster.submit(script="true")
 
 
 def test_health_checks_may_submit_where_associations_are_enforced(cluster: Cluster) -> None:

@@ -194,7 +194,7 @@ def test_unpacking_that_was_killed_is_done_again_without_a_second_download(
     content = small_root(*(named(f"./var/{number}", b"z" * 20_000) for number in range(3_000)))
     server = serve(content)
     scene = """
-        kill_when '[[ -e $shared/filling/t/var/1 ]]' fill_tar t "$URL" "$SUM"; ls "$shared/versions" | wc -l
+        TAR_OPTIONS=$HOLD_TAR kill_when '[[ -e $shared/held ]]' fill_tar t "$URL" "$SUM"; ls "$shared/versions" | wc -l
         fill_tar t "$URL" "$SUM"; ls "$shared/versions/t/var" | wc -l; du -sb "$shared/versions/t/var" | cut -f1; ls -A "$shared/filling"
     """
     printed, _ = play(image_root, tmp_path, scene, URL=server.url, SUM=sha256(content))
@@ -209,7 +209,7 @@ def test_nothing_of_a_tar_that_nobody_had_checked_gets_into_a_version_from_an_im
         tr '[:alnum:]' x <"$IMAGE/$file" >"$WORK/tar/$file"; touch -r "$IMAGE/$file" "$WORK/tar/$file"
         for n in {1..3000}; do head -c 20000 /dev/zero >"$WORK/tar/var/$n"; done
         tar -C "$WORK/tar" -cf "$shared/root.tar" ./etc ./var; rm -r "$WORK/tar"
-        kill_when '[[ -e $shared/filling/t/var/1 ]]' fill_tar t file:///shared/root.tar 0000
+        TAR_OPTIONS=$HOLD_TAR kill_when '[[ -e $shared/held ]]' fill_tar t file:///shared/root.tar 0000
         cmp -s "$IMAGE/$file" "$shared/filling/t/$file" || echo another
         fill t img:1; cmp "$IMAGE/$file" "$shared/versions/t/$file" && echo same
     """
