@@ -1,7 +1,7 @@
-"""The component provider: SlurmCluster for programs in every language, with the faults of its config as the engine shows a user's mistakes.
+"""The component provider: SlurmCluster for programs in every language; the engine shows the faults of its config as the user's mistakes.
 
 The SDK does the rest. It infers the schema from types and docstrings (tests/golden/schema.json), and speaks gRPC. Only `SlurmCluster` is
-published: decisions/0005 says why not its parts.
+published: decisions/0005 says why its parts are not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from provider import __version__
 
 PACKAGE = "slipway"
 
-_AN_OUTPUT = "is an output or a secret. Give the value itself: Slipway renders Slurm's files from it before anything is made."
+_OUTPUT_REFUSED = "is an output or a secret. Give the value itself: Slipway renders Slurm's files from it before anything is made."
 
 
 def serve(arguments: list[str]) -> None:
@@ -50,9 +50,9 @@ class SlipwayProvider(ComponentProvider):
 
 
 def outputs_in(value: Any, *place: str | int) -> Iterator[Fault]:
-    """A fault for every value that is known only once another resource is made: files are rendered, and checked, before anything is."""
+    """A fault for every value that is known only once another resource is made: files are rendered and checked before that."""
     if isinstance(value, pulumi.Output | Unknown):
-        yield Fault(spelled(place), _AN_OUTPUT)
+        yield Fault(spelled(place), _OUTPUT_REFUSED)
     elif isinstance(value, Mapping):
         for key, item in cast(Mapping[str, Any], value).items():
             yield from outputs_in(item, *place, key)

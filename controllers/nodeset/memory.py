@@ -34,7 +34,7 @@ class SetMemory:
     requeued: dict[str, float] = field(default_factory=dict[str, float])
     """Jobs that Slurm was asked to requeue, by number, and when, in seconds since 1970; forgotten with a newer list of jobs."""
     cancelled: dict[int, float] = field(default_factory=dict[int, float])
-    """The same of nodes whose jobs it was asked to cancel."""
+    """Nodes whose jobs Slurm was asked to cancel, by ordinal, and when, in seconds since 1970; forgotten with a newer list of jobs."""
     late_since: float | None = None
     """Since when every request to Slurm has come too late; None when the last did not."""
     refused: dict[int, str] = field(default_factory=dict[int, str])

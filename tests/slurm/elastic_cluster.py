@@ -1,4 +1,4 @@
-"""A Slurm cluster of one fixed and one elastic set, from the real image and start scripts. The tests are the NodeSet controller: they start
+"""A Slurm cluster of one fixed and one elastic set, from the real image and programs. The tests are the NodeSet controller: they start
 and stop the workers. No accounting and no login: jobs are submitted in slurmctld's pod.
 """
 

@@ -1,4 +1,4 @@
-"""A whole Slurm cluster of the real image and the real start scripts, in pods without Kubernetes.
+"""A whole Slurm cluster of the real image, with its real programs and start scripts, in pods without Kubernetes.
 
 The files come from `configs.render.slurm`; volumes, users and rights are those that the components ask of Kubernetes.
 """

@@ -1,4 +1,5 @@
-"""The image and its start scripts, every role for real: containers as Kubernetes would make them, jobs of a plain user over ssh.
+"""The image with its programs and start scripts, every role for real: containers as Kubernetes would make them, a plain user's jobs
+over ssh.
 
 What Kubernetes adds (volumes, probes, scheduling) is left to tests/cluster. Needs root, runc and the built image, as `make test` has them.
 """

@@ -1,5 +1,5 @@
 """A thousand real Slurm nodes on one machine: the real API server, scheduler and NodeSet controller, and a slurmd process for each pod.
 
-Only the kubelets are stand-ins, and slurmd's start script and cgroups are left out: machines.py. Everything runs in namespaces of its own
-and ends with them.
+Only the kubelets are stand-ins, and the worker's program and slurmd's cgroups are left out: machines.py. Everything runs in namespaces of
+its own and ends with them.
 """

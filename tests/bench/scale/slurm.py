@@ -1,4 +1,4 @@
-"""Slurm's daemons from the image, by their own start scripts, in one root; each worker is a slurmd process with a port of its own."""
+"""Slurm's daemons from the image, with their own programs and scripts, in one root. Each worker is a slurmd with its own port."""
 
 import os
 import re
@@ -92,7 +92,7 @@ class Slurm:
         return done.stdout
 
     def start_worker(self, node: str) -> None:
-        """A slurmd, as its start script starts one for a node that Slurm has powered down: the node has just booted."""
+        """Starts a slurmd as the worker's program does for a node that Slurm has powered down: as a node that has just booted."""
         command = ["chroot", str(self.root), "/usr/sbin/slurmd", "-D", "-b", "-N", node]
         log = (self.folder / "workers.log").open("ab")
         self.started[node] = time.time()

@@ -159,7 +159,7 @@ class World:
             self.register(ordinal)
 
     def register(self, ordinal: int) -> None:
-        """The start script settles what an earlier pod left, then slurmd registers. A drain may come between these two."""
+        """The worker's program settles what an earlier pod left, then slurmd registers. A drain may come between these two."""
         node, pod = self.nodes[ordinal], self.pods[ordinal]
         pod.ready = pod.has_run = True
         if "POWERING_DOWN" in node.words or ordinal in self.struck:
@@ -173,7 +173,8 @@ class World:
         self.answer(node)
 
     def answer(self, node: Node) -> None:
-        """slurmd registers: from power saving that clears the reason, and keeps the drain. slurmd.sh writes back what others said."""
+        """slurmd registers: from power saving that clears the reason, and keeps the drain. The worker's program
+        restores the reason of a drain that others set."""
         if "MIXED" in node.words:
             node.set_job(self.now + 500)
         elif "DOWN" in node.words:
