@@ -36,7 +36,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
-from configs.render import users
+from configs.render import login
 
 SSHD_PORT = 2222
 _LEAVE_S = 30
@@ -103,7 +103,7 @@ def login_args(cluster: Cluster, pods: PodDefaults) -> LoginNodesArgs:
         "mounts": shared_mounts(cluster, cluster.storage.mounts),
         "home_keys": cluster.login.home_keys,
         "has_admins": cluster.login.has_admins,
-        "settings": users.render_login(cluster),
+        "settings": login.render(cluster),
         "drain_grace_s": cluster.login.drain_grace_s,
         "deletion_protection": cluster.deletion_protection,
     }

@@ -8,9 +8,9 @@ from configs.cluster_args import SlurmClusterArgs
 from configs.faults import ConfigFaults, Fault, quoted
 from configs.models.cluster import Cluster
 from configs.rules.cluster import check_cluster, without_conclusions
-from configs.rules.login import key_mistake
 from configs.rules.names import names_in
 from configs.rules.structure import ROOT, order_of, plain_data, read_structure
+from configs.rules.users import key_mistake
 
 _LARGEST_KEY_FILE = 65_536
 

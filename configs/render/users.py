@@ -21,13 +21,3 @@ def render(cluster: Cluster) -> dict[str, str]:
 def render_keys(cluster: Cluster) -> dict[str, str]:
     """User name to that user's public keys, a line each."""
     return {user.name: "".join(f"{key}\n" for key in user.ssh_keys) for user in cluster.login.users}
-
-
-def render_login(cluster: Cluster) -> dict[str, str]:
-    """What login pods read at each login: `banner`, and `limits` with a `key=value` line for each limit that there is."""
-    banner, limits = cluster.login.banner, cluster.login.limits
-    values = {"cpus": limits.cpus, "memoryMiB": limits.memory_mib, "tasks": limits.tasks}
-    return {
-        "banner": f"{banner.rstrip()}\n" if banner.strip() else "",
-        "limits": "".join(f"{key}={value}\n" for key, value in values.items() if value is not None),
-    }

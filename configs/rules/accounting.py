@@ -1,23 +1,16 @@
-"""Rules of accounting and its backups: one database, nothing archived that is never purged, nothing asked of what is switched off."""
+"""Rules of accounting: one database, nothing archived that is never purged."""
 
 from configs.faults import Fault, repeats
 from configs.models.accounting import Accounting, Purge
 from configs.models.cluster import Cluster
 from configs.models.fields import camel
-from configs.rules.health_checks import schedule_mistake
 
 _LOOPBACK = ("localhost", "127.", "::1")
 
 
 def check_accounting(cluster: Cluster) -> list[Fault]:
-    """Faults of the database, its purges and archives, backups and keys."""
-    faults = [*_check_database(cluster.accounting), *_check_archive(cluster.accounting)]
-    if cluster.backup is not None and (mistake := schedule_mistake(cluster.backup.schedule)):
-        faults.append(Fault("cluster.backup.schedule", mistake))
-    if cluster.keys.database > 1 and not cluster.accounting.enabled:
-        message = "there is no database while accounting.enabled is false. Leave it out."
-        faults.append(Fault("cluster.keys.database", message, ("cluster.accounting.enabled",)))
-    return faults
+    """Faults of the database, its purges and its archive."""
+    return [*_check_database(cluster.accounting), *_check_archive(cluster.accounting)]
 
 
 def _check_database(accounting: Accounting) -> list[Fault]:

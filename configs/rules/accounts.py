@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from configs.faults import Fault, did_you_mean, quoted, repeats
 from configs.models.accounts import Account, UserInAccount
 from configs.models.cluster import Cluster
-from configs.models.login import User
+from configs.models.users import User
 from configs.render.accounts import settings_of
 from configs.rules.names import Known, Names, check_references, check_unique
 

@@ -10,7 +10,7 @@ from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
 from configs.rules.names import check_unique
-from configs.rules.storage import check_place
+from configs.rules.storage import check_place, volumes_of
 
 POD_VOLUMES = frozenset(
     """
@@ -77,11 +77,7 @@ def _check_names(cluster: Cluster) -> list[Fault]:
     faults: list[Fault] = []
     first: dict[str, tuple[int, int]] = {}
     own = own_claims(cluster)
-    sources = {"storage.sharedRoot": cluster.storage.shared_root, "storage.home": cluster.storage.home}
-    sources |= {f"storage.mounts[{at}]": mount for at, mount in enumerate(cluster.storage.mounts)}
-    sources |= {"backup.volume": cluster.backup.volume} if cluster.backup else {}
-    sources |= {"accounting.archive.volume": cluster.accounting.archive.volume} if cluster.accounting.archive else {}
-    given = {f"cluster.{path}.claim": source.claim for path, source in sources.items() if source.claim is not None}
+    given = {f"{path}.claim": source.claim for path, source in volumes_of(cluster).items() if source.claim is not None}
     for at, position, base in _node_claims(cluster):
         path = f"cluster.nodeSets[{at}].volumeClaims[{position}].name"
         before, earlier = first.setdefault(base, (at, position))

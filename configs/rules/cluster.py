@@ -6,15 +6,20 @@ from configs.faults import Fault
 from configs.models.cluster import Cluster
 from configs.rules.accounting import check_accounting
 from configs.rules.accounts import check_accounts
+from configs.rules.backup import check_backup
 from configs.rules.claims import check_claims
 from configs.rules.health_checks import check_health_checks
+from configs.rules.keys import check_keys
 from configs.rules.login import check_login
 from configs.rules.names import Names
+from configs.rules.nfs_server import check_nfs_server
 from configs.rules.node_pool import check_gpu_operator, check_node_pools
 from configs.rules.node_set import check_node_sets
 from configs.rules.partition import check_partitions
+from configs.rules.shared_root import check_root
 from configs.rules.slurm import check_slurm
 from configs.rules.storage import check_storage
+from configs.rules.users import check_users
 
 _THERE_ALREADY = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -29,8 +34,13 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_claims(cluster),
         *check_partitions(cluster, names),
         *check_storage(cluster),
-        *check_login(cluster, names),
+        *check_root(cluster),
+        *check_nfs_server(cluster),
+        *check_users(cluster, names),
+        *check_login(cluster),
         *check_accounting(cluster),
+        *check_backup(cluster),
+        *check_keys(cluster),
         *check_accounts(cluster, names, has_directory=cluster.login.ldap is not None),
         *check_health_checks(cluster, names),
         *check_slurm(cluster),

@@ -3,12 +3,11 @@
 import posixpath
 from collections.abc import Iterable, Mapping
 
-from configs.faults import Fault, quoted, repeats
+from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
 from configs.models.storage import Source
-from configs.render import nfs_server, shared_root
+from configs.render import shared_root
 from configs.rules.names import check_unique
-from configs.rules.shared_root import check_root
 
 _SYSTEM = frozenset({"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"})  # noqa: S108 - refused
 _TAKEN = {"/home": "the users' homes are", "/shared": "the shared root is", "/opt/slipway": "Slipway's own scripts are"}
@@ -17,20 +16,25 @@ _TAKEN = {"/home": "the users' homes are", "/shared": "the shared root is", "/op
 def check_storage(cluster: Cluster) -> list[Fault]:
     """Faults of all shared volumes."""
     storage = cluster.storage
+    volumes = volumes_of(cluster)
+    faults = check_unique("cluster.storage.mounts", "mount", [mount.name for mount in storage.mounts])
+    for path, source in volumes.items():
+        faults += _check_source(path, source, cluster.deletion_protection)
+        faults += _check_disk(path, source, cluster)
+    faults += _check_sharing(volumes)
+    return faults + _check_places([mount.mount_path for mount in storage.mounts])
+
+
+def volumes_of(cluster: Cluster) -> dict[str, Source]:
+    """Every shared volume of the cluster, by its path in the config."""
+    storage = cluster.storage
     volumes: dict[str, Source] = {"cluster.storage.sharedRoot": storage.shared_root, "cluster.storage.home": storage.home}
     volumes |= {f"cluster.storage.mounts[{at}]": mount for at, mount in enumerate(storage.mounts)}
     if cluster.backup is not None:
         volumes["cluster.backup.volume"] = cluster.backup.volume
     if cluster.accounting.archive is not None:
         volumes["cluster.accounting.archive.volume"] = cluster.accounting.archive.volume
-    faults = check_unique("cluster.storage.mounts", "mount", [mount.name for mount in storage.mounts])
-    for path, source in volumes.items():
-        faults += _check_source(path, source, cluster.deletion_protection)
-        faults += _check_disk(path, source, cluster)
-    faults += _check_sharing(volumes)
-    faults += check_root(cluster)
-    faults += _check_server(cluster, volumes)
-    return faults + _check_places([mount.mount_path for mount in storage.mounts])
+    return volumes
 
 
 def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
@@ -101,42 +105,6 @@ def _places(source: Source) -> list[tuple[tuple[str, str], str]]:
     if source.nfs:
         given.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
     return [(where, place) for where, place in given if place is not None]
-
-
-def _check_server(cluster: Cluster, volumes: dict[str, Source]) -> list[Fault]:
-    path = "cluster.storage.nfsServer"
-    server = cluster.storage.nfs_server
-    users = [each for each, source in volumes.items() if source.nfs_server]
-    if server is None:
-        message = (
-            "no server is declared. Say storage.nfsServer: {size: 1Ti, clusterIP: 10.96.20.49}, with an address of your service range."
-        )
-        return [Fault(f"{each}.nfsServer", message, (path,)) for each in users]
-    if not users:
-        return [Fault(path, "no volume is on it. Say nfsServer: true as the source of one, or leave the server out.", (path, *volumes))]
-    faults = [
-        Fault(f"{path}.options[{at}]", f"{quoted(option)} is not for this server, which speaks {' and '.join(nfs_server.VERSIONS)}.")
-        for at, option in enumerate(server.options)
-        if (version := nfs_server.VERSION_OPTION.fullmatch(option)) and version[1] not in nfs_server.VERSIONS
-    ]
-    for each in ("cluster.backup.volume", "cluster.accounting.archive.volume"):
-        if each in users:
-            message = "that server has homes, the shared root and mounts only. Take another source, on another disk."
-            faults.append(Fault(f"{each}.nfsServer", message))
-    if cluster.login.ldap is not None and cluster.storage.home.nfs_server:
-        message = (
-            "that server makes homes of login.users only, not of users from LDAP. Take another source for homes, or leave login.ldap out."
-        )
-        faults.append(Fault("cluster.storage.home.nfsServer", message, ("cluster.login.ldap",)))
-    exports = nfs_server.exports(cluster)
-    users = [each for each in users if each not in ("cluster.backup.volume", "cluster.accounting.archive.volume")]
-    mounts = [f"cluster.storage.mounts[{at}]" for at, mount in enumerate(cluster.storage.mounts) if mount.nfs_server]
-    paths = [each for each in users if each not in mounts] + mounts
-    for at, first in repeats([export.id for export in exports]):
-        if exports[at].name != exports[first].name:  # else the names are the mistake
-            message = f"its export would have the number of {paths[first]}, which is made from the name. Take another name."
-            faults.append(Fault(f"{paths[at]}.name", message))
-    return faults
 
 
 def _check_places(mount_paths: list[str]) -> list[Fault]:

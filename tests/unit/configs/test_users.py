@@ -28,12 +28,3 @@ def test_keys_are_one_file_a_user_and_one_line_a_key() -> None:
 
 def test_without_users_the_files_are_empty() -> None:
     assert users.render(cluster("dev", {"login.users": []})) == {"passwd": "", "group": "", "shadow": ""}
-
-
-def test_login_settings_have_a_line_for_each_limit_that_there_is() -> None:
-    edits = {"login.limits": {"cpus": 4, "memoryMiB": 8192}, "login.banner": "Welcome.\n\n  Help: ada@example.com\n\n"}
-    assert users.render_login(cluster("dev", edits)) == {
-        "banner": "Welcome.\n\n  Help: ada@example.com\n",
-        "limits": "cpus=4\nmemoryMiB=8192\ntasks=2000\n",
-    }
-    assert users.render_login(cluster("dev")) == {"banner": "", "limits": "tasks=2000\n"}

@@ -1,0 +1,42 @@
+"""Cron schedules, as Kubernetes reads those of its CronJobs."""
+
+import re
+
+from configs.faults import quoted
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day of the month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of the week", 0, 6, _DAYS),
+)
+
+
+def schedule_mistake(schedule: str) -> str | None:
+    """What is wrong with a cron schedule, or None. Source: Kubernetes' CronJob `schedule`: five fields, no time zone in it."""
+    fields = schedule.split(" ")
+    if len(fields) != len(_FIELDS):
+        return f'{quoted(schedule)} is not a cron schedule of five fields, such as "*/15 * * * *" for every quarter of an hour.'
+    for field, (what, least, most, words) in zip(fields, _FIELDS, strict=True):
+        if not all(_is_part(part, least, most, words) for part in field.split(",")):
+            return f"{quoted(schedule)}: the {what} {quoted(field)} is not *, */n, or numbers from {least} to {most}, such as 1,5 or 1-5."
+    return None
+
+
+def _is_part(part: str, least: int, most: int, words: tuple[str, ...]) -> bool:
+    match = re.fullmatch(r"(\*|\w{1,3})(?:-(\w{1,3}))?(?:/(\d{1,2}))?", part, re.ASCII)
+    if match is None or (match[1] == "*" and match[2]) or match[3] in ("0", "00"):
+        return False
+    numbers = [_number(text, least, words) for text in (match[1], match[2]) if text and text != "*"]
+    return all(number is not None and least <= number <= most for number in numbers) and numbers == sorted(
+        numbers, key=lambda each: each or 0
+    )
+
+
+def _number(text: str, least: int, words: tuple[str, ...]) -> int | None:
+    if text.isdecimal():
+        return int(text)
+    return words.index(text.lower()) + least if text.lower() in words else None
