@@ -9,16 +9,17 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Literal, Protocol
-from urllib.parse import parse_qsl
+from typing import Protocol
 
 import msgspec
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.config.models import Cluster, User
 
 from tests.fakes.objects import Change, Fault, Key, Kind, Manifest, Objects, has_fields, selects
+from tests.fakes.requests import Failure, Request, receive
+from tests.fakes.watches import Watch, event
 
 _CHANGES_AT_ONCE = 200
 _END = b"0\r\n\r\n"
@@ -34,96 +35,6 @@ class ResourceLike(Protocol):
     def plural(self) -> str: ...
     @property
     def kind(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request as it came."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-    api_version: str
-    plural: str
-    key: Key
-    """Namespace and name; either may be empty."""
-    subresource: str
-
-    @property
-    def verb(self) -> str:
-        """In Kubernetes' words, apply told apart from patch: what RBAC and a test ask for."""
-        if self.method == "GET":
-            return "get" if self.key[1] else "watch" if self.query.get("watch") == "true" else "list"
-        if self.method == "PATCH":
-            return "apply" if "apply-patch" in self.headers.get("content-type", "") else "patch"
-        return {"POST": "create", "PUT": "update", "DELETE": "delete"}[self.method]
-
-    @property
-    def is_write(self) -> bool:
-        """True when it may change something."""
-        return self.method != "GET"
-
-    def content(self) -> Any:
-        """The body, decoded."""
-        return msgspec.json.decode(self.body)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What becomes of a request instead.
-
-    status: answered with `status`. hang: never answered. cut: the connection breaks before anything is done. cut_after: it is done, and the
-    connection breaks before the answer. slow: done and answered after `seconds`.
-    """
-
-    what: Literal["status", "hang", "cut", "cut_after", "slow"]
-    status: int = 500
-    reason: str = "InternalError"
-    message: str = "made to fail"
-    retry_after_s: int | None = None
-    seconds: float = 0
-    verb: str = ""
-    """Only of requests with this verb; empty for any."""
-    plural: str = ""
-    continued: bool | None = None
-    """Only of lists that do, or do not, carry a continue token."""
-    times: float = 1
-
-    def is_for(self, request: Request) -> bool:
-        """True when the request is one to fail."""
-        is_continued = "continue" in request.query
-        return (
-            (not self.verb or self.verb == request.verb) and self.plural in ("", request.plural) and self.continued in (None, is_continued)
-        )
-
-
-class _Watch:
-    """One open watch: which change comes next, and what the test wants of it."""
-
-    def __init__(self, writer: asyncio.StreamWriter, request: Request, kind: Kind, start: int) -> None:
-        self.writer = writer
-        self.kind = kind
-        self.start = start
-        self.labels = request.query.get("labelSelector", "")
-        self.fields = request.query.get("fieldSelector", "")
-        self.namespace = request.key[0]
-        self.wants_bookmarks = request.query.get("allowWatchBookmarks") == "true"
-        self.lines: list[bytes] = []
-        self.is_ending = False
-        self.news = asyncio.Event()
-
-    def line(self, change: Change) -> bytes | None:
-        if self.namespace and change.key[0] != self.namespace:
-            return None
-        kind = change.type
-        if self.labels:
-            before, after = selects(self.labels, change.before), selects(self.labels, change.after)
-            kind = {(False, True): "ADDED", (True, True): "MODIFIED", (True, False): "DELETED"}.get((before, after), "")
-        if not kind or (self.fields and not has_fields(self.fields, change.raw)):
-            return None
-        return _event(kind, change.raw)
 
 
 class FakeKubernetes:
@@ -143,7 +54,7 @@ class FakeKubernetes:
         self._healed = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.StreamWriter] = set()
-        self._watches: set[_Watch] = set()
+        self._watches: set[Watch] = set()
         self._is_frozen = False
         self._tokens = itertools.count(1)
         self._rest: dict[str, tuple[int, list[bytes]]] = {}
@@ -245,7 +156,7 @@ class FakeKubernetes:
             if watch.wants_bookmarks:
                 about = {"apiVersion": watch.kind.api_version, "kind": watch.kind.kind}
                 content = {**about, "metadata": {"resourceVersion": str(self.objects.version), "creationTimestamp": None}}
-                self._say(watch, _event("BOOKMARK", msgspec.json.encode(content)))
+                self._say(watch, event("BOOKMARK", msgspec.json.encode(content)))
 
     def say(self, line: bytes) -> None:
         """Sends a line of the test's own on each watch."""
@@ -261,7 +172,7 @@ class FakeKubernetes:
         """Ends all watches in order, as after their time; with a fault, after an ERROR event."""
         for watch in self._watches:
             if fault is not None:
-                watch.lines.append(_event("ERROR", fault.status()))
+                watch.lines.append(event("ERROR", fault.status()))
             watch.is_ending = True
             watch.news.set()
 
@@ -274,7 +185,7 @@ class FakeKubernetes:
         self._connections.add(writer)
         try:
             while True:
-                request = await _receive(reader)
+                request = await receive(reader)
                 self.requests.append(request)
                 await self._answer(request, reader, writer)
                 await writer.drain()
@@ -365,7 +276,7 @@ class FakeKubernetes:
 
     async def _watch(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         kind = self.objects.kind(request.api_version, request.plural)
-        watch = _Watch(writer, request, kind, kind.start(int(request.query.get("resourceVersion") or 0)))
+        watch = Watch(writer, request, kind, kind.start(int(request.query.get("resourceVersion") or 0)))
         writer.write(_WATCH_HEAD)
         end = asyncio.get_running_loop().call_later(float(request.query.get("timeoutSeconds", 3600)), self._end, watch)
         # A client sends nothing more on a watch: what can be read is its end.
@@ -390,14 +301,14 @@ class FakeKubernetes:
             self._watches.discard(watch)
             kind.listeners.discard(watch.news.set)
 
-    def _send(self, watch: _Watch) -> bool:
+    def _send(self, watch: Watch) -> bool:
         """Sends what there is, at most so much at a time; True when the watch is at its end."""
         is_ending = watch.is_ending
         try:
             changes = watch.kind.after(watch.start, _CHANGES_AT_ONCE)
         except Fault as fault:
             changes = list[Change]()
-            watch.lines.append(_event("ERROR", fault.status()))
+            watch.lines.append(event("ERROR", fault.status()))
             is_ending = True
         watch.start += len(changes)
         lines = [*(line for change in changes if (line := watch.line(change)) is not None), *watch.lines]
@@ -408,11 +319,11 @@ class FakeKubernetes:
             return False
         return is_ending
 
-    def _say(self, watch: _Watch, line: bytes) -> None:
+    def _say(self, watch: Watch, line: bytes) -> None:
         watch.lines.append(line)
         watch.news.set()
 
-    def _end(self, watch: _Watch) -> None:
+    def _end(self, watch: Watch) -> None:
         watch.is_ending = True
         watch.news.set()
 
@@ -421,25 +332,5 @@ class FakeKubernetes:
             watch.news.set()
 
 
-def _event(kind: str, raw: bytes) -> bytes:
-    return b'{"type":"%b","object":%b}\n' % (kind.encode(), raw)
-
-
 def _abort(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
-
-
-async def _receive(reader: asyncio.StreamReader) -> Request:
-    head = await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head[:-4].decode("latin-1").split("\r\n")
-    method, target, _ = first.split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    path, _, query = target.partition("?")
-    parts = path.strip("/").split("/")
-    api_version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
-    namespace = ""
-    if len(rest) > 2 and rest[0] == "namespaces":
-        namespace, rest = rest[1], rest[2:]
-    plural, name, subresource = [*rest, "", "", ""][:3]
-    return Request(method, path, dict(parse_qsl(query)), headers, body, api_version, plural, (namespace, name), subresource)

@@ -13,7 +13,8 @@ from controllers.runtime.clock import SYSTEM
 from controllers.runtime.lease import Election
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
 from controllers.runtime.writer import Writer
-from tests.fakes.kubernetes import FakeKubernetes, Request
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.requests import Request
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 

@@ -22,7 +22,8 @@ from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
 from slurm.reasons import NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import Failure, FakeKubernetes
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.requests import Failure
 
 KEY: Key = ("slurm", "gpu")
 READY = [{"type": "Ready", "status": "True"}]

@@ -14,7 +14,7 @@ from controllers.nodeset.structs import Drain
 from controllers.nodeset.workers import Machine, NodeJob
 from controllers.slurm.structs import Jobs
 from slurm.reasons import SCALE_IN
-from tests.fakes.kubernetes import Failure
+from tests.fakes.requests import Failure
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 

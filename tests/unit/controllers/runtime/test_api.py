@@ -11,7 +11,8 @@ from lightkube.config.models import User
 from controllers.runtime.api import Api, WatchEvent, connect
 from controllers.runtime.errors import ApiError, Conflict, Gone, NotFound, Refused, Unreachable, Unreadable
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap, Resource
-from tests.fakes.kubernetes import Failure, FakeKubernetes
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.requests import Failure
 from tests.unit.controllers.runtime.examples import config_map, pod
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,9 @@ from controllers.runtime.api import Api
 from controllers.runtime.informer import Informer, Pace
 from controllers.runtime.structs import PODS, Pod, Resource
 from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import Failure, FakeKubernetes
+from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.objects import Fault
+from tests.fakes.requests import Failure
 from tests.unit.controllers.runtime.examples import pod
 
 pytestmark = pytest.mark.anyio

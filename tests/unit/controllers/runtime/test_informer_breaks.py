@@ -9,8 +9,9 @@ import pytest
 from controllers.runtime.api import Api
 from controllers.runtime.structs import PODS
 from tests.fakes.clock import eventually, settle
-from tests.fakes.kubernetes import Failure, FakeKubernetes
+from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.objects import Fault
+from tests.fakes.requests import Failure
 from tests.unit.controllers.runtime.examples import pod
 from tests.unit.controllers.runtime.test_informer import Watched, agrees, phase_of
 

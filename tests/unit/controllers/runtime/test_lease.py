@@ -10,7 +10,8 @@ from controllers.runtime.holders import has_ended
 from controllers.runtime.lease import Election, LeaseLost, Terms
 from controllers.runtime.structs import LEASES, PODS, Lease
 from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import Failure, FakeKubernetes, Request
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.requests import Failure, Request
 
 pytestmark = pytest.mark.anyio
 

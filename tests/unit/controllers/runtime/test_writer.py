@@ -11,7 +11,8 @@ from controllers.runtime.errors import ApiError, Conflict, NotFound, Refused, Un
 from controllers.runtime.structs import CONFIG_MAPS, PODS
 from controllers.runtime.writer import Deletion, NotLeading, NotTried, Patch, TokenBucket, Writer
 from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import Failure, FakeKubernetes
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.requests import Failure
 from tests.unit.controllers.runtime.examples import config_map, pod
 
 
