@@ -1,6 +1,7 @@
 """Health checks on real nodes: what fails is drained, what passes again is lifted, and nobody else's node is touched.
 
-Each test runs the stack's own CronJob by hand with other limits; the schedules are suspended meanwhile.
+Each check runs once by its CronJob's own Job; the tests of limits run its command in one such pod, which costs no start. The schedules are
+suspended meanwhile.
 """
 
 import json
@@ -14,6 +15,8 @@ from tests.cluster.dev_stack import DevStack, eventually
 ALL_FULL = {"minFreeMiB": 1_000_000_000}
 OURS = "slipway: check disk: "
 KINDS = ("disk", "memory", "clock", "gpu")
+BENCH = "try-check"
+"""The Job in whose pod checks are run with other limits."""
 CRON_JOBS = tuple(f"dev-check-{kind}" for kind in KINDS)
 
 
@@ -22,7 +25,12 @@ def on_demand(deployed: DevStack) -> Iterator[None]:
     """No check runs by its schedule, and none that did is still under way."""
     _suspend(deployed, True)
     eventually("no scheduled check runs", lambda: not any(job["status"].get("active") for job in deployed.get("cronjob")["items"]), 60)
+    job = _job(deployed, "disk")
+    job["template"]["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
+    _create(deployed, BENCH, job | {"activeDeadlineSeconds": 3600})
+    deployed.kubectl("wait", "--for=jsonpath={.status.ready}=1", f"job/{BENCH}", "--timeout=120s", timeout_s=150)
     yield
+    deployed.kubectl("delete", "job", BENCH, "--wait=false")
     _suspend(deployed, False)
 
 
@@ -41,23 +49,39 @@ def _suspend(stack: DevStack, is_suspended: bool) -> None:
     stack.kubectl("patch", "cronjob", *CRON_JOBS, "--patch", json.dumps({"spec": {"suspend": is_suspended}}))
 
 
+def _job(stack: DevStack, kind: str) -> dict[str, Any]:
+    return stack.get("cronjob", f"dev-check-{kind}")["spec"]["jobTemplate"]["spec"]
+
+
+def _create(stack: DevStack, name: str, job: dict[str, Any]) -> None:
+    stack.kubectl("delete", "job", name, "--ignore-not-found")
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job}
+    stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
+
+
+def scheduled(stack: DevStack, kind: str) -> dict[str, dict[str, str]]:
+    """One run of a check, by the Job that its CronJob would create, to its end: what it said of each node."""
+    name = f"try-{kind}"
+    _create(stack, name, _job(stack, kind))
+    stack.kubectl("wait", "--for=condition=complete", f"job/{name}", "--timeout=240s", timeout_s=260)
+    said = stack.kubectl("logs", f"job/{name}", "--container", "check")
+    stack.kubectl("delete", "job", name, "--wait=false")
+    return _by_node(said)
+
+
 def check(stack: DevStack, kind: str, max_drained: int | None = 100, **limits: Any) -> dict[str, dict[str, str]]:
-    """One run of a check, with changed limits, to its end: what it said of each node. `max_drained` None: as the stack has it."""
-    job = stack.get("cronjob", f"dev-check-{kind}")["spec"]["jobTemplate"]
-    [container] = job["spec"]["template"]["spec"]["containers"]
-    spec = json.loads(container["command"][-1])
+    """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's."""
+    [*program, given] = _job(stack, kind)["template"]["spec"]["containers"][0]["command"]
+    spec = json.loads(given)
     for node_set in spec["nodeSets"]:
         node_set["settings"] |= limits
     if max_drained is not None:
         spec["maxDrained"] = max_drained
-    container["command"][-1] = json.dumps(spec)
-    name = f"try-{kind}"
-    stack.kubectl("delete", "job", name, "--ignore-not-found")
-    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **job["metadata"]}, "spec": job["spec"]}
-    stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
-    stack.kubectl("wait", "--for=condition=complete", f"job/{name}", "--timeout=240s", timeout_s=260)
-    lines = [json.loads(line) for line in stack.kubectl("logs", f"job/{name}", "--container", "check").splitlines()]
-    stack.kubectl("delete", "job", name)
+    return _by_node(stack.kubectl("exec", f"job/{BENCH}", "--container", "check", "--", *program, json.dumps(spec), timeout_s=260))
+
+
+def _by_node(said: str) -> dict[str, dict[str, str]]:
+    lines = [json.loads(line) for line in said.splitlines()]
     return {line["node"]: line for line in lines}
 
 
@@ -72,7 +96,7 @@ def reservations(stack: DevStack) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_healthy_nodes_pass_and_the_result_is_kept_in_slurm(stack: DevStack, kind: str) -> None:
-    said = check(stack, kind)
+    said = scheduled(stack, kind)
     assert {line["result"] for line in said.values()} == {"passed"}, said
     assert "gpu-0" in said
     recorded = json.loads(node(stack, "gpu-0")["extra"])["slipway"][kind]
