@@ -182,6 +182,21 @@ def make_versions(shared: Path, image: Path, *versions: str) -> None:
         (root / "etc/version").write_text(f"{version}\n")
 
 
+def stand_in(cluster: RootCluster, node: str, version: str) -> None:
+    """A driver in a pod: a library with a name of its own, and a program."""
+    script = f"""
+        mkdir -p /run/nvidia/lib.new /run/nvidia/bin
+        sed 's/libutil\\.so\\.1/libcudx.so.1/g' /usr/lib/*-linux-gnu/libutil.so.1 > /run/nvidia/lib.new/libcudx.so.{version}
+        printf 'driver-{version}' >> /run/nvidia/lib.new/libcudx.so.{version}
+        ln -s libcudx.so.{version} /run/nvidia/lib.new/libcudx.so.1
+        printf '#!/bin/sh\\necho smi-{version}\\n' > /run/nvidia/bin/nvidia-smi
+        chmod 755 /run/nvidia/bin/nvidia-smi
+        rm -rf /run/nvidia/lib
+        mv /run/nvidia/lib.new /run/nvidia/lib
+    """
+    cluster.inside(node, script)
+
+
 @contextmanager
 def running(
     folder: Path,

@@ -13,8 +13,7 @@ import pytest
 from tests.slurm.image_cluster import ALICE, BOB, STACK
 from tests.slurm.image_pods import PROJECT, PodError, wait_for
 from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
-from tests.slurm.test_shared_root import stand_in
+from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
 
 PROCESSES = 150
 """Limit of a job with one CPU here."""
