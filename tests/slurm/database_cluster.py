@@ -30,6 +30,8 @@ STACK_OF_ONE: dict[str, Any] = {
 FOLDERS = "/backup/t/database:403 /backup/t/state:64030"
 ARCHIVE_FOLDERS = "/archive/t:64030"
 DATABASE_MOUNTS = {**program_mount("backup"), **program_mount("database")}
+UNTIL_TOLD = "srun bash -c 'trap \"exit 0\" USR1; while true; do sleep 0.1; done'"
+"""A job that runs until its step, called bash, gets the signal USR1."""
 LATEST = {"SLIPWAY_KEY_LATEST_S": "15"}
 """munged's patience with a slurmctld that has another key already."""
 
@@ -185,6 +187,11 @@ class DatabaseCluster(ImageCluster):
     def ready(self) -> bool:
         """True when the worker is idle and nothing waits."""
         return self.slurm("sinfo", "--noheader", "--nodes", "gpu-0", "--format", "%T") == "idle" and not self.slurm("squeue", "--noheader")
+
+    def make_idle(self) -> None:
+        """Each test starts without a job."""
+        self.slurm("scancel", "--user=alice", check=False)  # what a failed test left
+        wait_for("an idle worker", self.ready, deadline_s=90)
 
     def run_job(self) -> str:
         """A job from its submission to its record in the database."""

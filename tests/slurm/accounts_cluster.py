@@ -1,0 +1,138 @@
+"""A Slurm cluster with a database and two workers, whose accounts the real program keeps as a config has them."""
+
+import copy
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from configs.load import load_cluster
+from configs.render import users
+from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
+from tests.slurm.image_pods import Container, Machine, wait_for
+
+PODS = {pod: names for pod, names in NAMES.items() if pod not in {"t-slurmrestd", "t-login"}}
+BOB = 10002
+KEY = STACK["login"]["users"][0]["sshKeys"][0]
+PEOPLE = [{"name": "alice", "uid": ALICE, "sshKeys": [KEY]}, {"name": "bob", "uid": BOB, "sshKeys": [KEY]}]
+ENFORCE = ["associations", "limits", "qos", "safe"]
+ALICES = {"name": "ml", "users": ["alice"]}
+DONE = "all accounts, users and QOS are as the config has them"
+
+
+class AccountsCluster(ImageCluster):
+    """The cluster, with the words that its tests use."""
+
+    def declare(self, accounting: Mapping[str, Any], groups: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
+        """Writes what a stack with this accounting, these unix groups and these further keys has in its ConfigMaps."""
+        stack = copy.deepcopy(STACK)
+        groups = groups or {}
+        people = [{**each, "groups": [group for group, names in groups.items() if each["name"] in names]} for each in PEOPLE]
+        stack["login"] = {"users": people, "groups": [{"name": name, "gid": 20000 + at} for at, name in enumerate(groups)]}
+        stack["accounting"] = dict(accounting)
+        stack.update(more)
+        self.volume("users", users.render(load_cluster(stack, Path(), "Pulumi.test.yaml")))
+        self.configure(stack)
+
+    def volume(self, name: str, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
+        """As the kubelet does: files that are as they were are not swapped, so slurmctld does not read its own anew."""
+        folder = self.machine.folder / f"volume-{name}"
+        there = {each: (folder / each).read_bytes() for each in files if (folder / each).exists()}
+        wanted = {each: content if isinstance(content, bytes) else content.encode() for each, content in files.items()}
+        return folder if folder.exists() and there == wanted else super().volume(name, files, mode, group)
+
+    def slurm(self, *command: str, check: bool = True) -> str:
+        """Runs a command as SlurmUser, who may do everything."""
+        inside = self.containers["t-slurmctld-0/reconfigure"]
+        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+
+    def sacctmgr(self, *words: str) -> str:
+        """What an administrator does by hand."""
+        return self.slurm("sacctmgr", "-i", *words)
+
+    def rows(self, entity: str, columns: str, *more: str) -> set[str]:
+        """Rows of `sacctmgr show`, without those that Slurm has from the start."""
+        found = self.slurm("sacctmgr", "-nP", "show", entity, *more, f"format={columns}").splitlines()
+        return {row for row in found if row.split("|")[0] not in ("root", "normal")}
+
+    def members(self) -> set[str]:
+        """`account|user` of all associations."""
+        return {row for row in self.rows("assoc", "account,user") if not row.endswith("|")}
+
+    def accounts_there(self) -> set[str]:
+        """Names of all accounts."""
+        return self.rows("account", "account")
+
+    def qos_there(self) -> set[str]:
+        """Names of all QOS but `normal`."""
+        return self.rows("qos", "name")
+
+    def submit(self, *options: str, uid: int = ALICE, script: str = "sleep infinity") -> str:
+        """Submits a job as a user; gives its number. Raises PodError with Slurm's words when it is refused."""
+        worker = self.containers["gpu-0/slurmd"]
+        command = ["sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", "--mem=64", *options, f"--wrap={script}"]
+        return worker.run(*command, user=uid, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}).strip()
+
+    def job(self, job: str, column: str = "%T") -> str:
+        """State of a job, or another column of squeue."""
+        return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", column)
+
+    def state(self, job: str, wanted: str) -> None:
+        """Waits for a job's state."""
+        wait_for(f"{wanted} of job {job}", lambda: self.job(job) == wanted, deadline_s=40)
+
+    def reason(self, job: str, wanted: str) -> None:
+        """Waits for why a job is pending."""
+        wait_for(f"{wanted} of job {job}", lambda: self.job(job, "%r") == wanted, deadline_s=40)
+
+    @property
+    def keeper(self) -> Container:
+        """The program's container."""
+        return self.containers["t-slurmdbd-0/accounts"]
+
+    def settled(self) -> None:
+        """Starts the program anew, and waits until it says that all is done."""
+        self.keeper.stop("KILL")
+        self.accounts()
+        wait_for("the end of its work", lambda: DONE in self.keeper.log, deadline_s=60)
+
+    def make_empty(self) -> None:
+        """As each test starts: without a job and without an account."""
+        self.declare({"accounts": []})
+        self.slurm("bash", "-c", "squeue --noheader --format=%i | xargs --no-run-if-empty scancel")
+        wait_for("no job", lambda: self.slurm("squeue", "--noheader") == "", deadline_s=60)
+        self.settled()
+        wait_for("no enforcement", lambda: "= none" in self.slurm("bash", "-c", "scontrol show config | grep Enforce"))
+
+    def changes(self) -> list[str]:
+        """What the program has done since it started."""
+        lines = [line.removeprefix("accounts: ") for line in self.keeper.log.splitlines()]
+        return [line for line in lines if line.split()[0] in ("add", "modify", "delete")]
+
+
+def enforced(cluster: AccountsCluster) -> None:
+    wait_for("enforcement", lambda: "= associations" in cluster.slurm("bash", "-c", "scontrol show config | grep Enforce"))
+
+
+@contextmanager
+def running(folder: Path, prefix: str, image: Path) -> Generator[AccountsCluster]:
+    """Database, slurmdbd with the program beside it, slurmctld and two workers; and away again."""
+    machine = Machine(folder, image, prefix)
+    machine.close()  # what a killed run left
+    folder.mkdir(mode=0o755)
+    cluster = AccountsCluster(machine, names=PODS)
+    try:
+        cluster.prepare()
+        cluster.declare({"accounts": []})
+        for pod in PODS:
+            if pod != "t-mariadb-0":
+                cluster.munged(pod)
+        for start in (cluster.mariadb, cluster.slurmdbd, cluster.accounts, cluster.slurmctld, cluster.reconfigure):
+            start()
+        for worker in ("gpu-0", "gpu-1"):
+            cluster.slurmd(worker)
+        wait_for("idle workers", lambda: cluster.slurm("sinfo", "--noheader", "--format", "%D %T") == "2 idle", deadline_s=90)
+        yield cluster
+    finally:
+        machine.keep_logs()
+        machine.close()

@@ -1,0 +1,179 @@
+"""What accounts, QOS and limits from the config mean for jobs of plain users on real workers: which run, which wait, and who keeps what."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+
+import pytest
+
+from local.first_job import ACCOUNT
+from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
+from tests.slurm.image_cluster import ALICE, STACK
+from tests.slurm.image_pods import PodError, wait_for
+
+FOLDER = Path("/var/tmp/slipway-account-jobs")
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[AccountsCluster]:
+    with running(FOLDER, "swaj-", image_root) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def empty(cluster: AccountsCluster) -> None:
+    cluster.make_empty()
+
+
+def test_limits_are_slurms_own_reasons(cluster: AccountsCluster) -> None:
+    account = {**ALICES, "limits": {"maxTresPerJob": "gres/gpu=1", "maxJobs": 1, "maxSubmitJobs": 3}}
+    cluster.declare({"enforce": ENFORCE, "accounts": [account], "qos": [{"name": "strict", "flags": ["DenyOnLimit"]}]})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    enforced(cluster)
+    cluster.reason(cluster.submit("--gres=gpu:2"), "AssocMaxGRESPerJob")
+    cluster.state(cluster.submit("--gres=gpu:1"), "RUNNING")
+    cluster.reason(cluster.submit(), "AssocMaxJobsLimit")
+    with pytest.raises(PodError, match="AssocMaxSubmitJobLimit"):
+        cluster.submit()
+    with pytest.raises(PodError, match="Invalid account"):
+        cluster.submit(uid=BOB)
+
+
+def test_partition_takes_the_accounts_and_the_limits_of_its_qos(cluster: AccountsCluster) -> None:
+    main = STACK["partitions"][0]
+    more = {"name": "more", "nodeSets": ["gpu"], "allowAccounts": ["ml"], "qos": "small", "allowQos": ["normal"]}
+    accounting = {
+        "enforce": ENFORCE,
+        "accounts": [ALICES, {"name": "vision", "parent": "ml", "users": ["alice"]}, {"name": "other", "users": ["bob"]}],
+        "qos": [{"name": "small", "limits": {"maxTresPerUser": "cpu=2"}}],
+    }
+    cluster.declare(accounting, partitions=[main, more])
+    # Slurm refuses the files until the QOS is there, and is asked again within a minute.
+    wait_for("the partition", lambda: "more" in cluster.slurm("sinfo", "--noheader", "--format", "%R"), deadline_s=90)
+    wait_for("the accounts", lambda: {"ml|alice", "vision|alice", "other|bob"} <= cluster.members())
+    cluster.state(cluster.submit("--partition=more", "--cpus-per-task=2"), "RUNNING")
+    cluster.reason(cluster.submit("--partition=more", "--account=vision", "--cpus-per-task=2"), "QOSMaxCpuPerUserLimit")
+    with pytest.raises(PodError, match="Invalid account"):
+        cluster.submit("--partition=more", uid=BOB)
+    # The QOS goes only once the partition has let go of it.
+    cluster.slurm("scancel", "--user=alice")
+
+
+def test_fair_share_is_what_the_config_says(cluster: AccountsCluster) -> None:
+    accounts = [{**ALICES, "fairshare": 30}, {"name": "vision", "users": ["bob"], "fairshare": 70, "perUser": {"bob": {"fairshare": 5}}}]
+    cluster.declare({"accounts": accounts})
+    wait_for("the accounts", lambda: {"ml|alice", "vision|bob"} <= cluster.members())
+
+    def shares() -> set[str]:
+        return {row.strip() for row in cluster.slurm("sshare", "-nPa", "--format=Account,User,RawShares,NormShares").splitlines()}
+
+    wait_for("shares", lambda: {"ml||30|0.297030", "vision||70|0.693069", "vision|bob|5|1.000000"} <= shares())
+
+
+def test_job_of_a_higher_qos_takes_the_place_of_a_lower(cluster: AccountsCluster) -> None:
+    settings = {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}
+    both = ["normal", "urgent"]
+    accounting = {
+        "enforce": ENFORCE,
+        "accounts": [{**ALICES, "qos": both}],
+        "qos": [{"name": "urgent", "priority": 10, "preempt": ["normal"]}],
+    }
+    cluster.declare(accounting, slurm={"cgroupVersion": "auto", "settings": settings})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    enforced(cluster)
+    lower = [cluster.submit("--exclusive") for _ in range(2)]
+    for job in lower:
+        cluster.state(job, "RUNNING")
+    cluster.state(cluster.submit("--exclusive", "--qos=urgent"), "RUNNING")
+    assert sorted(cluster.job(job) for job in lower) == ["PENDING", "RUNNING"]
+
+
+def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: AccountsCluster) -> None:
+    cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "qos": [{"name": "short"}]})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    enforced(cluster)
+    job = cluster.submit(script="trap 'exit 0' USR1; sleep 300 & wait")
+    cluster.state(job, "RUNNING")
+    waiting = cluster.submit("--begin=now+1hour")
+    cluster.declare({"enforce": ENFORCE, "accounts": []})
+    wait_for("a clear line", lambda: "alice in account ml: not removed yet, they have jobs" in cluster.keeper.log)
+    with pytest.raises(PodError, match="AssocMaxSubmitJobLimit"):
+        cluster.submit()
+    assert cluster.job(job) == "RUNNING"
+    cluster.slurm("scancel", "--batch", "--signal=USR1", job)
+    cluster.state(job, "COMPLETED")
+    # slurmdbd knows nothing of a job that may not begin yet, and would remove the association; slurmctld does.
+    again = cluster.keeper.log.count("alice in account ml")
+    cluster.keeper.stop("KILL")
+    cluster.accounts()
+    wait_for("a look after the job's end", lambda: "alice in account ml: not removed yet, they have jobs" in cluster.keeper.log)
+    assert again == 1
+    assert (cluster.accounts_there(), cluster.job(waiting)) == ({"ml"}, "PENDING")
+    cluster.slurm("scancel", waiting)
+    wait_for("no account", lambda: cluster.accounts_there() == set(), deadline_s=30)
+
+
+def test_qos_with_a_running_job_goes_after_it(cluster: AccountsCluster) -> None:
+    account = {**ALICES, "qos": ["normal", "short"]}
+    cluster.declare({"enforce": ENFORCE, "accounts": [account], "qos": [{"name": "short"}]})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    enforced(cluster)
+    job = cluster.submit("--qos=short")
+    cluster.state(job, "RUNNING")
+    cluster.declare({"enforce": ENFORCE, "accounts": [{**ALICES, "qos": ["normal"]}]})
+    wait_for("a clear line", lambda: "QOS short: not removed yet, jobs or partitions have it" in cluster.keeper.log)
+    assert cluster.job(job) == "RUNNING"
+    cluster.slurm("scancel", job)
+    wait_for("no QOS", lambda: cluster.qos_there() == set(), deadline_s=30)
+
+
+def test_users_without_an_account_have_the_default_one(cluster: AccountsCluster) -> None:
+    cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "defaultAccount": "guests"})
+    wait_for("the accounts", lambda: cluster.members() == {"ml|alice", "guests|bob"})
+    enforced(cluster)
+    job = cluster.submit(uid=BOB)
+    cluster.state(job, "RUNNING")
+    assert cluster.job(job, "%a") == "guests"
+
+
+def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_given_an_account(cluster: AccountsCluster) -> None:
+    running = [cluster.submit("--exclusive") for _ in range(2)]
+    for job in running:
+        cluster.state(job, "RUNNING")
+    waiting = cluster.submit("--exclusive")
+    cluster.declare({"enforce": ENFORCE, "accounts": []})
+    enforced(cluster)
+    cluster.reason(waiting, "InvalidAccount")
+    assert [cluster.job(job) for job in running] == ["RUNNING", "RUNNING"]
+    cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.slurm("scancel", *running)
+    # A job from before has no account, and Slurm gives it none by itself. Right after the others' end Slurm may refuse the change:
+    # "Requested partition configuration not available now".
+    wait_for("its account", lambda: cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml") == "")
+    cluster.state(waiting, "RUNNING")
+
+
+def test_first_jobs_wait_until_their_user_has_an_account(cluster: AccountsCluster) -> None:
+    """What `make up` does before its jobs: in a new cluster slurmctld is there before the accounts are."""
+    cluster.declare({"enforce": ["associations"], "accounts": []})
+    enforced(cluster)
+    with pytest.raises(PodError, match="Invalid account"):
+        cluster.submit(script="true")
+    worker = cluster.containers["gpu-0/slurmd"]
+    with ThreadPoolExecutor() as pool:
+        conf = {"SLURM_CONF": "/run/slurm/conf/slurm.conf"}
+        waiting = pool.submit(worker.run, "bash", "-c", f"set -e\n{ACCOUNT}echo there", user=ALICE, env=conf)
+        with pytest.raises(FutureTimeoutError):
+            waiting.result(3)
+        cluster.declare({"enforce": ["associations"], "accounts": [ALICES]})
+        assert waiting.result(60) == "there\n"
+    assert cluster.submit(script="true")
+
+
+def test_health_checks_may_submit_where_associations_are_enforced(cluster: AccountsCluster) -> None:
+    cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    enforced(cluster)
+    cluster.slurm("srun", "--chdir=/", "true")
