@@ -217,6 +217,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "database": cluster.accounting.enabled,
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,
+        "nfs_server": cluster.storage.nfs_server is not None,
         "root_changes": cluster.storage.root is not None,
         "root_clean": cluster.storage.root is not None,
         "root_fill": cluster.storage.root is not None,

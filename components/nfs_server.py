@@ -12,6 +12,7 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     NFS_PORT,
+    PACKAGES_PATH,
     PodDefaults,
     config_volume,
     container,
@@ -19,7 +20,9 @@ from components.pods import (
     lost_node_tolerations,
     mount,
     pod_template,
-    scripts_volume,
+    program_command,
+    program_mounts,
+    program_volumes,
     service,
     tcp_probe,
 )
@@ -133,11 +136,14 @@ def build_server(args: NfsServerArgs) -> Manifest:
     server = container(
         pods,
         COMPONENT,
-        "nfs.sh",
+        "",
         [
+            *program_mounts("nfs_server"),
             *(mount("config", "/etc/slipway/nfs", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
             *(mount("data", DATA_PATH), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
         ],
+        command=program_command("nfs_server"),
+        workingDir=PACKAGES_PATH,
         env={"SLIPWAY_FOLDERS": " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
         requests=("100m", "256Mi"),
         ports=[{"name": COMPONENT, "containerPort": NFS_PORT}],
@@ -159,7 +165,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         "containers": [server],
         "volumes": [
             *(config_volume("config", object_name(cluster, "nfs-config")), config_volume("users", args["users"])),
-            *(empty_volume("run"), empty_volume("tmp"), scripts_volume(pods)),
+            *(empty_volume("run"), empty_volume("tmp"), *program_volumes(pods, "nfs_server")),
         ],
     }
     spec: Manifest = {

@@ -21,7 +21,7 @@ from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render.nfs_server import GRACE_S
 from tests.slurm import nfs_client
-from tests.slurm.image_cluster import ALICE, STACK, write_volume
+from tests.slurm.image_cluster import ALICE, STACK, program_mount, write_volume
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for
 from tests.slurm.nfs_client import Client, NfsError
 from tests.unit.components.examples import PODS
@@ -73,7 +73,8 @@ class Server:
             "run": self.empty("run"),
             "tmp": self.empty("tmp"),
         }
-        mounts = {each["mountPath"]: (sources[each["name"]], each.get("readOnly", False)) for each in container["volumeMounts"][1:]}
+        own = [each for each in container["volumeMounts"] if each["name"] in sources]
+        mounts = {each["mountPath"]: (sources[each["name"]], each.get("readOnly", False)) for each in own} | program_mount("nfs_server")
         rights = container["securityContext"]
         self.container = self.machine.start(
             POD,
@@ -84,6 +85,7 @@ class Server:
             user=rights["runAsUser"],
             capabilities=rights["capabilities"]["add"],
             read_only=rights["readOnlyRootFilesystem"],
+            cwd=container["workingDir"],
         )
         try:
             wait_for("an answer on port 2049", self.answers)

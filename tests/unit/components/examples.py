@@ -22,6 +22,7 @@ PROGRAMS = (
     "ldap_sync",
     "login",
     "munged",
+    "nfs_server",
     "node_checks",
     "root_changes",
     "root_clean",
