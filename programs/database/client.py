@@ -27,10 +27,7 @@ class Client:
 
     def write_settings(self) -> None:
         """Writes the settings, readable for this user only. Raises OSError."""
-        text = client_settings(self.database, PASSWORD.read_text().rstrip("\n"))
-        self._settings.unlink(missing_ok=True)
-        with os.fdopen(os.open(self._settings, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
+        write_private(self._settings, client_settings(self.database, read_password()))
 
     def command(self, *arguments: str, program: str = "mariadb") -> list[str]:
         """A client program with the database."""
@@ -53,6 +50,18 @@ class Client:
                 return
             tries += 1
             time.sleep(_PAUSE_S)
+
+
+def read_password() -> str:
+    """The password, in any bytes that somebody gave it. Raises OSError."""
+    return PASSWORD.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file anew, readable for this user only. Raises OSError."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
 
 
 def run(command: Sequence[str]) -> str:

@@ -1,7 +1,11 @@
-"""Where the accounting database is, from a container's variables, and that as settings of MariaDB's client programs. Pure."""
+"""Where the accounting database is, from a container's variables, as settings of MariaDB's client programs and of slurmdbd. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+class PasswordError(ValueError):
+    """slurmdbd cannot be given this password; the text says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +37,15 @@ def client_settings(database: Database, password: str) -> str:
     elif database.tls:
         lines += [f"ssl-ca={database.tls}", "ssl-verify-server-cert"]
     return "".join(f"{line}\n" for line in lines)
+
+
+def with_password(slurmdbd_conf: str, password: str) -> str:
+    """slurmdbd.conf with StoragePass. Raises PasswordError.
+
+    Slurm's files know a backslash, and a # after one; nothing makes a quote or a blank part of a value. Source:
+    src/common/parse_config.c.
+    """
+    if any(each == '"' or each <= " " or each == "\x7f" for each in password):
+        raise PasswordError("slurmdbd takes no password with a double quote or a blank in it: choose another")
+    escaped = password.replace("\\", "\\\\").replace("#", "\\#")
+    return f"{slurmdbd_conf}\nStoragePass={escaped}\n"

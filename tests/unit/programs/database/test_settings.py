@@ -1,8 +1,8 @@
-"""The file that MariaDB's clients read. With real servers: tests/slurm/test_external_database.py."""
+"""The files that MariaDB's clients and slurmdbd read. With real servers: tests/slurm/test_external_database.py."""
 
 import pytest
 
-from programs.database.settings import Database, client_settings, read_database
+from programs.database.settings import Database, PasswordError, client_settings, read_database, with_password
 
 OWN = Database("dev-mariadb")
 
@@ -46,3 +46,23 @@ def test_password_is_what_the_client_reads_back(password: str, line: str) -> Non
 def test_tls(tls: str, lines: list[str]) -> None:
     said = client_settings(Database("db", tls=tls), "x").splitlines()
     assert [line for line in said if "ssl" in line] == lines
+
+
+@pytest.mark.parametrize(
+    ("password", "line"),
+    [
+        pytest.param("plain", "StoragePass=plain", id="plain"),
+        pytest.param("a\\b", "StoragePass=a\\\\b", id="backslash"),
+        pytest.param("a#b", "StoragePass=a\\#b", id="sign-of-a-comment"),
+        pytest.param("\\#", "StoragePass=\\\\\\#", id="both"),
+        pytest.param("päss'", "StoragePass=päss'", id="signs-that-slurm-takes-as-they-are"),
+    ],
+)
+def test_password_of_slurmdbd_is_what_slurm_reads_back(password: str, line: str) -> None:
+    assert with_password("DbdHost=dev\n", password) == f"DbdHost=dev\n\n{line}\n"
+
+
+@pytest.mark.parametrize("sign", ['"', " ", "\t", "\n", "\r", "\x0b", "\x1f", "\x7f"])
+def test_password_that_slurm_would_cut_is_refused(sign: str) -> None:
+    with pytest.raises(PasswordError, match="choose another"):
+        with_password("", f"left{sign}right")
