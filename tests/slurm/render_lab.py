@@ -1,11 +1,14 @@
 """Sets of rendered files, read by the slurmctld of the real image: what it says of them when asked, and what it logs."""
 
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("render_lab.sh")
+from tests.slurm import render_lab_inside
+
+PROJECT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -47,21 +50,9 @@ def read_sets(image_root: Path, work: Path, cluster: str, sets: Mapping[str, Map
     for folder in (work, *work.parents):
         if folder.stat().st_mode & 0o001 == 0:
             folder.chmod(folder.stat().st_mode | 0o011)  # user slurm reads the sets from here
-    command = [
-        "unshare",
-        "--mount",
-        "--uts",
-        "--net",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "bash",
-        str(SCRIPT),
-        str(image_root),
-        str(work),
-        cluster,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
+    namespaces = ["unshare", "--mount", "--uts", "--net", "--pid", "--fork", "--kill-child"]
+    inside = [sys.executable, "-m", render_lab_inside.__name__, str(image_root), str(work), cluster]
+    done = subprocess.run([*namespaces, *inside], cwd=PROJECT, capture_output=True, text=True, timeout=1500, check=False)
     logs = "\n".join(f"{file.name}: {file.read_text(errors='replace')[-1500:]}" for file in (work / "out").glob("*.log"))
     assert done.returncode == 0, f"{done.stdout}{done.stderr}{logs}"
     return {name: Reading(work / "out" / name) for name in sets}
