@@ -15,6 +15,11 @@ UNREADABLE_LIMITS = {"memoryMiB": 1024, "tasks": 100}
 """Of each user while the limits were never read."""
 
 
+STATE_IS_OLD_S = 90
+_PERIOD_US = 100_000
+"""The kernel's default period of CPU quotas."""
+
+
 class Next(Enum):
     """What follows from the end of sshd."""
 
@@ -66,6 +71,40 @@ def read_limits(text: str) -> dict[str, int] | None:
     """The limits by name: `cpus`, `memoryMiB`, `tasks`; None for a text that is no list of limits."""
     found = [_LIMIT.fullmatch(line) for line in text.splitlines() if line]
     return None if None in found else {limit[1]: int(limit[2]) for limit in found if limit}
+
+
+def group_folders(uid: int, is_v2: bool) -> list[str]:
+    """A user's groups, below /run/slipway/cgroup. The group that counts processes comes last."""
+    return [f"v2/users/{uid}"] if is_v2 else [f"{controller}/users/{uid}" for controller in ("cpu", "memory", "pids")]
+
+
+def cgroup_files(uid: int, is_v2: bool, limits: Mapping[str, int]) -> dict[str, str]:
+    """The files of a user's groups that set limits, below /run/slipway/cgroup, with their values. A limit that is not given is lifted."""
+    cpu, memory, pids = group_folders(uid, is_v2) * (3 if is_v2 else 1)
+    none = "max" if is_v2 else "-1"
+    quota, bytes_, tasks = f"{cpu}/cpu.cfs_quota_us", f"{memory}/memory.limit_in_bytes", f"{pids}/pids.max"
+    if is_v2:
+        quota, bytes_ = f"{cpu}/cpu.max", f"{memory}/memory.max"
+    return {
+        quota: str(limits["cpus"] * _PERIOD_US) if "cpus" in limits else none,
+        bytes_: str(limits["memoryMiB"] * 2**20) if "memoryMiB" in limits else none,
+        tasks: str(limits["tasks"]) if "tasks" in limits else "max",
+    }
+
+
+def render_message(cluster: str, jobs: str, age_s: int, user: str) -> str:
+    """What a session shows of the cluster: `cluster` and `jobs` as `render_partitions` and `render_jobs` gave them `age_s` seconds ago.
+
+    Raises ValueError for a line of jobs that is none.
+    """
+    running, waiting = 0, 0
+    for line in jobs.splitlines():
+        name, its_running, its_waiting = line.split()
+        if name == user:
+            running, waiting = int(its_running), int(its_waiting)
+    age = f"The cluster as it was {age_s} s ago; slurmctld has not answered since.\n" if age_s > STATE_IS_OLD_S else ""
+    more = "More: sinfo, squeue --me; ssh NODE goes where a job of yours runs."
+    return f"{age}{cluster}Your jobs: {running} running, {waiting} waiting. {more}\n"
 
 
 def render_pam_limits(limits: Mapping[str, int], most_tasks: int | None, most_kib: int | None) -> str:

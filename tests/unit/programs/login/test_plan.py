@@ -4,10 +4,13 @@ import pytest
 
 from programs.login.plan import (
     Next,
+    cgroup_files,
+    group_folders,
     may_set_capabilities,
     plan_end,
     read_limits,
     render_jobs,
+    render_message,
     render_pam_limits,
     render_partitions,
     shows_own_group,
@@ -118,3 +121,43 @@ def test_groups_are_made_only_below_the_container_s_own(groups: str, mounts: str
 )
 def test_setpcap_is_read_from_the_bounding_set(bound: str, may: bool) -> None:
     assert may_set_capabilities(f"Name:\tpython3\nCapBnd:\t{bound}\n") is may
+
+
+V1 = ("cpu/users/7/cpu.cfs_quota_us", "memory/users/7/memory.limit_in_bytes", "pids/users/7/pids.max")
+V2 = ("v2/users/7/cpu.max", "v2/users/7/memory.max", "v2/users/7/pids.max")
+
+
+@pytest.mark.parametrize(
+    ("is_v2", "limits", "files"),
+    [
+        pytest.param(False, {"cpus": 2, "memoryMiB": 3, "tasks": 60}, dict(zip(V1, ("200000", "3145728", "60"), strict=True)), id="v1"),
+        pytest.param(True, {"cpus": 2, "memoryMiB": 3, "tasks": 60}, dict(zip(V2, ("200000", "3145728", "60"), strict=True)), id="v2"),
+        pytest.param(False, {}, dict(zip(V1, ("-1", "-1", "max"), strict=True)), id="v1-lifted"),
+        pytest.param(True, {}, dict(zip(V2, ("max", "max", "max"), strict=True)), id="v2-lifted"),
+        pytest.param(True, {"tasks": 0}, dict(zip(V2, ("max", "max", "0"), strict=True)), id="nothing-is-a-limit-too"),
+    ],
+)
+def test_limits_are_files_of_the_user_s_groups(is_v2: bool, limits: dict[str, int], files: dict[str, str]) -> None:
+    assert cgroup_files(7, is_v2, limits) == files
+    assert {file.rpartition("/")[0] for file in files} == set(group_folders(7, is_v2))
+
+
+JOBS = "alice 2 3\nbob 0 1\n"
+
+
+@pytest.mark.parametrize(
+    ("user", "age_s", "said"),
+    [
+        pytest.param("alice", 5, "TABLE\nYour jobs: 2 running, 3 waiting. ", id="with-jobs"),
+        pytest.param("carol", 90, "TABLE\nYour jobs: 0 running, 0 waiting. ", id="without"),
+        pytest.param("bob", 91, "The cluster as it was 91 s ago; slurmctld has not answered since.\nTABLE\n", id="old"),
+    ],
+)
+def test_session_shows_the_cluster_and_its_own_users_jobs(user: str, age_s: int, said: str) -> None:
+    assert render_message("TABLE\n", JOBS, age_s, user).startswith(said)
+
+
+@pytest.mark.parametrize("jobs", ["nonsense\n", "alice two 3\n", "alice 1 2 3\n"])
+def test_jobs_that_are_none_are_an_error_and_not_shown_as_none(jobs: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        render_message("", jobs, 0, "alice")

@@ -1,0 +1,111 @@
+"""What sshd's PAM stack runs as root when a session opens on a login node, before the session enters the shared root: `python3 -m
+programs.login.session` puts it into its user's cgroup, and prints what interactive sessions show (sshd keeps it from others).
+
+It asks nobody and waits for nothing: it reads what this program's other parts left, and the ConfigMap. Whatever fails here costs no login,
+so that an administrator can look. Python's start makes it 20 ms; a login takes 200.
+"""
+
+import contextlib
+import os
+import pwd
+import sys
+import time
+from pathlib import Path
+
+from .plan import UNREADABLE_LIMITS, cgroup_files, group_folders, read_limits, render_message
+
+CGROUPS = Path("/run/slipway/cgroup")
+SETTINGS = Path("/etc/slipway/login")
+STATE = Path("/run/slipway/login")
+LOG = Path("/proc/1/fd/2")
+_WITHOUT_LIMITS = {"cpus": 1, **UNREADABLE_LIMITS}
+
+
+class Session:
+    """A session of a user that opens now."""
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+
+    def say(self, text: str) -> None:
+        """A line in the log of the pod."""
+        with contextlib.suppress(OSError), LOG.open("a") as log:
+            log.write(f"slipway-login-session: {self._user}: {text}\n")
+
+    def limit(self, cgroups: Path, process: int) -> None:
+        """Puts sshd's process for this session, from which all of the session comes, into the user's group."""
+        try:
+            uid = pwd.getpwnam(self._user).pw_uid
+        except KeyError:
+            self.say("cannot find the user's number: the session has no limits")
+            return
+        is_v2 = (cgroups / "v2").is_dir()
+        folders = [cgroups / folder for folder in group_folders(uid, is_v2)]
+        limits = self._read_limits()
+        if limits is not None or not _has_processes(folders[-1]):
+            for folder in folders:
+                folder.mkdir(parents=True, exist_ok=True)
+            for file, value in cgroup_files(uid, is_v2, _WITHOUT_LIMITS if limits is None else limits).items():
+                self._write(cgroups / file, value)
+        for folder in folders:
+            self._write(folder / "cgroup.procs", str(process))
+
+    def _read_limits(self) -> dict[str, int] | None:
+        file = SETTINGS / "limits"
+        try:
+            limits = read_limits(file.read_text(errors="replace"))
+        except OSError:
+            limits = None
+        if limits is None:
+            self.say(f"cannot read {file}: a user with open sessions keeps the limits of these, others get 1 CPU, 1 GiB and 100 tasks")
+            show(
+                "slipway: the limits of this login node cannot be read. Tell an administrator; until then, a first session has 1 CPU, 1 GiB"
+                " and 100 tasks.\n"
+            )
+        return limits
+
+    def _write(self, file: Path, value: str) -> None:
+        try:
+            file.write_text(f"{value}\n")
+        except OSError:
+            self.say(f"cannot write {value} to {file}")
+
+    def message(self, now_s: float) -> str:
+        """The state of the cluster and the user's jobs; empty while nobody knows it. Raises OSError, ValueError."""
+        if not all((STATE / name).is_file() for name in ("read", "cluster", "jobs")):
+            return ""
+        cluster, jobs, read_at = ((STATE / name).read_text(errors="replace") for name in ("cluster", "jobs", "read"))
+        return render_message(cluster, jobs, int(now_s) - int(read_at), self._user)
+
+
+def _has_processes(group: Path) -> bool:
+    try:
+        return bool((group / "cgroup.procs").read_text())
+    except OSError:
+        return False
+
+
+def show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def main() -> None:
+    if os.environ.get("PAM_TYPE") != "open_session":
+        return
+    session = Session(os.environ["PAM_USER"])
+    if CGROUPS.is_dir():
+        try:
+            session.limit(CGROUPS, os.getppid())
+        except OSError as error:
+            session.say(f"the session has no limits: {error}")
+    if (SETTINGS / "banner").is_file():
+        show((SETTINGS / "banner").read_text(errors="replace"))
+    try:
+        show(session.message(time.time()))
+    except (OSError, ValueError) as error:
+        session.say(f"cannot show the state of the cluster: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What the start of a session does with files as it finds them; with sshd and cgroups it is tests/slurm/test_login.py."""
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from programs.login import session
+from programs.login.session import Session
+
+USER = pwd.getpwuid(os.geteuid()).pw_name
+UID = os.geteuid()
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A login node's folders: cgroups of v2, settings without limits, and no state yet."""
+    for name in ("cgroup/v2/users", "settings", "state"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "settings/limits").touch()
+    for name, path in {"CGROUPS": "cgroup", "SETTINGS": "settings", "STATE": "state", "LOG": "log"}.items():
+        monkeypatch.setattr(session, name, tmp_path / path)
+    monkeypatch.setenv("PAM_TYPE", "open_session")
+    monkeypatch.setenv("PAM_USER", USER)
+    return tmp_path
+
+
+def test_session_joins_its_users_group_with_the_limits_of_now(node: Path) -> None:
+    group = node / f"cgroup/v2/users/{UID}"
+    for text, most in (("tasks=60\n", "60"), ("", "max")):
+        (node / "settings/limits").write_text(text)
+        session.main()
+        assert (group / "pids.max").read_text() == f"{most}\n"
+    assert (group / "cgroup.procs").read_text() == f"{os.getppid()}\n"
+    assert not (node / "log").exists()
+
+
+@pytest.mark.parametrize("limits", [None, "tasks=\n", "tasks=many\n"], ids=["gone", "empty", "words"])
+def test_unreadable_limits_are_small_for_a_first_session_and_stay_for_others(
+    node: Path, limits: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (node / "settings/limits").unlink()
+    if limits is not None:
+        (node / "settings/limits").write_text(limits)
+    group = node / f"cgroup/v2/users/{UID}"
+    session.main()
+    assert (group / "pids.max").read_text() == "100\n"
+    assert "cannot be read. Tell an administrator" in capsys.readouterr().out
+    (group / "pids.max").write_text("77\n")
+    session.main()  # the group has a process now
+    assert (group / "pids.max").read_text() == "77\n"
+    assert (node / "log").read_text().count(f"slipway-login-session: {USER}: cannot read") == 2
+
+
+def test_banner_and_state_are_shown_and_broken_state_costs_neither_banner_nor_login(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (node / "settings/banner").write_text("Welcome\n")
+    session.main()
+    assert capsys.readouterr().out == "Welcome\n"
+    for name, text in {"cluster": "TABLE\n", "jobs": f"{USER} 1 2\n", "read": "1000\n"}.items():
+        (node / "state" / name).write_text(text)
+    session.main()
+    shown = capsys.readouterr().out
+    assert shown.startswith("Welcome\nThe cluster as it was ")
+    assert "TABLE\nYour jobs: 1 running, 2 waiting." in shown
+    (node / "state/read").write_text("nonsense\n")
+    session.main()
+    assert capsys.readouterr().out == "Welcome\n"
+    assert "cannot show the state of the cluster" in (node / "log").read_text()
+
+
+def test_group_that_cannot_be_made_costs_no_login(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (node / "settings/banner").write_text("Welcome\n")
+    (node / "cgroup/v2/users").rmdir()
+    (node / "cgroup/v2/users").touch()
+    session.main()
+    assert capsys.readouterr().out == "Welcome\n"
+    assert "the session has no limits" in (node / "log").read_text()
+
+
+def test_user_without_a_number_has_no_limits_and_the_log_says_so(node: Path) -> None:
+    Session("nobody-of-this-name").limit(node / "cgroup", 1)
+    assert "cannot find the user's number: the session has no limits" in (node / "log").read_text()
+
+
+def test_end_of_a_session_does_nothing(node: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PAM_TYPE", "close_session")
+    session.main()
+    assert capsys.readouterr().out == ""
+    assert not (node / f"cgroup/v2/users/{UID}").exists()
