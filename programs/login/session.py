@@ -2,7 +2,7 @@
 programs.login.session` puts it into its user's cgroup, and prints what interactive sessions show (sshd keeps it from others).
 
 It asks nobody and waits for nothing: it reads what this program's other parts left, and the ConfigMap. Whatever fails here costs no login,
-so that an administrator can look. Python's start makes it 20 ms; a login takes 200.
+so that an administrator can look. It takes 28 ms of a processor; as shell it took 9.
 """
 
 import contextlib
