@@ -23,7 +23,7 @@ static struct {
 static size_t kept_count;
 static unsigned char reached[MAP];
 static bool is_new;
-static int hang_s = 20; /* HANG_S of the environment, for tests of this file */
+static int hang_s = 20; /* processor time; HANG_S of the environment, for tests of this file */
 static uintptr_t last_place;
 static char scratch_path[256];
 static int scratch_folder;
@@ -90,10 +90,10 @@ static void look_for_hang(int signal) {
 }
 
 static void watch(void) {
-    const struct itimerval each_second = {{1, 0}, {1, 0}};
+    const struct itimerval each_second = {{1, 0}, {1, 0}}; /* of this process, so that a busy machine is no hang */
     if (getenv("HANG_S")) hang_s = atoi(getenv("HANG_S"));
-    sigaction(SIGALRM, &(struct sigaction){.sa_handler = look_for_hang, .sa_flags = SA_RESTART}, NULL);
-    setitimer(ITIMER_REAL, &each_second, NULL);
+    sigaction(SIGPROF, &(struct sigaction){.sa_handler = look_for_hang, .sa_flags = SA_RESTART}, NULL);
+    setitimer(ITIMER_PROF, &each_second, NULL);
 }
 
 /* ---- for the programs */
