@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import httpx2
@@ -58,10 +59,18 @@ class Api:
     def __str__(self) -> str:
         return str(self.where)
 
-    def request(self, method: str, path: str, body: Any = None, content: str = "application/json", **parameters: Any) -> httpx2.Response:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        **parameters: Any,
+    ) -> httpx2.Response:
         """One request. A server that is overloaded says when to ask again, and is asked again then."""
-        headers = {"Content-Type": content} if body is not None else {}
-        headers["Accept"] = str(parameters.pop("accept", "*/*"))
+        typed = {"Content-Type": content} if body is not None else {}
+        headers = {"Accept": "*/*", **typed, **headers}
         for _ in range(_TRIES):
             answer = self._send(method, path, json=body, headers=headers, params=parameters)
             if answer.status_code != HTTPStatus.TOO_MANY_REQUESTS:
@@ -91,7 +100,7 @@ class Api:
         """Every kind that the API server knows; asked once, or `again`. An aggregated API that does not answer leaves the others."""
         if again or not self._kinds:
             self._kinds.clear()
-            answers: list[dict[str, Any]] = [self.request("GET", root, accept=_DISCOVERY).json() for root in ("/api", "/apis")]
+            answers: list[dict[str, Any]] = [self.request("GET", root, headers={"Accept": _DISCOVERY}).json() for root in ("/api", "/apis")]
             for group in cast(list[dict[str, Any]], [*answers[0]["items"], *answers[1]["items"]]):
                 name = str(group["metadata"].get("name") or "")
                 for version in group["versions"]:
@@ -121,7 +130,7 @@ class Api:
 
     def list(self, sort: Sort, namespace: str = "", **selectors: str) -> list[dict[str, Any]]:
         """Objects of a kind, in a namespace unless the kind has none."""
-        said = self.request("GET", self.path("", Key(sort.group, sort.kind, namespace, "")), **selectors).json()
+        said = self.request("GET", self.path("", Key(sort.group, sort.kind, namespace, "")), **cast(dict[str, Any], selectors)).json()
         # Items of a list do not say what they are.
         about: dict[str, Any] = {"apiVersion": said["apiVersion"], "kind": sort.kind}
         return [about | item for item in said["items"]]

@@ -1,4 +1,4 @@
-"""What applying the declared objects would do to the live objects, and to the pods of running jobs. Pure.
+"""What applying the declared objects would do to the live objects. Pure. What that does to pods and jobs: `changes`.
 
 The truth is the API server's: each declared object as a server-side dry run returned it, against the live object. No schema is guessed at.
 """
@@ -11,21 +11,17 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, cast
 
-from standalone.plan import MASK, Difference, Op, differences, masked
+from changes.data import RETENTION, takes_claims
+from changes.steps import Difference, Op, Step, differences
+from standalone.plan import MASK, masked
 from standalone.readiness import has_failed
-from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, Sort, key_of, value_at
+from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, key_of, value_at
 from standalone.render import annotation as annotation_of
 
 PART_OF = "applyset.kubernetes.io/part-of"
-NODESET = "slipway.dev/nodeset"
-_RETENTION = {"StatefulSet": "persistentVolumeClaimRetentionPolicy", "NodeSet": "volumeClaimRetention"}
-"""By kind, the field that says what becomes of claims that were made from a set's templates."""
-NODE_SETS = Sort("slipway.dev", "NodeSet")
 _CLAIMS = "volumeClaimTemplates"
 _GROW = "A claim that is there is grown itself: kubectl edit pvc."
-_ON_DELETE = "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
 _UNITS = {"": 1, **{unit: 1000**at for at, unit in enumerate("kMGTPE", 1)}, **{f"{unit}i": 1024**at for at, unit in enumerate("KMGTPE", 1)}}
-_WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
 
@@ -178,44 +174,22 @@ def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
     return [key for key, live in gone if (key.namespace, annotation_of(live, DECLARED_IN)) in lists]
 
 
-def losses(found: Sequence[ObjectChange]) -> list[str]:
-    """The data that goes with what is no longer declared, or is made again: claims, those of sets that take them along, the namespace."""
-    kept = set(retained(found))
-    said: list[str] = []
-    for change in found:
-        if change.op not in ("delete", "replace") or change.key in kept:
-            continue
-        if change.key.kind == "PersistentVolumeClaim":
-            said.append(f"{change.key}: the claim and the data on its volume")
-        elif change.key.kind == "Namespace":
-            said.append(f"{change.key}: the namespace with all that is in it")
-        elif change.spec.get("volumeClaimTemplates") and _takes_claims(change):
-            said.append(f"{change.key}: the set with its claims and the data on their volumes")
-    return said
-
-
-def _takes_claims(change: ObjectChange) -> bool:
-    """True of a set whose claims are deleted with it."""
-    return change.spec.get(_RETENTION.get(change.key.kind, ""), {}).get("whenDeleted") == "Delete"
-
-
-def consequences(found: Sequence[ObjectChange]) -> list[str]:
-    """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
-    said: list[str] = []
-    updated = [change for change in found if change.op == "update"]
-    in_place = [change.key.name for change in updated if change.key.kind in ("ConfigMap", "Secret") and not _is_a_list(change)]
-    if in_place:
-        said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
-    for change in found:
-        effect = _effect_on_nodes if change.key.sort == NODE_SETS else _effect
-        if (change.key.kind in _WORKLOADS or change.key.sort == NODE_SETS) and (words := effect(change)):
-            said.append(f"{change.key.kind} {change.key.name}: {words}")
-    return said
-
-
-def _is_a_list(change: ObjectChange) -> bool:
-    """True of a ConfigMap that a controller reads, and no pod mounts: its finalizer says so."""
-    return change.document is not None and bool(change.document.manifest["metadata"].get("finalizers"))
+def steps(found: Sequence[ObjectChange]) -> list[Step]:
+    """The changes as `changes` tells their story: secrets stay masked."""
+    return [
+        Step(
+            change.op,
+            change.key.group,
+            change.key.kind,
+            change.key.namespace,
+            change.key.name,
+            clean(change.live) if change.live else {},
+            masked(change.document.manifest) if change.document else {},
+            change.differences,
+            is_retained=change.is_marked(RETAIN),
+        )
+        for change in found
+    ]
 
 
 def left_as_they_are(found: Iterable[ObjectChange]) -> list[str]:
@@ -240,56 +214,6 @@ def _is_same_quantity(left: Any, right: Any) -> bool:
     return first is not None and first == second
 
 
-def _effect_on_nodes(change: ObjectChange) -> str:
-    """What becomes of the Slurm nodes of a NodeSet: its controller drains each before its pod goes."""
-    declared: Mapping[str, Any] = change.document.manifest.get("spec", {}) if change.document else {}
-    if change.op in ("delete", "replace"):
-        again = "; then the set is made again" if change.op == "replace" else ""
-        return f"goes: all its nodes are drained, and each pod ends when no job is left on it{again}"
-    if change.op != "update":
-        return ""
-    said: list[str] = []
-    for field, words in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
-        for old, new in _numbers(change, field):
-            fate = "; those that go are drained first" if new < old and field != "min" else "; those there stay"
-            said.append(f"{old} to {new} {words}{fate}")
-    if any(each.path[:2] in (("spec", "template"), ("spec", "volumeClaimTemplates")) for each in change.differences):
-        said.append(_roll({**change.spec.get("updateStrategy", {}), **declared.get("updateStrategy", {})}))
-    return "; ".join(said) or "no pod restarts"
-
-
-def _numbers(change: ObjectChange, field: str) -> list[tuple[int, int]]:
-    """The old and the new value of a number in an object's spec; empty where it stays, or is no number."""
-    found = [(each.old, each.new) for each in change.differences if each.path == ("spec", field)]
-    return [(old, new) for old, new in found if isinstance(old, int) and isinstance(new, int)]
-
-
-def _roll(strategy: Mapping[str, Any]) -> str:
-    if strategy.get("type") == "OnDelete":
-        return _ON_DELETE
-    when = f" while reservation {strategy.get('reservation')} is active" if strategy.get("type") == "Maintenance" else ""
-    return f"its nodes are drained and their pods replaced, at most {strategy.get('maxUnavailable', 1)} at a time{when}; jobs end first"
-
-
-def _effect(change: ObjectChange) -> str:
-    is_worker = NODESET in change.spec.get("template", {}).get("metadata", {}).get("labels", {})
-    jobs = "; jobs on them are waited for as long as the pods' grace period allows" if is_worker else ""
-    if change.op == "delete":
-        return f"is removed and its {change.spec.get('replicas', 1)} pods end{jobs}"
-    if change.op == "replace":
-        return f"cannot change in place: it is deleted and made again, and its pods end{jobs}"
-    if change.op != "update":
-        return ""
-    said = [f"{old} to {new} pods{jobs if new < old else '; those there stay'}" for old, new in _numbers(change, "replicas")]
-    if any(each.path[:2] == ("spec", "template") for each in change.differences):
-        strategy = change.spec.get("updateStrategy", change.spec.get("strategy", {})).get("type", "RollingUpdate")
-        if strategy == "OnDelete":
-            said.append(_ON_DELETE)
-        else:
-            said.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
-    return "; ".join(said) or "no pod restarts"
-
-
 def _hidden(difference: Difference) -> Difference:
     if difference.path[0] not in ("data", "stringData"):
         return difference
@@ -300,7 +224,7 @@ def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectC
     """Claims that were made from the templates of sets, and that stay when these are deleted, as their retention says."""
     kept: list[str] = []
     for change in workloads:
-        if change.key.kind not in _RETENTION or _takes_claims(change):
+        if change.key.kind not in RETENTION or takes_claims(change.key.kind, change.spec):
             continue
         templates: list[dict[str, Any]] = change.spec.get("volumeClaimTemplates", [])
         stems = [f"{template['metadata']['name']}-{change.key.name}-" for template in templates]

@@ -1,4 +1,4 @@
-"""`python -m standalone preview|render|up|destroy`: options to calls, errors to exit code 1. No decision is made here."""
+"""`python -m standalone preview|explain|render|up|destroy`: options to calls, errors to exit code 1. No decision is made here."""
 
 import contextlib
 import functools
@@ -16,13 +16,14 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from standalone import consent, deploy, project, record, recovery, removal, render, show
+from changes import printed
+from changes.story import Story
+from standalone import consent, deploy, previews, project, record, recovery, removal, render, show
 from standalone import stack as stacks
-from standalone.changes import consequences, left_as_they_are, losses
-from standalone.faults import StandaloneError, StoppedError, UnreachableError, unforeseen
+from standalone.changes import left_as_they_are
+from standalone.faults import StandaloneError, StoppedError, unforeseen
 from standalone.kubeconfig import Where
-from standalone.plan import Change, Plan, as_json, masked
-from standalone.stack import Outlook
+from standalone.plan import Change, as_json, masked
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
@@ -82,66 +83,99 @@ def shared_screen() -> show.Screen:
     return show.Screen()
 
 
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the plan, its changes and their story as JSON.")]
+Markdown = Annotated[Path | None, typer.Option("--markdown", help="Also write the story as Markdown, for a comment on a change.")]
+ExitCode = Annotated[
+    bool, typer.Option("--exit-code", help="End with 0 if nothing changes, 2 if something does, 3 if that is dangerous; 1 is an error.")
+]
+
+
 @_verb("preview")
 def preview(
     given: Given,
     offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster: compare with the saved plan.")] = False,
+    against: Annotated[
+        Path | None, typer.Option("--against", help="Compare with this plan, which --json wrote, instead of the saved one; with --offline.")
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Save the plan for later previews without a cluster.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the plan and its changes as JSON.")] = None,
+    json_file: Json = None,
+    markdown_file: Markdown = None,
+    exit_code: ExitCode = False,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="As if `up` took fields over from other managers.")] = False,
 ) -> None:
-    """Shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line."""
+    """Shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line; what each change of Slurm's
+    configuration needs; and what becomes of pods and jobs."""
     screen = shared_screen()
     found = given.project
-    plan, outlook, against = _outlook(screen, found, None if offline else given.where, force_conflicts)
-    screen.say(f"{plan.project}/{plan.stack}, compared with {against}\n", "bold")
-    _show(screen, plan, outlook)
+    if against and not offline:
+        raise StandaloneError("--against names a saved plan, and a cluster is asked unless --offline is given. Give both, or neither.")
+    look = previews.look(screen, found, None if offline else given.where, force_conflicts, against)
+    plan, outlook = look.plan, look.outlook
+    screen.say(f"{plan.project}/{plan.stack}, compared with {look.against}\n", "bold")
+    show.tree(screen, plan.resources, outlook.changes, outlook.gone)
+    screen.warn(*left_as_they_are(outlook.objects))
+    story = look.story()
+    _tell(screen, story)
+    counted = show.counts(outlook.counted)
+    screen.say(f"\n{'Nothing to change: ' if show.is_quiet(outlook.counted) else ''}{counted}", "bold")
     if save:
         stacks.save_plan(found, plan)
-    if json_file:
-        changes = [_change_json(change) for change in outlook.counted]
-        json_file.write_text(screen.hidden(json.dumps({**as_json(plan), "changes": changes}, indent=2, sort_keys=True)) + "\n")
+    changes = [_change_json(change) for change in outlook.counted]
+    _write(screen, story, f"{plan.project}/{plan.stack}", counted, {**as_json(plan), "changes": changes}, json_file, markdown_file)
+    if exit_code:
+        raise typer.Exit(story.level)
 
 
-def _outlook(screen: show.Screen, found: project.Project, where: Where | None, force_conflicts: bool) -> tuple[Plan, Outlook, str]:
-    """The plan, what would change, and what it was compared with: the cluster if it answers, else the saved plan."""
-    if where:
-        try:
-            read = stacks.read(found, where, screen, for_real=False)
-            changes = stacks.outlook(read, force_conflicts)
-            _say_recovered(screen, read)
-            return read.plan, changes, str(read.home.api)
-        except UnreachableError as error:
-            screen.warn(str(error))
-    recording = record.record(found)
-    stacks.hide(screen, recording.plan)
-    if not where:
-        screen.warn(*recording.messages)
-    saved = stacks.load_plan(found)
-    against = "the plan saved last" if saved else "nothing: no plan is saved yet"
-    return recording.plan, stacks.saved_outlook(recording.plan, saved), against
+def _tell(screen: show.Screen, story: Story) -> None:
+    for line in printed.text(story):
+        screen.say(line)
+
+
+def _write(
+    screen: show.Screen, story: Story, title: str, counts: str, plan: dict[str, Any], json_file: Path | None, markdown_file: Path | None
+) -> None:
+    """Writes the files that were asked for. Raises StandaloneError where one cannot be written."""
+    texts = {
+        json_file: json.dumps({**plan, "story": printed.as_json(story)}, indent=2, sort_keys=True) + "\n",
+        markdown_file: printed.markdown(story, title, counts),
+    }
+    for file, text in texts.items():
+        if file:
+            try:
+                file.write_text(screen.hidden(text))
+            except OSError as error:
+                raise StandaloneError(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _say_recovered(screen: show.Screen, read: stacks.Stack) -> None:
     screen.warn(*recovery.explained(read.recovered, read.home.keeper))
 
 
-def _show(screen: show.Screen, plan: Plan, outlook: Outlook) -> None:
-    show.tree(screen, plan.resources, outlook.changes, outlook.gone)
-    screen.warn(*left_as_they_are(outlook.objects))
-    if said := consequences(outlook.objects):
-        screen.say("\nWhat happens to running pods and jobs:")
-        for line in said:
-            screen.say(f"  {line}")
-    if lost := losses(outlook.objects):
-        screen.say(consent.loss_lines(lost), "yellow")
-    quiet = show.is_quiet(outlook.counted)
-    screen.say(f"\n{'Nothing to change: ' if quiet else ''}{show.counts(outlook.counted)}", "bold")
-
-
 def _change_json(change: Change) -> dict[str, Any]:
     differences = [{"path": list(each.path), "old": masked(each.old), "new": masked(each.new)} for each in change.differences]
     return {"op": change.op, "type": change.type, "name": change.name, "urn": change.urn, "differences": differences, "note": change.note}
+
+
+@app.command("explain")
+def explain(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `pulumi preview --json` printed; - reads standard input.")],
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster for its jobs.")] = False,
+    context: Annotated[str | None, typer.Option(help="kubeconfig context; default: the current one.")] = None,
+    kubeconfig: Annotated[str | None, typer.Option(help="kubeconfig file; default: KUBECONFIG.")] = None,
+    json_file: Json = None,
+    markdown_file: Markdown = None,
+    exit_code: ExitCode = False,
+) -> None:
+    """Tells the story of a preview of the pulumi CLI: what changes in Slurm and what that needs, and what becomes of pods and jobs."""
+    screen = shared_screen()
+    steps = previews.read_pulumi(file)
+    story = previews.story_of(steps, lambda: previews.jobs_of(steps, None if offline else Where(kubeconfig, context)))
+    counted = show.counts([Change(step.op, step.kind, step.name) for step in steps])
+    _tell(screen, story)
+    screen.say(f"\nKubernetes objects: {counted}", "bold")
+    _write(screen, story, "pulumi preview", counted, {}, json_file, markdown_file)
+    if exit_code:
+        raise typer.Exit(story.level)
 
 
 @_verb("render")

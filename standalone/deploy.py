@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from changes.data import losses
+from changes.workloads import consequences
 from standalone import changes as decide
 from standalone import cluster, consent, readiness, removal
 from standalone.api import RefusedError
@@ -59,9 +61,10 @@ def up(
             raise lacking
         if must_fit:
             _refuse_missing(stack, pending, screen)
-        for line in decide.consequences(pending):
+        told = decide.steps(pending)
+        for line in consequences(told):
             screen.say(f" · {line}", "dim")
-        if lost := decide.losses(pending):
+        if lost := losses(told):
             agree(tuple(lost))
         _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)

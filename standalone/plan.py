@@ -4,9 +4,11 @@ Pure. The golden plans and the saved plans (`.slipway/plans/<stack>.json`) are `
 in the engine's own terms: identity is the URN, or a URN that an alias names.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
+
+from changes.steps import Difference, Step, differences
 
 MASK = "[secret]"
 Op = Literal["create", "update", "replace", "delete", "same", "cli"]
@@ -70,15 +72,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One changed path of an object. None is "not there"; long text is shown as a line diff."""
-
-    path: tuple[str, ...]
-    old: Any
-    new: Any
-
-
-@dataclass(frozen=True)
 class Change:
     """What will happen to one resource (`urn`, empty for what is no longer declared), and why in `differences` or `note`."""
 
@@ -88,6 +81,8 @@ class Change:
     urn: str = ""
     differences: tuple[Difference, ...] = ()
     note: str = ""
+    old_urn: str = ""
+    """Its URN in the saved plan that it was compared with, if it is there."""
 
 
 def masked(value: Any) -> Any:
@@ -172,37 +167,25 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
         found = tuple(each for each in every if not any(each.path[: len(path)] == path for path in ignored))
         moved = any(each.path in (("metadata", "name"), ("metadata", "namespace")) for each in found)
         op: Op = "replace" if moved else "update" if found else "same"
-        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found))
-    changes += [Change("delete", resource["type"], resource["name"]) for resource in before.values()]
+        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found, old_urn=known))
+    changes += [Change("delete", resource["type"], resource["name"], old_urn=urn) for urn, resource in before.items()]
     return changes
+
+
+def saved_steps(found: Iterable[Change], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[Step]:
+    """The changes of Kubernetes objects between two plans' JSON, which `compare` found."""
+    before, after = ({each["urn"]: each for each in (plan or {}).get("resources", [])} for plan in (old, new))
+    for change in found:
+        if change.op == "cli" or not change.type.startswith("kubernetes:"):
+            continue
+        known = before.get(change.old_urn, {})
+        was, will = known.get("inputs", {}), after.get(change.urn, {}).get("inputs", {})
+        about: Mapping[str, Any] = (will or was).get("metadata") or {}
+        group, _, _ = str((will or was).get("apiVersion", "")).rpartition("/")
+        kind, namespace, name = change.type.rpartition(":")[2], str(about.get("namespace") or ""), str(about.get("name") or "")
+        is_retained = bool(known.get("options", {}).get("retainOnDelete"))
+        yield Step(change.op, group, kind, namespace, name, was, will, change.differences, is_retained)
 
 
 def _counts(resource: Mapping[str, Any]) -> bool:
     return resource["custom"] and not resource["type"].startswith("pulumi:providers:")
-
-
-def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
-    """Every changed leaf between two JSON values. Lists whose items all have a name are matched by it."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        before, after = cast(Mapping[str, Any], old), cast(Mapping[str, Any], new)
-        for key in sorted({*before, *after}):
-            yield from differences(before.get(key), after.get(key), (*path, key))
-    elif isinstance(old, list) and isinstance(new, list):
-        before, after = _keyed(cast(list[Any], old)), _keyed(cast(list[Any], new))
-        if before is not None and after is not None:
-            yield from differences(before, after, path)
-        elif old != new:
-            yield from differences(_numbered(cast(list[Any], old)), _numbered(cast(list[Any], new)), path)
-    elif old != new:
-        yield Difference(path, old, new)
-
-
-def _numbered(items: list[Any]) -> dict[str, Any]:
-    return {f"[{at}]": item for at, item in enumerate(items)}
-
-
-def _keyed(items: list[Any]) -> dict[str, Any] | None:
-    names = [str(cast(dict[str, Any], item)["name"]) for item in items if isinstance(item, dict) and "name" in item]
-    if not items or len(names) != len(items) or len(set(names)) != len(names):
-        return None
-    return {f"[{name}]": item for name, item in zip(names, items, strict=True)}

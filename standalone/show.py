@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from standalone.plan import MASK, Change, Difference, Op, Resource
+from changes.steps import Difference
+from standalone.plan import MASK, Change, Op, Resource
 
 SIGNS: Mapping[Op, tuple[str, str]] = {
     "create": ("+", "green"),

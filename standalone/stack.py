@@ -9,15 +9,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from changes.steps import Step
 from standalone import api, cluster, consent, kubeconfig, random_values, record, recovery, render
 from standalone import changes as decide
 from standalone.api import RefusedError
 from standalone.cluster import Home, Kept
 from standalone.faults import StandaloneError, rows
 from standalone.kubeconfig import Where
-from standalone.plan import Change, Plan, Resource, as_json, compare, secret_texts
+from standalone.plan import Change, Plan, Resource, as_json, compare, saved_steps, secret_texts
 from standalone.project import Project
 from standalone.recovery import Recovered
 from standalone.render import IDENTIFIER, Document, Key
@@ -45,6 +46,9 @@ class Outlook:
     changes: Mapping[str, Change]
     gone: tuple[Change, ...]
     objects: tuple[decide.ObjectChange, ...]
+    """Empty against a saved plan."""
+    steps: tuple[Step, ...]
+    """The Kubernetes objects, as the story of the change is told from."""
 
     @property
     def counted(self) -> list[Change]:
@@ -155,7 +159,7 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
     for resource in stack.plan.resources:
         if resource.is_counted and resource.urn not in found:
             found[resource.urn] = Change(_other(resource, stack), resource.type, resource.name, resource.urn)
-    return Outlook(found, tuple(gone), tuple(objects))
+    return Outlook(found, tuple(gone), tuple(objects), tuple(decide.steps(objects)))
 
 
 def recorded(stack: Stack, live: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
@@ -174,8 +178,10 @@ def _other(resource: Resource, stack: Stack) -> Any:
 
 def saved_outlook(plan: Plan, saved: Mapping[str, Any] | None) -> Outlook:
     """Every change against a saved plan: without a cluster, what was last known."""
-    found = compare(saved, as_json(plan))
-    return Outlook({change.urn: change for change in found if change.urn}, tuple(change for change in found if not change.urn), ())
+    new = as_json(plan)
+    found = compare(saved, new)
+    changes = {change.urn: change for change in found if change.urn}
+    return Outlook(changes, tuple(change for change in found if not change.urn), (), tuple(saved_steps(found, saved, new)))
 
 
 def plan_file(project: Project) -> Path:
@@ -183,15 +189,17 @@ def plan_file(project: Project) -> Path:
     return project.root / ".slipway" / "plans" / f"{project.stack}.json"
 
 
-def load_plan(project: Project) -> dict[str, Any] | None:
-    """The saved plan, or None. Raises StandaloneError when the file holds none."""
-    file = plan_file(project)
+def load_plan(file: Path) -> dict[str, Any] | None:
+    """A saved plan, or one that `preview --json` wrote; None where there is no file. Raises StandaloneError when it holds no plan."""
     try:
-        return json.loads(file.read_text())
+        plan: object = json.loads(file.read_text())
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise StandaloneError(f"{file}: not a plan ({error}); delete it.") from error
+    except (OSError, ValueError) as error:
+        raise StandaloneError(f"{file}: not a plan ({error}); delete it, or name another.") from error
+    if not isinstance(plan, dict) or not isinstance(cast(dict[str, Any], plan).get("resources"), list):
+        raise StandaloneError(f"{file}: not a plan (no list of resources); delete it, or name another.")
+    return cast(dict[str, Any], plan)
 
 
 def save_plan(project: Project, plan: Plan) -> None:

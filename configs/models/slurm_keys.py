@@ -1,11 +1,12 @@
-"""The keys that Slurm 26.05 knows in slurm.conf, on a node line and on a partition line, and how one line of it is read.
+"""The keys that Slurm 26.05 knows in slurm.conf, on a node line and on a partition line.
 
 Slurm refuses to start on a key it does not know, so a typing mistake must be found before. Source of the lists: slurm.conf(5) of 26.05 and
 the parser's own tables; tests/slurm/test_render.py has the real parser read every one of them.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+
+from slurm.conf import pairs_of
 
 GLOBAL_KEYS = frozenset(
     """
@@ -105,30 +106,6 @@ ROOT_JOBS = "DisableRootJobs"
 """A switch, of the cluster and of partitions, that may not be set to no: whoever is root in a login session would be root on workers."""
 _NO = frozenset({"no", "false", "0", "down"})
 
-_PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)", re.ASCII)
-
-
-def pairs_of(line: str) -> list[tuple[str, str]] | None:
-    """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it, and
-    where it would read more than this line: a backslash before the end draws the next line in, elsewhere it hides the # after it.
-
-    Source: Slurm's src/common/parse_config.c: a # starts a comment, in quotes too; a value holds no space unless it stands in double
-    quotes. tests/slurm/test_parser.py has Slurm's own parser read the same lines.
-    """
-    text = line.split("#", 1)[0].strip(" \t")
-    if "\\" in text:
-        return None
-    pairs: list[tuple[str, str]] = []
-    at = 0
-    while at < len(text):
-        match = _PAIR.match(text, at)
-        if match is None:
-            return None
-        quoted: str | None = match[2]
-        pairs.append((match[1], quoted if quoted is not None else match[3]))
-        at = match.end()
-    return pairs
-
 
 def allows_root_jobs(key: str, value: str) -> bool:
     """True for a line that lets root submit jobs. Source: s_p_handle_boolean of Slurm's src/common/parse_config.c."""
@@ -139,13 +116,3 @@ def rendered_keys(text: str) -> dict[str, str]:
     """First key of each line of a rendered file, in lower case (keys are case-insensitive), with its value."""
     firsts = (pairs[0] for line in text.splitlines() if (pairs := pairs_of(line)))
     return {key.lower(): value for key, value in firsts}
-
-
-def setting(key: str, value: str) -> str:
-    """`Key=value`, in double quotes where the value holds a space: without them Slurm would read the rest as further keys."""
-    return f'{key}="{value}"' if " " in value or "\t" in value else f"{key}={value}"
-
-
-def known(key: str, keys: Iterable[str]) -> str | None:
-    """The key as Slurm spells it, whatever the case it was written in; None where Slurm does not know it."""
-    return {each.lower(): each for each in keys}.get(key.lower())

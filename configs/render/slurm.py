@@ -13,8 +13,8 @@ from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
 from configs.models.shapes import machine_of, shape_of
-from configs.models.slurm_keys import known, pairs_of, setting
 from configs.render.wording import template
+from slurm.conf import known, pairs_of, setting
 
 PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
 

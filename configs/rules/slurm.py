@@ -12,12 +12,11 @@ from configs.models.slurm_keys import (
     RESERVED_KEYS,
     ROOT_JOBS,
     allows_root_jobs,
-    known,
-    pairs_of,
     rendered_keys,
 )
 from configs.render.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
 from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, unreadable, unreadable_pairs
+from slurm.conf import known, pairs_of
 from slurm.hostlists import HostlistError, expand
 
 _TYPED = {

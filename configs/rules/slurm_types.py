@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from configs.faults import Fault, did_you_mean, quoted, repeats
-from configs.models.slurm_keys import known
+from slurm.conf import known
 
 _NUMBER = re.compile(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,39})", re.ASCII)
 _TIME = re.compile(r"\d{1,6}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}", re.ASCII)

@@ -1,14 +1,9 @@
-"""Tokens for slurmrestd, signed with the cluster's own key (JWT, HS256), so that no process has to run `scontrol token`.
+"""A valid token for slurmrestd at all times, from the file with the cluster's key."""
 
-Source: Slurm's JWT guide: `sun` is the user, `iat` and `exp` are seconds since 1970. slurmrestd refuses tokens for root.
-"""
-
-import base64
-import hashlib
-import hmac
-import json
 from collections.abc import Callable
 from pathlib import Path
+
+from slurm.tokens import mint
 
 RENEWED_AT = 0.8
 """Share of its life after which a token is replaced."""
@@ -16,17 +11,6 @@ RENEWED_AT = 0.8
 
 class KeyUnreadable(Exception):
     """The file with the key is missing, empty or not ours to read."""
-
-
-def mint(key: bytes, user: str, now: float, life_s: float) -> str:
-    """A token for a user that is valid for `life_s` seconds from `now` (seconds since 1970).
-
-    Not by PyJWT: as a key for HS256 it refuses PEM text, which is what Slurm's JWT guide makes with `openssl genrsa`.
-    """
-    header = _encoded(b'{"alg":"HS256","typ":"JWT"}')
-    claims = _encoded(json.dumps({"exp": int(now + life_s), "iat": int(now), "sun": user}, separators=(",", ":")).encode())
-    signature = hmac.new(key, f"{header}.{claims}".encode(), hashlib.sha256).digest()
-    return f"{header}.{claims}.{_encoded(signature)}"
 
 
 class TokenSource:
@@ -56,7 +40,3 @@ class TokenSource:
     def forget(self) -> None:
         """Has the next call make a new token: the last was refused."""
         self._token = ""
-
-
-def _encoded(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

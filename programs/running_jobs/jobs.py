@@ -1,9 +1,29 @@
-"""What squeue is asked for, and its lines as jobs of slurmrestd's /jobs/. Pure."""
+"""What squeue is asked for, and its lines: as jobs of slurmrestd's /jobs/, or as they are for a preview. Pure."""
 
 STATES = "RUNNING,SUSPENDED,CONFIGURING,COMPLETING,STOPPED,SIGNALING,STAGE_OUT,RESIZING"
 FIELDS = ("JobID", "State", "NodeList", "EndTime", "BatchFlag", "Requeue", "ArrayJobID", "ArrayTaskID", "HetJobID")
 COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={STATES}", f"--Format={','.join(f'{field}:0|' for field in FIELDS)}")
 """Its times are to be seconds since 1970: SLURM_TIME_FORMAT=%s."""
+
+QUEUE_FIELDS = (
+    *("JobArrayID", "State", "NodeList", "EndTime", "TimeLimit", "UserName", "Account", "Partition"),
+    *("ReqNodes", "Feature", "tres-alloc"),
+)
+_BETWEEN = "\x1f"
+"""Ends each field: a constraint may hold the bar that ends those of FIELDS."""
+QUEUE_COMMAND = ("squeue", "--noheader", "--all", "--local", f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in QUEUE_FIELDS)}")
+"""Every job that runs or waits. The waiting tasks of an array are a single line."""
+
+
+def parse_queue(text: str) -> list[dict[str, object]]:
+    """squeue's lines by field, as text. Raises ValueError for a line that has not all fields."""
+    jobs: list[dict[str, object]] = []
+    for line in text.splitlines():
+        values = [value.strip() for value in line.split(_BETWEEN)]
+        if len(values) != len(QUEUE_FIELDS) + 1:
+            raise ValueError(f"{line!r} has not {len(QUEUE_FIELDS)} fields")
+        jobs.append(dict(zip(QUEUE_FIELDS, values, strict=False)))
+    return jobs
 
 
 def parse(text: str) -> list[dict[str, object]]:

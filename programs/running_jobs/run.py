@@ -1,4 +1,5 @@
-"""The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words.
+"""The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words. And all
+jobs, for previews: GET /queue/.
 
 slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
 their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
@@ -13,7 +14,7 @@ import resource
 import subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from .jobs import COMMAND, parse
+from .jobs import COMMAND, QUEUE_COMMAND, parse, parse_queue
 
 PORT = 6821
 SQUEUE_S = 50
@@ -23,32 +24,39 @@ MEMORY = 1 << 30
 TOKEN = re.compile(r"[\w.-]+\Z")
 
 
-def ask(token: str) -> tuple[int, dict[str, object]]:
+LISTS = {"/jobs/": (COMMAND, parse), "/queue/": (QUEUE_COMMAND, parse_queue)}
+"""By path, what squeue is asked for, and what reads its answer."""
+
+
+def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
     """HTTP status and body for one caller."""
+    if path not in LISTS:
+        return 404, _fault(f"there is {' and '.join(LISTS)}")
+    command, read = LISTS[path]
     if not TOKEN.match(token):
         return 511, _fault("no token in X-SLURM-USER-TOKEN")
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
-        done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
     except subprocess.TimeoutExpired:
         return 504, _fault(f"squeue did not end within {SQUEUE_S} s")
     said = done.stderr.strip()
     if done.returncode:
         return (511 if "uthenticat" in said else 502), _fault(f"squeue: {said}")
     try:
-        return 200, {"jobs": parse(done.stdout), "errors": []}
+        return 200, {"jobs": read(done.stdout), "errors": []}
     except (KeyError, ValueError) as error:
         return 502, _fault(f"squeue's answer makes no sense: {error}")
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET /jobs/, and nothing else."""
+    """Answers GET for each of LISTS, and nothing else."""
 
     timeout = 10
     """Seconds that a caller has to send its request, and to take each part of the answer."""
 
     def do_GET(self) -> None:
-        status, content = ask(self.headers.get("X-SLURM-USER-TOKEN", "")) if self.path == "/jobs/" else (404, _fault("there is /jobs/"))
+        status, content = ask(self.path, self.headers.get("X-SLURM-USER-TOKEN", ""))
         body = json.dumps(content, separators=(",", ":")).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

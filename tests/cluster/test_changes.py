@@ -1,6 +1,8 @@
 """Changes of a running cluster: the preview shows them, `up` applies them, running jobs finish."""
 
 import json
+import re
+from pathlib import Path
 
 from tests.cluster.dev_stack import DevStack, eventually
 
@@ -19,10 +21,13 @@ def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:
 
 def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_runs(restored: DevStack) -> None:
     change = ("--config", "cluster.partitions[0].maxTime=02:00:00")
-    preview = restored.standalone("preview", *change).stdout
-    assert any(line.strip().startswith("+") and "MaxTime=02:00:00" in line for line in preview.splitlines())
-    job = restored.hold("--nodelist=cpu-0")
+    job = restored.hold("--nodelist=cpu-0", "--time=60")
     restored.wait_for_job(job, "RUNNING")
+    told = restored.standalone("preview", *change, "--exit-code", check=False)
+    assert any(line.strip().startswith("+") and "MaxTime=02:00:00" in line for line in told.stdout.splitlines())
+    assert _in_guide(told.stdout, "What changes in Slurm")
+    assert _in_guide(told.stdout, "The jobs that are there now")
+    assert told.returncode == 2
     pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"] if pod["status"]["phase"] == "Running"}
     restored.standalone("up", *change)
     eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
@@ -60,9 +65,31 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     restored.wait_for_job(restored.submit("#!/bin/bash\ntrue\n", "--partition=extra"))
     restored.let_go()
     restored.wait_for_job(job)
-    last = restored.submit("#!/bin/bash\nsleep 20\n", "--partition=extra")
+    last = restored.submit("#!/bin/bash\nsleep 20\n", "--partition=extra", "--time=60")
+    waiting = restored.submit("#!/bin/bash\ntrue\n", "--partition=extra", "--hold")
     restored.wait_for_job(last, "RUNNING")
+    told = restored.standalone("preview", "--exit-code", check=False)
+    for heading in ("What changes in Slurm", "The jobs that are there now", "Dangerous"):
+        assert _in_guide(told.stdout, heading)
+    assert told.returncode == 3
+    restored.slurm(f"scancel {waiting}")
     restored.standalone("up")
     restored.wait_for_job(last)
     eventually("the set pruned", lambda: "extra-0" not in restored.nodes(), 120)
     eventually("its pod gone", lambda: not restored.kubectl("get", "pod", "extra-0", "--ignore-not-found"), 120)
+
+
+def _in_guide(said: str, heading: str) -> bool:
+    """True when docs/changes.md shows this part of a preview as it was printed, but for numbers of jobs and times."""
+    lines = said.splitlines()
+    begin = next((at for at, line in enumerate(lines) if line.startswith(heading)), None)
+    assert begin is not None, said
+    end = next(at for at in range(begin, len(lines)) if not lines[at])
+    part = "".join(f"    {line}\n" for line in lines[begin:end])
+    shown = _without_times(Path("docs/changes.md").read_text())
+    assert _without_times(part) in shown, part
+    return True
+
+
+def _without_times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|job \d+", "*", text)

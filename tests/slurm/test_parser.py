@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from configs.models.fields import is_one_line
-from configs.models.slurm_keys import LINE_KEYS, known, pairs_of
+from configs.models.slurm_keys import LINE_KEYS
+from slurm.conf import known, pairs_of
 from slurm.people import ACCOUNTS, LEAST_ID, RESERVED, TAKEN
 
 SCRIPT = Path(__file__).with_name("slurm_parser.py")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from configs.models.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, pairs_of, rendered_keys
+from configs.models.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, rendered_keys
 from configs.render.slurm import hostlist, render, render_slurmdbd
+from slurm.conf import pairs_of
 from tests.slurm.render_lab import Reading, read_sets
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 

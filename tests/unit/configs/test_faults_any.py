@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
-from configs.models.slurm_keys import pairs_of
 from configs.render import users
 from configs.render.slurm import render, render_slurmdbd
+from slurm.conf import pairs_of
 from tests.unit.configs.stacks import EXAMPLES, example, places
 
 SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -6,17 +6,9 @@ import jinja2
 import pytest
 
 from configs.models.node_set import MAX_NODES
-from configs.models.slurm_keys import (
-    GLOBAL_KEYS,
-    LINE_KEYS,
-    NODE_KEYS,
-    OWN_NODE_KEYS,
-    OWN_PARTITION_KEYS,
-    PARTITION_KEYS,
-    pairs_of,
-    rendered_keys,
-)
+from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, rendered_keys
 from configs.render.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
+from slurm.conf import pairs_of
 from tests.unit.configs.golden import assert_golden
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 

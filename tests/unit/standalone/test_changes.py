@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from changes.steps import Difference
 from standalone.changes import (
     ObjectChange,
     applyset_id,
@@ -11,7 +12,7 @@ from standalone.changes import (
     left_as_they_are,
     object_changes,
 )
-from standalone.plan import MASK, Difference, Resource, Secret, revealed
+from standalone.plan import MASK, Resource, Secret, revealed
 from standalone.render import Document, key_of
 from tests.unit.standalone.live_objects import changes_of, config_map, document, listed, live, widget_set
 

@@ -4,17 +4,18 @@ from typing import Any
 
 import pytest
 
-from standalone.changes import (
-    ObjectChange,
-    claims_left,
-    consequences,
-    losses,
-    retained,
-)
-from standalone.plan import Difference
+from changes import workloads
+from changes.data import losses
+from changes.steps import Difference
+from standalone.changes import ObjectChange, claims_left, retained, steps
 from standalone.render import RETAIN, Key, key_of
 from tests.unit.standalone.conftest import stateful_set
 from tests.unit.standalone.live_objects import annotated, config_map, document, live, widget_set
+
+
+def consequences(found: list[ObjectChange]) -> list[str]:
+    """What is said of the objects' changes."""
+    return workloads.consequences(steps(found))
 
 
 def test_what_is_retained_is_named() -> None:
@@ -42,7 +43,7 @@ def keeping(kind: str, field: str, when_deleted: str) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("op", ["delete", "update"])
 def test_data_that_goes_is_named(gone: dict[str, Any], said: str, op: Any) -> None:
-    found = losses([ObjectChange(op, key_of(gone), live=live(gone))])
+    found = losses(steps([ObjectChange(op, key_of(gone), live=live(gone))]))
     assert [line.startswith(f"{key_of(gone)}: {said}") for line in found] == ([True] if said and op != "update" else [])
 
 

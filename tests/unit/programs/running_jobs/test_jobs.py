@@ -2,7 +2,7 @@
 
 import pytest
 
-from programs.running_jobs.jobs import parse
+from programs.running_jobs.jobs import QUEUE_FIELDS, parse, parse_queue
 
 NONE = {"set": False, "infinite": False, "number": 0}
 
@@ -35,3 +35,14 @@ def test_job_without_nodes_is_left_out() -> None:
 def test_line_that_is_no_job_is_a_fault_and_not_a_shorter_list(line: str) -> None:
     with pytest.raises((KeyError, ValueError)):
         parse(f"18|RUNNING|gpu-0|NONE|0|1|18|N/A|0|\n{line}\n")
+
+
+def test_queue_is_told_by_field_whatever_a_constraint_holds() -> None:
+    values = [f"{field} a|b" for field in QUEUE_FIELDS]
+    assert parse_queue("\x1f".join([*values, ""]) + "\n") == [dict(zip(QUEUE_FIELDS, values, strict=True))]
+
+
+@pytest.mark.parametrize("line", ["slurm_load_jobs error", "a\x1fb\x1f"])
+def test_line_of_the_queue_that_is_no_job_is_a_fault(line: str) -> None:
+    with pytest.raises(ValueError, match="fields"):
+        parse_queue(f"{line}\n")

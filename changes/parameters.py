@@ -1,0 +1,96 @@
+"""What a change of a Slurm parameter needs before it counts, and what it does to jobs. Pure: a table, with the source of each row.
+
+Slurm's rule is that changes take effect with `scontrol reconfigure` unless its manual says otherwise (slurm.conf(5) of 26.05, DESCRIPTION).
+Here each successful reconfigure also leaves a new slurmctld process (docs/design.md, "Files, and how slurmctld reads them"), so parameters
+that older manuals tie to a restart, such as MaxJobCount, need none. So the table holds the exceptions, and what users want to know.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from slurm.conf import known
+
+MANUAL = "slurm.conf(5) of 26.05"
+MEASURED = "measured on 26.05.5: docs/design.md, section 6"
+
+
+class Need(Enum):
+    """What has to happen before a change counts, the least first."""
+
+    NOTHING = "nothing"
+    RECONFIGURE = "reconfigure"
+    RESTART = "restart of slurmctld"
+    DRAIN = "drain of the nodes"
+    END = "the end of the jobs there"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A row of the table."""
+
+    need: Need = Need.RECONFIGURE
+    effect: str = ""
+    """What becomes of jobs, where something does."""
+    harms: bool = False
+    """True where jobs that run could be lost."""
+    source: str = MANUAL
+
+
+PLAIN = Parameter()
+"""Of a key without a row: a reconfigure, and no job feels it."""
+_LIMIT_OF_WAITING = "running jobs keep their limit; a waiting job that asks for more stays PENDING (PartitionTimeLimit)"
+_SIZE = "its jobs run on; the nodes are drained, and their pods replaced"
+
+SETTINGS: Mapping[str, Parameter] = {
+    "AuthType": Parameter(Need.RESTART, "interrupts the steps of running jobs: no job should run when it changes", harms=True),
+    "ClusterName": Parameter(
+        Need.RESTART, "slurmctld refuses its own state under another name, and accounting starts anew", harms=True, source=MEASURED
+    ),
+    "JobAcctGatherType": Parameter(effect="running steps keep the old way of measuring, new steps use the new one"),
+    "JobSubmitPlugins": Parameter(effect="for jobs that are submitted from then on"),
+    "MailDomain": Parameter(effect="for jobs that are submitted from then on"),
+    "MaxArraySize": Parameter(effect="for jobs that are submitted from then on", source=MEASURED),
+    "MaxJobCount": Parameter(effect="for jobs that are submitted from then on", source=MEASURED),
+    "SlurmctldPort": Parameter(Need.RESTART, "a listening port changes with a restart only"),
+    "SlurmdPort": Parameter(Need.RESTART, "a listening port changes with a restart only"),
+    "StateSaveLocation": Parameter(Need.RESTART, "slurmctld starts without its jobs, unless its files are moved", harms=True),
+    "SwitchType": Parameter(Need.RESTART, "records of all jobs may be lost: no job should run when it changes", harms=True),
+    "UsePAM": Parameter(effect="running jobs keep their limits"),
+}
+"""Keys of slurm.conf that are not simply read with a reconfigure, or whose change users feel. All others: PLAIN."""
+
+LIMITS = frozenset(
+    """
+    DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxArraySize MaxBatchRequeue MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode
+    MaxStepCount MaxTasksPerNode OverTimeLimit
+    """.split()  # noqa: SIM905 - words read better than a thousand quotes
+)
+"""Keys of slurm.conf that limit what jobs may ask for, or that say what a job gets which does not ask."""
+
+NODES: Mapping[str, Parameter] = {
+    **{key: Parameter(Need.DRAIN, _SIZE, source=MEASURED) for key in ("CPUs", "RealMemory")},
+    **{
+        key: Parameter(Need.DRAIN, _SIZE) for key in ("Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "TmpDisk")
+    },
+    **{key: Parameter(Need.DRAIN, _SIZE) for key in ("CoreSpecCount", "CpuSpecList", "MemSpecLimit")},
+    "Gres": Parameter(Need.DRAIN, "a job that has such GPUs is aborted, and requeued where it may be, unless it ends first", harms=True),
+    "NodeAddr": Parameter(Need.RESTART, "slurmctld dials another address"),
+    "Port": Parameter(Need.RESTART, "a listening port changes with a restart only"),
+}
+"""Keys of a node line. All others (Feature, Weight, ...) are read with a reconfigure."""
+
+PARTITIONS: Mapping[str, Parameter] = {
+    "MaxTime": Parameter(effect=_LIMIT_OF_WAITING, source=MEASURED),
+    "State": Parameter(effect="running jobs go on"),
+    **{
+        key: Parameter(effect="running jobs go on; waiting jobs that are not allowed any more stay PENDING")
+        for key in ("AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "DenyQos", "MaxNodes", "MinNodes")
+    },
+}
+"""Keys of a partition line. All others are read with a reconfigure."""
+
+
+def find(key: str, table: Mapping[str, Parameter]) -> Parameter:
+    """The row of a key, whatever its case."""
+    return table[name] if (name := known(key, table)) else PLAIN

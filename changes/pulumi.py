@@ -1,0 +1,68 @@
+"""The output of `pulumi preview --json` as steps. Pure.
+
+Source of the format: PreviewDigest of pulumi's sdk/go/common/display/json.go. Steps that change nothing are left out there, unless the
+preview was asked for them (--show-sames); secrets are `[secret]`.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from changes.steps import Op, Step, differences
+
+_OPS: Mapping[str, Op] = {
+    "create": "create",
+    "import": "create",
+    "update": "update",
+    "refresh": "same",
+    "same": "same",
+    "delete": "delete",
+    "replace": "replace",
+}
+"""The engine's operations. A replacement comes as `replace` with `create-replacement` and `delete-replaced`, which say no more."""
+_KUBERNETES = "kubernetes:"
+
+
+class PreviewError(ValueError):
+    """The text is no output of `pulumi preview --json`."""
+
+
+def read_preview(text: str) -> list[Step]:
+    """The Kubernetes objects of a preview. Raises PreviewError."""
+    try:
+        digest: object = json.loads(text)
+    except ValueError as error:
+        raise PreviewError(f"no JSON: {error}") from error
+    steps = cast(dict[str, Any], digest).get("steps") if isinstance(digest, dict) else None
+    if not isinstance(steps, list):
+        told = _diagnostics(cast(dict[str, Any], digest)) if isinstance(digest, dict) else ""
+        raise PreviewError(told or "there is no list `steps`; it comes from: pulumi preview --json")
+    try:
+        return [step for each in cast(list[dict[str, Any]], steps) if (step := _step(each))]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise PreviewError(f"a step has not the form of pulumi's: {type(error).__name__}: {error}") from error
+
+
+def _step(each: Mapping[str, Any]) -> Step | None:
+    """A step of an object; None for components, other providers and the halves of a replacement."""
+    op = _OPS.get(str(each["op"]))
+    old, new = (_inputs(each.get(side)) for side in ("oldState", "newState"))
+    state: Mapping[str, Any] = each.get("newState") or each.get("oldState") or {}
+    type_ = str(state.get("type") or each["urn"].split("::")[2].rpartition("$")[2])
+    if op is None or not type_.startswith(_KUBERNETES):
+        return None
+    manifest = new or old
+    group, _, _ = str(manifest.get("apiVersion", "")).rpartition("/")
+    about: Mapping[str, Any] = manifest.get("metadata") or {}
+    changed = tuple(differences(old, new)) if op in ("update", "replace") else ()
+    kind = str(manifest.get("kind") or type_.rpartition(":")[2])
+    return Step(op, group, kind, str(about.get("namespace") or ""), str(about.get("name") or ""), old, new, changed)
+
+
+def _inputs(state: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (state or {}).get("inputs") or {}
+
+
+def _diagnostics(digest: Mapping[str, Any]) -> str:
+    errors = [str(each.get("message", "")).strip() for each in digest.get("diagnostics") or () if each.get("severity") == "error"]
+    return f"the preview failed: {'; '.join(errors)}" if errors else ""

@@ -1,0 +1,84 @@
+"""One object before and after a change, whoever found the change: standalone's dry run, a saved plan, or the pulumi CLI."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+Op = Literal["create", "update", "replace", "delete", "same"]
+
+NODE_SET = ("slipway.dev", "NodeSet")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One changed path: old and new value, None where there is none. Long text is shown as a line diff."""
+
+    path: tuple[str, ...]
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens to one Kubernetes object. `old` is empty for a new object, `new` for an object that goes."""
+
+    op: Op
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    differences: tuple[Difference, ...] = ()
+    """Of `old` to what will be; they leave out what only the API server fills in."""
+    is_retained: bool = False
+    """True when the object stays in the cluster though it is no longer declared."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+    @property
+    def is_node_set(self) -> bool:
+        """True for a NodeSet, the object that stands for a range of Slurm nodes."""
+        return (self.group, self.kind) == NODE_SET
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The spec before the change; empty without one."""
+        return self.old.get("spec", {})
+
+    def touches(self, *path: str) -> bool:
+        """True when something at or below a path changes."""
+        return any(each.path[: len(path)] == path for each in self.differences)
+
+    def numbers(self, field: str) -> list[tuple[int, int]]:
+        """The old and the new value of a number in the spec; empty where it stays, or is no number."""
+        found = [(each.old, each.new) for each in self.differences if each.path == ("spec", field)]
+        return [(old, new) for old, new in found if isinstance(old, int) and isinstance(new, int)]
+
+
+def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """Every changed leaf between two JSON values. Lists whose items all have a name are matched by it."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        before, after = cast(Mapping[str, Any], old), cast(Mapping[str, Any], new)
+        for key in sorted({*before, *after}):
+            yield from differences(before.get(key), after.get(key), (*path, key))
+    elif isinstance(old, list) and isinstance(new, list):
+        before, after = _keyed(cast(list[Any], old)), _keyed(cast(list[Any], new))
+        if before is not None and after is not None:
+            yield from differences(before, after, path)
+        elif old != new:
+            yield from differences(_numbered(cast(list[Any], old)), _numbered(cast(list[Any], new)), path)
+    elif old != new:
+        yield Difference(path, old, new)
+
+
+def _numbered(items: Sequence[Any]) -> dict[str, Any]:
+    return {f"[{at}]": item for at, item in enumerate(items)}
+
+
+def _keyed(items: Sequence[Any]) -> dict[str, Any] | None:
+    names = [str(cast(dict[str, Any], item)["name"]) for item in items if isinstance(item, dict) and "name" in item]
+    if not items or len(names) != len(items) or len(set(names)) != len(names):
+        return None
+    return {f"[{name}]": item for name, item in zip(names, items, strict=True)}

@@ -1,0 +1,154 @@
+"""The whole story of a change: Slurm's configuration, pods, data, and the fate of jobs; and how dangerous all that is. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from changes.configuration import EMPTY, Configuration, Item, compare, parse
+from changes.data import losses
+from changes.jobs import Affected, Job, Stranded, affected, stranded
+from changes.parameters import Need
+from changes.steps import Step
+from changes.workloads import DrainPolicy, NodesTouched, consequences, nodes_touched
+from slurm.hostlists import fold
+
+CONFIGURATION = "slurm.conf"
+_FILES_READ_ALIKE = "changed"
+
+
+class Level(IntEnum):
+    """How a change is to be taken; the value is the exit code of a preview that is asked for one."""
+
+    NOTHING = 0
+    CHANGES = 2
+    DANGEROUS = 3
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The jobs of the cluster, or why they are unknown."""
+
+    jobs: tuple[Job, ...] = ()
+    unknown: str = ""
+    """Why nobody knows; empty when `jobs` are what slurmctld said."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """What people and CI are told."""
+
+    items: tuple[Item, ...]
+    consequences: tuple[str, ...]
+    losses: tuple[str, ...]
+    """Data that goes."""
+    affected: tuple[Affected, ...]
+    stranded: tuple[Stranded, ...]
+    queue: Queue
+    concerns_jobs: bool
+    """True when the fate of jobs depends on which there are."""
+    dangers: tuple[str, ...]
+    level: Level
+
+
+def tell(steps: Sequence[Step], queue: Queue) -> Story:
+    """The story of all changes of a stack."""
+    old, new = configurations(steps)
+    # A cluster that is new, or goes as a whole, is told by its objects.
+    items = [*(compare(old, new) if old != EMPTY and new != EMPTY else ()), *_other_files(steps)]
+    touched = _touched(steps, items)
+    fates = () if queue.unknown else tuple(_affected(each, queue.jobs) for each in touched)
+    lost = () if queue.unknown or new == EMPTY else tuple(stranded(queue.jobs, old, new))
+    may_strand = any(item.is_removal or item.topic == "partitions" for item in items)
+    concerns = bool(touched) or may_strand or any(item.parameter.harms for item in items)
+    gone = tuple(losses(steps))
+    dangers = (*gone, *_dangers(items, touched, queue, may_strand), *_stranding(lost))
+    quiet = all(step.op == "same" for step in steps)
+    level = Level.DANGEROUS if dangers else Level.NOTHING if quiet else Level.CHANGES
+    said = tuple(consequences(steps))
+    return Story(tuple(items), said, gone, fates, lost, queue, concerns, dangers, level)
+
+
+def configurations(steps: Iterable[Step]) -> tuple[Configuration, Configuration]:
+    """Slurm's configuration before and after; EMPTY where there is none. Both the same when no step has one."""
+    for step in steps:
+        old, new = _files(step.old), _files(step.new)
+        if step.kind == "ConfigMap" and (CONFIGURATION in old or CONFIGURATION in new):
+            before, after = old.get(CONFIGURATION, ""), "" if step.op == "delete" else new.get(CONFIGURATION, "")
+            return parse(before), parse(after)
+    return EMPTY, EMPTY
+
+
+def _files(manifest: Mapping[str, Any]) -> Mapping[str, str]:
+    return manifest.get("data") or {}
+
+
+def _other_files(steps: Iterable[Step]) -> list[Item]:
+    """Slurm's files beside slurm.conf. They are read with the same reconfigure."""
+    found: list[Item] = []
+    for step in steps:
+        old, new = _files(step.old), _files(step.new)
+        if step.kind == "ConfigMap" and step.op == "update" and CONFIGURATION in old and CONFIGURATION in new:
+            for name in sorted(old.keys() | new.keys()):
+                if name != CONFIGURATION and old.get(name) != new.get(name):
+                    change = "added" if name not in old else "removed" if name not in new else _FILES_READ_ALIKE
+                    found.append(Item("files", name, change))
+    return found
+
+
+def _touched(steps: Sequence[Step], items: Sequence[Item]) -> list[NodesTouched]:
+    """The nodes that leave service: those of node sets, and those that slurm.conf alone takes away or makes another size."""
+    found = nodes_touched(steps)
+    policies = {each.node_set: each.policy for each in found}
+    for item in items:
+        why = {Need.END: "removed", Need.DRAIN: "resized"}.get(item.parameter.need)
+        if why is None or not item.nodes:
+            continue
+        for name, nodes in _by_set(item.nodes).items():
+            same = "removed" if why == "removed" else "rolled"
+            if any(each.node_set == name and each.why in (same, why) and nodes <= each.nodes for each in found):
+                continue
+            # slurm.conf names the nodes that go; a NodeSet says only how many.
+            found = [each for each in found if not (each.node_set == name and each.why == "scaled in" and why == "removed")]
+            found.append(NodesTouched(name, "removed" if why == "removed" else "resized", nodes, policy=policies.get(name, DrainPolicy())))
+    return found
+
+
+def _by_set(nodes: Iterable[str]) -> dict[str, frozenset[str]]:
+    groups: dict[str, set[str]] = {}
+    for node in nodes:
+        groups.setdefault(node.rpartition("-")[0] or node, set()).add(node)
+    return {name: frozenset(group) for name, group in sorted(groups.items())}
+
+
+def _affected(touched: NodesTouched, jobs: Iterable[Job]) -> Affected:
+    return affected(touched.why, touched.nodes, touched.most, str(touched.policy), jobs)
+
+
+def _dangers(items: Sequence[Item], touched: Sequence[NodesTouched], queue: Queue, may_strand: bool) -> list[str]:
+    """What could be lost. Where jobs are unknown, they are taken to be there."""
+    running = [job for job in queue.jobs if not job.is_waiting]
+    found: list[str] = []
+    for each in touched:
+        jobs = [job for job in running if job.nodes & each.nodes]
+        if each.policy.ends_jobs and (jobs or queue.unknown):
+            found.append(f"{fold(each.nodes)}: {_so_many(jobs, queue)} on nodes that are {each.why}; {each.policy}")
+    for item in items:
+        jobs = [job for job in running if not item.nodes or job.nodes & item.nodes]
+        if item.parameter.harms and (jobs or queue.unknown):
+            found.append(f"{item.subject}: {item.change}: {item.parameter.effect} ({_so_many(jobs, queue)} now)")
+    if queue.unknown and may_strand:
+        found.append("whether waiting jobs could still run is unknown: the jobs of the cluster could not be asked for")
+    return found
+
+
+def _so_many(jobs: Sequence[Job], queue: Queue) -> str:
+    if queue.unknown:
+        return "an unknown number of running jobs"
+    return f"{len(jobs)} running job{'' if len(jobs) == 1 else 's'}"
+
+
+def _stranding(lost: Sequence[Stranded]) -> list[str]:
+    if not lost:
+        return []
+    return [f"{len(lost)} waiting job{'' if len(lost) == 1 else 's'} could never run any more"]

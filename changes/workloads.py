@@ -1,0 +1,146 @@
+"""What the change of a workload does to its pods, in words, and which Slurm nodes leave or are rolled by it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from changes.steps import Step
+
+NODESET = "slipway.dev/nodeset"
+"""Label of the pods of a node set."""
+_WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
+_ON_DELETE = "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
+
+Why = Literal["removed", "scaled in", "rolled", "resized"]
+
+
+@dataclass(frozen=True)
+class DrainPolicy:
+    """What a node set does with the jobs on a node that has to go."""
+
+    action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
+    deadline_s: int | None = None
+
+    def __str__(self) -> str:
+        if self.action == "Wait" or self.deadline_s is None:
+            return "they end first"
+        verb = {"Requeue": "requeued", "Cancel": "cancelled"}[self.action]
+        return f"after {self.deadline_s} s they are {verb}"
+
+    @property
+    def ends_jobs(self) -> bool:
+        """True when jobs do not get the time that they asked for."""
+        return self.action != "Wait" and self.deadline_s is not None
+
+
+@dataclass(frozen=True)
+class NodesTouched:
+    """Slurm nodes that a change takes out of service, for good or for a while."""
+
+    node_set: str
+    why: Why
+    nodes: frozenset[str]
+    most: int | None = None
+    """How many of the nodes, where the controller chooses; None for all."""
+    policy: DrainPolicy = DrainPolicy()
+
+
+def consequences(steps: Sequence[Step]) -> list[str]:
+    """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
+    said: list[str] = []
+    updated = [step for step in steps if step.op == "update"]
+    in_place = [step.name for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_a_list(step)]
+    if in_place:
+        said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
+    for step in steps:
+        effect = _effect_on_nodes if step.is_node_set else _effect
+        if (step.kind in _WORKLOADS or step.is_node_set) and (words := effect(step)):
+            said.append(f"{step.kind} {step.name}: {words}")
+    return said
+
+
+def nodes_touched(steps: Sequence[Step]) -> list[NodesTouched]:
+    """The nodes that NodeSets lose or roll. Nodes that only leave slurm.conf are not among them."""
+    return [touched for step in steps if step.is_node_set for touched in _touched(step)]
+
+
+def _touched(step: Step) -> list[NodesTouched]:
+    if step.op in ("create", "same"):
+        return []
+    names = frozenset(f"{step.name}-{ordinal}" for ordinal in range(_node_count(step.spec)))
+    policy = _policy(step.new.get("spec", {}) if step.op == "update" else step.spec)
+    if step.op in ("delete", "replace"):
+        return [NodesTouched(step.name, "removed", names, policy=policy)]
+    found: list[NodesTouched] = []
+    for field in ("replicas", "max"):
+        for old, new in step.numbers(field):
+            if new < old:
+                found.append(NodesTouched(step.name, "scaled in", names, old - new, policy))
+    strategy = {**step.spec.get("updateStrategy", {}), **step.new.get("spec", {}).get("updateStrategy", {})}
+    if _rolls(step) and strategy.get("type") != "OnDelete":
+        found.append(NodesTouched(step.name, "rolled", names, policy=policy))
+    return found
+
+
+def _node_count(spec: Mapping[str, Any]) -> int:
+    """How many nodes slurm.conf lists for a set: as controllers/nodeset/structs.py has it."""
+    largest = spec.get("max") if spec.get("max") is not None else spec.get("replicas")
+    ordinals = spec.get("ordinals")
+    return int(ordinals if ordinals is not None else largest or 0)
+
+
+def _policy(spec: Mapping[str, Any]) -> DrainPolicy:
+    drain: Mapping[str, Any] = spec.get("drain") or {}
+    return DrainPolicy(drain.get("action", "Wait"), drain.get("deadlineSeconds"))
+
+
+def _rolls(step: Step) -> bool:
+    return step.touches("spec", "template") or step.touches("spec", "volumeClaimTemplates")
+
+
+def _is_a_list(step: Step) -> bool:
+    """True of a ConfigMap that a controller reads, and no pod mounts: its finalizer says so."""
+    return bool(step.new.get("metadata", {}).get("finalizers"))
+
+
+def _effect_on_nodes(step: Step) -> str:
+    """What becomes of the Slurm nodes of a NodeSet: its controller drains each before its pod goes."""
+    if step.op in ("delete", "replace"):
+        again = "; then the set is made again" if step.op == "replace" else ""
+        return f"goes: all its nodes are drained, and each pod ends when no job is left on it{again}"
+    if step.op != "update":
+        return ""
+    said: list[str] = []
+    for field, words in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
+        for old, new in step.numbers(field):
+            fate = "; those that go are drained first" if new < old and field != "min" else "; those there stay"
+            said.append(f"{old} to {new} {words}{fate}")
+    if _rolls(step):
+        said.append(_roll({**step.spec.get("updateStrategy", {}), **step.new.get("spec", {}).get("updateStrategy", {})}))
+    return "; ".join(said) or "no pod restarts"
+
+
+def _roll(strategy: Mapping[str, Any]) -> str:
+    if strategy.get("type") == "OnDelete":
+        return _ON_DELETE
+    when = f" while reservation {strategy.get('reservation')} is active" if strategy.get("type") == "Maintenance" else ""
+    return f"its nodes are drained and their pods replaced, at most {strategy.get('maxUnavailable', 1)} at a time{when}; jobs end first"
+
+
+def _effect(step: Step) -> str:
+    is_worker = NODESET in step.spec.get("template", {}).get("metadata", {}).get("labels", {})
+    jobs = "; jobs on them are waited for as long as the pods' grace period allows" if is_worker else ""
+    if step.op == "delete":
+        return f"is removed and its {step.spec.get('replicas', 1)} pods end{jobs}"
+    if step.op == "replace":
+        return f"cannot change in place: it is deleted and made again, and its pods end{jobs}"
+    if step.op != "update":
+        return ""
+    said = [f"{old} to {new} pods{jobs if new < old else '; those there stay'}" for old, new in step.numbers("replicas")]
+    if step.touches("spec", "template"):
+        strategy = step.spec.get("updateStrategy", step.spec.get("strategy", {})).get("type", "RollingUpdate")
+        if strategy == "OnDelete":
+            said.append(_ON_DELETE)
+        else:
+            said.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
+    return "; ".join(said) or "no pod restarts"

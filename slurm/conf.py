@@ -1,0 +1,38 @@
+"""Lines of slurm.conf: how Slurm reads a line, and how a value is written so that Slurm reads it back. Pure."""
+
+import re
+from collections.abc import Iterable
+
+_PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)", re.ASCII)
+
+
+def pairs_of(line: str) -> list[tuple[str, str]] | None:
+    """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it, and
+    where it would read more than this line: a backslash before the end draws the next line in, elsewhere it hides the # after it.
+
+    Source: Slurm's src/common/parse_config.c: a # starts a comment, in quotes too; a value holds no space unless it stands in double
+    quotes. tests/slurm/test_parser.py has Slurm's own parser read the same lines.
+    """
+    text = line.split("#", 1)[0].strip(" \t")
+    if "\\" in text:
+        return None
+    pairs: list[tuple[str, str]] = []
+    at = 0
+    while at < len(text):
+        match = _PAIR.match(text, at)
+        if match is None:
+            return None
+        quoted: str | None = match[2]
+        pairs.append((match[1], quoted if quoted is not None else match[3]))
+        at = match.end()
+    return pairs
+
+
+def setting(key: str, value: str) -> str:
+    """`Key=value`, in double quotes where the value holds a space: without them Slurm would read the rest as further keys."""
+    return f'{key}="{value}"' if " " in value or "\t" in value else f"{key}={value}"
+
+
+def known(key: str, keys: Iterable[str]) -> str | None:
+    """The key as Slurm spells it, whatever the case it was written in; None where Slurm does not know it."""
+    return {each.lower(): each for each in keys}.get(key.lower())

@@ -1,0 +1,90 @@
+"""What a preview finds: the plan against a cluster or a saved plan, and the story of the changes. Reads only."""
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from changes.pulumi import PreviewError
+from changes.pulumi import read_preview as read_digest
+from changes.steps import Step
+from changes.story import Queue, Story, tell
+from standalone import api, kubeconfig, queue, record, recovery
+from standalone import stack as stacks
+from standalone.faults import StandaloneError, UnreachableError
+from standalone.kubeconfig import Where
+from standalone.plan import Plan
+from standalone.project import Project
+from standalone.show import Screen
+from standalone.stack import Outlook
+
+_NOT_ASKED = "no cluster was asked"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A preview."""
+
+    plan: Plan
+    outlook: Outlook
+    against: str
+    """What the plan was compared with, in words."""
+    jobs: Callable[[], Queue]
+    """Asks for the jobs of the cluster."""
+
+    def story(self) -> Story:
+        """The story of the changes; the cluster is asked for its jobs where that matters."""
+        return story_of(self.outlook.steps, self.jobs)
+
+
+def look(screen: Screen, found: Project, where: Where | None, force_conflicts: bool, against: Path | None = None) -> Look:
+    """The plan, what would change, and what it was compared with: the cluster if it answers, else a saved plan. Raises StandaloneError."""
+    silence = _NOT_ASKED
+    if where:
+        try:
+            read = stacks.read(found, where, screen, for_real=False)
+            outlook = stacks.outlook(read, force_conflicts)
+            screen.warn(*recovery.explained(read.recovered, read.home.keeper))
+            jobs = functools.partial(queue.read, read.home.api, read.home.namespace)
+            return Look(read.plan, outlook, str(read.home.api), jobs)
+        except UnreachableError as error:
+            screen.warn(str(error))
+            silence = "no cluster answered"
+    recording = record.record(found)
+    stacks.hide(screen, recording.plan)
+    if not where:
+        screen.warn(*recording.messages)
+    file = against or stacks.plan_file(found)
+    saved = stacks.load_plan(file)
+    if against and saved is None:
+        raise StandaloneError(f"{against}: no such file. `preview --json {against}` on the other state of the project writes it.")
+    words = str(against) if against else "the plan saved last" if saved else "nothing: no plan is saved yet"
+    return Look(recording.plan, stacks.saved_outlook(recording.plan, saved), words, lambda: Queue(unknown=silence))
+
+
+def story_of(steps: Sequence[Step], jobs: Callable[[], Queue]) -> Story:
+    """The story of some changes. `jobs` is asked only where the fate of jobs depends on which there are."""
+    story = tell(steps, Queue(unknown=_NOT_ASKED))
+    return tell(steps, jobs()) if story.concerns_jobs else story
+
+
+def read_pulumi(file: Path) -> list[Step]:
+    """The objects of a preview of the pulumi CLI. Raises StandaloneError."""
+    try:
+        return read_digest(sys.stdin.read() if str(file) == "-" else file.read_text())
+    except (PreviewError, OSError, UnicodeDecodeError) as error:
+        raise StandaloneError(f"{file}: not the output of `pulumi preview --json`: {error}") from error
+
+
+def jobs_of(steps: Sequence[Step], where: Where | None) -> Queue:
+    """The jobs of the cluster that the objects are in."""
+    if where is None:
+        return Queue(unknown=_NOT_ASKED)
+    namespaces = {step.namespace for step in steps if step.is_node_set or step.kind == "ConfigMap"} - {""}
+    if len(namespaces) != 1:
+        return Queue(unknown=f"the objects are in {len(namespaces)} namespaces, so it is not known which cluster is meant")
+    try:
+        return queue.read(api.connect(kubeconfig.find(Path(), where.kubeconfig, where.context)), namespaces.pop())
+    except UnreachableError as error:
+        return Queue(unknown=str(error))

@@ -1,0 +1,71 @@
+"""The jobs of a live cluster, for the story of a change: asked for through the API server, from the program beside slurmrestd.
+
+Needs `get` on `services/proxy` and on the Secret with the cluster's JWT key. Whatever goes wrong makes the jobs unknown, with the reason,
+and never an empty list.
+"""
+
+import base64
+import binascii
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from changes.jobs import QueueError, read_queue
+from changes.story import Queue
+from slurm.tokens import mint
+from standalone.api import Api, RefusedError
+from standalone.faults import UnreachableError
+from standalone.render import Key, Sort
+
+_SERVICE = Sort("", "Service")
+_SELECTOR = "app.kubernetes.io/part-of=slipway,app.kubernetes.io/component=slurmrestd"
+_CLUSTER = "slipway.dev/cluster"
+_PORT = "jobs"
+"""The port's name in slurmrestd's Service."""
+_KEY = "jwt_hs256.key"
+_USER = "slurm"
+"""slurmrestd and squeue show all jobs to it, whatever PrivateData says."""
+_LIFE_S = 120
+
+
+def read(api: Api, namespace: str) -> Queue:
+    """The jobs of the Slurm cluster in a namespace, or why they are unknown."""
+    try:
+        services = api.list(_SERVICE, namespace, labelSelector=_SELECTOR)
+        if len(services) != 1:
+            names = ", ".join(each["metadata"]["name"] for each in services)
+            return Queue(unknown=f"namespace {namespace} has {names or 'no'} Service of slurmrestd; one cluster is expected there")
+        return Queue(read_queue(_ask(api, services[0])))
+    except UnreachableError as error:
+        return Queue(unknown=f"the cluster does not answer any more: {error}")
+    except RefusedError as error:
+        return Queue(unknown=_refusal(error))
+    except (QueueError, ValueError) as error:
+        return Queue(unknown=f"the answer cannot be read: {error}")
+
+
+def _ask(api: Api, service: Mapping[str, Any]) -> object:
+    about = service["metadata"]
+    token = mint(_key(api, about), _USER, time.time(), _LIFE_S)
+    path = f"/api/v1/namespaces/{about['namespace']}/services/{about['name']}:{_PORT}/proxy/queue/"
+    return api.request("GET", path, headers={"X-SLURM-USER-TOKEN": token}).json()
+
+
+def _key(api: Api, about: Mapping[str, Any]) -> bytes:
+    name = f"{about['labels'][_CLUSTER]}-jwt"
+    secret = api.find(Key("", "Secret", about["namespace"], name)) or {}
+    try:
+        return base64.b64decode(secret.get("data", {})[_KEY], validate=True)
+    except (KeyError, binascii.Error):
+        raise QueueError(f"Secret {name} has no {_KEY}") from None
+
+
+def _refusal(error: RefusedError) -> str:
+    hint = ""
+    if error.code == 403:
+        hint = " (a preview that tells the fate of jobs may `get` services/proxy and the cluster's JWT Secret)"
+    if error.code == 404:
+        hint = " (an older slurmrestd pod does not list the queue; the next `up` brings one that does)"
+    if error.code in (502, 503, 504):
+        hint = " (slurmctld or slurmrestd is not ready)"
+    return f"{error}{hint}"

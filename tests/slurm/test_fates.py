@@ -1,0 +1,91 @@
+"""The fate of jobs that a preview tells, against what a real slurmctld does: the queue as its program gives it, and jobs that wait."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from changes.configuration import parse
+from changes.jobs import Job, read_queue, stranded
+from slurm.tokens import mint
+from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.slurm.image_pods import Machine, wait_for
+
+FOLDER = Path("/var/tmp/slipway-fates-pods")
+GET = """
+import sys, urllib.request
+print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"X-SLURM-USER-TOKEN": sys.argv[2]}), timeout=30).read().decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[ElasticCluster]:
+    """slurmctld, slurmrestd with the lists of jobs, and one worker."""
+    machine = Machine(FOLDER, image_root, "swft-")
+    machine.close()
+    FOLDER.mkdir(mode=0o755)
+    stack = elastic_stack()
+    stack["nodeSets"][0]["features"] = ["a", "b"]
+    made = ElasticCluster(machine, stack=stack, names={**NAMES, "t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], "fix-0": []})
+    try:
+        made.start_with_rest()
+        yield made
+    finally:
+        machine.close()
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def queue(cluster: ElasticCluster) -> dict[str, Job]:
+    """The jobs by number, as a preview reads them."""
+    token = mint((cluster.machine.folder / "volume-jwt" / "jwt_hs256.key").read_bytes(), "slurm", time.time(), 60)
+    url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6821/queue/"
+    said = cluster.containers["t-slurmctld-0/reconfigure"].run("python3", "-c", GET, url, token)
+    return {job.number: job for job in read_queue(json.loads(said))}
+
+
+def conf(cluster: ElasticCluster) -> str:
+    """The slurm.conf that slurmctld has been given."""
+    return files(cluster)["slurm.conf"]
+
+
+def test_queue_tells_what_runs_where_until_when_and_what_waits_for_what(cluster: ElasticCluster) -> None:
+    running = cluster.running("--partition=main", "--nodelist=fix-0", "--time=5")
+    waiting = cluster.submit("--partition=main", "--nodelist=fix-0", "--hold", "--time=1-2", "--constraint=[a|b]", "--array=3-9")
+    try:
+        found = queue(cluster)
+        assert (found[running].nodes, found[running].user, found[running].is_waiting) == (frozenset({"fix-0"}), "alice", False)
+        assert 240 < (found[running].ends_at or 0) - time.time() <= 300
+        array = found[f"{waiting}_[3-9]"]
+        assert (array.limit_min, array.asks_for, array.features, array.partitions) == (1560, frozenset({"fix-0"}), "[a|b]", ("main",))
+        assert (array.nodes, array.ends_at, array.is_waiting) == (frozenset(), None, True)
+    finally:
+        cluster.slurm("scancel", running, waiting)
+    wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def test_job_that_a_shorter_time_strands_is_stranded_in_slurm_and_no_other_is(cluster: ElasticCluster) -> None:
+    before = conf(cluster)
+    line = next(line for line in before.splitlines() if line.startswith("PartitionName=main "))
+    maxtime = next(word for word in line.split() if word.startswith("MaxTime="))
+    after = before.replace(line, line.replace(maxtime, "MaxTime=30"))
+    busy = cluster.running("--partition=main", "--nodelist=fix-0", "--time=45", "--exclusive")
+    long, short = (cluster.submit("--partition=main", "--nodelist=fix-0", f"--time={minutes}") for minutes in (40, 20))
+    try:
+        told = stranded(queue(cluster).values(), parse(before), parse(after))
+        assert [(job.number, job.user) for job in told] == [(long, "alice")]
+        cluster.volume("slurm", {**files(cluster), "slurm.conf": after})
+        wait_for("the reason", lambda: cluster.job(long, "Reason") == "PartitionTimeLimit", deadline_s=120)
+        assert cluster.job(short, "Reason") != "PartitionTimeLimit"
+        assert cluster.job(busy, "JobState") == "RUNNING"
+    finally:
+        cluster.slurm("scancel", busy, long, short)
+        cluster.volume("slurm", {**files(cluster), "slurm.conf": before})
+    wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def files(cluster: ElasticCluster) -> dict[str, str]:
+    """Slurm's files as they are offered now."""
+    return {file.name: file.read_text() for file in (cluster.machine.folder / "volume-slurm").iterdir() if file.is_file()}
