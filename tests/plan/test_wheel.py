@@ -117,7 +117,8 @@ def test_template_is_a_project_whose_plan_is_that_of_the_stack_file(installed: P
     about = folder / "Pulumi.yaml"
     about.write_text(about.read_text().replace("${PROJECT}", "lab").replace("${DESCRIPTION}", "A lab"))
     tools.mkdir()
-    (tools / "standalone").symlink_to(ROOT / "standalone")
+    for room in ("standalone", "changes", "slurm"):
+        (tools / room).symlink_to(ROOT / room)
     keys = (f'cluster.login.users[0].sshKeys=["{KEY}"]', "cluster.login.users[0].sshKeyFiles=[]")
     (folder / "id_ed25519.pub").write_text(f"{KEY}\n")
     made = json.loads(ran(installed, RECORD, folder, PYTHONPATH=str(tools)))
