@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from changes.steps import Difference, Step, differences
+from standalone.replacement import replacing_path
 
 MASK = "[secret]"
 Op = Literal["create", "update", "replace", "delete", "same", "cli"]
@@ -153,7 +154,7 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
     """What going from one plan's JSON to another's would do, resource by resource. Secrets are masked in both, so not compared.
 
     Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old resource left over is deleted.
-    For Kubernetes objects a new name or namespace replaces (the provider's own forceNew rule). Components and providers are left aside.
+    What replaces is for `replacement`, and the change's note names it. Components and providers are left aside.
     """
     before = {resource["urn"]: resource for resource in (old or {}).get("resources", []) if _counts(resource)}
     changes: list[Change] = []
@@ -163,11 +164,13 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
             changes.append(Change("create", resource["type"], resource["name"], resource["urn"]))
             continue
         ignored = [tuple(path.split(".")) for path in resource.get("options", {}).get("ignoreChanges", [])]
-        every = differences(before.pop(known)["inputs"], resource["inputs"])
+        earlier = before.pop(known)["inputs"]
+        every = differences(earlier, resource["inputs"])
         found = tuple(each for each in every if not any(each.path[: len(path)] == path for path in ignored))
-        moved = any(each.path in (("metadata", "name"), ("metadata", "namespace")) for each in found)
-        op: Op = "replace" if moved else "update" if found else "same"
-        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found, old_urn=known))
+        replacing = replacing_path(resource["type"], earlier, (each.path for each in found))
+        op: Op = "replace" if replacing else "update" if found else "same"
+        note = f"{replacing} cannot change in place" if replacing else ""
+        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found, note, known))
     changes += [Change("delete", resource["type"], resource["name"], old_urn=urn) for urn, resource in before.items()]
     return changes
 
