@@ -8,7 +8,7 @@ OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test test-cluster test-rest unit lint soak bench requirements golden reference
+.PHONY: up down preview test test-cluster test-rest unit lint soak bench requirements golden reference release
 
 up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
@@ -60,6 +60,9 @@ golden: .venv/ready  ## write the golden files again; read their diff like code
 
 reference: .venv/ready  ## write docs/reference.md, the stack files' JSON schema and SlurmClusterArgs again, after a change of the models
 	@$(PY) -m configs.reference write
+
+release: .venv/ready  ## keep this version's plans, so that later versions are tested against them; VERSION=0.2.0
+	@$(PY) -m tests.plan.releases $(or $(VERSION),$(error give the version: make release VERSION=0.2.0))
 
 requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt

@@ -1,8 +1,8 @@
 """Which changes of inputs a provider carries out by deleting the resource and making it again. Pure.
 
 Source: pulumi-kubernetes, provider/pkg/provider/diff.go (`forceNewProperties`), for apps, batch, core, rbac and storage; pulumi-random,
-where every input replaces. Slipway's providers have the flags that make ConfigMaps and Secrets mutable, so only immutable objects are replaced.
-Types of other providers are left out: nothing here says what they do.
+where every input replaces. Slipway's providers have the flags that make ConfigMaps and Secrets mutable, so only immutable ones are
+replaced. Types of other providers are left out: nothing here says what they do.
 """
 
 from collections.abc import Iterable, Mapping
