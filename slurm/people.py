@@ -1,5 +1,7 @@
 """Which names and numbers are for people. The same for users of the config and of LDAP, on whatever machine this runs."""
 
+import re
+
 LEAST_ID = 1000
 MOST_ID = 2_000_000_000
 NOBODY = 65_534
@@ -9,6 +11,15 @@ ACCOUNTS = {"slurm": 64_030, "munge": 401, "slurmrestd": 402, "mysql": 403, "sli
 them. Files on claims belong to them."""
 TAKEN = frozenset({NOBODY, *ACCOUNTS.values()})
 """Numbers that no person and no group may have."""
+
+LONGEST_NAME = 32
+_NAME = re.compile(r"[a-z_][a-z0-9_-]*(\.[a-z0-9_-]+)*", re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """True for a name that passwd, group, a file's name and a home folder can all carry."""
+    return len(text) <= LONGEST_NAME and _NAME.fullmatch(text) is not None
+
 
 RESERVED = frozenset(
     """

@@ -9,18 +9,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from slurm.people import MOST_ID
+from slurm.people import MOST_ID, is_name
 from slurm.public_keys import key_fault
 
-NAME = re.compile(r"[a-z_][a-z0-9_-]*(\.[a-z0-9_-]+)*", re.ASCII)
 SHELL = re.compile(r"(/[A-Za-z0-9._@+-]+)+", re.ASCII)
-LONGEST_NAME = 32
 LONGEST_GECOS = 100
-
-
-def is_name(text: str) -> bool:
-    """True for a name that passwd, group, a file's name and a home folder can all carry."""
-    return len(text) <= LONGEST_NAME and NAME.fullmatch(text) is not None
 
 
 def is_gecos(text: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from slurm.people import MOST_ID, RESERVED, TAKEN
+from slurm.people import LONGEST_NAME, MOST_ID, RESERVED, TAKEN, is_name
 from slurm.public_keys import key_fault
 
-from .accounts import LONGEST_GECOS, LONGEST_NAME, SHELL, Accounts, Group, User, as_plain, is_gecos, is_name
+from .accounts import LONGEST_GECOS, SHELL, Accounts, Group, User, as_plain, is_gecos
 
 USERS_GID = 100
 """Debian's group `users`, which many directories give to everybody."""

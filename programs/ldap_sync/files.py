@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .accounts import Accounts, Merged, is_name
+from slurm.people import is_name
+
+from .accounts import Accounts, Merged
 
 KEYS = "keys"
 _STATE = "accepted.json"
