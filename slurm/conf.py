@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+_NUMBER = re.compile(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,39})", re.ASCII)
 _PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)", re.ASCII)
 
 
@@ -36,3 +37,11 @@ def setting(key: str, value: str) -> str:
 def known(key: str, keys: Iterable[str]) -> str | None:
     """The key as Slurm spells it, whatever the case it was written in; None where Slurm does not know it."""
     return {each.lower(): each for each in keys}.get(key.lower())
+
+
+def number_of(value: str) -> int | None:
+    """A whole number as Slurm reads it, in the way of C: 8, 010 and 0x8 are the same. None for what is none."""
+    if _NUMBER.fullmatch(value) is None:
+        return None
+    digits = value.lstrip("+")
+    return int(digits, 16 if digits[:2] in ("0x", "0X") else 8 if digits.startswith("0") else 10)

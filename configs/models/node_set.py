@@ -22,6 +22,7 @@ from configs.models.fields import (
     Settings,
     Size,
 )
+from slurm.conf import number_of
 
 MAX_NODES = 65_536
 """Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
@@ -161,8 +162,7 @@ class NodeSet(Model):
     @property
     def kept_memory_mib(self) -> int:
         """Memory of each node that the set keeps from jobs with MemSpecLimit, in MiB."""
-        kept = next((value for key, value in self.slurmd.items() if key.lower() == "memspeclimit"), "0")
-        return int(kept) if kept.isdecimal() else 0
+        return number_of(next((value for key, value in self.slurmd.items() if key.lower() == "memspeclimit"), "0")) or 0
 
 
 CONTROLLER_SETTINGS = ("update", "drain", "placement", "volume_claim_retention", "max_pods_in_flight")

@@ -9,6 +9,7 @@ from configs.models.cluster import Cluster
 from configs.models.users import User
 from configs.render.accounts import settings_of
 from configs.rules.names import Known, Names, check_references, check_unique
+from slurm.people import is_name
 
 ROOT = "root"
 NORMAL = "normal"
@@ -43,6 +44,8 @@ def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) 
         faults += check_references(f"{path}.users", "user of login.users", account.users, users)
         faults += check_references(f"{path}.groups", "group of login.groups", account.groups, groups)
         faults += _check_account_qos(path, account, account, qos)
+        for key, given in (("users", account.users), ("groups", account.groups), ("defaultFor", account.default_for)):
+            faults += _check_form(f"{path}.{key}", given) if has_directory else []
         for name, each in account.per_user.items():
             faults += _check_account_qos(f"{path}.perUser.{name}", each, account, qos)
             if not has_directory and name not in _members(account, cluster.login.users):
@@ -54,6 +57,12 @@ def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) 
                 about = (f"{path}.users", f"{path}.groups", "cluster.login")
                 faults.append(Fault(f"{path}.defaultFor[{position}]", message, about))
     return [*faults, *_check_limits(cluster), *_check_partitions(cluster, names, qos)]
+
+
+def _check_form(path: str, given: Iterable[str]) -> list[Fault]:
+    """Faults of names that nobody in a directory has: those that could be nobody's name are left out when it is read."""
+    message = "is not a name that a user or group can have here: lower-case letters, digits and any of _ . -, first a letter."
+    return [Fault(f"{path}[{at}]", f"{quoted(name)} {message}") for at, name in enumerate(given) if not is_name(name)]
 
 
 def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
@@ -147,12 +156,16 @@ def _check_limits(cluster: Cluster) -> list[Fault]:
     enforced = set(cluster.accounting.enforce)
     models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
     about = ("cluster.nodeSets",)
+    weight = next((value for key, value in cluster.slurm.settings.items() if key.lower() == "priorityweightassoc"), "0") != "0"
     faults: list[Fault] = []
     for path, settings in _limited(cluster):
         limits = {key: value for key, value in settings.items() if key not in (*_NO_LIMITS, *_FACTORS)}
         if limits and not enforced & {"limits", "safe"}:
             message = f"Slurm would not keep {', '.join(sorted(limits))}. Say enforce: [limits] or enforce: [safe] in accounting."
             faults.append(Fault(f"{path}.limits", message, (f"{_PATH}.enforce",)))
+        if "Priority" in settings and ".qos[" not in path and not weight:
+            message = f"{settings['Priority']} counts for nothing without a weight. Say PriorityWeightAssoc in slurm.settings."
+            faults.append(Fault(f"{path}.limits.priority", message, ("cluster.slurm.settings",)))
         if {"QosLevel", "DefaultQOS"} & settings.keys() and "qos" not in enforced:
             message = "says which QOS may be used, which Slurm does not keep. Say enforce: [qos] in accounting."
             faults.append(Fault(f"{path}.qos", message, (f"{_PATH}.enforce",)))

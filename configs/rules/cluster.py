@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from configs.faults import Fault
+from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
 from configs.rules.accounting import check_accounting
 from configs.rules.accounts import check_accounts
@@ -11,14 +11,18 @@ from configs.rules.claims import check_claims
 from configs.rules.health_checks import check_health_checks
 from configs.rules.keys import check_keys
 from configs.rules.login import check_login
-from configs.rules.names import Names
+from configs.rules.names import Names, check_distinct
 from configs.rules.nfs_server import check_nfs_server
 from configs.rules.node_pool import check_gpu_operator, check_node_pools
 from configs.rules.node_set import check_node_sets
 from configs.rules.partition import check_partitions
+from configs.rules.partition_settings import check_partition_settings
+from configs.rules.preemption import check_preemption
+from configs.rules.qos import check_qos
 from configs.rules.shared_root import check_root
 from configs.rules.slurm import check_slurm
 from configs.rules.storage import check_storage
+from configs.rules.tres import check_tres
 from configs.rules.users import check_users
 
 _THERE_ALREADY = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -28,11 +32,13 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
     """Every fault across the parts of a cluster, in no order. `names` are all names that the stack file gives."""
     return [
         *check_namespace(cluster),
+        *check_images(cluster),
         *check_node_pools(cluster),
         *check_gpu_operator(cluster),
         *check_node_sets(cluster, names),
         *check_claims(cluster),
         *check_partitions(cluster, names),
+        *check_partition_settings(cluster, names),
         *check_storage(cluster),
         *check_root(cluster),
         *check_nfs_server(cluster),
@@ -42,6 +48,9 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_backup(cluster),
         *check_keys(cluster),
         *check_accounts(cluster, names, has_directory=cluster.login.ldap is not None),
+        *check_qos(cluster),
+        *check_preemption(cluster),
+        *check_tres(cluster),
         *check_health_checks(cluster, names),
         *check_slurm(cluster),
     ]
@@ -57,6 +66,16 @@ def check_namespace(cluster: Cluster) -> list[Fault]:
             )
         ]
     return []
+
+
+def check_images(cluster: Cluster) -> list[Fault]:
+    """Faults of the images: one for each role, and no Secret named twice."""
+    images = cluster.images
+    faults = check_distinct("cluster.images.pullSecrets", images.pull_secrets)
+    if images.slurm is not None and images.slurm == images.controllers:
+        message = f"{quoted(images.controllers)} is the image of the Slurm roles. Give the other that `python -m images push` prints."
+        faults.append(Fault("cluster.images.controllers", message, ("cluster.images.slurm",)))
+    return faults
 
 
 def without_conclusions(faults: Iterable[Fault], broken: Iterable[Fault]) -> list[Fault]:

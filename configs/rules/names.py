@@ -53,8 +53,13 @@ def check_references(path: str, kind: str, given: Iterable[str], known: Known) -
         for at, name in enumerate(given)
         if known is not None and name not in known
     ]
-    twice = [Fault(f"{path}[{at}]", f"{quoted(given[at])} stands in this list twice.") for at, _ in repeats(given)]
-    return unknown + twice
+    return unknown + check_distinct(path, given)
+
+
+def check_distinct(path: str, values: Iterable[object]) -> list[Fault]:
+    """Faults of values that stand in a list twice."""
+    values = list(values)
+    return [Fault(f"{path}[{at}]", f"{quoted(values[at])} stands in this list twice.") for at, _ in repeats(values)]
 
 
 def check_unique(path: str, kind: str, names: Iterable[str]) -> list[Fault]:

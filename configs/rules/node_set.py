@@ -11,7 +11,9 @@ from configs.models.node_set import NodeSet
 from configs.models.shapes import Shape, known_machine, shape_on
 from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS
 from configs.rules.names import PROGRAMS, RESERVED_BY_SLURM, Names, check_references, check_unique
-from configs.rules.slurm_types import NODE_TYPES, check_settings
+from configs.rules.node_settings import check_node_settings
+from configs.rules.slurm_types import check_settings
+from configs.rules.slurm_words import NODE_VALUES
 
 
 def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
@@ -32,7 +34,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
         if node_set.name not in used:
             message = f"no partition has the node set {quoted(node_set.name)}, so no job can reach it. Add it to one."
             faults.append(Fault(path, message, ("cluster.partitions", f"{path}.name")))
-        faults += check_settings(f"{path}.slurmd", node_set.slurmd, NODE_KEYS, OWN_NODE_KEYS, NODE_TYPES)
+        faults += check_settings(f"{path}.slurmd", "node", node_set.slurmd, NODE_KEYS, OWN_NODE_KEYS, NODE_VALUES)
         faults += check_references(f"{path}.mounts", "mount of storage.mounts", node_set.mounts or (), names.mounts)
         if node_set.simulated_gpus and node_set.gpus is None:
             faults.append(Fault(f"{path}.simulatedGpus", "there are no GPUs to simulate. Say which under gpus.", (f"{path}.gpus",)))
@@ -103,6 +105,7 @@ def _check_pool_use(cluster: Cluster, path: str, pool: NodePool, machine: Machin
             continue
         shape = shape_on(machine, node_set)
         found = _check_share(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
+        found += check_node_settings(f"cluster.nodeSets[{at}]", node_set, shape, (f"{path}.machine", f"{path}.hardware"))
         if not found:
             found = _check_size(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
             sound += [(at, node_set, shape)] if not found else []

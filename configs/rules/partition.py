@@ -6,7 +6,8 @@ from configs.models.fields import seconds
 from configs.models.partition import Partition
 from configs.models.slurm_keys import OWN_PARTITION_KEYS, PARTITION_KEYS, allows_root_jobs
 from configs.rules.names import RESERVED_BY_SLURM, Names, check_references, check_unique
-from configs.rules.slurm_types import PARTITION_TYPES, check_settings
+from configs.rules.slurm_types import check_settings
+from configs.rules.slurm_words import PARTITION_VALUES
 
 
 def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
@@ -33,10 +34,13 @@ def _check_partition(path: str, partition: Partition, names: Names) -> list[Faul
         faults.append(Fault(f"{path}.name", f"{quoted(partition.name)} has a meaning of its own in Slurm. Take another."))
     if not partition.node_sets:
         faults.append(Fault(f"{path}.nodeSets", "is empty: a partition needs at least one node set."))
+    for key, time in (("maxTime", partition.max_time), ("defaultTime", partition.default_time)):
+        if time is not None and seconds(time) == 0:
+            faults.append(Fault(f"{path}.{key}", f"{quoted(time)} leaves jobs no time at all. Give a time, or UNLIMITED."))
     if partition.default_time and seconds(partition.default_time) > seconds(partition.max_time):
         message = f"{quoted(partition.default_time)} is longer than maxTime ({quoted(partition.max_time)})."
         faults.append(Fault(f"{path}.defaultTime", message, (f"{path}.maxTime",)))
-    faults += check_settings(f"{path}.settings", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, PARTITION_TYPES)
+    faults += check_settings(f"{path}.settings", "partition", partition.settings, PARTITION_KEYS, OWN_PARTITION_KEYS, PARTITION_VALUES)
     for key, value in partition.settings.items():
         if allows_root_jobs(key, value):
             message = (

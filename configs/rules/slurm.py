@@ -15,9 +15,11 @@ from configs.models.slurm_keys import (
     rendered_keys,
 )
 from configs.render.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
-from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, unreadable, unreadable_pairs
+from configs.rules.raw_nodes import check_raw_references, node_names
+from configs.rules.setting_pairs import check_pairs
+from configs.rules.slurm_types import unreadable, unreadable_pairs
+from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES, SCHEDULER_PARAMETERS
 from slurm.conf import known, pairs_of
-from slurm.hostlists import HostlistError, expand
 
 _TYPED = {
     "AccountingStorageEnforce": "accounting.enforce",
@@ -53,15 +55,28 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
     slurm = cluster.slurm
     base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": ()})})
     own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, DEFAULTS) is None}
-    faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster)
-    for at, item in enumerate(slurm.scheduler_parameters):
-        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(=[^\s,#\"\\]+)?", item, re.ASCII) is None:
-            message = f"{quoted(item)} is not one item of SchedulerParameters, such as bf_window=4320."
-            faults.append(Fault(f"cluster.slurm.schedulerParameters[{at}]", message))
+    faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster) + check_pairs(cluster)
+    faults += _check_scheduler_parameters(slurm.scheduler_parameters)
     if slurm.max_array_size > slurm.max_job_count:
         message = f"{slurm.max_array_size} is more than maxJobCount ({slurm.max_job_count}): such an array could never be submitted."
         faults.append(Fault("cluster.slurm.maxArraySize", message, ("cluster.slurm.maxJobCount",)))
     return faults
+
+
+def _check_scheduler_parameters(items: tuple[str, ...]) -> list[Fault]:
+    """Faults of items that Slurm would not find, or find twice: it takes the first."""
+    path = "cluster.slurm.schedulerParameters"
+    faults: list[Fault] = []
+    for at, item in enumerate(items):
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(=[^\s,#\"\\]+)?", item, re.ASCII) is None:
+            faults.append(Fault(f"{path}[{at}]", f"{quoted(item)} is not one item of SchedulerParameters, such as bf_window=4320."))
+        elif mistake := SCHEDULER_PARAMETERS.mistake(item):
+            faults.append(Fault(f"{path}[{at}]", mistake))
+    words = [item.partition("=")[0].lower() for item in items]
+    return faults + [
+        Fault(f"{path}[{at}]", f"says {words[at]} again, after {path}[{first}], which Slurm heeds alone. Keep one.")
+        for at, first in repeats(words)
+    ]
 
 
 def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
@@ -85,7 +100,7 @@ def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
             faults.append(Fault(path, f"has a key of its own. Use {_TYPED[name]}."))
         elif key.lower() in own:
             faults.append(Fault(path, f"Slipway itself depends on {name}={own[key.lower()]}. It cannot be changed."))
-        elif why := unreadable(name, cluster.slurm.settings[key], GLOBAL_TYPES):
+        elif why := unreadable(name, cluster.slurm.settings[key], GLOBAL_VALUES):
             faults.append(Fault(path, why))
     twice = repeats([key.lower() for key in given])
     return faults + [
@@ -121,7 +136,7 @@ def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
             more = " A backslash has a meaning of its own there." if "\\" in line else ""
             faults.append(Fault(path, f"Slurm could not read {quoted(line)}. A line is Key=value pairs, or a comment after #.{more}"))
         elif pairs and (first := known(pairs[0][0], LINE_KEYS)):
-            faults += _check_line(path, first, pairs, cluster)
+            faults += _check_line(path, first, pairs, cluster) or check_raw_references(path, first, pairs, cluster)
             names = [(first, pairs[0][1])] if first != "NodeName" else [(first, name) for name in node_names(pairs[0][1]) or ()]
             if twice := next((name for name in names if lines.setdefault(name, at) != at), None):
                 faults.append(Fault(path, f"{twice[0]}={twice[1]} again, after cluster.slurm.raw[{lines[twice]}]. Keep one."))
@@ -141,16 +156,6 @@ def _undone(name: str, value: str) -> str | None:
     return None
 
 
-def node_names(text: str) -> list[str] | None:
-    """The nodes that a raw line names; None where the text is no list that Slurm and this check read alike."""
-    if re.fullmatch(r"[A-Za-z0-9._,\[\]-]+", text, re.ASCII) is None:
-        return None
-    try:
-        return expand(text)
-    except HostlistError:
-        return None
-
-
 def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen: dict[str, int], at: int) -> list[Fault]:
     """Faults of a raw line that sets a key of the whole cluster."""
     name = known(key, GLOBAL_KEYS)
@@ -168,7 +173,7 @@ def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen:
         return [Fault(path, f"{name} has a key of its own. Use {_TYPED[name]}.")]
     if seen.setdefault(name, at) != at:
         return [Fault(path, f"sets {name} again, after cluster.slurm.raw[{seen[name]}]. Keep one.")]
-    why = unreadable(name, value, GLOBAL_TYPES)
+    why = unreadable(name, value, GLOBAL_VALUES)
     return [Fault(path, why)] if why else []
 
 
@@ -210,7 +215,7 @@ def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cl
             faults.append(Fault(path, f"Slurm knows no key {quoted(key)} on a line of {first}. {did_you_mean(key, keys)}"))
         elif allows_root_jobs(key, text):
             faults.append(Fault(path, str(_undone(ROOT_JOBS, text))))
-    types = {"NodeName": NODE_TYPES, "PartitionName": PARTITION_TYPES}.get(first, {})
+    types = {"NodeName": NODE_VALUES, "PartitionName": PARTITION_VALUES}.get(first, {})
     faults += [Fault(path, why) for why in unreadable_pairs(pairs[1:], types)]
     if first == "PartitionName" and (value in {partition.name for partition in cluster.partitions} or value.upper() == "DEFAULT"):
         faults.append(Fault(path, f"contradicts the partition {quoted(value)} of partitions. Use its settings there."))

@@ -6,12 +6,11 @@ finds keys that are missing here. Left out: keys with a grammar of their own (li
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from configs.faults import Fault, did_you_mean, quoted, repeats
-from slurm.conf import known
+from slurm.conf import known, number_of
 
-_NUMBER = re.compile(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,39})", re.ASCII)
 _TIME = re.compile(r"\d{1,6}|\d{1,6}:\d\d|\d{1,5}:\d\d:\d\d|\d{1,4}-\d{1,2}(:\d\d){0,2}", re.ASCII)
 _ENDLESS = ("INFINITE", "UNLIMITED")
 
@@ -28,11 +27,8 @@ class Number:
     def reads(self, value: str) -> bool:
         if self.endless and value.upper() in _ENDLESS:
             return True
-        if _NUMBER.fullmatch(value) is None:
-            return False
-        digits = value.lstrip("+")
-        base = 16 if digits[:2] in ("0x", "0X") else 8 if digits.startswith("0") else 10
-        return self.least <= int(digits, base) <= self.most
+        number = number_of(value)
+        return number is not None and self.least <= number <= self.most
 
     def __str__(self) -> str:
         return f"a whole number from {self.least} to {self.most}, without a unit{' (or INFINITE)' if self.endless else ''}"
@@ -50,7 +46,7 @@ class Words:
         return value.lower() in {each.lower() for each in (*self.words, *self.more)}
 
     def __str__(self) -> str:
-        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+        return " or ".join(filter(None, [", ".join(self.words[:-1]), self.words[-1]]))
 
 
 @dataclass(frozen=True)
@@ -69,19 +65,75 @@ class Time:
         return f"a time such as 90 (minutes) or 7-12:00:00{' (or INFINITE)' if self.endless else ''}"
 
 
-Type = Number | Words | Time
+@dataclass(frozen=True)
+class Text:
+    """A text of a form of its own."""
+
+    pattern: str
+    what: str
+    """Such as `licenses with their count, as in matlab:4,ansys`."""
+
+    def reads(self, value: str) -> bool:
+        return re.fullmatch(self.pattern, value, re.ASCII | re.IGNORECASE) is not None
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass(frozen=True)
+class Items:
+    """Words with commas between them, whatever their case; some with a value behind `=`. Of many lists Slurm looks for the words that it
+    knows, and is silent about the others."""
+
+    flags: tuple[str, ...]
+    valued: Mapping[str, "Number | Words | Text"] = field(default_factory=dict[str, "Number | Words | Text"])
+    """Words that have a value, and of which kind."""
+    more: tuple[str, ...] = ()
+    """Further spellings that Slurm reads, and a person would not write."""
+
+    def reads(self, value: str) -> bool:
+        items = value.split(",")
+        return all(self.mistake(item) is None for item in items) and len({_word(item) for item in items}) == len(items)
+
+    def mistake(self, item: str) -> str | None:
+        """Why Slurm would not heed one item, or not as it is meant; None where it does."""
+        word, sign, given = item.partition("=")
+        if valued := known(word, self.valued):
+            kind = self.valued[valued]
+            return None if kind.reads(given) else f"{quoted(item)} does not say what {valued} is to be. Give {valued}={kind}."
+        if known(word, (*self.flags, *self.more)) is None:
+            return f"{quoted(item)} is none of the words that Slurm knows here. {did_you_mean(word, (*self.flags, *self.valued))}"
+        return f"{word} takes no value. Say {word} alone." if sign else None
+
+    def why(self, value: str) -> str:
+        """What is wrong with a list that is not read."""
+        items = value.split(",")
+        mistakes = [mistake for item in items if (mistake := self.mistake(item))]
+        return mistakes[0] if mistakes else f"{quoted(value)} has a word twice. Keep one of each."
+
+    def __str__(self) -> str:
+        return f"one or more of {', '.join((*self.flags, *self.valued))}"
+
+
+def _word(item: str) -> str:
+    return item.partition("=")[0].lower()
+
+
+Type = Number | Words | Time | Items | Text
+
 
 _16, _32, _64 = Number(2**16 - 1), Number(2**32 - 1), Number(2**64 - 1)
 _YES_NO = Words(("yes", "no"), ("true", "false", "up", "down", "1", "0"))
 _LEVEL = Words(("quiet", "fatal", "error", "info", "verbose", "debug", *(f"debug{at}" for at in range(2, 6))), tuple("0123456789"))
 
 
-def _all(kind: Type, keys: str) -> dict[str, Type]:
+def all_of(kind: Type, keys: str) -> dict[str, Type]:
+    """One type for many keys."""
     return dict.fromkeys(keys.split(), kind)
 
 
 GLOBAL_TYPES: Mapping[str, Type] = {
-    **_all(
+    **all_of(
         _16,
         """
         AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout CompleteWait EioTimeout EpilogTimeout FairShareDampeningFactor
@@ -90,16 +142,16 @@ GLOBAL_TYPES: Mapping[str, Type] = {
         ReturnToService SlurmctldTimeout SlurmdTimeout SuspendRate SuspendTimeout TCPTimeout UnkillableStepTimeout VSizeFactor WaitTime
         """,
     ),
-    **_all(
+    **all_of(
         _32,
         """
         JobCompPort MaxBatchRequeue MinJobAge PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
         PriorityWeightPartition PriorityWeightQOS SlurmdPort
         """,
     ),
-    **_all(_64, "DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
-    **_all(_YES_NO, "AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall TrackWCKey UsePAM"),
-    **_all(_LEVEL, "SlurmctldDebug SlurmctldSyslogDebug SlurmdDebug SlurmdSyslogDebug"),
+    **all_of(_64, "DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
+    **all_of(_YES_NO, "AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall TrackWCKey UsePAM"),
+    **all_of(_LEVEL, "SlurmctldDebug SlurmctldSyslogDebug SlurmdDebug SlurmdSyslogDebug"),
     "EnforcePartLimits": Words(("ALL", "ANY", "NO"), ("yes", "true", "up", "1", "false", "down", "0")),
     "EpilogMsgTime": Number(1_000_000, endless=False),
     "FirstJobId": Number(67_043_328, 1, endless=False),
@@ -121,18 +173,18 @@ GLOBAL_TYPES: Mapping[str, Type] = {
 """Of slurm.conf. Source of the bounds: measured on 26.05.5."""
 
 NODE_TYPES: Mapping[str, Type] = {
-    **_all(_16, "Boards CoreSpecCount CoresPerSocket CPUs RestrictedCoresPerGPU Sockets SocketsPerBoard ThreadsPerCore"),
-    **_all(_32, "TmpDisk Weight"),
-    **_all(_64, "MemSpecLimit RealMemory"),
+    **all_of(_16, "Boards CoreSpecCount CoresPerSocket CPUs RestrictedCoresPerGPU Sockets SocketsPerBoard ThreadsPerCore"),
+    **all_of(_32, "TmpDisk Weight"),
+    **all_of(_64, "MemSpecLimit RealMemory"),
 }
 """Of a node line."""
 
 PARTITION_TYPES: Mapping[str, Type] = {
-    **_all(_16, "PriorityJobFactor PriorityTier ResumeTimeout SuspendTimeout"),
-    **_all(_32, "GraceTime MaxCPUsPerNode MaxCPUsPerSocket MaxNodes MinNodes"),
-    **_all(_64, "DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
-    **_all(_YES_NO, "Default DisableRootJobs Hidden LLN PowerDownOnIdle ReqResv RootOnly"),
-    **_all(Time(), "DefaultTime MaxTime"),
+    **all_of(_16, "PriorityJobFactor PriorityTier ResumeTimeout SuspendTimeout"),
+    **all_of(_32, "GraceTime MaxCPUsPerNode MaxCPUsPerSocket MaxNodes MinNodes"),
+    **all_of(_64, "DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
+    **all_of(_YES_NO, "Default DisableRootJobs Hidden LLN PowerDownOnIdle ReqResv RootOnly"),
+    **all_of(Time(), "DefaultTime MaxTime"),
 }
 """Of a partition line."""
 
@@ -142,10 +194,18 @@ def unreadable(key: str, value: str, types: Mapping[str, Type]) -> str | None:
     name = known(key, types)
     if name is None or types[name].reads(value):
         return None
+    kind = types[name]
+    if isinstance(kind, Items):
+        return kind.why(value)
     more = ""
     if isinstance(types[name], Number) and value.lower() in ("yes", "no", "true", "false"):
         more = f" For {value.lower()} that is {int(value.lower() in ('yes', 'true'))}."
     return f"{quoted(value)} is nothing that Slurm reads as {name}. Give {types[name]}.{more}"
+
+
+def readable(settings: Mapping[str, str], types: Mapping[str, Type]) -> dict[str, tuple[str, str]]:
+    """The settings of a line that Slurm can read, by Slurm's spelling: the user's spelling and the value. Others are told elsewhere."""
+    return {known(key, types) or key: (key, value) for key, value in settings.items() if unreadable(key, value, types) is None}
 
 
 def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Type]) -> list[str]:
@@ -154,11 +214,10 @@ def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Type]
 
 
 def check_settings(
-    path: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
+    path: str, kind: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
 ) -> list[Fault]:
-    """Faults of further keys of a node or partition line: unknown to Slurm, Slipway's own, there twice in another case, or with a value
-    that Slurm cannot read."""
-    kind = "node" if types is NODE_TYPES else "partition"
+    """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, there twice in another case, or with a
+    value that Slurm cannot read."""
     faults: list[Fault] = []
     for key, value in given.items():
         name = known(key, keys)

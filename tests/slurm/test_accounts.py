@@ -66,7 +66,7 @@ def test_everything_that_can_be_said_is_in_slurm_and_taken_back(cluster: Account
         "preemptMode": "requeue",
         "preemptExemptTime": "00:10:00",
         "graceTimeS": 120,
-        "flags": ["NoDecay", "DenyOnLimit"],
+        "flags": ["NoDecay", "DenyOnLimit", "EnforceUsageThreshold"],
         "usageFactor": 2.5,
         "usageThreshold": 0.5,
         "limitFactor": 1.5,
@@ -78,7 +78,8 @@ def test_everything_that_can_be_said_is_in_slurm_and_taken_back(cluster: Account
         {"name": "ml", "description": "Machine Learning", "organization": "Lab", "users": ["bob"], **whole, "fairshare": "parent"},
     ]
     everything = {"enforce": ENFORCE, "accounts": accounts, "qos": [high, {"name": "low"}], "defaultAccount": "guests"}
-    preempting: dict[str, Any] = {"slurm": {"cgroupVersion": "auto", "settings": {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}}}
+    settings = {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE", "PriorityWeightAssoc": 1000}
+    preempting: dict[str, Any] = {"slurm": {"cgroupVersion": "auto", "settings": settings}}
     cluster.declare(everything, **preempting)
     cluster.settled()
     cluster.settled()

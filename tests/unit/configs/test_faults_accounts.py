@@ -64,7 +64,7 @@ CASES = [
     pytest.param(limits(maxTresPerUser="cpu=1"), f"{AT}.accounts[2].limits.maxTresPerUser", "no such key", id="limit-of-qos-only"),
     pytest.param(qos(name="urgent"), f"{AT}.qos[1].name", "already. Each QOS needs its own", id="qos-twice"),
     pytest.param(qos(name="Urgent"), f"{AT}.qos[1].name", "lower-case letters", id="qos-in-capitals"),
-    pytest.param({**qos(preempt=["nrmal"]), "slurm.settings.PreemptType": "preempt/qos"}, f"{AT}.qos[1].preempt[0]", 'Did you mean "normal"?', id="unknown-preempted-qos"),
+    pytest.param({**qos(preempt=["nrmal"]), "slurm.settings.PreemptType": "preempt/qos", "slurm.settings.PreemptMode": "REQUEUE"}, f"{AT}.qos[1].preempt[0]", 'Did you mean "normal"?', id="unknown-preempted-qos"),
     pytest.param(qos(flags=["NoDecay", "NoDecay"]), f"{AT}.qos[1].flags[1]", "stands in this list twice", id="flag-twice"),
     pytest.param(qos(flags=["NoDeca"]), f"{AT}.qos[1].flags[0]", 'Did you mean "NoDecay"?', id="unknown-flag"),
     pytest.param(qos(usageFactor=-1), f"{AT}.qos[1].usageFactor", "-1 is not a number from 0 to 1000000", id="factor-below-zero"),
@@ -130,7 +130,8 @@ def test_preemption_needs_its_plugin() -> None:
 
 
 def test_a_qos_does_not_preempt_itself() -> None:
-    found = faults("h100", {**qos(preempt=["more"]), "slurm.settings.PreemptType": "preempt/qos"})
+    preemption = {"slurm.settings.PreemptType": "preempt/qos", "slurm.settings.PreemptMode": "REQUEUE"}
+    found = faults("h100", {**qos(preempt=["more"]), **preemption})
     assert found == [(f"{AT}.qos[1].preempt[0]", "is this QOS itself. Leave it out.")]
 
 

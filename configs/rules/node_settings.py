@@ -1,0 +1,66 @@
+"""Rules of what a node set adds to its nodes' line of slurm.conf: cores, CPUs and memory kept from jobs, against what the node has.
+
+slurmctld starts with most of these mistakes and quietly takes another value: CoreSpecCount 1, CpuSpecList none, MemSpecLimit 0. Source:
+_create_conf_node of Slurm's src/common/read_config.c, and _set_gpu_spec of src/slurmctld/node_mgr.c for RestrictedCoresPerGPU.
+"""
+
+from configs.faults import Fault, quoted
+from configs.models.node_set import NodeSet
+from configs.models.shapes import Shape
+from configs.rules.slurm_types import readable
+from configs.rules.slurm_words import NODE_VALUES
+from slurm.conf import number_of
+
+MOST_CPUS = 65_533
+"""CPUs of a node are a number of 16 bits, whose last two values have meanings of their own."""
+MOST_GPUS = 1024
+"""GPUs of a node. Source: MAX_GRES_BITMAP of Slurm's src/interfaces/gres.h."""
+
+
+def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tuple[str, ...]) -> list[Fault]:
+    """Faults of `slurmd` against the shape of the set's nodes. `sources`: paths that the shape comes from, besides the set's own."""
+    given = readable(node_set.slurmd, NODE_VALUES)
+    about = (f"{path}.cpus", f"{path}.memoryMiB", f"{path}.gpus", *sources)
+
+    def fault(name: str, message: str) -> Fault:
+        return Fault(f"{path}.slurmd.{given[name][0]}", message, about)
+
+    faults: list[Fault] = []
+    cores = shape.sockets * shape.cores_per_socket
+    if "CoreSpecCount" in given and "CpuSpecList" in given:
+        faults.append(fault("CoreSpecCount", "stands beside CpuSpecList, and Slurm heeds only one of the two. Keep one."))
+    elif "CoreSpecCount" in given and (number_of(given["CoreSpecCount"][1]) or 0) >= cores:
+        message = f"{given['CoreSpecCount'][1]} leaves no core of {cores} to jobs; Slurm would take 1 instead. Lower it."
+        faults.append(fault("CoreSpecCount", message))
+    if "CpuSpecList" in given and (mistake := _list_mistake(given["CpuSpecList"][1], shape.cpus)):
+        faults.append(fault("CpuSpecList", mistake))
+    if shape.cpus > MOST_CPUS:
+        faults.append(Fault(f"{path}.cpus", f"{shape.cpus} is more than Slurm can count on a node ({MOST_CPUS}). Lower it.", sources))
+    if shape.gpu_count > MOST_GPUS:
+        message = f"{shape.gpu_count} is more than Slurm can count on a node ({MOST_GPUS}). Lower it, in the pool, too."
+        faults.append(Fault(f"{path}.gpus.count", message, sources))
+    if "RestrictedCoresPerGPU" in given:
+        with_gpus = "needs the cores beside each GPU, which gres.conf does not tell here: slurmctld would refuse the nodes. Leave it out."
+        without = "is for nodes with GPUs, and this set has none. Leave it out."
+        faults.append(fault("RestrictedCoresPerGPU", with_gpus if shape.gpu_count else without))
+    return faults
+
+
+def _list_mistake(text: str, cpus: int) -> str | None:
+    """What is wrong with a list of CPUs that Slurm can read."""
+    kept: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) < int(first):
+            return f"{quoted(part)} goes backwards. Slurm would keep no CPU from jobs."
+        kept |= _span(int(first), int(last or first), cpus)
+    if max(kept) >= cpus:
+        return f"{quoted(text)} names CPU {max(kept)}, and the node has 0 to {cpus - 1}. Slurm would keep no CPU from jobs."
+    if len(kept) == cpus:
+        return f"{quoted(text)} leaves no CPU of {cpus} to jobs."
+    return None
+
+
+def _span(first: int, last: int, most: int) -> set[int]:
+    """The numbers of a range, as far as they can matter: none but the last beyond the node's CPUs."""
+    return {*range(first, min(last, most) + 1), last}

@@ -1,0 +1,82 @@
+"""Rules of preemption: the cluster, its partitions and its QOS have to say the same of it, or slurmctld does not start, or nothing happens.
+
+Source: slurm.conf(5), PreemptMode and PreemptType; _validate_and_set_defaults of Slurm's src/common/read_config.c.
+"""
+
+from collections.abc import Mapping
+
+from configs.faults import Fault
+from configs.models.cluster import Cluster
+from configs.rules.slurm_types import readable
+from configs.rules.slurm_words import GLOBAL_VALUES, PARTITION_VALUES
+
+NONE = "preempt/none"
+_SETTINGS = "cluster.slurm.settings"
+_ACTIONS = ("CANCEL", "REQUEUE", "SUSPEND", "OFF")
+
+
+def preempt_type(cluster: Cluster) -> str:
+    """The plugin that decides which jobs are preempted."""
+    return readable(cluster.slurm.settings, GLOBAL_VALUES).get("PreemptType", ("", NONE))[1].lower()
+
+
+def check_preemption(cluster: Cluster) -> list[Fault]:
+    """Faults of PreemptType and PreemptMode, in the cluster, its partitions and its QOS."""
+    given = readable(cluster.slurm.settings, GLOBAL_VALUES)
+    kind = preempt_type(cluster)
+    modes = given.get("PreemptMode", ("", "OFF"))[1].upper().split(",")
+    faults = _check_modes(f"{_SETTINGS}.{given['PreemptMode'][0]}", modes) if "PreemptMode" in given else []
+    if not faults:
+        faults += _check_cluster(kind, modes, given)
+    about = (_SETTINGS,)
+    for at, partition in enumerate(cluster.partitions):
+        own = readable(partition.settings, PARTITION_VALUES)
+        for key in ("PreemptMode", "GraceTime"):
+            if key in own and kind != "preempt/partition_prio" and own[key][1].upper() not in ("0", "OFF"):
+                message = (
+                    f"does nothing with PreemptType={kind}. Say PreemptType: preempt/partition_prio in slurm.settings, or leave it out."
+                )
+                faults.append(Fault(f"cluster.partitions[{at}].settings.{own[key][0]}", message, about))
+                break
+        else:
+            if "PreemptMode" in own:
+                path = f"cluster.partitions[{at}].settings.{own['PreemptMode'][0]}"
+                faults += _check_suspend(path, own["PreemptMode"][1].upper().split(","), modes)
+    for at, qos in enumerate(cluster.accounting.qos):
+        path = f"cluster.accounting.qos[{at}].preemptMode"
+        if qos.preempt_mode not in (None, "off") and kind != "preempt/qos":
+            message = f"does nothing with PreemptType={kind}. Say PreemptType: preempt/qos in slurm.settings, or leave it out."
+            faults.append(Fault(path, message, about))
+        elif qos.preempt_mode == "suspend":
+            faults += _check_suspend(path, ["SUSPEND"], modes)
+    return faults
+
+
+def _check_modes(path: str, modes: list[str]) -> list[Fault]:
+    actions = [mode for mode in modes if mode in _ACTIONS]
+    if len(actions) > 1:
+        return [Fault(path, f"{' and '.join(actions)} exclude each other. Keep one of them.")]
+    return []
+
+
+def _check_cluster(kind: str, modes: list[str], given: Mapping[str, tuple[str, str]]) -> list[Fault]:
+    """slurmctld does not start with any of these."""
+    acts = any(mode not in ("OFF", "GANG") for mode in modes)
+    if kind == NONE and acts:
+        path = f"{_SETTINGS}.{given['PreemptMode'][0]}"
+        message = f"needs a PreemptType, and it is {NONE}. Say PreemptType: preempt/qos or preempt/partition_prio, or leave this out."
+        return [Fault(path, message, (_SETTINGS,) if "PreemptType" not in given else (f"{_SETTINGS}.{given['PreemptType'][0]}",))]
+    if kind != NONE and not any(mode in ("CANCEL", "REQUEUE", "SUSPEND") for mode in modes):
+        path = f"{_SETTINGS}.{given['PreemptType'][0]}"
+        about = (f"{_SETTINGS}.{given['PreemptMode'][0]}",) if "PreemptMode" in given else ()
+        return [Fault(path, "needs to know what becomes of preempted jobs. Say PreemptMode: REQUEUE, CANCEL or SUSPEND,GANG.", about)]
+    if "PreemptMode" in given:
+        return _check_suspend(f"{_SETTINGS}.{given['PreemptMode'][0]}", modes, modes)
+    return []
+
+
+def _check_suspend(path: str, modes: list[str], cluster_modes: list[str]) -> list[Fault]:
+    if "SUSPEND" in modes and "GANG" not in cluster_modes:
+        message = "needs GANG, which wakes the suspended jobs again. Say PreemptMode: SUSPEND,GANG in slurm.settings."
+        return [Fault(path, message, (_SETTINGS,) if path.startswith("cluster.partitions") else ())]
+    return []

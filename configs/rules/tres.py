@@ -1,0 +1,85 @@
+"""Rules of TRES in slurm.conf: that what weights and lists name is there to be counted.
+
+Limits of accounts and QOS have rules of their own in `accounts`. Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES;
+slurmctld does not start with a weight for what it does not track (26.05.5: not a configured TRES type).
+"""
+
+from collections.abc import Iterator
+
+from configs.faults import Fault, did_you_mean, quoted
+from configs.models.cluster import Cluster
+from configs.rules.names import Known
+from configs.rules.slurm_types import readable
+from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES
+from slurm import tres
+from slurm.conf import known, pairs_of
+
+_WEIGHTS = ("PriorityWeightTRES", "TRESBillingWeights", "TRESWeights")
+_LIST = "AccountingStorageTRES"
+
+
+def check_tres(cluster: Cluster) -> list[Fault]:
+    """Faults of the names in weights and in the list of what is tracked."""
+    gres = _gres(cluster)
+    tracked = None if gres is None else frozenset({*tres.ALWAYS, *(f"gres/{each}" for each in gres), *_listed(cluster)})
+    faults: list[Fault] = []
+    for path, key, value in _given(cluster):
+        names = [item.partition("=")[0].lower() for item in value.split(",")]
+        about = ("cluster.nodeSets", "cluster.slurm")
+        for name in names:
+            if mistake := _list_mistake(name, gres) if key == _LIST else _mistake(name, tracked):
+                faults.append(Fault(path, mistake, about))
+        if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
+            faults.append(Fault(path, f"{quoted(value)} says {twice} twice. Keep one."))
+        if not cluster.accounting.enabled and key in (_LIST, "PriorityWeightTRES"):
+            faults.append(Fault(path, "needs accounting, which accounting.enabled: false leaves out.", ("cluster.accounting.enabled",)))
+    return faults
+
+
+def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
+    """Each list of TRES: its path, Slurm's key, and the value."""
+    for name, (key, value) in readable(cluster.slurm.settings, GLOBAL_VALUES).items():
+        if known(name, (*_WEIGHTS, _LIST)):
+            yield f"cluster.slurm.settings.{key}", name, value
+    for at, node_set in enumerate(cluster.node_sets):
+        for name, (key, value) in readable(node_set.slurmd, NODE_VALUES).items():
+            if known(name, _WEIGHTS):
+                yield f"cluster.nodeSets[{at}].slurmd.{key}", name, value
+    for at, partition in enumerate(cluster.partitions):
+        for name, (key, value) in readable(partition.settings, PARTITION_VALUES).items():
+            if known(name, _WEIGHTS):
+                yield f"cluster.partitions[{at}].settings.{key}", name, value
+
+
+def _mistake(name: str, tracked: Known) -> str | None:
+    """What is wrong with the name of a weight: no TRES, or one that nothing counts here."""
+    if not tres.is_tres(name):
+        return f"{quoted(name)} is no TRES. {did_you_mean(name, tracked or tres.ALWAYS)}"
+    if tracked is not None and name not in tracked:
+        return f"{quoted(name)} is not counted on this cluster. {did_you_mean(name, tracked)}"
+    return None
+
+
+def _list_mistake(name: str, gres: set[str] | None) -> str | None:
+    """What is wrong with a name to be tracked."""
+    if not tres.is_tres(name):
+        return f"{quoted(name)} is no TRES. {did_you_mean(name, tres.ALWAYS, 'Name one such as license/matlab or fs/lustre.')}"
+    found = tres.gres_of(name)
+    if found and gres is not None and ":".join(filter(None, found)) not in gres:
+        return f"no node has {quoted(name)}. {did_you_mean(name, [f'gres/{each}' for each in gres])}"
+    return None
+
+
+def _gres(cluster: Cluster) -> set[str] | None:
+    """The generic resources of the cluster's nodes; None where raw lines or settings may add others."""
+    raw = [key for line in cluster.slurm.raw for key, _ in pairs_of(line) or ()]
+    if any(known(key, ("GresTypes", "Gres", _LIST)) for key in raw) or any(known(key, ("GresTypes",)) for key in cluster.slurm.settings):
+        return None
+    models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
+    return {*tres.GPU, *(f"gpu:{model}" for model in models)} if models else set()
+
+
+def _listed(cluster: Cluster) -> list[str]:
+    """What AccountingStorageTRES of the settings tracks in addition."""
+    text = next((value for key, value in cluster.slurm.settings.items() if known(key, (_LIST,))), "")
+    return [item.lower() for item in text.split(",") if item]

@@ -1,0 +1,29 @@
+"""The trackable resources (TRES) that Slurm knows, by name: the one table of them. Pure; knows of no cluster.
+
+Source: slurm.conf(5), AccountingStorageTRES, and slurmdb_tres of 26.05. Names are case-insensitive in slurm.conf.
+"""
+
+import re
+
+PLAIN = ("billing", "cpu", "energy", "mem", "node", "pages", "vmem")
+"""Resources without a name of their own."""
+NAMED = ("bb", "fs", "gres", "ic", "license")
+"""Kinds whose resources have a name behind a slash: `gres/gpu`, `license/matlab`, `fs/disk`."""
+ALWAYS = (*PLAIN, "fs/disk")
+"""What is tracked without being asked for."""
+GPU = ("gpu", "gpumem", "gpuutil")
+"""Generic resources that come with GPUs. Source: slurm.conf(5): gres/gpu also sets gres/gpumem and gres/gpuutil."""
+
+_NAME = re.compile(rf"(?:{'|'.join(PLAIN)})|(?:{'|'.join(NAMED)})/[a-z0-9_.@-]+(?::[a-z0-9_.-]+)?", re.ASCII | re.IGNORECASE)
+_GRES = re.compile(r"gres/([^:]+)(?::(.+))?", re.ASCII | re.IGNORECASE)
+
+
+def is_tres(name: str) -> bool:
+    """True for a name that a TRES can have: `cpu`, `gres/gpu:h100`, `license/matlab`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def gres_of(name: str) -> tuple[str, str] | None:
+    """The name and the model, which may be empty, of a generic resource: `gres/gpu:h100` is ("gpu", "h100"). None for other TRES."""
+    found = _GRES.fullmatch(name)
+    return None if found is None else (found[1].lower(), found[2] or "")
