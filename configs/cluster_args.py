@@ -29,7 +29,7 @@ class Images(TypedDict):
     pullPolicy: NotRequired[str]
     """When the kubelet pulls the images: Kubernetes' imagePullPolicy. Type: one of `Always`, `IfNotPresent`, `Never`. Default: `IfNotPresent`."""
     pullSecrets: NotRequired[list[str]]
-    """Names of image pull Secrets in the cluster's namespace. Type: list of string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: `[]`."""
+    """Names of image pull Secrets in the cluster's namespace. Type: list of string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: `[]`."""
 
 
 class HardwareGpus(TypedDict):
@@ -98,7 +98,7 @@ class EksNodes(TypedDict):
     desired: NotRequired[int]
     """Number of machines at first; the autoscaler may change it. Type: integer, 0 to 2,147,483,647. Default: `min`."""
     amiType: NotRequired[str]
-    """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD. Type: string (a name without spaces, at most 253 characters). Default: `AL2023_x86_64_NVIDIA`."""
+    """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD. Type: string (one of EKS' machine images for Linux, such as AL2023_x86_64_NVIDIA or CUSTOM, at most 60 characters). Default: `AL2023_x86_64_NVIDIA`."""
     capacityType: NotRequired[str]
     """How EC2 sells the machines. Type: one of `ON_DEMAND`, `SPOT`, `CAPACITY_BLOCK`. Default: `ON_DEMAND`."""
     capacityReservationId: NotRequired[str]
@@ -110,7 +110,7 @@ class EksNodes(TypedDict):
     securityGroupIds: NotRequired[list[str]]
     """Security groups of the machines. Type: list of string (a security group's id, such as sg-0a1b2c3d4e5f60718, at most 40 characters). Default: `[]` (the EKS cluster's own)."""
     diskGiB: NotRequired[int]
-    """Root disk of a machine, in GiB. Type: integer, 1 to 2,147,483,647. Unit: GiB. Default: `200`."""
+    """Root disk of a machine, in GiB. Type: integer, 20 to 65,536. Unit: GiB. Default: `200`."""
     labels: NotRequired[dict[str, str]]
     """Labels of the Kubernetes nodes, in addition to `slipway.dev/pool`, which is always set. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
     taints: NotRequired[list[Taint]]
@@ -133,7 +133,7 @@ class NodePool(TypedDict):
     eks: NotRequired[EksNodes]
     """A managed node group that Slipway makes in an EKS cluster. Type: EksNodes. Default: not set."""
     runtimeClass: NotRequired[str]
-    """RuntimeClass of the pods on the pool's nodes, such as `nvidia`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: none."""
+    """RuntimeClass of the pods on the pool's nodes, such as `nvidia`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: none."""
 
 
 class GpuOperator(TypedDict):
@@ -188,7 +188,7 @@ class VolumeClaim(TypedDict):
     size: str
     """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
     storageClass: NotRequired[str]
-    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
 
 
 class VolumeClaimRetention(TypedDict):
@@ -307,7 +307,7 @@ class Disk(TypedDict):
     """A disk of one pod (ReadWriteOnce)."""
 
     storageClass: NotRequired[str]
-    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
     size: NotRequired[str]
     """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: `5Gi`."""
 
@@ -318,9 +318,9 @@ class Source(TypedDict):
     hostPath: NotRequired[str]
     """A folder on every node. It is shared only if something else shares it, or if there is only one machine. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: not set."""
     claim: NotRequired[str]
-    """Name of an existing PersistentVolumeClaim in the cluster's namespace. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    """Name of an existing PersistentVolumeClaim in the cluster's namespace. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
     storageClass: NotRequired[str]
-    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
     size: NotRequired[str]
     """Size of the volume of `storageClass`; the other sources take none. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: not set."""
     nfs: NotRequired[Nfs]
@@ -370,9 +370,9 @@ class Mount(TypedDict):
     hostPath: NotRequired[str]
     """A folder on every node. It is shared only if something else shares it, or if there is only one machine. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: not set."""
     claim: NotRequired[str]
-    """Name of an existing PersistentVolumeClaim in the cluster's namespace. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    """Name of an existing PersistentVolumeClaim in the cluster's namespace. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
     storageClass: NotRequired[str]
-    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    """A StorageClass that offers ReadWriteMany; Slipway makes a claim of it, of the `size` given. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
     size: NotRequired[str]
     """Size of the volume of `storageClass`; the other sources take none. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: not set."""
     nfs: NotRequired[Nfs]
@@ -393,7 +393,7 @@ class NfsServer(TypedDict):
     """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
 
     storageClass: NotRequired[str]
-    """StorageClass of the server's disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the server's disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
     size: str
     """Size of the server's disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
     clusterIP: str
@@ -485,7 +485,7 @@ class Ldap(TypedDict):
     allowPlaintext: NotRequired[bool]
     """True: ldap:// without TLS is allowed, for networks that are trusted themselves. Type: true or false. Default: `false`."""
     caSecret: NotRequired[str]
-    """Name of a Secret in the cluster's namespace whose key `ca.crt` has the CA of the servers' certificates. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the public CAs of the image."""
+    """Name of a Secret in the cluster's namespace whose key `ca.crt` has the CA of the servers' certificates. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the public CAs of the image."""
     baseDn: str
     """Where users and groups are, at any depth. Type: string (a distinguished name, at most 500 characters). Required."""
     userBaseDn: NotRequired[str]
@@ -499,7 +499,7 @@ class Ldap(TypedDict):
     bindDn: NotRequired[str]
     """DN to bind as. Type: string (a distinguished name, at most 500 characters). Default: an anonymous bind."""
     bindSecret: NotRequired[str]
-    """Name of a Secret in the cluster's namespace whose key `password` has the password of `bindDn`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: not set."""
+    """Name of a Secret in the cluster's namespace whose key `password` has the password of `bindDn`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
     keyAttribute: NotRequired[str]
     """Attribute with the public keys, one key a value. Type: string (the name of an attribute). Default: `sshPublicKey`."""
     refreshS: NotRequired[int]
@@ -551,34 +551,34 @@ class ExternalDatabase(TypedDict):
     user: NotRequired[str]
     """Database user with all rights on it. Type: string (a user of a database: letters, digits and any of _ . @ -, first a letter, at most 80 characters). Default: `slurm`."""
     passwordSecret: str
-    """Name of a Secret in the cluster's namespace whose key `password` has the user's password. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Required."""
+    """Name of a Secret in the cluster's namespace whose key `password` has the user's password. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Required."""
     tls: NotRequired[bool]
     """True: the connection is encrypted, and the server's certificate and name are checked. Type: true or false. Default: `true`."""
     caSecret: NotRequired[str]
-    """Name of a Secret whose key `ca.crt` has the CA of the server's certificate. Type: string (a Kubernetes object name: lower-case letters, digits, dashes and dots, at most 253 characters). Default: the public CAs that Debian ships."""
+    """Name of a Secret whose key `ca.crt` has the CA of the server's certificate. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the public CAs that Debian ships."""
 
 
 class Purge(TypedDict):
     """How long slurmdbd keeps records: a number with a unit, such as 12months, 30days or 48hours. Kinds left out are kept for ever."""
 
     events: NotRequired[str]
-    """Events of nodes, such as down and drained. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Events of nodes, such as down and drained. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
     jobs: NotRequired[str]
-    """Jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
     jobScript: NotRequired[str]
-    """Batch scripts. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: as long as the job."""
+    """Batch scripts. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: as long as the job."""
     jobEnv: NotRequired[str]
-    """Environments of jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: as long as the job."""
+    """Environments of jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: as long as the job."""
     resvs: NotRequired[str]
-    """Reservations. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Reservations. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
     steps: NotRequired[str]
-    """Job steps. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Job steps. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
     suspend: NotRequired[str]
-    """Suspensions of jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Suspensions of jobs. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
     txn: NotRequired[str]
-    """Transactions: changes that administrators made. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Transactions: changes that administrators made. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
     usage: NotRequired[str]
-    """Usage totals, which sreport shows. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, at most 12 characters). Default: not set."""
+    """Usage totals, which sreport shows. Type: string (an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535, at most 12 characters). Default: not set."""
 
 
 class Archive(TypedDict):

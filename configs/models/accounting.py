@@ -31,10 +31,16 @@ StorageUser = Annotated[
 PurgeAge = Annotated[
     StrictStr,
     AfterValidator(
-        Matching(r"[1-9]\d{0,4}(hours?|days?|months?)", "an age that slurmdbd knows, such as 12months, 30days or 48hours", 12, "12months"),
+        Matching(
+            r"([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])(hours?|days?|months?)",
+            "an age that slurmdbd knows, such as 12months, 30days or 48hours, with a number of at most 65535",
+            12,
+            "12months",
+        ),
     ),
 ]
-"""slurmdbd takes a number alone for months, and hours, days and months by the start of the word. Source: slurmdb_parse_purge of 26.05."""
+"""slurmdbd takes a number alone for months, and hours, days and months by the start of the word; a larger
+number would run into the bits that say which. Source: slurmdb_parse_purge and SLURMDB_PURGE_BASE of 26.05."""
 Port = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(65_535))]
 
 

@@ -1,11 +1,25 @@
 """Config of backups: of the accounting database and of slurmctld's state."""
 
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.fields import AtMost, Line, Matching, Model, Positive, Whole
+from configs.faults import quoted
+from configs.models.fields import AtMost, Line, Matching, Model, Positive, Whole, refuse
 from configs.models.storage import Source
+
+_WORDS = ("latest", "nothing")
+
+
+def _point(value: str) -> str:
+    if value not in _WORDS:
+        try:
+            datetime.strptime(value, "%Y-%m-%dT%H-%M-%SZ")
+        except ValueError:
+            raise refuse(f"{quoted(value)} is no time that there is. Give one such as 2026-01-31T02-30-00Z.") from None
+    return value
+
 
 RestorePoint = Annotated[
     StrictStr,
@@ -17,6 +31,7 @@ RestorePoint = Annotated[
             "2026-01-31T02-30-00Z",
         )
     ),
+    AfterValidator(_point),
 ]
 
 

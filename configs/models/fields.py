@@ -5,6 +5,7 @@ Each type refuses with a whole plain sentence fragment ("... is not a DNS label:
 need more than one value are not here: `rules` has them.
 """
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -127,6 +128,27 @@ def seconds(time: str) -> float:
     return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
 
 
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+"""Source: Kubernetes' DNS-1123 subdomain: labels with single dots between them."""
+
+
+def _host(value: str) -> str:
+    """Source: RFC 1123, 2.1: labels of letters, digits and dashes; four numbers with dots are an address."""
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        if len(value) > 253 or _HOST.fullmatch(value) is None or re.fullmatch(r"[\d.]+", value, re.ASCII):
+            port = " Its port has a key of its own, or none." if re.fullmatch(r"[^:]+:\d+", value, re.ASCII) else ""
+            raise refuse(f"{quoted(value)} is not a host name or an IP address.{port}") from None
+    else:
+        if address.is_unspecified or address.is_multicast:
+            raise refuse(f"{quoted(value)} is the address of no machine. Give a host name or an address.")
+    return value
+
+
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*", re.ASCII)
+
+
 def dns_label(longest: int, example: str) -> Matching:
     """The check of a DNS label. Kubernetes allows 63 characters; a name that is a part of others may have fewer."""
     what = "a DNS label: lower-case letters, digits and dashes, first a letter, last no dash"
@@ -169,7 +191,7 @@ NodeSetName = Annotated[StrictStr, AfterValidator(dns_label(30, "gpu"))]
 ObjectName = Annotated[
     StrictStr,
     AfterValidator(
-        Matching(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "a Kubernetes object name: lower-case letters, digits, dashes and dots", 253, "efs")
+        Matching(_SUBDOMAIN, "a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them", 253, "efs")
     ),
 ]
 GpuModel = Annotated[StrictStr, AfterValidator(Matching(r"[a-z][a-z0-9_.-]*", "a GPU model: lower case, as in h100 or a10g", 32, "h100"))]
@@ -183,7 +205,8 @@ ImageReference = Annotated[
     StrictStr,
     AfterValidator(
         Matching(
-            r"[a-z0-9][A-Za-z0-9._/:-]*(:[\w][\w.-]{0,127}|@sha256:[a-f0-9]{64})",
+            r"([A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+            r"(:\w[\w.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})",
             "an image with its tag or digest, such as registry.example/slurm:26.05",
             500,
             "registry.example/slurm:26.05",
@@ -194,7 +217,9 @@ Size = Annotated[
     StrictStr, AfterValidator(Matching(r"[1-9]\d{0,8}(Mi|Gi|Ti|M|G|T)", "a size such as 100Gi (units Mi, Gi, Ti, M, G, T)", 12, "100Gi"))
 ]
 Host = Annotated[
-    StrictStr, AfterValidator(Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an IP address", 253, "db.example.com"))
+    StrictStr,
+    AfterValidator(_host),
+    Shown("a host name or an IP address", "db.example.com", {"maxLength": 253, "pattern": r"^[A-Za-z0-9:]([A-Za-z0-9.:-]*[A-Za-z0-9:])?$"}),
 ]
 Line = Annotated[
     StrictStr, AfterValidator(_one_line), Shown("one line of printable characters", keywords={"pattern": r"^[^\x00-\x1f\x7f]*$"})
@@ -231,19 +256,26 @@ Settings = dict[SettingKey, SettingText]
 """`Key: value` as in slurm.conf. Numbers and yes/no may stand without quotes."""
 
 
+MOST_UNAVAILABLE = 65_536
+
+
 def _max_unavailable(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(r"([1-9]\d?|100)%", value, re.ASCII):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_UNAVAILABLE:
         return value
-    raise refuse(f'{quoted(value)} is neither a number of at least 1 nor a percentage from "1%" to "100%".')
+    raise refuse(f'{quoted(value)} is neither a number of at least 1 (to {MOST_UNAVAILABLE}) nor a percentage from "1%" to "100%".')
 
 
 MaxUnavailable = Annotated[
     int | str,
     BeforeValidator(_max_unavailable),
     BeforeValidator(whole),
-    Shown("a number of at least 1, or a percentage", "10%", {"type": ["integer", "string"], "minimum": 1, "pattern": r"^([1-9]\d?|100)%$"}),
+    Shown(
+        "a number of at least 1, or a percentage",
+        "10%",
+        {"type": ["integer", "string"], "minimum": 1, "maximum": MOST_UNAVAILABLE, "pattern": r"^([1-9]\d?|100)%$"},
+    ),
 ]
 Name = StrictStr
 """A reference to something that has the name."""

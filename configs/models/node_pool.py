@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import (
+    AtMost,
     ClusterText,
     Count,
     Flag,
@@ -17,6 +18,7 @@ from configs.models.fields import (
     ObjectName,
     Positive,
     Shown,
+    Whole,
 )
 from configs.models.machines import MACHINES
 
@@ -27,7 +29,7 @@ LabelKey = Annotated[
     StrictStr,
     AfterValidator(
         Matching(
-            r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
+            r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
             "a Kubernetes label key",
             317,
             "slipway.dev/pool",
@@ -57,6 +59,20 @@ ReservationId = Annotated[
     StrictStr,
     AfterValidator(Matching(r"cr-[0-9a-f]{8,32}", "a capacity reservation's id, such as cr-0a1b2c3d4e5f60718", 40, "cr-0a1b2c3d4e5f60718")),
 ]
+AmiType = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"CUSTOM|(AL\d{1,4}|BOTTLEROCKET)_(x86_64|ARM_64)(_(STANDARD|NVIDIA|NEURON|GPU|FIPS))*",
+            "one of EKS' machine images for Linux, such as AL2023_x86_64_NVIDIA or CUSTOM",
+            60,
+            "AL2023_x86_64_STANDARD",
+        )
+    ),
+]
+"""Source: amiType of CreateNodegroup in the API of EKS."""
+DiskGib = Annotated[Whole, Field(ge=20), AfterValidator(AtMost(65_536))]
+"""Not below the 20 GiB of EKS' own machine images; the largest disk of EBS has 64 TiB."""
 ChartVersion = Annotated[StrictStr, AfterValidator(Matching(r"v\d+\.\d+\.\d+", "a chart version, such as v25.3.4", 20, "v25.3.4"))]
 
 
@@ -131,7 +147,7 @@ class EksNodes(Model):
     """Least number of machines in the node group."""
     desired: Count | None = Field(default=None, examples=[8])
     """Number of machines at first; the autoscaler may change it. Default: `min`."""
-    ami_type: ClusterText = "AL2023_x86_64_NVIDIA"
+    ami_type: AmiType = "AL2023_x86_64_NVIDIA"
     """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD."""
     capacity_type: Literal["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"] = "ON_DEMAND"
     """How EC2 sells the machines."""
@@ -143,7 +159,7 @@ class EksNodes(Model):
     """True: an Elastic Fabric Adapter on every network card that can carry one."""
     security_group_ids: tuple[SecurityGroupId, ...] = ()
     """Security groups of the machines. Default: the EKS cluster's own."""
-    disk_gib: Positive = 200
+    disk_gib: DiskGib = 200
     """Root disk of a machine, in GiB."""
     labels: Labels = Field(default={}, examples=[{"team": "vision"}])
     """Labels of the Kubernetes nodes, in addition to `slipway.dev/pool`, which is always set."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictStr
 
+from configs.faults import quoted
 from configs.models.fields import (
     AbsolutePath,
     Flag,
@@ -14,14 +15,24 @@ from configs.models.fields import (
     ObjectName,
     Size,
     dns_label,
+    refuse,
 )
 from configs.models.nfs_server import MountOption, NfsServer
 from configs.models.shared_root import Root
 
+
+def _straight(value: str) -> str:
+    if {".", ".."} & set(value.split("/")):
+        raise refuse(f"{quoted(value)} holds `.` or `..`, which servers resolve each in its own way. Write the path as it is.")
+    return value
+
+
 MountName = Annotated[StrictStr, AfterValidator(dns_label(40, "datasets"))]
 """A volume of the pods is called `mount-<name>`, and its name may have 63 characters."""
 ExportPath = Annotated[
-    StrictStr, AfterValidator(Matching(r'/[^\s,\\"#]*', "an absolute path on the NFS server, such as /export/data", 1024, "/export/data"))
+    StrictStr,
+    AfterValidator(Matching(r'/[^\s,\\"#]*', "an absolute path on the NFS server, such as /export/data", 1024, "/export/data")),
+    AfterValidator(_straight),
 ]
 
 
