@@ -8,7 +8,7 @@ from configs.cluster_args import SlurmClusterArgs
 from configs.faults import ConfigFaults, Fault, quoted
 from configs.models.cluster import Cluster
 from configs.rules.cluster import check_cluster, without_conclusions
-from configs.rules.names import names_in
+from configs.rules.names import check_distinct, names_in
 from configs.rules.structure import ROOT, order_of, plain_data, read_structure
 from configs.rules.users import key_mistake
 
@@ -52,6 +52,7 @@ def _with_key_files(cluster: Cluster, root: Path) -> tuple[Cluster, list[Fault]]
     users = list(cluster.login.users)
     for at, user in enumerate(users):
         keys = list(user.ssh_keys)
+        faults += check_distinct(f"{ROOT}.login.users[{at}].sshKeys", keys)
         for position, name in enumerate(user.ssh_key_files):
             found, mistake = _read_keys(root, name)
             keys += found

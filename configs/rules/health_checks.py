@@ -35,4 +35,6 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
             faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.check",)))
         elif key.endswith("Percent") and value > 100:
             faults.append(Fault(f"{path}.settings.{key}", f"{value} is more than 100 percent."))
+        elif key.endswith("Percent") and value == 100:
+            faults.append(Fault(f"{path}.settings.{key}", "100 would drain every node: something is always in use. Lower it."))
     return faults

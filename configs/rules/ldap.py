@@ -8,8 +8,34 @@ _PATH = "cluster.login.ldap"
 
 def check_ldap(ldap: Ldap) -> list[Fault]:
     """Faults of `login.ldap`."""
-    faults = [Fault(f"{_PATH}.uris[{at}]", f"{quoted(ldap.uris[at])} stands in this list twice.") for at, _ in repeats(ldap.uris)]
-    return faults + _check_tls(ldap) + _check_bind(ldap)
+    faults = [
+        Fault(f"{_PATH}.uris[{at}]", f"{quoted(ldap.uris[at])} stands in this list twice.")
+        for at, _ in repeats([_server(uri) for uri in ldap.uris])
+    ]
+    return faults + _check_ports(ldap) + _check_tls(ldap) + _check_bind(ldap)
+
+
+def _server(uri: str) -> tuple[str, str]:
+    """The host and the port of a URI, however it is written."""
+    scheme, _, rest = uri.lower().partition("://")
+    host, colon, port = rest.rpartition(":")
+    if not colon or "]" in port:
+        return rest, _PORTS[scheme]
+    return host, port
+
+
+_PORTS = {"ldap": "389", "ldaps": "636"}
+
+
+def _check_ports(ldap: Ldap) -> list[Fault]:
+    """Faults of a scheme on the port of the other: one side would wait for TLS, and the other for a greeting."""
+    faults: list[Fault] = []
+    for at, uri in enumerate(ldap.uris):
+        scheme = uri.partition("://")[0]
+        other = "ldap" if scheme == "ldaps" else "ldaps"
+        if _server(uri)[1] == _PORTS[other]:
+            faults.append(Fault(f"{_PATH}.uris[{at}]", f"{quoted(uri)} has the port of {other}://. Take that, or leave the port out."))
+    return faults
 
 
 def _check_tls(ldap: Ldap) -> list[Fault]:

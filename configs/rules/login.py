@@ -1,15 +1,19 @@
 """Rules of the way in: the Service of the login pods, limits there, and a directory of users."""
 
 import ipaddress
+import re
 
 from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
 from configs.models.login import LoginLimits, LoginService
 from configs.rules.ldap import check_ldap
+from configs.rules.names import check_distinct
 
 LEAST_TASKS = 50
 LEAST_MEMORY_MIB = 128
 _NODE_PORTS = range(30_000, 32_768)
+_ANNOTATION = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
+"""Source: Kubernetes' qualified names. The prefix may be written with capitals, which it makes small."""
 
 
 def check_login(cluster: Cluster) -> list[Fault]:
@@ -44,8 +48,20 @@ def _check_service(service: LoginService) -> list[Fault]:
     if service.source_ranges and service.type != "LoadBalancer":
         faults.append(Fault(f"{path}.sourceRanges", "works with type: LoadBalancer only; others let everyone in.", (f"{path}.type",)))
     for at, text in enumerate(service.source_ranges):
-        try:
-            ipaddress.ip_network(text)
-        except ValueError:
+        if "/" not in text or not _is_network(text):  # Kubernetes takes no address alone
             faults.append(Fault(f"{path}.sourceRanges[{at}]", f"{quoted(text)} is not a network, such as 203.0.113.0/24."))
+    faults += check_distinct(f"{path}.sourceRanges", service.source_ranges)
+    for key in service.annotations:
+        prefix, slash, name = key.rpartition("/")
+        if _ANNOTATION.fullmatch(f"{prefix.lower()}{slash}{name}") is None:
+            message = f"{quoted(key)} is no key of a Kubernetes annotation, such as service.beta.kubernetes.io/aws-load-balancer-type."
+            faults.append(Fault(f"{path}.annotations", message))
     return faults
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True

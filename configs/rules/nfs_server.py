@@ -3,7 +3,8 @@
 from configs.faults import Fault, quoted, repeats
 from configs.models.cluster import Cluster
 from configs.render import nfs_server
-from configs.rules.storage import volumes_of
+from configs.rules.names import check_distinct
+from configs.rules.storage import check_options, volumes_of
 
 
 def check_nfs_server(cluster: Cluster) -> list[Fault]:
@@ -24,6 +25,9 @@ def check_nfs_server(cluster: Cluster) -> list[Fault]:
         for at, option in enumerate(server.options)
         if (version := nfs_server.VERSION_OPTION.fullmatch(option)) and version[1] not in nfs_server.VERSIONS
     ]
+    own = {fault.path for fault in faults}
+    faults += [fault for fault in check_options(f"{path}.options", server.options) if fault.path not in own]
+    faults += check_distinct(f"{path}.networks", server.networks)
     for each in ("cluster.backup.volume", "cluster.accounting.archive.volume"):
         if each in users:
             message = "that server has homes, the shared root and mounts only. Take another source, on another disk."

@@ -23,7 +23,23 @@ def schedule_mistake(schedule: str) -> str | None:
     for field, (what, least, most, words) in zip(fields, _FIELDS, strict=True):
         if not all(_is_part(part, least, most, words) for part in field.split(",")):
             return f"{quoted(schedule)}: the {what} {quoted(field)} is not *, */n, or numbers from {least} to {most}, such as 1,5 or 1-5."
+        if long := next((part for part in field.split(",") if int(part.partition("/")[2] or 1) > most - least), None):
+            return f"{quoted(schedule)}: {quoted(long)} never takes its step: there is no other {what} so far on. Take a shorter one."
+    return _never(schedule, fields)
+
+
+def _never(schedule: str, fields: list[str]) -> str | None:
+    """A date that no month of the schedule has, such as the 30th of February. A day of the week beside it would be another way to run."""
+    day, month, weekday = fields[2:]
+    if weekday != "*" or not day.isdecimal() or "/" in month or "-" in month or "*" in month:
+        return None
+    months = [_number(each, 1, _MONTHS) or 0 for each in month.split(",")]
+    if all(int(day) > _LONGEST[each - 1] for each in months):
+        return f"{quoted(schedule)} never comes: no such month has a day {day}. Take an earlier day."
     return None
+
+
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _is_part(part: str, least: int, most: int, words: tuple[str, ...]) -> bool:

@@ -5,12 +5,20 @@ from collections.abc import Iterable, Mapping
 
 from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
-from configs.models.storage import Source
+from configs.models.storage import Mount, Nfs, Source
 from configs.render import shared_root
-from configs.rules.names import check_unique
+from configs.rules.names import check_distinct, check_unique
 
 _SYSTEM = frozenset({"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"})  # noqa: S108 - refused
 _TAKEN = {"/home": "the users' homes are", "/shared": "the shared root is", "/opt/slipway": "Slipway's own scripts are"}
+
+
+_NODES_OWN = ("/var/lib/containerd", "/var/lib/cni", "/var/lib/docker", "/var/lib/etcd", "/var/lib/kubelet", "/var/log", "/var/run")
+"""Folders of a node that its own programs keep: what lies in them, or holds them, is no place for files of users."""
+_VERSIONS = ("3", "4", "4.0", "4.1", "4.2")
+"""Of NFS. Source: nfs(5), nfsvers."""
+_EXCLUSIVE = (("hard", "soft", "softerr"), ("ro", "rw"), ("sync", "async"), ("ac", "noac"), ("lock", "nolock"), ("tcp", "udp"))
+"""Mount options of which one can hold. Source: nfs(5) and mount(8)."""
 
 
 def check_storage(cluster: Cluster) -> list[Fault]:
@@ -21,8 +29,33 @@ def check_storage(cluster: Cluster) -> list[Fault]:
     for path, source in volumes.items():
         faults += _check_source(path, source, cluster.deletion_protection)
         faults += _check_disk(path, source, cluster)
+        if source.nfs is not None:
+            is_read_only = isinstance(source, Mount) and source.read_only
+            faults += check_options(f"{path}.nfs.options", source.nfs.options) + _check_writable(path, source.nfs, is_read_only)
     faults += _check_sharing(volumes)
     return faults + _check_places([mount.mount_path for mount in storage.mounts])
+
+
+def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
+    """Faults of mount options of NFS: the kernel takes the last of several that say different things, or refuses the mount."""
+    faults = check_distinct(path, options)
+    met: dict[str, str] = {}
+    for at, option in enumerate(options):
+        key, _, value = option.partition("=")
+        group = next((each[0] for each in _EXCLUSIVE if key in each), "nfsvers" if key == "vers" else key)
+        if group == "nfsvers" and value not in _VERSIONS:
+            faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} is no version of NFS. There are: {', '.join(_VERSIONS)}."))
+        elif met.setdefault(group, option) != option:
+            faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} contradicts {quoted(met[group])}, which stands before it. Keep one."))
+    return faults
+
+
+def _check_writable(path: str, nfs: Nfs, is_read_only: bool) -> list[Fault]:
+    """A fault where a mount option takes away what the config promises."""
+    if is_read_only or "ro" not in nfs.options:
+        return []
+    remedy = "Say readOnly: true as well" if ".mounts[" in path else "Users write there"
+    return [Fault(f"{path}.nfs.options[{nfs.options.index('ro')}]", f'"ro" lets nobody write. {remedy}, or leave it out.')]
 
 
 def volumes_of(cluster: Cluster) -> dict[str, Source]:
@@ -53,11 +86,16 @@ def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
     if source.host_path and protected:
         message = "deletionProtection cannot keep a folder of a node. Take another source, or say deletionProtection: false."
         faults.append(Fault(f"{path}.hostPath", message, ("cluster.deletionProtection",)))
-    if source.host_path and _below(source.host_path, _SYSTEM - {"/var", "/root"}):
+    if source.host_path and (_below(source.host_path, _SYSTEM - {"/var", "/root"}) or _is_nodes_own(source.host_path)):
         faults.append(
             Fault(f"{path}.hostPath", f"{quoted(source.host_path)} is the node's own. Take a folder of its own, such as /var/lib/slipway.")
         )
     return faults
+
+
+def _is_nodes_own(place: str) -> bool:
+    """True for a folder of the node's own programs, and for what holds such a folder."""
+    return place == "/root" or any(_below(place, [own]) or _below(own, [place]) for own in _NODES_OWN)
 
 
 def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:

@@ -3,7 +3,7 @@
 from configs.faults import Fault, quoted, repeats
 from configs.models.cluster import Cluster
 from configs.models.users import User
-from configs.rules.names import Names, check_references, check_unique
+from configs.rules.names import Names, check_distinct, check_references, check_unique
 from slurm.people import ACCOUNTS, LEAST_ID, MOST_ID, RESERVED, TAKEN
 from slurm.public_keys import KeyFault, key_fault
 
@@ -85,6 +85,7 @@ def _check_user(path: str, user: User, names: Names) -> list[Fault]:
     if not user.ssh_keys and not user.ssh_key_files:
         message = f"{quoted(user.name)} could not log in: there is no password, so give sshKeys or sshKeyFiles."
         faults.append(Fault(path, message, (f"{path}.sshKeys", f"{path}.sshKeyFiles", f"{path}.name")))
+    faults += check_distinct(f"{path}.sshKeyFiles", user.ssh_key_files)
     mistakes = [(at, key_mistake(line)) for at, line in enumerate(user.ssh_keys)]
     return faults + [Fault(f"{path}.sshKeys[{at}]", mistake) for at, mistake in mistakes if mistake]
 
