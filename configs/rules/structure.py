@@ -128,7 +128,7 @@ def _fault(error: ErrorDetails) -> Fault | None:
         meant = closest(given, known)
         depends = (spelled((*location[:-1], meant)),) if meant else ()
         return Fault(spelled(location), f"there is no such key. {did_you_mean(given, known)}", depends)
-    return Fault(spelled(location), _message(error, _field_at(location), _type_at(location)))
+    return Fault(spelled(location), _message(error, field_at(location), type_at(location)))
 
 
 def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = None) -> str:
@@ -189,13 +189,13 @@ def _first_sentence(field: FieldInfo | None) -> str:
 
 
 def _literals(annotation: Any) -> list[str]:
-    return [str(each) for each in typing.get_args(_bare(annotation))]
+    return [str(each) for each in typing.get_args(bare_type(annotation))]
 
 
 # From the location of an error to its place in the models.
 
 
-def _bare(annotation: Any) -> Any:
+def bare_type(annotation: Any) -> Any:
     """The type without `Annotated` and without `| None`."""
     while True:
         if typing.get_origin(annotation) is Annotated:
@@ -208,7 +208,7 @@ def _bare(annotation: Any) -> Any:
 
 def _step(annotation: Any, part: str | int) -> tuple[Any, FieldInfo | None]:
     """The type one step further: a model's field, a list's element, a mapping's value."""
-    bare = _bare(annotation)
+    bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         field = next((each for each in bare.model_fields.values() if each.alias == part), None)
         return (field and Annotated[(field.annotation, *field.metadata)] if field and field.metadata else field and field.annotation), field
@@ -220,19 +220,21 @@ def _step(annotation: Any, part: str | int) -> tuple[Any, FieldInfo | None]:
     return None, None
 
 
-def _type_at(location: Sequence[str | int]) -> Any:
+def type_at(location: Sequence[str | int]) -> Any:
+    """The type of a place, with its checks; None for a place that no stack file can have."""
     annotation: Any = Cluster
     for part in location:
         annotation, _ = _step(annotation, part)
     return annotation
 
 
-def _field_at(location: Sequence[str | int]) -> FieldInfo | None:
-    return _step(_type_at(location[:-1]), location[-1])[1] if location else None
+def field_at(location: Sequence[str | int]) -> FieldInfo | None:
+    """The field of a model at a place; None for elements and keys of lists and mappings."""
+    return _step(type_at(location[:-1]), location[-1])[1] if location else None
 
 
 def _keys_at(location: Sequence[str | int]) -> list[str]:
-    bare = _bare(_type_at(location))
+    bare = bare_type(type_at(location))
     fields: Mapping[str, FieldInfo] = bare.model_fields if isinstance(bare, type) and issubclass(bare, BaseModel) else {}
     return [field.alias or name for name, field in fields.items()]
 
@@ -255,18 +257,18 @@ def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
     if isinstance(parent, list) and isinstance(last, int):
         items: list[Any] = parent  # pyright: ignore[reportUnknownVariableType]
         if last < len(items):
-            items[last] = _stand_in(_type_at(location))
+            items[last] = _stand_in(type_at(location))
     elif isinstance(parent, dict):
         mapping: dict[str, Any] = parent  # pyright: ignore[reportUnknownVariableType]
-        field = _field_at(location)
+        field = field_at(location)
         mapping.pop(str(last), None)
         if field is not None and field.is_required():
-            mapping[str(last)] = _stand_in(_type_at(location))
+            mapping[str(last)] = _stand_in(type_at(location))
 
 
 def _stand_in(annotation: Any) -> Any:
     """The plainest value that the type takes."""
-    bare = _bare(annotation)
+    bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         fields = bare.model_fields.items()
         return {field.alias or name: _stand_in(_step(bare, field.alias or name)[0]) for name, field in fields if field.is_required()}
