@@ -7,6 +7,7 @@ finds keys that are missing here. Left out: keys with a grammar of their own (li
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from configs.faults import Fault, did_you_mean, quoted, repeats
 from slurm.conf import known, number_of
@@ -119,7 +120,11 @@ def _word(item: str) -> str:
     return item.partition("=")[0].lower()
 
 
-Type = Number | Words | Time | Items | Text
+Type = Number | Words | Time
+"""What Slurm's parser itself reads, or refuses with the file."""
+Value = Type | Text | Items
+"""What Slurm heeds."""
+_Kind = TypeVar("_Kind", bound=Value)
 
 
 _16, _32, _64 = Number(2**16 - 1), Number(2**32 - 1), Number(2**64 - 1)
@@ -127,7 +132,7 @@ _YES_NO = Words(("yes", "no"), ("true", "false", "up", "down", "1", "0"))
 _LEVEL = Words(("quiet", "fatal", "error", "info", "verbose", "debug", *(f"debug{at}" for at in range(2, 6))), tuple("0123456789"))
 
 
-def all_of(kind: Type, keys: str) -> dict[str, Type]:
+def all_of(kind: _Kind, keys: str) -> dict[str, _Kind]:
     """One type for many keys."""
     return dict.fromkeys(keys.split(), kind)
 
@@ -189,7 +194,7 @@ PARTITION_TYPES: Mapping[str, Type] = {
 """Of a partition line."""
 
 
-def unreadable(key: str, value: str, types: Mapping[str, Type]) -> str | None:
+def unreadable(key: str, value: str, types: Mapping[str, Value]) -> str | None:
     """Why Slurm could not read the value of a key, and what would do; None where it can, or where the key is not in the table."""
     name = known(key, types)
     if name is None or types[name].reads(value):
@@ -203,18 +208,18 @@ def unreadable(key: str, value: str, types: Mapping[str, Type]) -> str | None:
     return f"{quoted(value)} is nothing that Slurm reads as {name}. Give {types[name]}.{more}"
 
 
-def readable(settings: Mapping[str, str], types: Mapping[str, Type]) -> dict[str, tuple[str, str]]:
+def readable(settings: Mapping[str, str], types: Mapping[str, Value]) -> dict[str, tuple[str, str]]:
     """The settings of a line that Slurm can read, by Slurm's spelling: the user's spelling and the value. Others are told elsewhere."""
     return {known(key, types) or key: (key, value) for key, value in settings.items() if unreadable(key, value, types) is None}
 
 
-def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Type]) -> list[str]:
+def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Value]) -> list[str]:
     """The same for each pair of a line."""
     return [why for key, value in pairs if (why := unreadable(key, value, types))]
 
 
 def check_settings(
-    path: str, kind: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Type]
+    path: str, kind: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Value]
 ) -> list[Fault]:
     """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, there twice in another case, or with a
     value that Slurm cannot read."""

@@ -7,7 +7,7 @@ Source: slurm.conf(5) of 26.05.5, and what slurmctld says of each (tests/slurm/t
 
 from collections.abc import Mapping
 
-from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, Items, Number, Text, Type, Words, all_of
+from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, Items, Number, Text, Value, Words, all_of
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ TRES_WEIGHTS = Text(
     "TRES with their weights, as in CPU=1.0,Mem=0.25G,GRES/gpu=8",
 )
 
-GLOBAL_VALUES: Mapping[str, Type] = {
+GLOBAL_VALUES: Mapping[str, Value] = {
     **GLOBAL_TYPES,
     **all_of(_EXIT_CODES, "RequeueExit RequeueExitHold"),
     **all_of(_LIMITS, "PropagateResourceLimits PropagateResourceLimitsExcept"),
@@ -172,7 +172,7 @@ GLOBAL_VALUES: Mapping[str, Type] = {
 }
 """Of slurm.conf."""
 
-NODE_VALUES: Mapping[str, Type] = {
+NODE_VALUES: Mapping[str, Value] = {
     **NODE_TYPES,
     **all_of(_number(2**16 - 1), "CoreSpecCount RestrictedCoresPerGPU"),
     "MemSpecLimit": _number(2**64 - 1),
@@ -184,7 +184,7 @@ NODE_VALUES: Mapping[str, Type] = {
 }
 """Of a node line. Slurm reads INFINITE as a number here, too, and nothing on a machine is that."""
 
-PARTITION_VALUES: Mapping[str, Type] = {
+PARTITION_VALUES: Mapping[str, Value] = {
     **PARTITION_TYPES,
     **all_of(
         Text(_NAMES, "names with commas between them, as in research,vision"),

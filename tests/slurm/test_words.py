@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from configs.faults import ConfigFaults
-from configs.rules.slurm_types import Items, Type, Words
+from configs.rules.slurm_types import Items, Value, Words
 from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES, SCHEDULER_PARAMETERS
 from tests.slurm.test_types import ask
 from tests.unit.configs.stacks import cluster
@@ -30,7 +30,7 @@ PREEMPTION = [
 ]
 
 
-def words_of(kind: Type) -> tuple[str, ...]:
+def words_of(kind: Value) -> tuple[str, ...]:
     match kind:
         case Items(flags, valued, more):
             return (*flags, *valued, *more)
@@ -63,7 +63,7 @@ def test_no_parameter_of_the_backfill_scheduler_is_missing(programs: bytes) -> N
 
 
 @pytest.mark.parametrize(("head", "table"), HEADS)
-def test_parser_takes_each_word(image_root: Path, head: str, table: dict[str, Type]) -> None:
+def test_parser_takes_each_word(image_root: Path, head: str, table: dict[str, Value]) -> None:
     lists = [(key, kind) for key, kind in table.items() if isinstance(kind, Items | Words) and key not in BESIDE_OTHERS]
     cases = [(key, word) for key, kind in lists for word in words_of(kind)]
     refused = [case for case, taken in zip(cases, ask(image_root, head, cases), strict=True) if not taken]

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from configs.models.cluster import Cluster
 from configs.models.fields import Matching, Model
 from configs.models.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS
-from configs.rules.slurm_types import Type
+from configs.rules.slurm_types import Value
 from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES
 from configs.rules.structure import bare_type, field_at, spelled, type_at
 from slurm.conf import known
@@ -36,7 +36,7 @@ FILES: Mapping[str, Path] = {
 Place = tuple[str | int, ...]
 
 _GONE = object()
-_TABLES: Mapping[tuple[str, ...], tuple[frozenset[str], Mapping[str, Type]]] = {
+_TABLES: Mapping[tuple[str, ...], tuple[frozenset[str], Mapping[str, Value]]] = {
     ("slurm", "settings"): (GLOBAL_KEYS, GLOBAL_VALUES),
     ("nodeSets", "slurmd"): (NODE_KEYS, NODE_VALUES),
     ("partitions", "settings"): (PARTITION_KEYS, PARTITION_VALUES),
