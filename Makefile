@@ -8,7 +8,7 @@ OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: up down preview test test-cluster test-rest unit lint soak bench requirements golden reference release
+.PHONY: up down preview test lint-and-rest test-cluster test-rest unit lint soak bench requirements golden reference release
 
 up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
@@ -20,15 +20,18 @@ down: .venv/ready  ## end the local cluster: only what `make up` started
 preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line by line
 	@$(PY) -m standalone preview --stack $(STACK) $(or $(OWN),$(LOCAL))
 
-test: lint $(KEY)  ## everything: unit, plan, real Slurm, real Kubernetes
+test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster test-rest
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster lint-and-rest
 
 # Tests of the dev stack follow one another, so they are the longest row and go first at the processors. All others are spread over processes,
 # a module at a time: real Slurm first, which mostly waits, and what only computes last. The verbs' tests have namespaces of their own on the
 # local cluster.
 SPREAD := 3
 VERBS := tests/cluster/test_standalone.py
+lint-and-rest:  # the shorter row of `make test`
+	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory test-rest
+
 test-cluster: .venv/ready $(KEY)  ## the half of `make test` on the dev stack, one test after another
 	@$(PY) -m pytest tests/cluster --ignore=$(VERBS)
 

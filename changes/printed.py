@@ -38,9 +38,9 @@ def markdown(story: Story, title: str, counts: str) -> str:
         lines += ["", "**Dangerous**", "", *(f"- {_escaped(line)}" for line in story.dangers)]
     if story.items:
         lines += ["", "**What changes in Slurm**", "", "| | What | Change | Needs |", "|---|---|---|---|"]
-        rows = [(item.topic, f"`{item.subject}`", item.change, _needs(item)) for item in story.items[:_MOST]]
+        rows = [(item.topic, f"`{item.subject}`", item.change, _needs(item).removeprefix("needs ")) for item in story.items[:_MOST]]
         lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows]
-        lines += _rest(story.items)
+        lines += ["", *_rest(story.items)] if len(story.items) > _MOST else []
     if story.consequences:
         lines += ["", "**What happens to running pods and jobs**", "", *(f"- {_escaped(line)}" for line in story.consequences)]
     if fate := _fate_lines(story):

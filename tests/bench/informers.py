@@ -5,12 +5,13 @@
 
 import asyncio
 import json
-import resource
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lightkube.config.kubeconfig import KubeConfig
@@ -130,7 +131,8 @@ async def _follow() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
     await api.close()
     server.wait()
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not ru_maxrss, which a process that was forked by a large one inherits from it.
+    peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024
     _say({"list_s": round(list_s, 2), "events_per_s": round(events_per_s), "rss_mb": round(peak_mb)})
 
 

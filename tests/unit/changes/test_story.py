@@ -110,7 +110,7 @@ def test_new_cluster_is_not_told_as_a_change_of_slurm() -> None:
 def test_markdown_is_a_table_with_the_verdict_first() -> None:
     said = printed.markdown(tell([SMALLER], UNKNOWN), "slipway/dev", "1 to update")
     assert said.splitlines()[0] == "### slipway/dev: **dangerous**"
-    assert "| nodes | `cpu-[2-3]` | removed | needs the end of the jobs there;" in said
+    assert "| nodes | `cpu-[2-3]` | removed | the end of the jobs there;" in said
 
 
 def test_json_holds_the_story_with_sources() -> None:
