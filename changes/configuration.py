@@ -53,6 +53,11 @@ class Item:
         """True when nodes or a partition go."""
         return self.parameter.need is Need.END
 
+    @property
+    def is_addition(self) -> bool:
+        """True when nodes, a partition or a line are new, which takes nothing from any job."""
+        return self.change.startswith("added")
+
 
 def parse(text: str) -> Configuration:
     """What a slurm.conf declares. A line that Slurm could not read is left out: the models refuse it before it is rendered."""

@@ -59,7 +59,7 @@ def tell(steps: Sequence[Step], queue: Queue) -> Story:
     touched = _touched(steps, items)
     fates = () if queue.unknown else tuple(_affected(each, queue.jobs) for each in touched)
     lost = () if queue.unknown or new == EMPTY else tuple(stranded(queue.jobs, old, new))
-    may_strand = any(item.is_removal or item.topic == "partitions" for item in items)
+    may_strand = any(item.is_removal or (item.topic == "partitions" and not item.is_addition) for item in items)
     concerns = bool(touched) or may_strand or any(item.parameter.harms for item in items)
     gone = tuple(losses(steps))
     dangers = (*gone, *_dangers(items, touched, queue, may_strand), *_stranding(lost))

@@ -1,4 +1,4 @@
-"""`python -m standalone`: see cli.py.
+"""`python -m standalone`: see cli.py. The wheel has this as the command `slipway`, and the package lies in its folder `slipway/`.
 
 pulumi-kubernetes takes a second to compile, and installers may leave that to the first import: the bytecode is kept in the user's cache,
 whatever PYTHONDONTWRITEBYTECODE says about the source tree.
@@ -8,10 +8,20 @@ import os
 import sys
 from pathlib import Path
 
-if sys.pycache_prefix is None:
-    sys.pycache_prefix = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway" / "bytecode")
-    sys.dont_write_bytecode = False
 
-from standalone.cli import main
+def main() -> None:
+    """Runs one verb. Slipway's other packages may not hide those of the program, so their folder does not stay on the import path."""
+    if sys.pycache_prefix is None:
+        sys.pycache_prefix = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway" / "bytecode")
+        sys.dont_write_bytecode = False
+    folder = str(Path(__file__).resolve().parents[1])
+    sys.path.insert(0, folder)
+    try:
+        from standalone import cli
+    finally:
+        sys.path.remove(folder)
+    cli.main()
 
-main()
+
+if __name__ == "__main__":
+    main()

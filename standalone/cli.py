@@ -1,4 +1,4 @@
-"""`python -m standalone preview|explain|render|up|destroy`: options to calls, errors to exit code 1. No decision is made here."""
+"""`python -m standalone preview|explain|render|up|destroy|ci`: options to calls, errors to exit code 1. No decision is made here."""
 
 import contextlib
 import functools
@@ -18,7 +18,7 @@ import typer
 
 from changes import printed
 from changes.story import Story
-from standalone import consent, deploy, previews, project, record, recovery, removal, render, show
+from standalone import ci, consent, deploy, previews, project, record, recovery, removal, render, show
 from standalone import stack as stacks
 from standalone.changes import left_as_they_are
 from standalone.faults import StandaloneError, StoppedError, unforeseen
@@ -97,6 +97,9 @@ def preview(
     against: Annotated[
         Path | None, typer.Option("--against", help="Compare with this plan, which --json wrote, instead of the saved one; with --offline.")
     ] = None,
+    require_cluster: Annotated[
+        bool, typer.Option("--require-cluster", help="Fail where the cluster does not answer, instead of comparing with the saved plan.")
+    ] = False,
     save: Annotated[bool, typer.Option("--save", help="Save the plan for later previews without a cluster.")] = False,
     json_file: Json = None,
     markdown_file: Markdown = None,
@@ -109,7 +112,7 @@ def preview(
     found = given.project
     if against and not offline:
         raise StandaloneError("--against names a saved plan, and a cluster is asked unless --offline is given. Give both, or neither.")
-    look = previews.look(screen, found, None if offline else given.where, force_conflicts, against)
+    look = previews.look(screen, found, None if offline else given.where, force_conflicts, against, require_cluster)
     plan, outlook = look.plan, look.outlook
     screen.say(f"{plan.project}/{plan.stack}, compared with {look.against}\n", "bold")
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
@@ -294,6 +297,20 @@ def destroy(
     with _stoppable():
         removal.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
+
+
+@app.command("ci")
+def ci_(
+    base: Annotated[str, typer.Option(help="The branch or commit to compare with: where HEAD left it.")] = "origin/main",
+    stack: Annotated[list[str] | None, typer.Option("--stack", "-s", help="Only this stack. Repeatable; default: all.")] = None,
+    config: Annotated[list[str] | None, typer.Option("--config", "-c", metavar="KEY.PATH=VALUE", help=_SETS)] = None,
+    root: Annotated[Path, typer.Option("--root", "-C", help="The project: where Pulumi.yaml is.")] = Path(),
+    output: Annotated[Path, typer.Option(help="The folder for the comment and the plans.")] = Path(".slipway/ci"),
+    live: Annotated[bool, typer.Option("--live", help="Compare with the cluster instead, and show what becomes of its jobs.")] = False,
+) -> None:
+    """Checks a change: mistakes, policies, and what it would do, as a comment in Markdown. Ends with 0 if nothing changes, 2 if something
+    does, 3 if that is dangerous, 1 for mistakes."""
+    raise typer.Exit(ci.run(root, base, stack or (), config or (), output, live))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -38,8 +38,11 @@ class Look:
         return story_of(self.outlook.steps, self.jobs)
 
 
-def look(screen: Screen, found: Project, where: Where | None, force_conflicts: bool, against: Path | None = None) -> Look:
-    """The plan, what would change, and what it was compared with: the cluster if it answers, else a saved plan. Raises StandaloneError."""
+def look(
+    screen: Screen, found: Project, where: Where | None, force_conflicts: bool, against: Path | None = None, must_answer: bool = False
+) -> Look:
+    """The plan, what would change, and what it was compared with: the cluster if it answers, else a saved plan. Raises StandaloneError,
+    also where the cluster must answer and does not."""
     silence = _NOT_ASKED
     if where:
         try:
@@ -49,6 +52,8 @@ def look(screen: Screen, found: Project, where: Where | None, force_conflicts: b
             jobs = functools.partial(queue.read, read.home.api, read.home.namespace)
             return Look(read.plan, outlook, str(read.home.api), jobs)
         except UnreachableError as error:
+            if must_answer:
+                raise
             screen.warn(str(error))
             silence = "no cluster answered"
     recording = record.record(found)

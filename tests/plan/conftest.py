@@ -1,6 +1,9 @@
-"""The real program recorded for both example stacks, once each, with users' keys that do not depend on the machine."""
+"""The real program recorded for both example stacks, once each, with users' keys that do not depend on the machine; and the wheel."""
 
 import functools
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -31,3 +34,30 @@ def stack(request: pytest.FixtureRequest) -> str:
 def plan(stack: str) -> Plan:
     """The plan of each example stack in turn."""
     return plan_of(stack)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder], cwd=ROOT, check=True)
+    [built] = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path) -> Path:
+    """A virtual environment with the wheel; its dependencies come from that of this run."""
+    folder = wheel.parent / "venv"
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
+    install = ["pip", "install", "--quiet", "--offline", "--no-deps", "--python", folder / "bin" / "python", wheel]
+    subprocess.run([uv, *install], check=True)
+    packages(folder).joinpath("dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
+    return folder
+
+
+def packages(environment: Path) -> Path:
+    """Where a virtual environment has its packages."""
+    [found] = environment.glob("lib/python*/site-packages")
+    return found

@@ -4,23 +4,19 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
-
-import pytest
 
 from provider import __version__
 from standalone import project, record
 from standalone.plan import as_json
-from tests.plan.conftest import KEY, ROOT
+from tests.plan.conftest import KEY, ROOT, packages
 from tests.plan.plugin_engine import running
 from tests.plan.test_plugin import GOLDEN
 from tests.unit.components import program
 from tests.unit.configs.stacks import edited
 
-ROOMS = ("components", "configs", "controllers", "images", "programs", "provider", "slurm")
+ROOMS = ("changes", "components", "configs", "controllers", "images", "programs", "provider", "slurm", "standalone")
 TEMPLATE = ROOT / "templates" / "slurm-python"
 RECORD = """
 import json, pathlib, sys
@@ -28,33 +24,6 @@ from standalone import project, record
 from standalone.plan import as_json
 print(json.dumps(as_json(record.record(project.load(pathlib.Path.cwd(), "dev")).plan)))
 """
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder], cwd=ROOT, check=True)
-    [built] = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path) -> Path:
-    """A virtual environment with the wheel; its dependencies come from that of this run."""
-    folder = wheel.parent / "venv"
-    uv = Path(sys.executable).with_name("uv")
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-    install = ["pip", "install", "--quiet", "--offline", "--no-deps", "--python", folder / "bin" / "python", wheel]
-    subprocess.run([uv, *install], check=True)
-    packages(folder).joinpath("dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
-    return folder
-
-
-def packages(environment: Path) -> Path:
-    """Where a virtual environment has its packages."""
-    [found] = environment.glob("lib/python*/site-packages")
-    return found
 
 
 def ran(environment: Path, program: str, folder: Path, **variables: str) -> str:

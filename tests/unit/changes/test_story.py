@@ -19,6 +19,7 @@ UNKNOWN = Queue(unknown="no cluster was asked")
 LEVELS: dict[str, tuple[list[Step], Queue, Level]] = {
     "nothing": ([step("same", NODE_SET, NODE_SET)], JOBS, Level.NOTHING),
     "a new partition": ([files(CONF, CONF + "PartitionName=new Nodes=cpu-0\n")], JOBS, Level.CHANGES),
+    "a new partition, jobs unknown": ([files(CONF, CONF + "PartitionName=new Nodes=cpu-0\n")], UNKNOWN, Level.CHANGES),
     "nodes go under a job, which ends first": ([SMALLER], JOBS, Level.CHANGES),
     "nodes go, and nobody knows the jobs": ([SMALLER], UNKNOWN, Level.DANGEROUS),
     "a roll that waits": ([node_set(**NEW_IMAGE)], JOBS, Level.CHANGES),
