@@ -21,6 +21,8 @@ _HERE = Path(__file__).parent
 _REQUIREMENTS = "requirements.txt"
 _KEPT = ".slipway"
 """What commands keep beside a project, outside of git: for instance the key that `make up` makes."""
+_RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+"""Runs a package of a folder that is not on the import path; -P keeps the project's own folder off it until its program is run."""
 _CODES = (NOTHING, CHANGES, DANGEROUS)
 
 
@@ -123,16 +125,13 @@ def _refused_by_policies(tree: Tree, stack: str, config: Sequence[str]) -> str:
     if not any((root / "policies" / "__main__.py").exists() for root in (_HERE.parent, tree.root)):
         return ""
     given = [part for each in config for part in ("--config", each)]
-    done = _python(tree, "policies", "--stack", stack, "--root", tree.root, *given)
+    done = _python(tree, "policies", "--stack", stack, *given)
     return _said(done) if done.returncode else ""
 
 
 def _python(tree: Tree, package: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs a package of Slipway in a project. A checkout of Slipway brings its own; every other project gets the one of this process.
-
-    -P keeps the project's folder from the import path until its program is run.
-    """
-    program = ["-m", package] if _is_checkout(tree.root) else ["-P", str(_HERE.parent / package / "__main__.py")]
+    """Runs a package of Slipway in a project. A checkout of Slipway brings its own; every other project gets the one of this process."""
+    program = ["-m", package] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), package]
     shown = {**os.environ, "NO_COLOR": "1"}
     shown.pop("FORCE_COLOR", None)
     return subprocess.run([tree.python, *program, *arguments], cwd=tree.root, env=shown, capture_output=True, text=True, check=False)
