@@ -9,6 +9,8 @@ from configs.models.cluster import Cluster
 from configs.models.users import User
 from configs.render.accounts import settings_of
 from configs.rules.names import Known, Names, check_references, check_unique
+from configs.rules.preemption import preempt_type
+from configs.rules.stated import stated
 from slurm.people import is_name
 
 ROOT = "root"
@@ -126,13 +128,13 @@ def _check_account_qos(path: str, limited: Account | UserInAccount, account: Acc
 def _check_qos(cluster: Cluster, known: Known) -> list[Fault]:
     path = f"{_PATH}.qos"
     faults = check_unique(path, "QOS", [qos.name for qos in cluster.accounting.qos])
-    preempt_type = next((value for key, value in cluster.slurm.settings.items() if key.lower() == "preempttype"), "preempt/none")
+    kind = preempt_type(cluster)
     for at, qos in enumerate(cluster.accounting.qos):
         faults += check_references(f"{path}[{at}].preempt", "QOS of accounting.qos", qos.preempt, known)
         if qos.name in qos.preempt:
             faults.append(Fault(f"{path}[{at}].preempt[{qos.preempt.index(qos.name)}]", "is this QOS itself. Leave it out."))
-        if qos.preempt and preempt_type != "preempt/qos":
-            message = f"does nothing with PreemptType={preempt_type}. Say PreemptType: preempt/qos in slurm.settings, and PreemptMode."
+        if qos.preempt and kind != "preempt/qos":
+            message = f"does nothing with PreemptType={kind}. Say PreemptType: preempt/qos in slurm.settings, and PreemptMode."
             faults.append(Fault(f"{path}[{at}].preempt", message, ("cluster.slurm.settings",)))
         faults += [
             Fault(f"{path}[{at}].flags[{twice}]", f"{quoted(qos.flags[twice])} stands in this list twice.")
@@ -156,14 +158,14 @@ def _check_limits(cluster: Cluster) -> list[Fault]:
     enforced = set(cluster.accounting.enforce)
     models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
     about = ("cluster.nodeSets",)
-    weight = next((value for key, value in cluster.slurm.settings.items() if key.lower() == "priorityweightassoc"), "0") != "0"
+    weight = stated(cluster).get("PriorityWeightAssoc")
     faults: list[Fault] = []
     for path, settings in _limited(cluster):
         limits = {key: value for key, value in settings.items() if key not in (*_NO_LIMITS, *_FACTORS)}
         if limits and not enforced & {"limits", "safe"}:
             message = f"Slurm would not keep {', '.join(sorted(limits))}. Say enforce: [limits] or enforce: [safe] in accounting."
             faults.append(Fault(f"{path}.limits", message, (f"{_PATH}.enforce",)))
-        if "Priority" in settings and ".qos[" not in path and not weight:
+        if "Priority" in settings and ".qos[" not in path and (weight is None or weight.value == "0"):
             message = f"{settings['Priority']} counts for nothing without a weight. Say PriorityWeightAssoc in slurm.settings."
             faults.append(Fault(f"{path}.limits.priority", message, ("cluster.slurm.settings",)))
         if {"QosLevel", "DefaultQOS"} & settings.keys() and "qos" not in enforced:

@@ -8,27 +8,27 @@ from collections.abc import Mapping
 from configs.faults import Fault
 from configs.models.cluster import Cluster
 from configs.rules.slurm_types import readable
-from configs.rules.slurm_words import GLOBAL_VALUES, PARTITION_VALUES
+from configs.rules.slurm_words import PARTITION_VALUES
+from configs.rules.stated import Stated, stated
 
 NONE = "preempt/none"
-_SETTINGS = "cluster.slurm.settings"
 _ACTIONS = ("CANCEL", "REQUEUE", "SUSPEND", "OFF")
 
 
 def preempt_type(cluster: Cluster) -> str:
     """The plugin that decides which jobs are preempted."""
-    return readable(cluster.slurm.settings, GLOBAL_VALUES).get("PreemptType", ("", NONE))[1].lower()
+    return _kind(stated(cluster))
 
 
 def check_preemption(cluster: Cluster) -> list[Fault]:
     """Faults of PreemptType and PreemptMode, in the cluster, its partitions and its QOS."""
-    given = readable(cluster.slurm.settings, GLOBAL_VALUES)
-    kind = preempt_type(cluster)
-    modes = given.get("PreemptMode", ("", "OFF"))[1].upper().split(",")
-    faults = _check_modes(f"{_SETTINGS}.{given['PreemptMode'][0]}", modes) if "PreemptMode" in given else []
+    given = stated(cluster)
+    kind = _kind(given)
+    modes = given["PreemptMode"].value.upper().split(",") if "PreemptMode" in given else ["OFF"]
+    faults = _check_modes(given["PreemptMode"].path, modes) if "PreemptMode" in given else []
     if not faults:
         faults += _check_cluster(kind, modes, given)
-    about = (_SETTINGS,)
+    about = ("cluster.slurm",)
     for at, partition in enumerate(cluster.partitions):
         own = readable(partition.settings, PARTITION_VALUES)
         for key in ("PreemptMode", "GraceTime"):
@@ -59,24 +59,24 @@ def _check_modes(path: str, modes: list[str]) -> list[Fault]:
     return []
 
 
-def _check_cluster(kind: str, modes: list[str], given: Mapping[str, tuple[str, str]]) -> list[Fault]:
+def _kind(given: Mapping[str, Stated]) -> str:
+    return given["PreemptType"].value.lower() if "PreemptType" in given else NONE
+
+
+def _check_cluster(kind: str, modes: list[str], given: Mapping[str, Stated]) -> list[Fault]:
     """slurmctld does not start with any of these."""
     acts = any(mode not in ("OFF", "GANG") for mode in modes)
     if kind == NONE and acts:
-        path = f"{_SETTINGS}.{given['PreemptMode'][0]}"
         message = f"needs a PreemptType, and it is {NONE}. Say PreemptType: preempt/qos or preempt/partition_prio, or leave this out."
-        return [Fault(path, message, (_SETTINGS,) if "PreemptType" not in given else (f"{_SETTINGS}.{given['PreemptType'][0]}",))]
+        return [Fault(given["PreemptMode"].path, message, ("cluster.slurm",))]
     if kind != NONE and not any(mode in ("CANCEL", "REQUEUE", "SUSPEND") for mode in modes):
-        path = f"{_SETTINGS}.{given['PreemptType'][0]}"
-        about = (f"{_SETTINGS}.{given['PreemptMode'][0]}",) if "PreemptMode" in given else ()
-        return [Fault(path, "needs to know what becomes of preempted jobs. Say PreemptMode: REQUEUE, CANCEL or SUSPEND,GANG.", about)]
-    if "PreemptMode" in given:
-        return _check_suspend(f"{_SETTINGS}.{given['PreemptMode'][0]}", modes, modes)
-    return []
+        message = "needs to know what becomes of preempted jobs. Say PreemptMode: REQUEUE, CANCEL or SUSPEND,GANG."
+        return [Fault(given["PreemptType"].path, message, (given["PreemptMode"].path,) if "PreemptMode" in given else ())]
+    return _check_suspend(given["PreemptMode"].path, modes, modes) if "PreemptMode" in given else []
 
 
 def _check_suspend(path: str, modes: list[str], cluster_modes: list[str]) -> list[Fault]:
     if "SUSPEND" in modes and "GANG" not in cluster_modes:
         message = "needs GANG, which wakes the suspended jobs again. Say PreemptMode: SUSPEND,GANG in slurm.settings."
-        return [Fault(path, message, (_SETTINGS,) if path.startswith("cluster.partitions") else ())]
+        return [Fault(path, message, () if path.startswith("cluster.slurm") else ("cluster.slurm",))]
     return []

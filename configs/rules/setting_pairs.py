@@ -1,46 +1,43 @@
-"""Rules of keys in slurm.settings that mean something only together, or that name nodes. Source: slurm.conf(5)."""
+"""Rules of keys of slurm.conf that mean something only together, or that name nodes. Source: slurm.conf(5)."""
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.rules.slurm_types import readable
-from configs.rules.slurm_words import GLOBAL_VALUES
+from configs.rules.stated import stated
 from slurm.conf import known, number_of, pairs_of
 from slurm.hostlists import HostlistError, expand
 
-_PATH = "cluster.slurm.settings"
 _SLURM_PORTS = range(6817, 6821)
 
 
 def check_pairs(cluster: Cluster) -> list[Fault]:
     """Faults of settings that contradict each other, or that do nothing alone."""
-    given = readable(cluster.slurm.settings, GLOBAL_VALUES)
-    raw = {key.lower() for line in cluster.slurm.raw for key, _ in (pairs_of(line) or ())[:1]}
+    given = stated(cluster)
 
     def number(key: str, default: int) -> int:
-        found = number_of(given[key][1]) if key in given else default
+        found = number_of(given[key].value) if key in given else default
         return default if found is None else found
 
     mistakes: list[tuple[str, str]] = []
-    if "HealthCheckProgram" in given and not number("HealthCheckInterval", 0) and "healthcheckinterval" not in raw:
+    if "HealthCheckProgram" in given and not number("HealthCheckInterval", 0):
         mistakes.append(("HealthCheckProgram", "never runs: HealthCheckInterval is 0. Say how many seconds lie between two runs."))
     if "FirstJobId" in given and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):
-        mistakes.append(("FirstJobId", f"{given['FirstJobId'][1]} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
+        mistakes.append(("FirstJobId", f"{given['FirstJobId'].value} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
     if "MaxMemPerCPU" in given and "MaxMemPerNode" in given:
         mistakes.append(("MaxMemPerCPU", "stands beside MaxMemPerNode, and Slurm heeds that one alone. Keep one of the two."))
     limit, default = number("MaxMemPerCPU", 0), cluster.slurm.default_memory_per_cpu_mib
     if limit and default is not None and default > limit:
         mistakes.append(("MaxMemPerCPU", f"{limit} is less than slurm.defaultMemoryPerCpuMiB ({default}). Raise it, or lower that one."))
     if "SrunPortRange" in given:
-        mistakes += [("SrunPortRange", mistake) for mistake in _port_mistakes(given["SrunPortRange"][1])]
+        mistakes += [("SrunPortRange", mistake) for mistake in _port_mistakes(given["SrunPortRange"].value)]
     if "SuspendExcNodes" in given:
-        mistakes += [("SuspendExcNodes", mistake) for mistake in _node_mistakes(given["SuspendExcNodes"][1], cluster)]
+        mistakes += [("SuspendExcNodes", mistake) for mistake in _node_mistakes(given["SuspendExcNodes"].value, cluster)]
     for key in ("PropagateResourceLimits", "PropagateResourceLimitsExcept", "HealthCheckNodeState"):
-        items = given[key][1].upper().split(",") if key in given else []
+        items = given[key].value.upper().split(",") if key in given else []
         alone = {"ALL", "NONE"} if key.startswith("Propagate") else {"START_ONLY", "REBOOT_ONLY"}
         if len(items) > 1 and alone & {*items}:
             mistakes.append((key, f"{min(alone & {*items})} says it all, and stands beside others. Keep it alone, or leave it out."))
     about = ("cluster.nodeSets", "cluster.slurm")
-    return [Fault(f"{_PATH}.{given[key][0]}", message, about) for key, message in mistakes]
+    return [Fault(given[key].path, message, about) for key, message in mistakes]
 
 
 def _port_mistakes(text: str) -> list[str]:

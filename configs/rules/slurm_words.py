@@ -85,6 +85,19 @@ SCHEDULER_PARAMETERS = Items(
 )
 """Items of SchedulerParameters, with their bounds."""
 
+SLURMD_PARAMETERS = Items(
+    _words("allow_ecores config_overrides conmgr_use_poll contain_spank l3cache_as_socket numa_node_as_socket shutdown_on_reboot"),
+    dict.fromkeys(
+        _words(
+            """
+            conmgr_connect_timeout conmgr_max_connections conmgr_quiesce_timeout conmgr_read_timeout conmgr_threads
+            conmgr_wait_write_delay conmgr_write_timeout
+            """
+        ),
+        _ANY,
+    ),
+)
+
 _LIMITS = Items(_words("ALL NONE AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK"))
 _PREEMPT = Items(_words("OFF CANCEL GANG REQUEUE SUSPEND PRIORITY WITHIN"), more=_words("CLUSTER ON"))
 _CPU_BIND = Words(("none", "socket", "ldom", "core", "thread"), ("no", "off", "sockets", "ldoms", "cores", "threads"))
@@ -92,8 +105,9 @@ _NAMES = r"[a-z0-9_][\w.-]*(?:,[a-z0-9_][\w.-]*)*"
 _HOSTS = r"[a-z0-9_][\w.-]*(?:\[[\d,-]+\][\w.-]*)?"
 _EXIT_CODES = Text(r"\d{1,3}(?:-\d{1,3})?(?:,\d{1,3}(?:-\d{1,3})?)*", "exit codes and ranges of them, as in 1-9,18")
 _PROGRAM = Text(r"/\S.*", "the whole path of a program, from the root: nothing looks for it elsewhere")
+_WEIGHT = r"[a-z]+(?:/[^=,\s]+)?=[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[KMGTP]?"
 TRES_WEIGHTS = Text(
-    r"[a-z]+(?:/[^=,\s]+)?=-?\d+(?:\.\d+)?[KMGTP]?(?:,[a-z]+(?:/[^=,\s]+)?=-?\d+(?:\.\d+)?[KMGTP]?)*",
+    f"{_WEIGHT}(?:,{_WEIGHT})*",
     "TRES with their weights, as in CPU=1.0,Mem=0.25G,GRES/gpu=8",
 )
 
@@ -137,9 +151,7 @@ GLOBAL_VALUES: Mapping[str, Value] = {
         more=_words("cray_net_exclusive lustre_no_flush"),
     ),
     "Licenses": Text(r"[\w.@/-]+(?:[:=]\d{1,9})?(?:,[\w.@/-]+(?:[:=]\d{1,9})?)*", "licenses with their count, as in matlab:4,ansys"),
-    "LogTimeFormat": Words(
-        ("iso8601", "iso8601_ms", "rfc5424", "rfc5424_ms", "rfc3339", "clock", "short", "thread_id"), ("format_stderr",)
-    ),
+    "LogTimeFormat": Items(_words("iso8601 iso8601_ms rfc5424 rfc5424_ms rfc3339 clock short thread_id"), more=("format_stderr",)),
     "MCSPlugin": _plugins("mcs", "account group label user"),
     "PreemptMode": _PREEMPT,
     "PreemptParameters": Items(
@@ -161,6 +173,7 @@ GLOBAL_VALUES: Mapping[str, Value] = {
         more=_words("account event job node partition reservation user all none cloud"),
     ),
     "ScronParameters": Items(_words("enable explicit_scancel")),
+    "SlurmdParameters": SLURMD_PARAMETERS,
     "SrunPortRange": Text(r"\d{1,5}-\d{1,5}", "two ports, as in 60001-63000"),
     "SuspendExcNodes": Text(f"{_HOSTS}(?::\\d+)?(?:,{_HOSTS}(?::\\d+)?)*", "nodes with commas between them, as in cpu-[0-3],gpu-0"),
     "SwitchType": _plugins("switch", "hpe_slingshot nvidia_imex"),
@@ -179,7 +192,7 @@ NODE_VALUES: Mapping[str, Value] = {
     "TmpDisk": _number(2**32 - 1),
     "CpuBind": _CPU_BIND,
     "CpuSpecList": Text(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*", "CPUs by number, as in 0,1 or 0-3"),
-    "Parameters": Items(_words("l3cache_as_socket numa_node_as_socket allow_ecores")),
+    "Parameters": SLURMD_PARAMETERS,
     "TRESWeights": TRES_WEIGHTS,
 }
 """Of a node line. Slurm reads INFINITE as a number here, too, and nothing on a machine is that."""

@@ -10,7 +10,8 @@ from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
 from configs.rules.names import Known
 from configs.rules.slurm_types import readable
-from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES
+from configs.rules.slurm_words import NODE_VALUES, PARTITION_VALUES
+from configs.rules.stated import stated
 from slurm import tres
 from slurm.conf import known, pairs_of
 
@@ -38,9 +39,9 @@ def check_tres(cluster: Cluster) -> list[Fault]:
 
 def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     """Each list of TRES: its path, Slurm's key, and the value."""
-    for name, (key, value) in readable(cluster.slurm.settings, GLOBAL_VALUES).items():
-        if known(name, (*_WEIGHTS, _LIST)):
-            yield f"cluster.slurm.settings.{key}", name, value
+    for name, said in stated(cluster).items():
+        if name in (*_WEIGHTS, _LIST):
+            yield said.path, name, said.value
     for at, node_set in enumerate(cluster.node_sets):
         for name, (key, value) in readable(node_set.slurmd, NODE_VALUES).items():
             if known(name, _WEIGHTS):
@@ -73,13 +74,12 @@ def _list_mistake(name: str, gres: set[str] | None) -> str | None:
 def _gres(cluster: Cluster) -> set[str] | None:
     """The generic resources of the cluster's nodes; None where raw lines or settings may add others."""
     raw = [key for line in cluster.slurm.raw for key, _ in pairs_of(line) or ()]
-    if any(known(key, ("GresTypes", "Gres", _LIST)) for key in raw) or any(known(key, ("GresTypes",)) for key in cluster.slurm.settings):
+    if any(known(key, ("GresTypes", "Gres")) for key in (*raw, *cluster.slurm.settings)):
         return None
     models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
     return {*tres.GPU, *(f"gpu:{model}" for model in models)} if models else set()
 
 
 def _listed(cluster: Cluster) -> list[str]:
-    """What AccountingStorageTRES of the settings tracks in addition."""
-    text = next((value for key, value in cluster.slurm.settings.items() if known(key, (_LIST,))), "")
-    return [item.lower() for item in text.split(",") if item]
+    """What AccountingStorageTRES tracks in addition."""
+    return stated(cluster)[_LIST].value.lower().split(",") if _LIST in stated(cluster) else []
