@@ -18,7 +18,12 @@ def check_pairs(cluster: Cluster) -> list[Fault]:
         return default if found is None else found
 
     mistakes: list[tuple[str, str]] = []
-    if "HealthCheckProgram" in given and not number("HealthCheckInterval", 0):
+    interval, timeout = number("HealthCheckInterval", 0), number("HealthCheckTimeout", 60)
+    if "HealthCheckProgram" in given and 0 < interval <= timeout:
+        mistakes.append(
+            ("HealthCheckInterval", f"{interval} is not more than HealthCheckTimeout ({timeout}). Raise it, or lower that one.")
+        )
+    if "HealthCheckProgram" in given and not interval:
         mistakes.append(("HealthCheckProgram", "never runs: HealthCheckInterval is 0. Say how many seconds lie between two runs."))
     if "FirstJobId" in given and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):
         mistakes.append(("FirstJobId", f"{given['FirstJobId'].value} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
