@@ -4,6 +4,7 @@ It needs git and the packages of the program; without --live, neither a cluster 
 which is started in the commit's own files: the base commit in a git worktree, and with its own packages where its requirements differ.
 """
 
+import ast
 import contextlib
 import os
 import re
@@ -64,7 +65,7 @@ def run(root: Path, base: str, stacks: Sequence[str], config: Sequence[str], out
             found = _base(here, folder, f"{base} ({commit[:7]})")
             reports = [_planned(found, here, stack, config, output) for stack in names]
             gone = [] if stacks else [stack for stack in stacks_in(folder) if stack not in names]
-        reports += [_gone(stack) for stack in gone]
+        reports += [*lint(here.root), *(_gone(stack) for stack in gone)]
         compared = f"Compared with {found.name}, without a cluster."
         compared += f" {found.reason}" if found.reason else ""
     text = render(compared, reports)
@@ -77,6 +78,22 @@ def stacks_in(root: Path) -> list[str]:
     """The stacks of a project, from the names of its files."""
     found = (re.fullmatch(r"Pulumi\.([A-Za-z0-9_.-]+)\.yaml", path.name) for path in root.glob("Pulumi.*.yaml"))
     return sorted(match.group(1) for match in found if match)
+
+
+def lint(root: Path) -> list[Report]:
+    """A report of the project's Python files that cannot be parsed, whether its program imports them or not; none where all can."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.py").stdout
+    faults: list[str] = []
+    for name in sorted(set(filter(None, listed.split("\0")))):
+        file = root / name
+        try:
+            if file.is_file():
+                ast.parse(file.read_bytes(), name)
+        except SyntaxError as error:
+            faults.append(f"{name}:{error.lineno}: {error.msg}")
+        except ValueError as error:  # a null byte
+            faults.append(f"{name}: {error}")
+    return [mistakes("Python files", "\n".join(faults))] if faults else []
 
 
 def _live(here: Tree, stack: str, config: Sequence[str], output: Path) -> Report:

@@ -99,8 +99,12 @@ def in_document(comment: str) -> bool:
 
 
 def test_commit_that_changes_no_stack_changes_nothing(repository: Repository) -> None:
-    (repository.folder / "README.md").write_text("# Lab\n")
-    repository.commit("A README")
+    """Not even with a package of the program's own that is called like one of Slipway's."""
+    package, program = repository.folder / "configs" / "__init__.py", repository.folder / "__main__.py"
+    package.parent.mkdir()
+    package.write_text("OWN = True\n")
+    program.write_text(program.read_text() + "\nimport configs\n\nassert configs.OWN\n")
+    repository.commit("A package")
     done = repository.plan("HEAD~1")
     assert (done.returncode, done.stderr) == (0, "")
     assert repository.comment.startswith("## Slipway: nothing changes\n")

@@ -1,10 +1,12 @@
 """What CI decides before it runs anything. tests/plan/test_ci.py runs the whole of it."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from standalone.ci import stacks_in, wanted
+from standalone.ci import lint, stacks_in, wanted
+from standalone.comment import MISTAKES
 
 
 def test_stacks_are_those_of_the_stack_files(tmp_path: Path) -> None:
@@ -33,3 +35,26 @@ def test_base_has_packages_of_its_own_where_its_requirements_differ(tmp_path: Pa
 
 def test_project_without_a_list_of_requirements_wants_nothing(tmp_path: Path) -> None:
     assert wanted(tmp_path) == {}
+
+
+def test_every_python_file_that_git_knows_or_would_take_is_parsed(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    files = {
+        "__main__.py": "import json\n",
+        "pools/extra.py": "def sizes(:\n",
+        "null.py": "\0",
+        "venv/theirs.py": "(",
+        ".gitignore": "venv/\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    [report] = lint(tmp_path)
+    assert report.code == MISTAKES
+    lines = report.text.splitlines()
+    assert "pools/extra.py:1: invalid syntax" in lines
+    assert any(line.startswith("null.py") for line in lines)
+    assert not any("theirs" in line or "__main__" in line for line in lines)
+    for name in ("pools/extra.py", "null.py"):
+        (tmp_path / name).unlink()
+    assert lint(tmp_path) == []
