@@ -10,10 +10,9 @@ from changes.data import losses
 from changes.jobs import Affected, Job, Stranded, affected, stranded
 from changes.parameters import Need
 from changes.steps import Step
-from changes.workloads import DrainPolicy, NodesTouched, consequences, nodes_touched
+from changes.workloads import CONFIGURATION, DrainPolicy, NodesTouched, consequences, nodes_touched
 from slurm.hostlists import fold
 
-CONFIGURATION = "slurm.conf"
 _FILES_READ_ALIKE = "changed"
 
 

@@ -9,6 +9,7 @@ from changes.steps import Step
 NODESET = "slipway.dev/nodeset"
 """Label of the pods of a node set."""
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
+CONFIGURATION = "slurm.conf"
 _ON_DELETE = "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
 
 Why = Literal["removed", "scaled in", "rolled", "resized"]
@@ -49,7 +50,11 @@ def consequences(steps: Sequence[Step]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
     updated = [step for step in steps if step.op == "update"]
-    in_place = [step.name for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_a_list(step)]
+    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_a_list(step)]
+    for step in files:
+        if has_slurms_files(step):
+            said.append(f"{step.name}: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it")
+    in_place = [step.name for step in files if not has_slurms_files(step)]
     if in_place:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
     for step in steps:
@@ -96,6 +101,11 @@ def _policy(spec: Mapping[str, Any]) -> DrainPolicy:
 
 def _rolls(step: Step) -> bool:
     return step.touches("spec", "template") or step.touches("spec", "volumeClaimTemplates")
+
+
+def has_slurms_files(step: Step) -> bool:
+    """True of the ConfigMap with slurm.conf and its peers."""
+    return CONFIGURATION in (step.new.get("data") or step.old.get("data") or {})
 
 
 def _is_a_list(step: Step) -> bool:

@@ -1,4 +1,6 @@
-"""The controller as a whole: informers and the poller fill the queue, the reconciler empties it. Only the holder of the lease acts."""
+"""The controller as a whole: informers and the poller fill the queue, the reconciler empties it. Beside it, changed files are brought to
+slurmctld. Only the holder of the lease acts.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,6 +10,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
+from controllers.files import delivery
 from controllers.nodeset import metrics
 from controllers.nodeset.declared import DeclaredSets
 from controllers.nodeset.looks import STALE_S
@@ -88,6 +91,9 @@ class Controller:
         self.machines = Informer(api, KUBE_NODES, clock=clock)
         self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
+        control_plane = f"{LABEL_CLUSTER}={settings.cluster},{delivery.COMPONENT}"
+        self.files = Informer(api, delivery.FILES, namespace=namespace, labels=control_plane, clock=clock)
+        self.slurmctld = Informer(api, PODS, namespace=namespace, labels=control_plane, clock=clock)
         self.expectations: Expectations[Key] = Expectations(clock=clock)
         self.is_slurm_silent = True
         """As every set was last told."""
@@ -126,12 +132,15 @@ class Controller:
             )
         )
         self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
+        self.delivery = delivery.FileDelivery(self.files, self.slurmctld, self.writer, clock)
         self._informers = {
             "nodesets": self.nodesets,
             "pods": self.pods,
             "machines": self.machines,
             "places": self.places,
             "claims": self.claims,
+            "files": self.files,
+            "slurmctld": self.slurmctld,
         }
         self.nodesets.on_change(self._nodeset_changed)
         self.nodesets.on_unread(self._nodeset_unread)
@@ -152,6 +161,7 @@ class Controller:
                     "silence": self._watch_silence,
                     "reconcile": self._reconcile_all,
                     "declared": self.declared.run,
+                    "files": self.delivery.run,
                 },
                 election=self.election,
                 stop=stop,

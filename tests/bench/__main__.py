@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import forty, informers, plots, shared_root, sleeping, waking
+from tests.bench import forty, informers, live, plots, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +128,13 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("container started to job running, relative to that", 1.5, [way.ratio for way in ways], unit=""))
     figures.append(
         figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev", "--context", "slipway-local")) for _ in range(5)])
+    )
+    changes = live.measure()
+    figures.append(figure("changed line of slurm.conf: written to live", 5, [change.write_to_answer_s for change in changes]))
+    figures.append(
+        figure(
+            "changed line of slurm.conf: of this, to the files in slurmctld's pod", None, [change.write_to_files_s for change in changes]
+        )
     )
     real = forty.measure()
     figures.append(figure("40 real pods on two kubelets: 1 to 40 idle", 11, [round_.out_s for round_ in real]))

@@ -31,6 +31,8 @@ def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_ru
     pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"] if pod["status"]["phase"] == "Running"}
     restored.standalone("up", *change)
     eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
+    version = restored.get("configmap", "dev-slurm-config")["metadata"]["resourceVersion"]
+    eventually("the kubelet told twice", lambda: _told(restored) == f"{version}.2")
     assert restored.job_state(job) == "RUNNING"
     restored.let_go()
     restored.wait_for_job(job)
@@ -77,6 +79,11 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     restored.wait_for_job(last)
     eventually("the set pruned", lambda: "extra-0" not in restored.nodes(), 120)
     eventually("its pod gone", lambda: not restored.kubectl("get", "pod", "extra-0", "--ignore-not-found"), 120)
+
+
+def _told(stack: DevStack) -> str:
+    """Which version of Slurm's files slurmctld's kubelet was told of: so it did not wait for its minute."""
+    return stack.get("pod", "dev-slurmctld-0")["metadata"]["annotations"].get("slipway.dev/files", "")
 
 
 def _in_guide(said: str, heading: str) -> bool:

@@ -67,7 +67,7 @@ def test_text_tells_what_goes_whose_jobs_are_there_and_when_the_last_ends() -> N
         "  partitions  partition main  loses cpu-[2-3]: needs reconfigure",
         "",
         "What happens to running pods and jobs:",
-        "  lab-slurm-config: running pods get the new files in place within about a minute; none restarts for it",
+        "  lab-slurm-config: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it",
         "  NodeSet cpu: 4 to 2 nodes; those that go are drained first",
         "",
         "The jobs that are there now:",
