@@ -45,7 +45,11 @@ def _measure(stack: DevStack, before: str, limit: str) -> Live:
 
 
 def _write(stack: DevStack, text: str) -> None:
-    stack.kubectl("patch", "configmap", "dev-slurm-config", "--type=merge", "--patch", json.dumps({"data": {"slurm.conf": text}}))
+    """As `up` writes it, so that the fields stay the stack's own."""
+    config = stack.get("configmap", "dev-slurm-config")
+    about = {key: config["metadata"][key] for key in ("name", "namespace", "labels")}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {**config["data"], "slurm.conf": text}}
+    stack.kubectl("apply", "--server-side", "--field-manager=slipway", "--force-conflicts", "--filename=-", stdin=json.dumps(manifest))
 
 
 def _partition(stack: DevStack) -> str:
