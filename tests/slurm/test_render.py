@@ -81,8 +81,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "h100-ten-thousand-elastic": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": GONE, "nodeSets[0].min": 64, "nodeSets[0].max": 10_000}),
 }  # fmt: skip
 
-# What slurmctld says of the machine and of being stopped early, not of what it read.
-ELSEWHERE = re.compile(r"error: (High latency for|agent_fini: left)")
+# What slurmctld says of the machine, of being stopped early and of an asker that hung up, not of what it read.
+ELSEWHERE = re.compile(r"error: (High latency for|agent_fini: left|slurm_send_node_msg: .* Unexpected missing socket error$)")
 
 
 def files_of(variant: str) -> dict[str, str]:
