@@ -23,6 +23,7 @@ from components.generations import annotations, newest_key
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
+    DAEMON_MEMORY,
     MARIADB_PORT,
     MUNGE_SOCKET,
     MYSQL_UID,
@@ -179,6 +180,7 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         "mariadb.sh",
         [data, mount("password", PASSWORD_PATH, read_only=True), run, tmp],
         requests=("50m", "256Mi"),
+        limit=DAEMON_MEMORY,
         ports=[{"name": "mariadb", "containerPort": MARIADB_PORT}],
         securityContext=confined(MYSQL_UID),
         startupProbe=exec_probe(*_PING, periodSeconds=2, failureThreshold=300),
@@ -228,6 +230,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         ],
         env=client_env(cluster, external),
         requests=("20m", "64Mi"),
+        limit=DAEMON_MEMORY,
         ports=[{"name": "slurmdbd", "containerPort": SLURMDBD_PORT}],
         securityContext=confined(SLURM_UID),
         # It listens only once the database answers and its tables are made, or converted from an older release. A large database takes

@@ -57,6 +57,8 @@ reach. A readiness probe would count: a StatefulSet rolls no pod that is not rea
 the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
 
 _REST_PORTS = {"slurmrestd": SLURMRESTD_PORT, "jobs": RUNNING_JOBS_PORT}
+_SLURMCTLD_MEMORY = "64Gi"
+"""It holds all jobs and nodes. A leak should end slurmctld, which comes back with its queue, rather than its machine."""
 _REST_MEMORY = "2Gi"
 """Enough for slurmrestd to list 10,000 nodes several times at once. Beyond it the container restarts; the controller waits for that."""
 
@@ -168,6 +170,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         ],
         {"SLIPWAY_KEY_SPREAD_S": str(args["key_spread_s"])},
         requests=("100m", "128Mi"),
+        limit=_SLURMCTLD_MEMORY,
         command=daemon_command("slurmctld"),
         workingDir=PACKAGES_PATH,
         ports=[{"name": "slurmctld", "containerPort": SLURMCTLD_PORT}],
@@ -234,7 +237,8 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         workingDir=PACKAGES_PATH,
         ports=[{"name": "jobs", "containerPort": RUNNING_JOBS_PORT}],
         securityContext=confined(SLURMRESTD_UID),
-        resources=_limited("10m", "32Mi"),
+        requests=("10m", "32Mi"),
+        limit=_REST_MEMORY,
     )
     slurmrestd = container(
         pods,
@@ -245,7 +249,8 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
             mount("tmp", "/tmp"),  # noqa: S108
         ],
         ports=[{"name": "slurmrestd", "containerPort": SLURMRESTD_PORT}],
-        resources=_limited("10m", "64Mi"),
+        requests=("10m", "64Mi"),
+        limit=_REST_MEMORY,
         securityContext=confined(SLURMRESTD_UID),
         readinessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=2),
         livenessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
@@ -269,8 +274,3 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
     }
     about = metadata(object_name(cluster, "slurmrestd"), pods["namespace"], labels(cluster, "slurmrestd"))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
-
-
-def _limited(cpu: str, memory: str) -> Manifest:
-    """What a container that answers requests asks for, and the most it gets: slurmrestd never gives memory back."""
-    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": _REST_MEMORY}}

@@ -21,6 +21,7 @@ from components.pods import (
     lost_node_tolerations,
     mount,
     pod_template,
+    resources,
     secret_volume,
 )
 from configs.models.cluster import Cluster
@@ -35,6 +36,8 @@ _FOLDER = Path(__file__).parent / "crds"
 _KEY_PATH = "/etc/slipway/jwt"
 _RBAC = "rbac.authorization.k8s.io"
 _REPLICAS = 2
+_MEMORY = "2Gi"
+"""Many times what 5,000 nodes with 10,000 pods take (155 MB: docs/design.md, section 4)."""
 
 
 class ControllersArgs(TypedDict):
@@ -198,7 +201,7 @@ def _controller(args: ControllersArgs) -> Manifest:
             *({"name": key, "value": value} for key, value in env.items()),
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         ],
-        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
+        "resources": resources(("50m", "96Mi"), _MEMORY),
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
         "securityContext": confined(CONTROLLER_UID),
         "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),

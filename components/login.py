@@ -200,6 +200,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         ],
         {"SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]), **({"SLIPWAY_HOME_KEYS": "1"} if args["home_keys"] else {})},
         requests=("50m", "128Mi"),
+        limit="",  # its memory is that of its users' sessions, which have limits each
         command=daemon_command("login"),
         workingDir=PACKAGES_PATH,
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],

@@ -11,6 +11,7 @@ from components.claims import ClaimArgs, claim_args, claim_retention, claim_temp
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
+    DAEMON_MEMORY,
     NFS_PORT,
     PACKAGES_PATH,
     PodDefaults,
@@ -146,6 +147,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         workingDir=PACKAGES_PATH,
         env={"SLIPWAY_FOLDERS": " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
         requests=("100m", "256Mi"),
+        limit=DAEMON_MEMORY,
         ports=[{"name": COMPONENT, "containerPort": NFS_PORT}],
         securityContext={
             "runAsUser": 0,

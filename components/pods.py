@@ -40,6 +40,11 @@ LOW_PORTS_ARE_ROOTS: Manifest = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_
 LOST_NODE_S = 30
 """Seconds that a pod of the control plane stays on a node that Kubernetes has lost, instead of five minutes."""
 
+PROGRAM_MEMORY = "1Gi"
+"""The most memory of a program whose need has a bound: several times what any took in tests. A leak ends it before other pods suffer."""
+DAEMON_MEMORY = "16Gi"
+"""The most memory of a daemon whose need grows with the cluster: far above that of 10,000 nodes, so that only a leak gets there."""
+
 
 class PodDefaults(TypedDict):
     """What every pod of one cluster has in common."""
@@ -108,11 +113,12 @@ def container(
     mounts: Sequence[Manifest],
     env: Mapping[str, str] | None = None,
     requests: tuple[str, str] = ("10m", "32Mi"),
+    limit: str = PROGRAM_MEMORY,
     **more: Any,
 ) -> Manifest:
     """A container of the Slurm image that runs a start script, or with an empty `script` what `command` in `more` says.
 
-    `requests` are CPU and memory. `more` is added as it is.
+    `requests` are CPU and memory, `limit` is the most memory; an empty one is no limit. `more` is added as it is.
     """
     variables = {"SLIPWAY_CLUSTER": defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
     return {
@@ -121,10 +127,17 @@ def container(
         "imagePullPolicy": defaults["pull_policy"],
         **({"command": [f"{SCRIPTS_PATH}/{script}"]} if script else {}),
         "env": [{"name": key, "value": value} for key, value in variables.items()],
-        "resources": {"requests": {"cpu": requests[0], "memory": requests[1]}},
+        "resources": resources(requests, limit),
         "volumeMounts": [*([scripts_mount()] if script else []), *mounts],
         **more,
     }
+
+
+def resources(requests: tuple[str, str], memory_limit: str) -> Manifest:
+    """What a container asks for, CPU and memory, and the most memory that it gets, where that is not empty. CPU has no limit: it would
+    slow a daemon down while the machine is idle."""
+    limits = {"limits": {"memory": memory_limit}} if memory_limit else {}
+    return {"requests": {"cpu": requests[0], "memory": requests[1]}, **limits}
 
 
 def confined(uid: int) -> Manifest:

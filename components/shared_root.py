@@ -27,6 +27,7 @@ from components.pods import (
     program_command,
     program_mounts,
     program_volumes,
+    resources,
     scripts_volume,
 )
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
@@ -40,6 +41,8 @@ _CLEAN_AT = "17 3 * * *"
 _HOLD = "/usr/lib/slipway/hold"
 _COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"]
 """Capabilities to read another container's root by /proc, to write files of any owner and kind, and to read a version from inside of it."""
+_TREES_MEMORY = "4Gi"
+"""The most memory of what knows every file of a version at once."""
 
 
 class RootTarArgs(TypedDict):
@@ -158,6 +161,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
         variables,
         command=program_command("root_fill"),
         workingDir=PACKAGES_PATH,
+        limit=_TREES_MEMORY,
         securityContext=_context(_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -193,6 +197,7 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
                 "imagePullPolicy": pods["pull_policy"],
                 "command": ["/hold/hold"],
                 "restartPolicy": "Always",
+                "resources": resources(("10m", "16Mi"), "64Mi"),
                 "volumeMounts": [{**hold, "readOnly": True}],
                 "securityContext": _context([]),
             },
@@ -271,6 +276,7 @@ def build_report(args: SharedRootArgs) -> Manifest:
         {"SLIPWAY_REPORT": "text"},
         command=program_command("root_changes", "report"),
         workingDir=PACKAGES_PATH,
+        limit=_TREES_MEMORY,
         securityContext=_context(["DAC_READ_SEARCH", "SYS_CHROOT"]),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
