@@ -17,7 +17,7 @@ up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=
 down: .venv/ready  ## end the local cluster: only what `make up` started
 	@$(PY) -m local down
 
-preview: .venv/ready $(KEY)  ## what `make up` would change, Slurm's files line by line
+preview: .venv/ready $(KEY)  ## the policies, and what `make up` would change, Slurm's files line by line
 	@$(PY) -m standalone preview --stack $(STACK) $(or $(OWN),$(LOCAL))
 
 test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kubernetes

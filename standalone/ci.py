@@ -15,7 +15,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from standalone.comment import CHANGES, DANGEROUS, MISTAKES, NOTHING, Report, block, exit_code, folded, mistakes, render
+from standalone import policy
+from standalone.comment import CHANGES, DANGEROUS, NOTHING, Report, block, exit_code, folded, mistakes, render
 from standalone.faults import StandaloneError
 
 _HERE = Path(__file__).parent
@@ -24,6 +25,7 @@ _KEPT = ".slipway"
 """What commands keep beside a project, outside of git: for instance the key that `make up` makes."""
 _RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 """Runs a package of a folder that is not on the import path; -P keeps the project's own folder off it until its program is run."""
+_PACKAGE = "standalone"
 _CODES = (NOTHING, CHANGES, DANGEROUS)
 
 
@@ -109,14 +111,12 @@ def _planned(base: Base, here: Tree, stack: str, config: Sequence[str], output: 
     against, note = ["--against", before], ""
     if base.tree is None or not (base.tree.root / f"Pulumi.{stack}.yaml").exists():
         before.write_text('{"resources": []}\n')
-    elif (recorded := _preview(base.tree, stack, config, "--offline", "--json", before)).returncode:
+    elif (recorded := _preview(base.tree, stack, config, "--offline", "--json", before, is_accepted=True)).returncode:
         before.write_text('{"resources": []}\n')
         note = f"{base.name} itself has mistakes, so all resources look new:\n\n{block(_said(recorded))}"
     done = _preview(here, stack, config, "--offline", *against, "--markdown", story, "--json", output / f"{stack}.json", "--exit-code")
     report = _report(stack, done, story, done.stdout.replace(str(before), base.name))
-    refused = _refused_by_policies(here, stack, config) if report.code != MISTAKES else ""
-    parts = [report.text, f"**Refused by policies**\n\n{block(refused)}" if refused else "", note]
-    return Report(stack, MISTAKES if refused else report.code, "\n\n".join(part for part in parts if part))
+    return Report(stack, report.code, "\n\n".join(part for part in (report.text, note) if part))
 
 
 def _report(stack: str, done: subprocess.CompletedProcess[str], story: Path, shown: str) -> Report:
@@ -132,26 +132,17 @@ def _gone(stack: str) -> Report:
     return Report(stack, DANGEROUS, f"### {stack}: not declared any more\n\n{words}")
 
 
-def _preview(tree: Tree, stack: str, config: Sequence[str], *options: str | Path) -> subprocess.CompletedProcess[str]:
+def _preview(
+    tree: Tree, stack: str, config: Sequence[str], *options: str | Path, is_accepted: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """A preview. Policies do not judge what is accepted: an older state may be refused by newer policies."""
     given = [part for each in config for part in ("--config", each)]
-    return _python(tree, "standalone", "preview", "--stack", stack, "--root", tree.root, *given, *options)
-
-
-def _refused_by_policies(tree: Tree, stack: str, config: Sequence[str]) -> str:
-    """What the policies say against the stack; empty where they accept it, or where this package comes without them."""
-    if not any((root / "policies" / "__main__.py").exists() for root in (_HERE.parent, tree.root)):
-        return ""
-    given = [part for each in config for part in ("--config", each)]
-    done = _python(tree, "policies", "--stack", stack, *given)
-    return _said(done) if done.returncode else ""
-
-
-def _python(tree: Tree, package: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs a package of Slipway in a project. A checkout of Slipway brings its own; every other project gets the one of this process."""
-    program = ["-m", package] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), package]
-    shown = {**os.environ, "NO_COLOR": "1"}
-    shown.pop("FORCE_COLOR", None)
-    return subprocess.run([tree.python, *program, *arguments], cwd=tree.root, env=shown, capture_output=True, text=True, check=False)
+    arguments = ["preview", "--stack", stack, "--root", tree.root, *given, *options]
+    # A checkout of Slipway brings its own package; every other project gets the one of this process.
+    program = ["-m", _PACKAGE] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), _PACKAGE]
+    variables = {**os.environ, "NO_COLOR": "1", **({policy.OFF: "off"} if is_accepted else {})}
+    variables.pop("FORCE_COLOR", None)
+    return subprocess.run([tree.python, *program, *arguments], cwd=tree.root, env=variables, capture_output=True, text=True, check=False)
 
 
 def _is_checkout(root: Path) -> bool:

@@ -18,7 +18,7 @@ import typer
 
 from changes import printed
 from changes.story import Story
-from standalone import ci, consent, deploy, previews, project, record, recovery, removal, render, show
+from standalone import ci, consent, deploy, policy, previews, project, record, recovery, removal, render, show
 from standalone import stack as stacks
 from standalone.changes import left_as_they_are
 from standalone.faults import StandaloneError, StoppedError, unforeseen
@@ -106,8 +106,8 @@ def preview(
     exit_code: ExitCode = False,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="As if `up` took fields over from other managers.")] = False,
 ) -> None:
-    """Shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line; what each change of Slurm's
-    configuration needs; and what becomes of pods and jobs."""
+    """Runs the policies, and shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line; what each
+    change of Slurm's configuration needs; and what becomes of pods and jobs."""
     screen = shared_screen()
     found = given.project
     if against and not offline:
@@ -116,7 +116,7 @@ def preview(
     plan, outlook = look.plan, look.outlook
     screen.say(f"{plan.project}/{plan.stack}, compared with {look.against}\n", "bold")
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
-    screen.warn(*left_as_they_are(outlook.objects))
+    screen.warn(*left_as_they_are(outlook.objects), *look.advice)
     story = look.story()
     _tell(screen, story)
     counted = show.counts(outlook.counted)
@@ -124,7 +124,8 @@ def preview(
     if save:
         stacks.save_plan(found, plan)
     changes = [_change_json(change) for change in outlook.counted]
-    _write(screen, story, f"{plan.project}/{plan.stack}", counted, {**as_json(plan), "changes": changes}, json_file, markdown_file)
+    whole = {**as_json(plan), "changes": changes, "advice": list(look.advice)}
+    _write(screen, story, f"{plan.project}/{plan.stack}", counted, whole, json_file, markdown_file, look.advice)
     if exit_code:
         raise typer.Exit(story.level)
 
@@ -135,12 +136,19 @@ def _tell(screen: show.Screen, story: Story) -> None:
 
 
 def _write(
-    screen: show.Screen, story: Story, title: str, counts: str, plan: dict[str, Any], json_file: Path | None, markdown_file: Path | None
+    screen: show.Screen,
+    story: Story,
+    title: str,
+    counts: str,
+    plan: dict[str, Any],
+    json_file: Path | None,
+    markdown_file: Path | None,
+    advice: tuple[str, ...] = (),
 ) -> None:
     """Writes the files that were asked for. Raises StandaloneError where one cannot be written."""
     texts = {
         json_file: json.dumps({**plan, "story": printed.as_json(story)}, indent=2, sort_keys=True) + "\n",
-        markdown_file: printed.markdown(story, title, counts),
+        markdown_file: printed.markdown(story, title, counts) + policy.markdown(advice),
     }
     for file, text in texts.items():
         if file:
@@ -266,11 +274,11 @@ def up(
     yes: Yes = False,
     ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Begin although nodes, images or classes are missing.")] = False,
 ) -> None:
-    """Applies the stack, prunes what is no longer declared, waits until all is ready. Asks once in a cluster that is not the local one, and
-    before it deletes data."""
+    """Applies the stack, prunes what is no longer declared, waits until all is ready. Refuses what the policies refuse. Asks once in a
+    cluster that is not the local one, and before it deletes data."""
     screen, begin = shared_screen(), time.monotonic()
     found = given.project
-    read = stacks.read(found, given.where, screen, for_real=True)
+    read = stacks.read(found, given.where, screen, for_real=True, check=lambda plan: screen.warn(*policy.enforce(found, plan)))
     screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.api}", begin)
     is_local = _ask(screen, read, found.root, "up", yes)
     _say_recovered(screen, read)

@@ -88,20 +88,20 @@ class Change:
 
 def masked(value: Any) -> Any:
     """The value as JSON, with every secret as `[secret]` and every unknown in words."""
-    return _mapped(value, lambda leaf: repr(leaf) if isinstance(leaf, (Secret, Unknown)) else leaf)
+    return mapped(value, lambda leaf: repr(leaf) if isinstance(leaf, (Secret, Unknown)) else leaf)
 
 
 def revealed(value: Any) -> Any:
     """The value with secrets as they are."""
-    return _mapped(value, lambda leaf: revealed(leaf.value) if isinstance(leaf, Secret) else leaf)
+    return mapped(value, lambda leaf: revealed(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """The value with `change` made to whatever in it is neither a mapping, whose keys are sorted, nor a list."""
     if isinstance(value, Mapping):
-        return {key: _mapped(inner, change) for key, inner in sorted(cast(Mapping[str, Any], value).items())}
+        return {key: mapped(inner, change) for key, inner in sorted(cast(Mapping[str, Any], value).items())}
     if isinstance(value, (list, tuple)):
-        return [_mapped(item, change) for item in cast(Sequence[Any], value)]
+        return [mapped(item, change) for item in cast(Sequence[Any], value)]
     return change(value)
 
 

@@ -10,7 +10,7 @@ from changes.pulumi import PreviewError
 from changes.pulumi import read_preview as read_digest
 from changes.steps import Step
 from changes.story import Queue, Story, tell
-from standalone import api, kubeconfig, queue, record, recovery
+from standalone import api, kubeconfig, policy, queue, record, recovery
 from standalone import stack as stacks
 from standalone.faults import StandaloneError, UnreachableError
 from standalone.kubeconfig import Where
@@ -32,6 +32,8 @@ class Look:
     """What the plan was compared with, in words."""
     jobs: Callable[[], Queue]
     """Asks for the jobs of the cluster."""
+    advice: tuple[str, ...]
+    """What the policies advise."""
 
     def story(self) -> Story:
         """The story of the changes; the cluster is asked for its jobs where that matters."""
@@ -42,15 +44,20 @@ def look(
     screen: Screen, found: Project, where: Where | None, force_conflicts: bool, against: Path | None = None, must_answer: bool = False
 ) -> Look:
     """The plan, what would change, and what it was compared with: the cluster if it answers, else a saved plan. Raises StandaloneError,
-    also where the cluster must answer and does not."""
+    also where policies refuse the plan, and where the cluster must answer and does not."""
     silence = _NOT_ASKED
+    advice: list[str] = []
+
+    def check(plan: Plan) -> None:
+        advice[:] = policy.enforce(found, plan)
+
     if where:
         try:
-            read = stacks.read(found, where, screen, for_real=False)
+            read = stacks.read(found, where, screen, for_real=False, check=check)
             outlook = stacks.outlook(read, force_conflicts)
             screen.warn(*recovery.explained(read.recovered, read.home.keeper))
             jobs = functools.partial(queue.read, read.home.api, read.home.namespace)
-            return Look(read.plan, outlook, str(read.home.api), jobs)
+            return Look(read.plan, outlook, str(read.home.api), jobs, tuple(advice))
         except UnreachableError as error:
             if must_answer:
                 raise
@@ -58,6 +65,7 @@ def look(
             silence = "no cluster answered"
     recording = record.record(found)
     stacks.hide(screen, recording.plan)
+    check(recording.plan)
     if not where:
         screen.warn(*recording.messages)
     file = against or stacks.plan_file(found)
@@ -65,7 +73,7 @@ def look(
     if against and saved is None:
         raise StandaloneError(f"{against}: no such file. `preview --json {against}` on the other state of the project writes it.")
     words = str(against) if against else "the plan saved last" if saved else "nothing: no plan is saved yet"
-    return Look(recording.plan, stacks.saved_outlook(recording.plan, saved), words, lambda: Queue(unknown=silence))
+    return Look(recording.plan, stacks.saved_outlook(recording.plan, saved), words, lambda: Queue(unknown=silence), tuple(advice))
 
 
 def story_of(steps: Sequence[Step], jobs: Callable[[], Queue]) -> Story:

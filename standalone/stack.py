@@ -6,7 +6,7 @@ Reads only. `preview` shows what this finds, `up` acts on it, so both see the sa
 import base64
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -68,15 +68,18 @@ def home(plan: Plan, project: Project, where: Where) -> Home:
     return Home(api.connect(kubeconfig.find(project.root, where.kubeconfig, context)), namespace, f"slipway-{plan.project}-{plan.stack}")
 
 
-def read(project: Project, where: Where, screen: Screen, for_real: bool) -> Stack:
+def read(project: Project, where: Where, screen: Screen, for_real: bool, check: Callable[[Plan], object] | None = None) -> Stack:
     """Runs the program, asks the cluster for the stack's random values, and runs it again with them where there are any.
 
-    `for_real` makes missing values now (in memory); a preview takes stand-ins. Raises StandaloneError, UnreachableError for no cluster.
+    `for_real` makes missing values now (in memory); a preview takes stand-ins. `check` sees the plan before the cluster is asked, and may
+    raise. Raises StandaloneError, UnreachableError for no cluster.
     """
     first = record.record(project)
     screen.warn(*first.messages)
-    if not for_real:
+    if check or not for_real:
         hide(screen, first.plan)
+    if check:
+        check(first.plan)
     at = home(first.plan, project, where)
     declared = first.plan
     if for_real:

@@ -18,6 +18,17 @@ TEMPLATE = ROOT / "templates" / "slurm-python"
 STACK = "Pulumi.dev.yaml"
 DOCUMENT = ROOT / "docs" / "ci.md"
 
+OWN_POLICY = """
+def named_services(resources):
+    'Services have a name in the DNS of the site.'
+    for resource in resources:
+        if resource.kind == "Service" and resource.name == "dev-login":
+            yield resource, "metadata.annotations", "name no host.", "Add one."
+
+POLICIES = [named_services]
+LEVELS = {"named-services": "advisory"}
+"""
+
 
 class Repository:
     """A user's repository with one commit: the template as it is."""
@@ -130,6 +141,27 @@ def test_repair_of_a_broken_base_is_compared_with_nothing(repository: Repository
     done = repository.plan("HEAD~1")
     assert done.returncode == 2, repository.comment
     assert "itself has mistakes, so all resources look new" in repository.comment
+
+
+def test_what_policies_refuse_is_in_the_comment(repository: Repository) -> None:
+    images = "images: {slurm: registry.example/slurm:latest, controllers: registry.example/controllers:1}"
+    repository.edit("    name: dev\n", f"    name: dev\n    {images}\n")
+    repository.commit("An image that moves")
+    done = repository.plan("HEAD~1")
+    assert done.returncode == 1, repository.comment
+    assert repository.comment.startswith("## Slipway: mistakes\n")
+    login = "fixed-images: Deployment dev-login, spec.template.spec.containers[login].image"
+    assert f'{login}: "registry.example/slurm:latest"' in repository.comment
+    repository.edit("slurm:latest", "slurm:1")
+    (repository.folder / "slipway_policies.py").write_text(OWN_POLICY)
+    repository.commit("An image that stays, and a rule of the team")
+    done = repository.plan("HEAD~1")
+    assert done.returncode == 2, repository.comment
+    assert "itself has mistakes" not in repository.comment, "the base is not judged again"
+    assert (
+        "**What the policies advise**\n\n- named-services: Service dev-login, metadata.annotations: name no host. Add one.\n"
+        in repository.comment
+    )
 
 
 def test_stack_that_is_gone_is_dangerous(repository: Repository) -> None:

@@ -16,7 +16,7 @@ from tests.plan.test_plugin import GOLDEN
 from tests.unit.components import program
 from tests.unit.configs.stacks import edited
 
-ROOMS = ("changes", "components", "configs", "controllers", "images", "programs", "provider", "slurm", "standalone")
+ROOMS = ("changes", "components", "configs", "controllers", "images", "policies", "programs", "provider", "slurm", "standalone")
 TEMPLATE = ROOT / "templates" / "slurm-python"
 RECORD = """
 import json, pathlib, sys
@@ -86,7 +86,7 @@ def test_template_is_a_project_whose_plan_is_that_of_the_stack_file(installed: P
     about = folder / "Pulumi.yaml"
     about.write_text(about.read_text().replace("${PROJECT}", "lab").replace("${DESCRIPTION}", "A lab"))
     tools.mkdir()
-    for room in ("standalone", "changes", "slurm"):
+    for room in ("standalone", "changes", "policies", "slurm"):
         (tools / room).symlink_to(ROOT / room)
     keys = (f'cluster.login.users[0].sshKeys=["{KEY}"]', "cluster.login.users[0].sshKeyFiles=[]")
     (folder / "id_ed25519.pub").write_text(f"{KEY}\n")

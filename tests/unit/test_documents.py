@@ -26,7 +26,7 @@ def test_every_make_verb_in_a_page_exists(page: str) -> None:
 
 
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
-_ROOMS = "components|configs|controllers|docs|images|local|programs|provider|slurm|standalone|templates|tests"
+_ROOMS = "components|configs|controllers|docs|images|local|policies|programs|provider|slurm|standalone|templates|tests"
 _FILE = re.compile(rf"`((?:{_ROOMS})/[\w./-]+)`")
 
 

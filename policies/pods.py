@@ -1,0 +1,80 @@
+"""The pods in a stack: every object's pod template, whatever its kind, and the containers in it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from policies.records import Resource, items, mapping
+
+COMPONENT = "app.kubernetes.io/component"
+_TEMPLATES = ("spec.template", "spec.jobTemplate.spec.template", "template")
+"""Where kinds have it: Deployment, StatefulSet, DaemonSet, Job and NodeSet; CronJob; PodTemplate."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a pod."""
+
+    pod: "Pod"
+    path: str
+    """Where it is in the resource's properties, with its name: `spec.template.spec.containers[slurmd]`."""
+    name: str
+    spec: Mapping[str, Any]
+
+    @property
+    def security(self) -> Mapping[str, Any]:
+        """Its security context."""
+        return mapping(self.spec.get("securityContext"))
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod that an object makes, or is."""
+
+    resource: Resource
+    path: str
+    """Where its spec is in the resource's properties."""
+    component: str
+    """Its label `app.kubernetes.io/component`."""
+    spec: Mapping[str, Any]
+
+    @property
+    def security(self) -> Mapping[str, Any]:
+        """Its security context."""
+        return mapping(self.spec.get("securityContext"))
+
+    @property
+    def containers(self) -> Iterator[Container]:
+        """Its containers of any sort."""
+        for sort in ("initContainers", "containers", "ephemeralContainers"):
+            for each in items(self.spec.get(sort)):
+                spec = mapping(each)
+                name = str(spec.get("name", "?"))
+                yield Container(self, f"{self.path}.{sort}[{name}]", name, spec)
+
+
+def pods(resources: Iterable[Resource]) -> Iterator[Pod]:
+    """The pods of all Kubernetes objects."""
+    for resource in resources:
+        if resource.kind == "Pod":
+            yield Pod(resource, "spec", str(resource.labels.get(COMPONENT, "")), mapping(resource.props.get("spec")))
+        elif resource.kind and resource.kind != "CustomResourceDefinition":
+            yield from _templates(resource)
+
+
+def _templates(resource: Resource) -> Iterator[Pod]:
+    for path in _TEMPLATES:
+        value: Any = resource.props
+        for key in path.split("."):
+            value = mapping(value).get(key)
+        template = mapping(value)
+        spec = mapping(template.get("spec"))
+        if "containers" in spec:
+            labels = mapping(mapping(template.get("metadata")).get("labels"))
+            yield Pod(resource, f"{path}.spec", str(labels.get(COMPONENT, "")), spec)
+
+
+def containers(resources: Iterable[Resource]) -> Iterator[Container]:
+    """The containers of all pods."""
+    for pod in pods(resources):
+        yield from pod.containers

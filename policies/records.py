@@ -1,0 +1,151 @@
+"""What a rule sees and what it says: resources as plain data, faults with path, value and remedy.
+
+The data comes from standalone's recorded plan, or from the engine through the CrossGuard pack. Knows no rule.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, cast
+
+Level = Literal["mandatory", "advisory"]
+"""`mandatory` stops `preview` and `up`; `advisory` is a warning. The words are CrossGuard's."""
+UNKNOWN = "[known after up]"
+"""Stands for a value that exists only once a provider has made something."""
+_OURS = "slipway:index:"
+_NO_OBJECTS = ("helm.sh/", "kustomize/", "yaml/")
+"""Modules of the Kubernetes provider whose resources are no objects themselves."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A secret value: any JSON value, or a part of it. Nothing prints it."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return "[secret]"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource that a program declares. `props` may hold Hidden."""
+
+    urn: str
+    type: str
+    """The type's token, for instance `kubernetes:apps/v1:StatefulSet`."""
+    name: str
+    """The name in the program."""
+    props: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What was declared; of a Kubernetes object, its manifest."""
+    protect: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of a Kubernetes object; empty for all other resources."""
+        package, _, rest = self.type.partition(":")
+        group, _, kind = rest.rpartition(":")
+        return kind if package == "kubernetes" and "/" in group and not group.startswith(_NO_OBJECTS) else ""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """A Kubernetes object's metadata."""
+        return mapping(self.props.get("metadata"))
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """A Kubernetes object's labels."""
+        return mapping(self.about.get("labels"))
+
+    @property
+    def is_slipways(self) -> bool:
+        """True of what SlurmCluster declares; all else in a program is its user's own."""
+        return _OURS in self.urn
+
+    def __str__(self) -> str:
+        """The resource as messages name it: `StatefulSet dev-mariadb`."""
+        return f"{self.kind or self.type} {self.about.get('name') or self.name}"
+
+
+class Fault(NamedTuple):
+    """What a rule says of a resource, or of the whole stack where that is None. Never holds a secret."""
+
+    resource: Resource | None
+    path: str
+    """The place in its properties; empty for the resource as a whole."""
+    found: str
+    """What is there, in words that follow the path."""
+    remedy: str
+
+
+Check = Callable[[Sequence[Resource]], Iterable[tuple[Resource | None, str, str, str]]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: a pure function over all resources of a stack."""
+
+    name: str
+    """In words of Pulumi policies: lower case and dashes."""
+    description: str
+    """What holds, in a sentence."""
+    source: str
+    """Where the rule comes from."""
+    check: Check
+    level: Level = "mandatory"
+    is_for_all: bool = False
+    """False: binding for what SlurmCluster declares, and advice for what a program declares beside it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault with the rule that found it."""
+
+    rule: str
+    level: Level
+    fault: Fault
+
+    def __str__(self) -> str:
+        resource, path, found, remedy = self.fault
+        place = ", ".join(part for part in (str(resource) if resource else "the stack", path) if part)
+        return f"{self.rule}: {place}: {found} {remedy}"
+
+
+def findings(resources: Sequence[Resource], rules: Iterable[Rule]) -> list[Finding]:
+    """Everything that the rules find, in the order of rules."""
+    found: list[Finding] = []
+    for rule in rules:
+        for fault in (Fault(*each) for each in rule.check(resources)):
+            found.append(Finding(rule.name, level_of(rule, fault), fault))
+    return found
+
+
+def level_of(rule: Rule, fault: Fault) -> Level:
+    """How binding a fault is."""
+    is_bound = rule.is_for_all or fault.resource is None or fault.resource.is_slipways
+    return rule.level if is_bound else "advisory"
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is a mapping, else an empty one: a rule reads what may be anything."""
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+
+
+def items(value: Any) -> Sequence[Any]:
+    """The value if it is a list, else an empty one."""
+    return cast(Sequence[Any], value) if isinstance(value, (list, tuple)) else ()
+
+
+def leaves(value: Any, path: str = "", is_hidden: bool = False) -> Iterator[tuple[str, Any, bool]]:
+    """Whatever in a value is neither a mapping nor a list: its path, itself, and whether it is secret."""
+    if isinstance(value, Hidden):
+        yield from leaves(value.value, path, True)
+    elif isinstance(value, Mapping):
+        for key, inner in cast(Mapping[str, Any], value).items():
+            step = key if re.fullmatch(r"[\w-]+", key) else f'["{key}"]'
+            yield from leaves(inner, f"{path}.{step}" if path and not step.startswith("[") else f"{path}{step}", is_hidden)
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(cast(Sequence[Any], value)):
+            yield from leaves(item, f"{path}[{at}]", is_hidden)
+    else:
+        yield path, value, is_hidden

@@ -1,0 +1,75 @@
+"""A stack stays small, whatever the number of nodes: fewer than 500 resources, and none for a node. Counts names; nothing is compared."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from policies.records import Fault, Resource, Rule, leaves, mapping
+
+MOST_RESOURCES = 500
+_PER_NODE = frozenset({"Node", "Pod", "CSINode"})
+_SETS = frozenset({"NodeSet", "GpuNodePool"})
+_FEW = 16
+"""Resources that may differ by a number alone, such as the claims of mounts, in a stack of fewer node sets and pools than that."""
+_REMEDY = "Declare a node set: the controller makes what its nodes need."
+
+
+def check_count(resources: Sequence[Resource]) -> Iterator[Fault]:
+    """A stack of too many resources."""
+    if len(resources) >= MOST_RESOURCES:
+        counted: dict[str, int] = defaultdict(int)
+        for resource in resources:
+            counted[resource.type] += 1
+        most = sorted(counted.items(), key=lambda each: -each[1])[:3]
+        listed = ", ".join(f"{count} {type_}" for type_, count in most)
+        remedy = "Split it into several stacks."
+        yield Fault(None, "", f"{len(resources)} resources are not fewer than {MOST_RESOURCES}; most are {listed}.", remedy)
+
+
+def check_per_node(resources: Sequence[Resource]) -> Iterator[Fault]:
+    """Resources that are a node's: by their kind, by a node's name in their name or labels, or by as many of them as a number counts."""
+    sets = [re.escape(str(resource.about.get("name"))) for resource in resources if resource.kind == "NodeSet"]
+    node = re.compile(rf"(?:{'|'.join(sets)})-\d+") if sets else None
+    for resource in resources:
+        if resource.kind in _PER_NODE:
+            yield Fault(resource, "", f"a {resource.kind} is a part of one node.", _REMEDY)
+        elif node and (fault := _named_for_node(resource, node)):
+            yield fault
+    most = max(_FEW, sum(resource.type.rpartition(":")[2] in _SETS for resource in resources if not resource.kind))
+    for (type_, name), members in _numbered(resources).items():
+        if len(members) > most and type_.rpartition(":")[2] not in _SETS:
+            found = f"is the first of {len(members)} that differ by a number ({name}); {most} may."
+            yield Fault(members[0], "", found, _REMEDY)
+
+
+def _named_for_node(resource: Resource, node: re.Pattern[str]) -> Fault | None:
+    names: Mapping[str, str] = {"name": resource.name, "metadata.name": str(resource.about.get("name", ""))}
+    labels = {f"metadata.labels.{path}": str(value) for path, value, _ in leaves(mapping(resource.labels))}
+    for path, text in (names | labels).items():
+        if node.fullmatch(text):
+            return Fault(resource, path, f'"{text}" is the name of a node.', _REMEDY)
+    return None
+
+
+def _numbered(resources: Sequence[Resource]) -> dict[tuple[str, str], list[Resource]]:
+    """The resources whose names have a number as their last part, by their type and the rest of the name."""
+    groups: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    for resource in resources:
+        if found := re.fullmatch(r"(.*-)\d{1,6}", resource.name):
+            groups[resource.type, f"{found.group(1)}N"].append(resource)
+    return groups
+
+
+COUNT = Rule(
+    "fewer-than-500-resources",
+    f"A stack has fewer than {MOST_RESOURCES} resources.",
+    "docs/design.md, section 4: a preview stays quick and readable.",
+    check_count,
+    is_for_all=True,
+)
+PER_NODE = Rule(
+    "nothing-per-node",
+    "No resource belongs to one node: a stack is O(node sets), never O(nodes).",
+    "docs/design.md, section 1.",
+    check_per_node,
+)

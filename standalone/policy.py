@@ -1,0 +1,47 @@
+"""The policies, on a recorded plan: what is mandatory stops a verb before any cluster is asked, what is advice is handed back."""
+
+import os
+from typing import Any
+
+from policies.records import UNKNOWN, Hidden, Resource, findings
+from policies.rules import OwnRulesError, rules_for
+from standalone.faults import StandaloneError, rows
+from standalone.plan import Plan, Secret, Unknown, mapped
+from standalone.plan import Resource as Declared
+from standalone.project import Project
+
+OFF = "SLIPWAY_POLICIES"
+"""An environment variable: `off` for a state of a project that was accepted before, with which CI compares."""
+_GUIDE = "docs/policies.md says what each policy asks for."
+
+
+def enforce(project: Project, plan: Plan) -> tuple[str, ...]:
+    """What the policies advise, a line each. Raises StandaloneError with everything that they refuse."""
+    if os.environ.get(OFF) == "off":
+        return ()
+    try:
+        found = findings([record_of(resource) for resource in plan.resources], rules_for(project.root))
+    except OwnRulesError as error:
+        raise StandaloneError(str(error)) from error
+    refused = [finding for finding in found if finding.level == "mandatory"]
+    if refused:
+        places = "1 place" if len(refused) == 1 else f"{len(refused)} places"
+        raise StandaloneError(f"{plan.project}/{plan.stack}: policies refuse {places}\n{rows(refused)}\n{_GUIDE}")
+    return tuple(str(finding) for finding in found)
+
+
+def markdown(advice: tuple[str, ...]) -> str:
+    """The advice as a part of a comment; empty where there is none."""
+    return "".join(["\n**What the policies advise**\n\n", *(f"- {line}\n" for line in advice)]) if advice else ""
+
+
+def record_of(resource: Declared) -> Resource:
+    """A recorded resource as rules see it."""
+    props: dict[str, Any] = mapped(resource.inputs, _leaf)
+    return Resource(resource.urn, resource.type, resource.name, props, bool(resource.options.get("protect")))
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, Secret):
+        return Hidden(mapped(value.value, _leaf))
+    return UNKNOWN if isinstance(value, Unknown) else value
