@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -18,7 +18,7 @@ import typer
 
 from changes import printed
 from changes.story import Story
-from standalone import ci, consent, deploy, policy, previews, project, record, recovery, removal, render, show
+from standalone import ci, config_check, consent, deploy, policy, previews, project, record, recovery, removal, render, show
 from standalone import stack as stacks
 from standalone.changes import left_as_they_are
 from standalone.faults import StandaloneError, StoppedError, unforeseen
@@ -27,6 +27,7 @@ from standalone.plan import Change, as_json, masked
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
+_CHECK_WITH = "docker, podman or nerdctl, which has to have the image. Default: any of them that has it."
 _SETS = "Sets one config value, for instance cluster.nodeSets[0].size=3. Repeatable."
 
 _INTERRUPTED = "Interrupted. What was done stays; the same command finishes it."
@@ -105,9 +106,13 @@ def preview(
     markdown_file: Markdown = None,
     exit_code: ExitCode = False,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="As if `up` took fields over from other managers.")] = False,
+    check_with: Annotated[str | None, typer.Option("--check-with", metavar="RUNTIME", help=_CHECK_WITH)] = None,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", envvar=config_check.OFF, help="Do not have slurmctld read Slurm's files in a container.")
+    ] = False,
 ) -> None:
     """Runs the policies, and shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line; what each
-    change of Slurm's configuration needs; and what becomes of pods and jobs."""
+    change of Slurm's configuration needs; what becomes of pods and jobs; and what slurmctld says of its files, where its image is at hand."""
     screen = shared_screen()
     found = given.project
     if against and not offline:
@@ -121,13 +126,28 @@ def preview(
     _tell(screen, story)
     counted = show.counts(outlook.counted)
     screen.say(f"\n{'Nothing to change: ' if show.is_quiet(outlook.counted) else ''}{counted}", "bold")
+    with screen.waiting("slurmctld reads its files"):
+        checks = [] if no_check else config_check.check(plan, check_with)
+    refused = _say_checked(screen, checks)
     if save:
         stacks.save_plan(found, plan)
     changes = [_change_json(change) for change in outlook.counted]
-    whole = {**as_json(plan), "changes": changes, "advice": list(look.advice)}
-    _write(screen, story, f"{plan.project}/{plan.stack}", counted, whole, json_file, markdown_file, look.advice)
+    whole = {**as_json(plan), "changes": changes, "advice": list(look.advice), "check": config_check.as_json(checks)}
+    words = "\n\n".join([counted, *(each.words for each in checks if each.words and not each.mistakes)])
+    _write(screen, story, f"{plan.project}/{plan.stack}", words, whole, json_file, markdown_file, look.advice)
+    if refused:
+        raise StandaloneError(refused)
     if exit_code:
         raise typer.Exit(story.level)
+
+
+def _say_checked(screen: show.Screen, checks: Sequence[config_check.Check]) -> str:
+    """Says what slurmctld made of its files; gives what it refuses."""
+    for each in checks:
+        if each.words and not each.mistakes:
+            screen.say(each.words)
+        screen.warn(*(f"{line.file}: {line.text} (slurmctld {each.version})" for line in each.notes))
+    return "\n".join(each.words for each in checks if each.mistakes)
 
 
 def _tell(screen: show.Screen, story: Story) -> None:
