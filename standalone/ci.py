@@ -15,7 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from standalone import policy
+from standalone import config_check, policy
 from standalone.comment import CHANGES, DANGEROUS, NOTHING, Report, block, exit_code, folded, mistakes, render
 from standalone.faults import StandaloneError
 
@@ -135,12 +135,12 @@ def _gone(stack: str) -> Report:
 def _preview(
     tree: Tree, stack: str, config: Sequence[str], *options: str | Path, is_accepted: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """A preview. Policies do not judge what is accepted: an older state may be refused by newer policies."""
+    """A preview. Neither policies nor slurmctld judge what is accepted: an older state may be refused by newer ones."""
     given = [part for each in config for part in ("--config", each)]
     arguments = ["preview", "--stack", stack, "--root", tree.root, *given, *options]
     # A checkout of Slipway brings its own package; every other project gets the one of this process.
     program = ["-m", _PACKAGE] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), _PACKAGE]
-    variables = {**os.environ, "NO_COLOR": "1", **({policy.OFF: "off"} if is_accepted else {})}
+    variables = {**os.environ, "NO_COLOR": "1", **(dict.fromkeys((policy.OFF, config_check.OFF), "off") if is_accepted else {})}
     variables.pop("FORCE_COLOR", None)
     return subprocess.run([tree.python, *program, *arguments], cwd=tree.root, env=variables, capture_output=True, text=True, check=False)
 

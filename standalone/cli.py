@@ -107,12 +107,10 @@ def preview(
     exit_code: ExitCode = False,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="As if `up` took fields over from other managers.")] = False,
     check_with: Annotated[str | None, typer.Option("--check-with", metavar="RUNTIME", help=_CHECK_WITH)] = None,
-    no_check: Annotated[
-        bool, typer.Option("--no-check", envvar=config_check.OFF, help="Do not have slurmctld read Slurm's files in a container.")
-    ] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Do not have slurmctld read Slurm's files in a container.")] = False,
 ) -> None:
     """Runs the policies, and shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line; what each
-    change of Slurm's configuration needs; what becomes of pods and jobs; and what slurmctld says of its files, where its image is at hand."""
+    change of Slurm's configuration needs; what becomes of pods and jobs; and what slurmctld says of its files, if its image is at hand."""
     screen = shared_screen()
     found = given.project
     if against and not offline:

@@ -133,6 +133,25 @@ def test_mistakes_are_the_comment(repository: Repository) -> None:
     assert in_document(repository.comment)
 
 
+def test_files_that_slurmctld_refuses_are_mistakes(repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docker is a stand-in that has the image. The files of the base are not checked: the change is not to blame for them."""
+    line = '{"version": "26.05.5", "sets": [{"mistakes": [{"file": "gres.conf", "text": "no such GPU"}], "notes": []}]}'
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/calls\n[ "$1" != run ] || tar -t >> {tmp_path}/calls\necho \'{line}\'\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{docker.parent}:{os.environ['PATH']}")
+    repository.edit("pool: workers, size: 2", "pool: workers, size: 1")
+    repository.commit("A smaller set")
+    done = repository.plan("HEAD~1")
+    assert done.returncode == 1, done.stderr
+    assert "Slurm's files: 1 mistake, says slurmctld 26.05.5 of " in repository.comment
+    assert "  gres.conf: no such GPU\n" in repository.comment
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert (calls.count("image"), calls.count("run")) == (1, 1)
+    assert {"etc/slurm/slurm.conf", "opt/check/programs/config_check/run.py"} <= set(calls), "the program comes with the wheel"
+
+
 def test_repair_of_a_broken_base_is_compared_with_nothing(repository: Repository) -> None:
     repository.edit("pool: workers, size: 2", "pool: wrokers, size: 2")
     repository.commit("A mistake")

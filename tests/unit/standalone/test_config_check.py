@@ -196,9 +196,14 @@ def test_preview_says_what_slurmctld_has_read(monkeypatch: pytest.MonkeyPatch, t
     assert (code, words in said, words in (tmp_path / "p.md").read_text()) == (0, True, True)
 
 
-@pytest.mark.parametrize("off", [pytest.param(("--no-check",), id="option"), pytest.param((), id="variable")])
-def test_check_can_be_turned_off(off: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    if not off:
-        monkeypatch.setenv(config_check.OFF, "1")
+def test_option_turns_the_check_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answer_with(monkeypatch, REFUSED)
-    assert preview(capsys, *off)[0] == 0
+    assert preview(capsys)[0] == 1
+    assert preview(capsys, "--no-check")[0] == 0
+
+
+def test_variable_turns_the_check_off_unless_it_is_asked_for(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(config_check.OFF, "off")
+    assert config_check.check(plan()) == []
+    assert config_check.check(plan(), "podman")[0].nodes == 6
+    assert (runtime / "calls").exists()
