@@ -22,7 +22,7 @@ _VOLUMES = frozenset(["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral"
 """Those of the standard, and nfs: a folder of a server, which the standard leaves out for its protocol's age, not for the node's sake."""
 _MORE = frozenset({"NET_BIND_SERVICE"})
 _NONE = Exempt("")
-_REMEDY = "Take it away, or add the container to policies/exceptions.py with a reason."
+_REMEDY = "Take it away, or accept it with LEVELS in slipway_policies.py."
 
 
 def check(resources: Sequence[Resource]) -> Iterator[Fault]:

@@ -16,6 +16,7 @@ from policies.records import UNKNOWN, Fault, Hidden, Resource, Rule, leaves, map
 _SHORTEST = 12
 """Characters of a text that is looked for elsewhere: shorter ones are words."""
 _ID_IS_VALUE = frozenset({"RandomBytes", "RandomId", "RandomString", "RandomUuid"})
+_RESULTS = ("result", "base64", "hex")
 _IN_CLEAR = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/]{20}|^\s*StoragePass\s*=\s*\S", re.MULTILINE)
 """A private key, and the database password of slurmdbd.conf."""
 _NAMED_SECRET = re.compile(r"(?:PASSWORD|PASSWD|TOKEN|SECRET)$", re.IGNORECASE)
@@ -67,11 +68,9 @@ def _texts(resource: Resource) -> Iterator[str]:
 
 
 def _as_secret(resource: Resource) -> dict[str, object]:
-    """The properties, with all of a Secret's data hidden."""
-    props = dict(resource.props)
-    if resource.kind == "Secret":
-        props |= {key: Hidden(props[key]) for key in ("data", "stringData") if key in props}
-    return props
+    """The properties, with all of a Secret's data hidden, and what a random value came to: the engine gives it to policies in an update."""
+    keys = ("data", "stringData") if resource.kind == "Secret" else _RESULTS if resource.type.startswith("random:") else ()
+    return {**resource.props, **{key: Hidden(resource.props[key]) for key in keys if key in resource.props}}
 
 
 def _decoded(text: str) -> str:

@@ -2,12 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
 
-from policies.records import Fault, Resource, Rule, leaves, mapping
+from policies.records import Fault, Resource, Rule, leaves
 
 MOST_RESOURCES = 500
 _PER_NODE = frozenset({"Node", "Pod", "CSINode"})
+_CLUSTER = "slipway.dev/cluster"
 _SETS = frozenset({"NodeSet", "GpuNodePool"})
 _FEW = 16
 """Resources that may differ by a number alone, such as the claims of mounts, in a stack of fewer node sets and pools than that."""
@@ -28,13 +29,15 @@ def check_count(resources: Sequence[Resource]) -> Iterator[Fault]:
 
 def check_per_node(resources: Sequence[Resource]) -> Iterator[Fault]:
     """Resources that are a node's: by their kind, by a node's name in their name or labels, or by as many of them as a number counts."""
-    sets = [re.escape(str(resource.about.get("name"))) for resource in resources if resource.kind == "NodeSet"]
-    node = re.compile(rf"(?:{'|'.join(sets)})-\d+") if sets else None
+    sets = [resource for resource in resources if resource.kind == "NodeSet"]
+    users = {str(each.labels.get(_CLUSTER)) for each in sets} | {str(each.about.get("namespace")) for each in sets}
+    names = "|".join(re.escape(str(each.about.get("name"))) for each in sets)
+    node = re.compile(rf"(?:{names})-\d{{1,6}}" if names else "(?!)")
     for resource in resources:
         if resource.kind in _PER_NODE:
             yield Fault(resource, "", f"a {resource.kind} is a part of one node.", _REMEDY)
-        elif node and (fault := _named_for_node(resource, node)):
-            yield fault
+        elif resource.kind not in ("", "Namespace"):
+            yield from _named_for_node(resource, node, users)
     most = max(_FEW, sum(resource.type.rpartition(":")[2] in _SETS for resource in resources if not resource.kind))
     for (type_, name), members in _numbered(resources).items():
         if len(members) > most and type_.rpartition(":")[2] not in _SETS:
@@ -42,13 +45,13 @@ def check_per_node(resources: Sequence[Resource]) -> Iterator[Fault]:
             yield Fault(members[0], "", found, _REMEDY)
 
 
-def _named_for_node(resource: Resource, node: re.Pattern[str]) -> Fault | None:
-    names: Mapping[str, str] = {"name": resource.name, "metadata.name": str(resource.about.get("name", ""))}
-    labels = {f"metadata.labels.{path}": str(value) for path, value, _ in leaves(mapping(resource.labels))}
-    for path, text in (names | labels).items():
-        if node.fullmatch(text):
-            return Fault(resource, path, f'"{text}" is the name of a node.', _REMEDY)
-    return None
+def _named_for_node(resource: Resource, node: re.Pattern[str], users: Set[str]) -> Iterator[Fault]:
+    """At most one fault. What the user calls otherwise, a cluster or a namespace, may read like a node's name."""
+    labels = {f"metadata.labels.{path}": str(value) for path, value, _ in leaves(resource.labels)}
+    for path, text in {"name": resource.name, "metadata.name": str(resource.about.get("name", "")), **labels}.items():
+        if node.fullmatch(text) and text not in users:
+            yield Fault(resource, path, f'"{text}" is the name of a node.', _REMEDY)
+            return
 
 
 def _numbered(resources: Sequence[Resource]) -> dict[tuple[str, str], list[Resource]]:

@@ -81,6 +81,12 @@ def leak(name: str, path: str, text: str = "") -> Edit:
     return lambda stack: edit(name, path, f"{text}{secret_text(stack)}")(stack)
 
 
+def leak_result(stack: Stack) -> None:
+    """Puts into a ConfigMap what a random value came to, as the engine knows it in an update."""
+    add("random:index/randomPassword:RandomPassword", "drawn", {"result": "correcthorsebattery"})(stack)
+    edit("ConfigMap dev-slurm-config", "data.extra", "key=correcthorsebattery")(stack)
+
+
 def leak_as_name(stack: Stack) -> None:
     add("kubernetes:core/v1:ConfigMap", f"key-{secret_text(stack)}")(stack)
 

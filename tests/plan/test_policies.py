@@ -16,7 +16,7 @@ from policies.size import MOST_RESOURCES
 from standalone import cli, project, record
 from standalone.policy import record_of
 from tests.plan.conftest import KEYS, ROOT, plan_of
-from tests.plan.policy_edits import GONE, Edit, add, edit, leak, leak_as_name, records, secret_text, unprotect
+from tests.plan.policy_edits import GONE, Edit, add, edit, leak, leak_as_name, leak_result, records, secret_text, unprotect
 
 NFS = (
     'cluster.storage={"nfsServer": {"size": "10Gi", "clusterIP": "10.96.0.50"}, "sharedRoot": {"nfsServer": true}, '
@@ -42,6 +42,7 @@ VARIANTS = [
     pytest.param("dev", ARCHIVE, id="archive-on-a-host-path"),
     pytest.param("dev", (IMAGE,), id="root-from-an-image"),
     pytest.param("dev", EXTERNAL, id="external-database-with-backups"),
+    pytest.param("dev", ("cluster.name=gpu-1", "cluster.namespace=cpu-0"), id="cluster-called-like-a-node"),
     pytest.param("h100", ("cluster.keys.munge=2", "cluster.keys.jwt=2", "cluster.keys.database=2"), id="rotated-keys"),
 ]
 
@@ -87,6 +88,7 @@ BROKEN = [
         *("dev", edit(CONFIG, "data.extra", Hidden("short")), SECRETS, CONFIG, "data.extra"),
         id="marked-value-in-a-config-map",
     ),
+    pytest.param("dev", leak_result, SECRETS, CONFIG, "data.extra", id="random-value-in-a-config-map"),
     pytest.param("dev", leak_as_name, SECRETS, "ConfigMap key-[secret]", "name", id="secret-value-as-a-name"),
     pytest.param(
         *("dev", edit("ConfigMap dev-slurmdbd-config", "data.x", "A=1\nStoragePass=abc\n"), SECRETS),
@@ -278,7 +280,7 @@ def test_all_findings_are_told_at_once() -> None:
         f'fixed-images: Deployment dev-login, {LOGIN}.image: "slurm:latest" has no fixed version. '
         "Name a tag that is never moved, or a digest: in the stack file, images.",
         "restricted-pods: NodeSet cpu, spec.template.spec.hostNetwork: shares it with the machine. "
-        "Take it away, or add the container to policies/exceptions.py with a reason.",
+        "Take it away, or accept it with LEVELS in slipway_policies.py.",
     ]
 
 
