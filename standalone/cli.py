@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -27,7 +27,6 @@ from standalone.plan import Change, as_json, masked
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
-_CHECK_WITH = "docker, podman or nerdctl, which has to have the image. Default: any of them that has it."
 _SETS = "Sets one config value, for instance cluster.nodeSets[0].size=3. Repeatable."
 
 _INTERRUPTED = "Interrupted. What was done stays; the same command finishes it."
@@ -89,6 +88,13 @@ Markdown = Annotated[Path | None, typer.Option("--markdown", help="Also write th
 ExitCode = Annotated[
     bool, typer.Option("--exit-code", help="End with 0 if nothing changes, 2 if something does, 3 if that is dangerous; 1 is an error.")
 ]
+CheckWith = Annotated[
+    str | None,
+    typer.Option(
+        "--check-with", metavar="RUNTIME", help="docker, podman or nerdctl, which has to have the image. Default: any that has it."
+    ),
+]
+NoCheck = Annotated[bool, typer.Option("--no-check", help="Do not have slurmctld read Slurm's files in a container.")]
 
 
 @_verb("preview")
@@ -106,8 +112,8 @@ def preview(
     markdown_file: Markdown = None,
     exit_code: ExitCode = False,
     force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="As if `up` took fields over from other managers.")] = False,
-    check_with: Annotated[str | None, typer.Option("--check-with", metavar="RUNTIME", help=_CHECK_WITH)] = None,
-    no_check: Annotated[bool, typer.Option("--no-check", help="Do not have slurmctld read Slurm's files in a container.")] = False,
+    check_with: CheckWith = None,
+    no_check: NoCheck = False,
 ) -> None:
     """Runs the policies, and shows what `up` would do: + create, ~ update, +- replace, - delete; rendered files line by line; what each
     change of Slurm's configuration needs; what becomes of pods and jobs; and what slurmctld says of its files, if its image is at hand."""
@@ -124,28 +130,36 @@ def preview(
     _tell(screen, story)
     counted = show.counts(outlook.counted)
     screen.say(f"\n{'Nothing to change: ' if show.is_quiet(outlook.counted) else ''}{counted}", "bold")
-    with screen.waiting("slurmctld reads its files"):
-        checks = [] if no_check else config_check.check(plan, check_with)
-    refused = _say_checked(screen, checks)
+    checks = [] if no_check else _check(screen, [each.inputs for each in plan.resources if each.is_object], check_with)
     if save:
         stacks.save_plan(found, plan)
     changes = [_change_json(change) for change in outlook.counted]
     whole = {**as_json(plan), "changes": changes, "advice": list(look.advice), "check": config_check.as_json(checks)}
-    words = "\n\n".join([counted, *(each.words for each in checks if each.words and not each.mistakes)])
-    _write(screen, story, f"{plan.project}/{plan.stack}", words, whole, json_file, markdown_file, look.advice)
-    if refused:
-        raise StandaloneError(refused)
-    if exit_code:
-        raise typer.Exit(story.level)
+    _write(screen, story, f"{plan.project}/{plan.stack}", _with_words(counted, checks), whole, json_file, markdown_file, look.advice)
+    _end(story, checks, exit_code)
 
 
-def _say_checked(screen: show.Screen, checks: Sequence[config_check.Check]) -> str:
-    """Says what slurmctld made of its files; gives what it refuses."""
+def _check(screen: show.Screen, manifests: list[Mapping[str, Any]], wish: str | None) -> list[config_check.Check]:
+    """What slurmctld makes of its files; says it, but for what it refuses. Raises StandaloneError."""
+    with screen.waiting("slurmctld reads its files"):
+        checks = config_check.check(manifests, wish)
     for each in checks:
         if each.words and not each.mistakes:
             screen.say(each.words)
         screen.warn(*(f"{line.file}: {line.text} (slurmctld {each.version})" for line in each.notes))
-    return "\n".join(each.words for each in checks if each.mistakes)
+    return checks
+
+
+def _with_words(counted: str, checks: Sequence[config_check.Check]) -> str:
+    return "\n\n".join([counted, *(each.words for each in checks if each.words and not each.mistakes)])
+
+
+def _end(story: Story, checks: Sequence[config_check.Check], exit_code: bool) -> None:
+    """Raises StandaloneError with what slurmctld refuses, and Exit with the story's code where that was asked for."""
+    if refused := [each.words for each in checks if each.mistakes]:
+        raise StandaloneError("\n".join(refused))
+    if exit_code:
+        raise typer.Exit(story.level)
 
 
 def _tell(screen: show.Screen, story: Story) -> None:
@@ -194,17 +208,21 @@ def explain(
     json_file: Json = None,
     markdown_file: Markdown = None,
     exit_code: ExitCode = False,
+    check_with: CheckWith = None,
+    no_check: NoCheck = False,
 ) -> None:
-    """Tells the story of a preview of the pulumi CLI: what changes in Slurm and what that needs, and what becomes of pods and jobs."""
+    """Tells the story of a preview of the pulumi CLI: what changes in Slurm and what that needs, and what becomes of pods and jobs. With
+    --show-sames in that preview, slurmctld reads its files, too, if its image is at hand."""
     screen = shared_screen()
     steps = previews.read_pulumi(file)
     story = previews.story_of(steps, lambda: previews.jobs_of(steps, None if offline else Where(kubeconfig, context)))
     counted = show.counts([Change(step.op, step.kind, step.name) for step in steps])
     _tell(screen, story)
     screen.say(f"\nKubernetes objects: {counted}", "bold")
-    _write(screen, story, "pulumi preview", counted, {}, json_file, markdown_file)
-    if exit_code:
-        raise typer.Exit(story.level)
+    checks = [] if no_check else _check(screen, [step.new for step in steps if step.op != "delete"], check_with)
+    written = {"check": config_check.as_json(checks)}
+    _write(screen, story, "pulumi preview", _with_words(counted, checks), written, json_file, markdown_file)
+    _end(story, checks, exit_code)
 
 
 @_verb("render")

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from standalone.faults import StandaloneError
-from standalone.plan import Plan, Resource, revealed, unknown_path
+from standalone.plan import revealed, unknown_path
+
+Manifest = Mapping[str, Any]
 
 RUNTIMES = ("docker", "podman", "nerdctl")
 """Programs that take the same options, in the order in which they are looked for."""
@@ -39,7 +41,7 @@ _CHANGED_AT = 1_000_000_000
 
 @dataclass(frozen=True)
 class Subject:
-    """A slurmctld of the plan, with what is mounted into its pod."""
+    """A slurmctld, with what is mounted into its pod."""
 
     image: str
     host: str
@@ -88,14 +90,14 @@ class Check:
         return f"Slurm's files: read by {who}: {self.nodes} nodes, {self.partitions} partitions, no complaint"
 
 
-def check(plan: Plan, wish: str | None = None) -> list[Check]:
-    """Has each slurmctld of the plan read its files. `wish` names the container runtime; without it, any that has the image is used.
+def check(manifests: Sequence[Manifest], wish: str | None = None) -> list[Check]:
+    """Has each slurmctld among the objects read its files. `wish` names the container runtime; without it, any that has the image is used.
 
     Raises StandaloneError where the wished one cannot do it.
     """
     if wish is None and os.environ.get(OFF) == "off":
         return []
-    checks = [_check(subject, wish) for subject in subjects(plan)]
+    checks = [_check(subject, wish) for subject in subjects(manifests)]
     if wish and (failed := next((each for each in checks if each.reason), None)):
         remedy = f"Fetch the image with `{wish} pull {failed.image}`, or leave out --check-with." if failed.reason == NO_RUNTIME else ""
         reason = f"{wish} does not have the image" if failed.reason == NO_RUNTIME else failed.reason
@@ -108,9 +110,9 @@ def as_json(checks: Sequence[Check]) -> list[dict[str, Any]]:
     return [asdict(each) for each in checks]
 
 
-def subjects(plan: Plan) -> list[Subject]:
-    """Every slurmctld of the plan. One whose files are known only after `up` is left out."""
-    found = (_subject(each, plan.resources) for each in plan.resources if _kind(each) == "StatefulSet")
+def subjects(manifests: Sequence[Manifest]) -> list[Subject]:
+    """Every slurmctld. One whose files are known only after `up`, or are not among the objects, is left out."""
+    found = (_subject(each, manifests) for each in manifests if each.get("kind") == "StatefulSet")
     return [each for each in found if each]
 
 
@@ -182,14 +184,14 @@ def read_answer(image: str, runtime: str, answer: str, errors: str) -> Check:
         return Check(image, runtime, reason=last[0])
 
 
-def _subject(workload: Resource, resources: Sequence[Resource]) -> Subject | None:
+def _subject(workload: Manifest, manifests: Sequence[Manifest]) -> Subject | None:
     """What a StatefulSet's container `slurmctld` is given; None where it has none, or not all of its files are known."""
-    spec = _part(workload.inputs, "spec", "template", "spec")
+    spec = _part(workload, "spec", "template", "spec")
     container = next((each for each in _parts(spec, "containers") if each.get("name") == "slurmctld"), None)
     if container is None:
         return None
-    namespace = _part(workload.inputs, "metadata").get("namespace")
-    near = [each for each in resources if _kind(each) == "ConfigMap" and _part(each.inputs, "metadata").get("namespace") == namespace]
+    namespace = _part(workload, "metadata").get("namespace")
+    near = [each for each in manifests if each.get("kind") == "ConfigMap" and _part(each, "metadata").get("namespace") == namespace]
     maps = {_name(each): each for each in near}
     volumes = {each.get("name"): _part(each, "configMap") for each in _parts(spec, "volumes")}
     files: dict[str, tuple[str, int]] = {}
@@ -198,9 +200,9 @@ def _subject(workload: Resource, resources: Sequence[Resource]) -> Subject | Non
         volume = volumes.get(mount.get("name"), {})
         if (source := maps.get(str(volume.get("name")))) is None:
             continue
-        if unknown_path(source.inputs.get("data") or {}):
+        if unknown_path(source.get("data") or {}):
             return None
-        data = cast(Mapping[str, str], revealed(_part(source.inputs, "data")))
+        data = cast(Mapping[str, str], revealed(_part(source, "data")))
         folders.insert(0 if "slurm.conf" in data else len(folders), mount["mountPath"])
         mode = int(volume.get("defaultMode") or 0o644)
         files |= {f"{mount['mountPath']}/{path}": (data[key], mode) for key, path in _items(volume, data)}
@@ -218,21 +220,17 @@ def _items(volume: Mapping[str, Any], data: Mapping[str, str]) -> list[tuple[str
     return [(key, key) for key in data]
 
 
-def _databases(workload: Resource, maps: Sequence[Resource]) -> Iterator[str]:
+def _databases(workload: Manifest, maps: Sequence[Manifest]) -> Iterator[str]:
     """slurmdbd.conf of the same cluster."""
-    cluster = _part(workload.inputs, "metadata", "labels").get("slipway.dev/cluster")
+    cluster = _part(workload, "metadata", "labels").get("slipway.dev/cluster")
     for each in maps:
-        text = _part(each.inputs, "data").get("slurmdbd.conf")
-        if isinstance(text, str) and _part(each.inputs, "metadata", "labels").get("slipway.dev/cluster") == cluster:
+        text = _part(each, "data").get("slurmdbd.conf")
+        if isinstance(text, str) and _part(each, "metadata", "labels").get("slipway.dev/cluster") == cluster:
             yield text
 
 
-def _kind(resource: Resource) -> str:
-    return str(resource.inputs.get("kind")) if resource.is_object else ""
-
-
-def _name(resource: Resource) -> str:
-    return str(_part(resource.inputs, "metadata").get("name"))
+def _name(manifest: Manifest) -> str:
+    return str(_part(manifest, "metadata").get("name"))
 
 
 def _parts(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

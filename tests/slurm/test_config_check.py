@@ -4,7 +4,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,6 @@ from rich.console import Console
 from configs.images import reference
 from configs.render.slurm import render, render_slurmdbd
 from images.build import build
-from local import packages
 from standalone import cli
 from standalone.config_check import Subject, archive, command
 from tests.slurm.image_pods import PROJECT
@@ -57,8 +55,6 @@ BAD = [
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The image, in a store of podman's own."""
-    if shutil.which("podman") is None:
-        packages.install(["podman"])
     folder = tmp_path_factory.mktemp("podman")
     (folder / "containers.conf").write_text(CONTAINERS)
     store = f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/root"\nrunroot = "{folder}/run"\n'

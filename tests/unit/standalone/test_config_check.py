@@ -14,7 +14,7 @@ import pytest
 from standalone import cli, config_check
 from standalone.config_check import NO_RUNTIME, Check, Line, Subject
 from standalone.faults import StandaloneError
-from standalone.plan import Plan, Resource, Unknown
+from standalone.plan import Unknown
 from tests.unit.standalone.conftest import SMALL
 
 IMAGE = "localhost/slipway/slurm:1"
@@ -26,12 +26,12 @@ def answer(read: dict[str, Any]) -> str:
     return json.dumps({"version": "26.05.5", "sets": [read]})
 
 
-def resource(kind: str, name: str, group: str = "core/v1", **inputs: Any) -> Resource:
+def manifest(kind: str, name: str, **more: Any) -> dict[str, Any]:
     about = {"name": name, "namespace": "slurm", "labels": {"slipway.dev/cluster": "dev"}}
-    return Resource(f"urn:{kind}:{name}", f"kubernetes:{group}:{kind}", name, inputs={"kind": kind, "metadata": about, **inputs})
+    return {"apiVersion": "apps/v1" if kind == "StatefulSet" else "v1", "kind": kind, "metadata": about, **more}
 
 
-def plan(conf: Any = "ClusterName=dev\n", container: str = "slurmctld") -> Plan:
+def plan(conf: Any = "ClusterName=dev\n", container: str = "slurmctld") -> list[dict[str, Any]]:
     """A slurmctld with its files, scripts and a Secret; and an accounting database."""
     mounts = [("scripts", "/opt/scripts"), ("config", "/etc/slurm"), ("jwt", "/etc/jwt"), ("state", "/var/spool")]
     mounted = [{"name": name, "mountPath": path} for name, path in mounts]
@@ -43,18 +43,13 @@ def plan(conf: Any = "ClusterName=dev\n", container: str = "slurmctld") -> Plan:
             {"name": "jwt", "secret": {"secretName": "dev-jwt"}},
         ],
     }
-    return Plan(
-        "slipway",
-        "dev",
-        (
-            resource("ConfigMap", "dev-config", data={"slurm.conf": conf}),
-            resource("ConfigMap", "dev-scripts", data={"a": "#!/bin/sh\n", "b": "left out"}),
-            resource("ConfigMap", "dev-slurmdbd", data={"slurmdbd.conf": "DbdHost=x\n"}),
-            resource("ConfigMap", "other", data={"x": "y"}),
-            resource("StatefulSet", "dev-slurmctld", "apps/v1", spec={"template": {"spec": pod}}),
-        ),
-        {},
-    )
+    return [
+        manifest("ConfigMap", "dev-config", data={"slurm.conf": conf}),
+        manifest("ConfigMap", "dev-scripts", data={"a": "#!/bin/sh\n", "b": "left out"}),
+        manifest("ConfigMap", "dev-slurmdbd", data={"slurmdbd.conf": "DbdHost=x\n"}),
+        manifest("ConfigMap", "other", data={"x": "y"}),
+        manifest("StatefulSet", "dev-slurmctld", spec={"template": {"spec": pod}}),
+    ]
 
 
 @pytest.fixture
@@ -97,7 +92,7 @@ def test_container_gets_what_the_plan_mounts_into_slurmctld() -> None:
 @pytest.mark.parametrize(
     "given", [pytest.param(plan(container="other"), id="no-slurmctld"), pytest.param(plan(conf=Unknown()), id="unknown-files")]
 )
-def test_plan_without_files_of_slurmctld_has_nothing_to_check(given: Plan) -> None:
+def test_plan_without_files_of_slurmctld_has_nothing_to_check(given: list[dict[str, Any]]) -> None:
     assert config_check.check(given) == []
 
 
@@ -177,7 +172,7 @@ def test_preview_ends_with_1_and_writes_its_files_when_slurmctld_refuses(
 ) -> None:
     wishes: list[str | None] = []
 
-    def check(_: Plan, wish: str | None) -> list[Check]:
+    def check(_: object, wish: str | None) -> list[Check]:
         wishes.append(wish)
         return [Check(IMAGE, "podman", "26.05.5", mistakes=(Line("gres.conf", "no such GPU"),), notes=(Line("slurm.conf", "odd"),))]
 
@@ -194,6 +189,27 @@ def test_preview_says_what_slurmctld_has_read(monkeypatch: pytest.MonkeyPatch, t
     code, said = preview(capsys, "--markdown", str(tmp_path / "p.md"))
     words = f"Slurm's files: read by slurmctld 26.05.5 of {IMAGE}: 6 nodes, 3 partitions, no complaint"
     assert (code, words in said, words in (tmp_path / "p.md").read_text()) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "code", "words"),
+    [
+        pytest.param("", 0, f"Slurm's files: read by slurmctld 26.05.5 of {IMAGE}", id="all-objects"),
+        pytest.param("StatefulSet", 0, "", id="without-slurmctld"),
+    ],
+)
+def test_preview_of_the_pulumi_cli_is_checked_where_it_has_all_objects(
+    left_out: str, code: int, words: str, runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = [each for each in plan() if each["kind"] != left_out]
+    states = [{"type": f"kubernetes:x:{each['kind']}", "inputs": each} for each in kept]
+    digest = runtime / "preview.json"
+    digest.write_text(json.dumps({"steps": [{"op": "same", "urn": "u", "oldState": state, "newState": state} for state in states]}))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", str(digest), "--offline", "--json", str(runtime / "told.json")])
+    said = capsys.readouterr().out
+    assert ((ended.value.code or 0), ("Slurm's files" in said), (words in said)) == (code, bool(words), True)
+    assert len(json.loads((runtime / "told.json").read_text())["check"]) == bool(words)
 
 
 def test_option_turns_the_check_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
