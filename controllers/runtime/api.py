@@ -107,7 +107,8 @@ class Api:
         """A part of a list, of all namespaces unless one is named. `limit` 0 asks for all at once. Raises Gone when `more` is too old."""
         asked = _chosen(labelSelector=labels, fieldSelector=fields, limit=str(limit or ""))
         asked |= _chosen(**{"continue": more})
-        body = await self._request("list", "GET", resource, resource.path(namespace), asked, deadline_s=deadline_s)
+        accept = _metadata("PartialObjectMetadataList") if resource.is_metadata_only else ""
+        body = await self._request("list", "GET", resource, resource.path(namespace), asked, accept=accept, deadline_s=deadline_s)
         return _page(resource, body)
 
     async def watch(
@@ -121,7 +122,9 @@ class Api:
         """
         asked = _chosen(labelSelector=labels, fieldSelector=fields, resourceVersion=version, timeoutSeconds=str(last_s))
         asked |= {"watch": "true", "allowWatchBookmarks": "true"}
-        request = self._client.build_request("GET", resource.path(namespace), params=asked, timeout=httpx2.Timeout(None, read=silence_s))
+        headers = {"Accept": _metadata("PartialObjectMetadata")} if resource.is_metadata_only else None
+        timeout = httpx2.Timeout(None, read=silence_s)
+        request = self._client.build_request("GET", resource.path(namespace), params=asked, headers=headers, timeout=timeout)
         response: httpx2.Response | None = None
         try:
             async with self._counted("watch", resource), _translated(), asyncio.timeout(self._deadline_s):
@@ -150,15 +153,22 @@ class Api:
         return _read(resource, await self._request("create", "POST", resource, path, asked, manifest, "application/json", deadline_s))
 
     async def apply(
-        self, resource: Resource[T], manifest: Manifest, *, field_manager: str, force: bool = True, deadline_s: float | None = None
+        self,
+        resource: Resource[T],
+        manifest: Manifest,
+        *,
+        field_manager: str,
+        force: bool = True,
+        dry_run: bool = False,
+        deadline_s: float | None = None,
     ) -> T:
         """Server-side apply: makes the object, or brings the fields of the manifest to what it says.
 
-        Without force, raises Conflict where others own a field and want something else.
+        Without force, raises Conflict where others own a field and want something else. With `dry_run`, gives what would come of it.
         """
         meta = manifest["metadata"]
         path = resource.path(meta.get("namespace", ""), meta["name"])
-        asked = {"fieldManager": field_manager, "force": "true" if force else "false"}
+        asked = {"fieldManager": field_manager, "force": "true" if force else "false", **_chosen(dryRun="All" if dry_run else "")}
         typed = {"apiVersion": resource.api_version, "kind": resource.kind, **manifest}
         return _read(resource, await self._request("apply", "PATCH", resource, path, asked, typed, _APPLY, deadline_s))
 
@@ -210,9 +220,10 @@ class Api:
         body: Any = None,
         content_type: str = "",
         deadline_s: float | None = None,
+        accept: str = "",
     ) -> bytes:
         content = None if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": content_type} if content_type else None
+        headers = {name: value for name, value in (("Content-Type", content_type), ("Accept", accept)) if value}
         async with self._counted(verb, resource), _translated(), asyncio.timeout(deadline_s or self._deadline_s):
             answer = await self._client.request(method, path, params=asked, content=content, headers=headers)
             if not answer.is_success:
@@ -245,6 +256,10 @@ async def _translated() -> AsyncGenerator[None]:
         raise Unreachable("the watch fell silent") from error
     except (httpx2.HTTPError, ConfigError, OSError) as error:
         raise Unreachable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def _metadata(kind: str) -> str:
+    return f"application/json;as={kind};g=meta.k8s.io;v=v1"
 
 
 def _chosen(**asked: str) -> dict[str, str]:

@@ -194,6 +194,8 @@ class Resource(Generic[T]):
     kind: str
     struct: type[T]
     namespaced: bool = True
+    is_metadata_only: bool = False
+    """True: lists and watches bring nothing but the metadata, which is small. Source: Kubernetes' API concepts, "Metadata-only fetches"."""
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Path on the API server; without a namespace, of all namespaces."""
