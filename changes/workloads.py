@@ -8,6 +8,8 @@ from changes.steps import Step
 
 NODESET = "slipway.dev/nodeset"
 """Label of the pods of a node set."""
+RECORD = ("app.kubernetes.io/component", "deployed")
+"""Label of the Secrets by which the guard knows what is deployed. They come after all else, and go first."""
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 CONFIGURATION = "slurm.conf"
 _ON_DELETE = "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
@@ -50,7 +52,7 @@ def consequences(steps: Sequence[Step]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
     updated = [step for step in steps if step.op == "update"]
-    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_a_list(step)]
+    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_for_controllers(step)]
     for step in files:
         if has_slurms_files(step):
             said.append(f"{step.name}: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it")
@@ -108,9 +110,16 @@ def has_slurms_files(step: Step) -> bool:
     return CONFIGURATION in (step.new.get("data") or step.old.get("data") or {})
 
 
-def _is_a_list(step: Step) -> bool:
-    """True of a ConfigMap that a controller reads, and no pod mounts: its finalizer says so."""
-    return bool(step.new.get("metadata", {}).get("finalizers"))
+def _is_for_controllers(step: Step) -> bool:
+    """True of an object that a controller reads, and no pod mounts: a list of node sets, by its finalizer, and the guard's record."""
+    return bool(step.new.get("metadata", {}).get("finalizers")) or is_record(step.new)
+
+
+def is_record(manifest: Mapping[str, Any]) -> bool:
+    """True of a Secret of the guard's record."""
+    label, value = RECORD
+    labels: Mapping[str, str] = manifest.get("metadata", {}).get("labels") or {}
+    return manifest.get("kind", "Secret") == "Secret" and labels.get(label) == value
 
 
 def _effect_on_nodes(step: Step) -> str:

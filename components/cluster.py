@@ -17,7 +17,9 @@ from components.backup import Backup, backup_args
 from components.control_plane import SlurmControlPlane, control_plane_args
 from components.controllers import Controllers, controllers_args
 from components.declared_sets import build_declared_sets
+from components.deployed import build_deployed
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
+from components.guard import Guard, guard_args
 from components.health_checks import HealthChecks, health_checks_args
 from components.host_keys import NodeHostKey, node_host_key_args
 from components.kinds import Kinds, kinds_args
@@ -27,7 +29,7 @@ from components.login import LoginNodes, login_args
 from components.munge import MungeSecret, munge_args
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
-from components.objects import declare, immutable_config_map
+from components.objects import collecting, declare, immutable_config_map
 from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
@@ -62,6 +64,28 @@ class SlurmCluster(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=own)
         adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=own)
+        with collecting() as declared:
+            control_plane, login = self._declare_parts(cluster, provider, adopting)
+        if cluster.kubernetes.guard:
+            last = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[each.resource for each in declared])
+            for manifest in build_deployed(cluster.name, cluster.namespace, declared):
+                declare(manifest, last)
+        self.namespace = pulumi.Output.from_input(cluster.namespace)
+        self.ssh_command = login.ssh_command
+        self.slurmctld_address, self.rest_url = control_plane.slurmctld_address, control_plane.rest_url
+        self.register_outputs(
+            {
+                "namespace": self.namespace,
+                "ssh_command": self.ssh_command,
+                "slurmctld_address": self.slurmctld_address,
+                "rest_url": self.rest_url,
+            }
+        )
+
+    def _declare_parts(
+        self, cluster: Cluster, provider: pulumi.ProviderResource, adopting: pulumi.ProviderResource
+    ) -> tuple[SlurmControlPlane, LoginNodes]:
+        """All parts of the cluster, each after what it needs."""
         lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
         kinds = Kinds(object_name(cluster.name, "kinds"), kinds_args(cluster), lasting)
         child = self._below_namespace(cluster, provider, adopting)
@@ -96,17 +120,9 @@ class SlurmCluster(pulumi.ComponentResource):
         self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
-        self.namespace = pulumi.Output.from_input(cluster.namespace)
-        self.ssh_command = login.ssh_command
-        self.slurmctld_address, self.rest_url = control_plane.slurmctld_address, control_plane.rest_url
-        self.register_outputs(
-            {
-                "namespace": self.namespace,
-                "ssh_command": self.ssh_command,
-                "slurmctld_address": self.slurmctld_address,
-                "rest_url": self.rest_url,
-            }
-        )
+        if cluster.kubernetes.guard:
+            Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
+        return control_plane, login
 
     def _below_namespace(
         self, cluster: Cluster, provider: pulumi.ProviderResource, adopting: pulumi.ProviderResource

@@ -4,10 +4,13 @@ Manifests keep Kubernetes' camelCase keys, which the typed classes accept as the
 """
 
 import base64
+import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -48,6 +51,21 @@ _CLASSES: dict[tuple[str, str], Any] = {
         kubernetes.apiextensions.CustomResource, api_version="slipway.dev/v1alpha1", kind="NodeSet"
     ),
 }
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An object that was registered: for the record of what is deployed."""
+
+    manifest: Manifest
+    """The object as it was declared."""
+    ignored: tuple[str, ...]
+    """Paths whose changes are ignored."""
+    resource: pulumi.Resource
+    """The resource that it was registered as."""
+
+
+_collected: ContextVar[list[Declared] | None] = ContextVar("collected", default=None)
 _ARGUMENTS = {"automountServiceAccountToken": "automount_service_account_token", "roleRef": "role_ref"}
 
 
@@ -59,7 +77,21 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions, name: str | None =
     """
     make = _CLASSES[manifest["apiVersion"], manifest["kind"]]
     fields = {_ARGUMENTS.get(key, key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
-    return make(name or manifest["metadata"]["name"], **fields, opts=opts)
+    made = make(name or manifest["metadata"]["name"], **fields, opts=opts)
+    if (collected := _collected.get()) is not None:
+        collected.append(Declared(manifest, tuple(opts.ignore_changes or ()), made))
+    return made
+
+
+@contextlib.contextmanager
+def collecting() -> Generator[list[Declared]]:
+    """The objects that are declared meanwhile, in order."""
+    collected: list[Declared] = []
+    token = _collected.set(collected)
+    try:
+        yield collected
+    finally:
+        _collected.reset(token)
 
 
 def content_name(prefix: str, files: Mapping[str, str]) -> str:

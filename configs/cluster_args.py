@@ -17,6 +17,8 @@ class Kubernetes(TypedDict):
     """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster. Type: true or false. Default: `true`."""
     waitForDrains: NotRequired[bool]
     """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes. Type: true or false. Default: `false`."""
+    guard: NotRequired[bool]
+    """False: what somebody edits or deletes by hand stays so until the next `up`. Turn it off where Argo CD or Flux heals the objects. Type: true or false. Default: `true`."""
 
 
 class Images(TypedDict):

@@ -75,3 +75,8 @@ UNPROTECTED: Mapping[str, str] = {
     "NodeSet": "disks of nodes are for scratch files; volumeClaimRetention of the set says what becomes of them",
 }
 """Kinds that hold data, and are not protected although other parts are."""
+
+COPIES: Mapping[str, str] = {
+    "deployed": "the record of what is deployed: a copy, which each deployment writes anew, and which goes before all else",
+}
+"""Secrets that hold nothing that is not elsewhere, by their component. They need no protection, and their texts are not looked for."""

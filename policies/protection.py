@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from policies.exceptions import UNPROTECTED
+from policies.exceptions import COPIES, UNPROTECTED
 from policies.records import Fault, Resource, Rule, items, mapping
 
 _STATE = frozenset({"Namespace", "PersistentVolume", "PersistentVolumeClaim", "Secret", "RandomPassword"})
@@ -26,7 +26,7 @@ def check(resources: Sequence[Resource]) -> Iterator[Fault]:
 
 
 def _holds_data(resource: Resource) -> bool:
-    if resource.kind in UNPROTECTED:
+    if resource.kind in UNPROTECTED or (resource.kind == "Secret" and resource.component in COPIES):
         return False
     return resource.type.rpartition(":")[2] in _STATE or _claims(resource)
 

@@ -53,6 +53,11 @@ class Resource:
         return mapping(self.props.get("metadata"))
 
     @property
+    def component(self) -> str:
+        """The part of Slipway that a Kubernetes object of Slipway's belongs to, by its label."""
+        return str(self.labels.get("app.kubernetes.io/component", "")) if self.is_slipways else ""
+
+    @property
     def labels(self) -> Mapping[str, Any]:
         """A Kubernetes object's labels."""
         return mapping(self.about.get("labels"))

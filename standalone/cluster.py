@@ -14,6 +14,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from changes.workloads import RECORD
 from standalone.api import Api, RefusedError, side_by_side
 from standalone.changes import PART_OF, applyset_id, labelled
 from standalone.faults import StandaloneError, rows
@@ -297,6 +298,15 @@ def release(home: Home, keys: Iterable[Key]) -> None:
         except RefusedError as error:
             if error.reason != "NotFound":
                 raise StandaloneError(f"{key} could not be released: {error}") from error
+
+
+def unrecord(home: Home, keys: Iterable[Key]) -> None:
+    """Takes objects off the guard's record, so that it does not make them again while they are replaced. `up` writes the record anew."""
+    if not (entries := {f"{key.kind}.{key.name}": None for key in keys}):
+        return
+    for secret in home.api.list(Sort("", "Secret"), home.namespace, labelSelector="=".join(RECORD)):
+        if entries.keys() & (secret.get("data") or {}).keys():
+            home.api.merge(key_of(secret), {"data": entries})
 
 
 def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> list[Key]:

@@ -105,6 +105,7 @@ def _apply(stack: Stack, found: Sequence[ObjectChange], screen: Screen, force_co
     for key in kept:
         screen.tick(f"{key} stays in the cluster (retainOnDelete)")
     replaced = [change.live for change in pending if change.op == "replace" and change.live]
+    cluster.unrecord(home, map(key_of, replaced))
     removal.delete(home, replaced, screen, timeout_s=600)
     definitions = [change.document for change in pending if change.document and change.key.kind == CRD]
     if definitions:

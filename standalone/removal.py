@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from changes.workloads import is_record
 from standalone import changes as decide
 from standalone import cluster, consent, readiness
 from standalone.api import RefusedError
@@ -57,8 +58,8 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
 
 
 def _is_held(live: Mapping[str, Any]) -> bool:
-    """True of an object that a controller of the stack lets go."""
-    return any(str(finalizer).startswith(HOLDS) for finalizer in live["metadata"].get("finalizers") or ())
+    """True of an object that a controller of the stack lets go, and of the guard's record: what it has would be made again."""
+    return is_record(live) or any(str(finalizer).startswith(HOLDS) for finalizer in live["metadata"].get("finalizers") or ())
 
 
 def _by_depth(workloads: Mapping[Key, Mapping[str, Any]], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:

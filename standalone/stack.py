@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from changes.steps import Step
+from changes.workloads import is_record
 from standalone import api, cluster, consent, kubeconfig, random_values, record, recovery, render
 from standalone import changes as decide
 from standalone.api import RefusedError
@@ -152,10 +153,15 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
     objects = decide.object_changes(documents, seen.live, seen.results, seen.immutable, seen.members, seen.untried)
     found: dict[str, Change] = {}
     gone: list[Change] = []
+    records = {change.key for change in objects if change.document and is_record(change.document.manifest)}
+    repeating = records if any(change.op != "same" and change.key not in records for change in objects) else frozenset[Key]()
     for change in objects:
         if change.document:
             about = change.document.resource
-            found[about.urn] = Change(change.op, about.type, about.name, about.urn, change.differences, change.note)
+            # The guard's record repeats all other changes: shown only when it changes alone.
+            op = "same" if change.op == "update" and change.key in repeating else change.op
+            shown = () if op == "same" else change.differences
+            found[about.urn] = Change(op, about.type, about.name, about.urn, shown, change.note)
         else:
             note = "kept in the cluster: retainOnDelete" if change.key in decide.retained([change]) else ""
             gone.append(Change("delete", change.key.kind, f"{change.key.namespace}/{change.key.name}".lstrip("/"), note=note))

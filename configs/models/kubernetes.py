@@ -15,3 +15,5 @@ class Kubernetes(Model):
     """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster."""
     wait_for_drains: Flag = False
     """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes."""
+    guard: Flag = True
+    """False: what somebody edits or deletes by hand stays so until the next `up`. Turn it off where Argo CD or Flux heals the objects."""

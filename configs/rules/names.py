@@ -9,7 +9,9 @@ from typing import Any, cast
 
 from configs.faults import Fault, did_you_mean, quoted, repeats
 
-PROGRAMS = frozenset({"identity", "login", "mariadb", "nfs", "nodeset-controller", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"})
+PROGRAMS = frozenset(
+    {"guard", "identity", "login", "mariadb", "nfs", "nodeset-controller", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"}
+)
 """The cluster's own programs: their pods, Services and disruption budgets are called `<cluster>-<program>`."""
 
 RESERVED_BY_SLURM = ("all", "default", "localhost")

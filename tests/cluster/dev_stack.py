@@ -169,8 +169,17 @@ class DevStack:
             self.mend()
             self.is_lost = False
 
+    def pause_guard(self, *objects: str) -> None:
+        """Has the guard leave objects as the test changes them by hand: `kind/name`."""
+        self.kubectl("annotate", "--overwrite", *objects, "slipway.dev/guard=paused")
+
+    def resume_guard(self, *objects: str) -> None:
+        """Lets the guard bring objects back to what was deployed."""
+        self.kubectl("annotate", *objects, "slipway.dev/guard-")
+
     def mend(self) -> None:
         """`up`, also where a test that was killed left changes by hand, jobs and drains."""
+        self.kubectl("annotate", "--all", "deployments,statefulsets,services,configmaps,nodesets", "slipway.dev/guard-", check=False)
         self.standalone("up", "--force-conflicts", timeout_s=600)
         drained = "sinfo -h -N -t drain -o %N | sort -u"
         self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")

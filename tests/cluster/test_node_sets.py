@@ -14,6 +14,7 @@ from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
 def scaled_back(stack: DevStack) -> Iterator[DevStack]:
     """The stack, with `cpu` at its two nodes afterwards, undrained, and slurmctld there."""
     yield stack
+    stack.resume_guard("statefulset/dev-slurmctld")
     stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=1")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
@@ -207,6 +208,7 @@ def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scale
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     job = stack.hold("--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
+    stack.pause_guard("statefulset/dev-slurmctld")
     stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=0")
     eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
@@ -283,8 +285,10 @@ def _healthy(stack: DevStack, nodeset: str) -> int:
 
 @pytest.fixture
 def taken_back(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, whose objects the test may change by hand: `up` takes them back."""
+    """The stack, whose set `burst` the test may change by hand: the guard takes it back."""
+    stack.pause_guard("nodeset/burst")
     yield stack
+    stack.resume_guard("nodeset/burst")
     stack.slurm("scancel --user=alice", check=False)
     stack.standalone("up", "--force-conflicts")
     stack.wait_until_settled()

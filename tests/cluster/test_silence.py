@@ -15,6 +15,7 @@ LOOKS = 10
 def answering(stack: DevStack) -> Iterator[DevStack]:
     """The stack, with both back afterwards, and `cpu` at its two nodes."""
     yield stack
+    stack.resume_guard(*AWAY)
     stack.kubectl("scale", *AWAY, "--replicas=1")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     stack.wait_until_settled()
@@ -27,6 +28,7 @@ def test_silence_is_told_removes_no_pod_loses_no_job_and_ends_by_itself(answerin
 def be_silent(stack: DevStack, meanwhile: Callable[[], None]) -> None:
     """Takes both away under a set of two idle nodes that is to have none; what runs `meanwhile` gives the controller time for a mistake."""
     pods = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    stack.pause_guard(*AWAY)
     stack.kubectl("scale", *AWAY, "--replicas=0")
     eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")

@@ -64,7 +64,11 @@ def test_nothing_comes_before_itself(plan: Plan) -> None:
     assert [urn for urn, before in needs(plan).items() if urn in before] == []
 
 
-def test_node_sets_are_last(plan: Plan) -> None:
+def test_only_the_record_of_what_is_deployed_comes_after_the_node_sets(plan: Plan) -> None:
     sets = {one.urn for one in objects(plan) if one.inputs["kind"] == "NodeSet"}
     assert sets
-    assert [urn for urn, before in needs(plan).items() if sets & before] == []
+    (record,) = (urn for urn, before in needs(plan).items() if sets & before)
+    assert record.endswith("-deployed")
+    assert needs(plan)[record] >= {one.urn for one in objects(plan)} - {record} - {
+        one.urn for one in objects(plan) if one.inputs["kind"] == "Job"
+    }

@@ -53,7 +53,7 @@ def with_sets(*names: str) -> Plan:
 def test_removing_a_set_changes_the_list_and_no_other_set() -> None:
     found = compare(as_json(with_sets("cpu", "old")), as_json(with_sets("cpu")))
     ops = {one.name: one.op for one in found if one.op != "same"}
-    assert ops == {"dev-node-sets": "update", "dev-old": "delete", "dev-slurm-config": "update"}
+    assert ops == {"dev-node-sets": "update", "dev-old": "delete", "dev-slurm-config": "update", "dev-deployed": "update"}
 
 
 def test_who_wants_to_wait_has_the_engine_delete_the_sets() -> None:

@@ -47,7 +47,7 @@ def test_other_random_values_change_nothing_that_a_plan_shows(stack: str) -> Non
     one, other = drawn(stack, "one"), drawn(stack, "other")
     assert as_json(one) == as_json(other)
     data = [[each.inputs["data"] for each in plan.resources if each.inputs.get("kind") == "Secret"] for plan in (one, other)]
-    assert len(data[0]) == 5
+    assert len(data[0]) == 6
     assert all(first != second for first, second in zip(*data, strict=True))
 
 

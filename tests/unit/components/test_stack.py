@@ -70,7 +70,7 @@ def test_providers_change_files_in_place_and_one_takes_over_what_outlived_a_stac
 def test_secrets_are_secret_on_the_wire(registered: list[Registered]) -> None:
     drawn = {program.DRAWN, base64.b64encode(program.DRAWN.encode()).decode()}
     secrets = of_type(registered, "Secret")
-    assert {one.name.partition("-")[2] for one in secrets} == {"munge", "jwt", "mariadb", "login-host-keys", "node-host-keys"}
+    assert {one.name.partition("-")[2] for one in secrets} == {"munge", "jwt", "mariadb", "login-host-keys", "node-host-keys", "deployed"}
     assert [one.name for one in secrets if not is_secret(one.inputs["data"])] == []
     assert [one.name for one in registered if drawn & set(unmarked(one.inputs))] == []
 
@@ -95,7 +95,7 @@ def test_storage_database_and_keys_are_protected_when_asked_for(protected: bool)
     found = program.run("dev", config)
     kept = [
         *(one for one in found if one.type.startswith("random:")),
-        *of_type(found, "Secret"),
+        *(one for one in of_type(found, "Secret") if one.name != "dev-deployed"),  # a copy of the others, written anew each time
         *of_type(found, "PersistentVolumeClaim"),
         *(one for one in of_type(found, "StatefulSet") if one.name in ("dev-mariadb", "dev-slurmctld")),
         *of_type(found, "Namespace"),
@@ -213,7 +213,7 @@ def test_mistakes_end_the_program_with_their_text_before_anything_is_registered(
     assert caught.value.__cause__ is None
 
 
-def test_node_set_that_is_added_changes_nothing_else() -> None:
+def test_node_set_that_is_added_changes_only_what_lists_it() -> None:
     config = program.stack_config("dev")
     config["nodePools"][0]["max"] = 3
     grown = copy.deepcopy(config)
@@ -221,4 +221,4 @@ def test_node_set_that_is_added_changes_nothing_else() -> None:
     grown["partitions"][0]["nodeSets"].append("more")
     before, after = ({(one.type, one.name): json.dumps(one.inputs) for one in program.run("dev", each)} for each in (config, grown))
     assert {name for _, name in after.keys() - before.keys()} == {"dev-more"}
-    assert {key[1] for key in before if after[key] != before[key]} == {"dev-slurm-config", "dev-node-sets"}
+    assert {key[1] for key in before if after[key] != before[key]} == {"dev-slurm-config", "dev-node-sets", "dev-deployed"}

@@ -1,0 +1,76 @@
+"""The record of what is deployed, for the guard: each object as it was declared, in Secrets that are written after all else.
+
+While a deployment is going on, the record is that of the one before; `destroy` deletes it first. controllers/guard reads it.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import Declared, encode
+
+COMPONENT = "deployed"
+"""Tail of the Secrets' names: `<cluster>-deployed`, `<cluster>-deployed-2`, ..."""
+GUARDED = (
+    *("ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "StatefulSet", "CronJob", "NetworkPolicy"),
+    *("PodDisruptionBudget", "NodeSet"),
+)
+"""Kinds that are guarded. Not: what holds data (a deleted claim cannot be restored), and what grants rights."""
+_MOST_BYTES = 700_000
+"""Of what a Secret of the record holds. Kubernetes takes 1 MiB."""
+_OUTPUT_BYTES = 2_000
+"""What a Secret's values are taken for: keys and passwords, which are known only later."""
+
+
+def build_deployed(cluster: str, namespace: str, declared: Sequence[Declared]) -> list[Manifest]:
+    """The Secrets of the record. An object that is too large for a Secret of its own is left out, and is not guarded."""
+    full: list[dict[str, pulumi.Input[str]]] = [{}]
+    size = 0
+    for each in declared:
+        if each.manifest["kind"] not in GUARDED or each.manifest["metadata"].get("namespace") != namespace:
+            continue
+        entry, bytes_ = _entry(each)
+        if bytes_ > _MOST_BYTES:
+            continue
+        if size + bytes_ > _MOST_BYTES:
+            full.append({})
+            size = 0
+        size += bytes_
+        full[-1][f"{each.manifest['kind']}.{each.manifest['metadata']['name']}"] = entry
+    return [_build_secret(cluster, namespace, number, data) for number, data in enumerate(full, start=1)]
+
+
+def deployed_name(cluster: str, number: int = 1) -> str:
+    """Name of a Secret of the record."""
+    return object_name(cluster, COMPONENT if number == 1 else f"{COMPONENT}-{number}")
+
+
+def _entry(declared: Declared) -> tuple[pulumi.Input[str], int]:
+    """The value of an entry, and about how many bytes it has."""
+    # What others set is not the stack's to restore: a rotated key, a disk that cannot be resized in place.
+    manifest = declared.manifest
+    for path in declared.ignored:
+        manifest = _without(manifest, path.split("."))
+    about: dict[str, Any] = {"manifest": manifest, **({"ignored": list(declared.ignored)} if declared.ignored else {})}
+    try:
+        text = json.dumps(about, sort_keys=True)
+    except TypeError:  # it has Outputs, which take a hundred times as long, so only where there are some
+        known = json.dumps(about, sort_keys=True, default=lambda _: "x" * _OUTPUT_BYTES)
+        return pulumi.Output.secret(pulumi.Output.json_dumps(about, sort_keys=True)).apply(encode), len(known.encode())
+    return pulumi.Output.secret(encode(text)), len(text.encode())
+
+
+def _without(part: Manifest, path: list[str]) -> Manifest:
+    """A copy without the value at a path."""
+    key, rest = path[0], path[1:]
+    if not rest or key not in part:
+        return {name: value for name, value in part.items() if name != key}
+    return {**part, key: _without(part[key], rest)}
+
+
+def _build_secret(cluster: str, namespace: str, number: int, data: dict[str, pulumi.Input[str]]) -> Manifest:
+    about = metadata(deployed_name(cluster, number), namespace, labels(cluster, COMPONENT))
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "Opaque", "data": data}

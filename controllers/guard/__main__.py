@@ -1,0 +1,52 @@
+"""`python -m controllers.guard`: the guard of one Slurm cluster. Its settings are in the environment: settings.py."""
+
+import asyncio
+import os
+import sys
+
+from controllers.guard.guard import Guard
+from controllers.guard.settings import Settings, SettingsError, read_settings
+from controllers.runtime import log, program
+from controllers.runtime import serve as probes
+from controllers.runtime.api import connect
+from controllers.runtime.clock import SYSTEM
+
+_DEAF_S = 300.0
+"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
+
+
+async def serve(settings: Settings) -> int:
+    """Runs until it is told to stop; the exit code."""
+    api = connect()
+    guard = Guard(api, settings.namespace, settings.cluster, settings.identity, SYSTEM)
+    informers = {"record": guard.record_informer, **guard.informers}
+
+    def deaf() -> str:
+        silent = [name for name, each in informers.items() if each.synced.is_set() and each.silent_s() > _DEAF_S]
+        return f"nothing heard for {_DEAF_S:.0f} s of: {', '.join(silent)}" if silent else ""
+
+    def unsynced() -> str:
+        late = [name for name, each in informers.items() if not each.synced.is_set()]
+        return f"not listed yet: {', '.join(late)}" if late else ""
+
+    server = await probes.start(settings.port, live={"informers": deaf}, ready={"informers": unsynced})
+    try:
+        return await program.run({f"informer of {name}": each.run for name, each in informers.items()}, {"guard": guard.run})
+    finally:
+        server.close()
+        await api.close()
+
+
+def main() -> int:
+    """Exit code 2: the environment is wrong."""
+    try:
+        settings = read_settings(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    log.configure()
+    return asyncio.run(serve(settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,266 @@
+"""The guard: informers tell it that an object of the stack changed or went; it reads the object, decides (plan.py), and applies what was
+deployed, under the deployer's own name, so that the next deployment meets no conflict.
+
+It keeps nothing: killed at any moment, its next process looks at every object once and goes on. What it was told to leave alone is written
+at the objects.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from controllers.guard import fields, metrics
+from controllers.guard.plan import (
+    DECLARED_IN,
+    MOST,
+    WINDOW_S,
+    Change,
+    Fights,
+    Marks,
+    find_change,
+    is_listed,
+    matters,
+    may_restore,
+    plan_manifest,
+    read_marks,
+    read_others,
+    say_change,
+)
+from controllers.guard.record import COMPONENT as RECORD_COMPONENT
+from controllers.guard.record import GUARD, KINDS, RECORD, Declared, Name, Path, Record, read_record
+from controllers.guard.reports import build_event
+from controllers.runtime.api import Api
+from controllers.runtime.clock import Clock
+from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.informer import Informer
+from controllers.runtime.queue import WorkQueue
+from controllers.runtime.structs import EVENTS, PartialObject, Resource
+
+LABEL_CLUSTER = "slipway.dev/cluster"
+MANAGER = "slipway-guard"
+"""Under which the guard writes what is its own: the annotation of an object that it leaves alone."""
+STOPPED = "stopped"
+SETTLE_S = 3.0
+"""An object that was deleted is made again after so many seconds: a deployment that replaces an object deletes it, and makes it at once."""
+_TERMINATING_S = 1.0
+_WORKERS = 2
+_APPLY_SET = "applyset.kubernetes.io/part-of"
+"""standalone's label of all its objects; also that of the record, so that an object nobody remembers gets it back, too."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Times in seconds, for tests to lower."""
+
+    settle_s: float = SETTLE_S
+    retry_most_s: float = 5.0
+
+
+class Guard:
+    """The guarded objects of one Slurm cluster."""
+
+    def __init__(self, api: Api, namespace: str, cluster: str, instance: str, clock: Clock, pace: Pace = Pace()) -> None:
+        self._api, self._namespace, self._instance, self._clock, self._pace = api, namespace, instance, clock, pace
+        ours = f"{LABEL_CLUSTER}={cluster}"
+        self.record_informer = Informer(api, RECORD, namespace=namespace, labels=f"{ours},{RECORD_COMPONENT}", clock=clock)
+        self.informers = {kind: Informer(api, resource, namespace=namespace, labels=ours, clock=clock) for kind, resource in KINDS.items()}
+        self.queue: WorkQueue[Name] = WorkQueue("guard", clock=clock, most_s=pace.retry_most_s)
+        self._record = Record()
+        self._fights = Fights()
+        self._marks: dict[Name, Marks] = {}
+        """As each object last bore them: a deleted one has none."""
+        self._others: dict[Name, dict[Path, Any]] = {}
+        """What others had set in each object as it was last seen: the stack does not say it."""
+        self._settled: dict[Name, str] = {}
+        """When the deployer had last written to the object, as it was last seen to be as deployed."""
+        self._missing_since: dict[Name, float] = {}
+        self._stopped: set[Name] = set()
+        self._paused: set[Name] = set()
+        self.record_informer.on_change(lambda _old, _new: self._record_changed())
+        for kind, informer in self.informers.items():
+            informer.on_change(lambda old, new, kind=kind: self._changed(kind, old, new))
+
+    async def run(self) -> None:
+        """Looks at what changed, for ever."""
+        for informer in (self.record_informer, *self.informers.values()):
+            await informer.synced.wait()
+        self._record_changed()
+        await self.queue.run(self._work, _WORKERS)
+
+    def _record_changed(self) -> None:
+        self._record = read_record(self.record_informer.store.values())
+        metrics.GUARDED.set(len(self._record.entries))
+        for name in self._record.entries:
+            self.queue.add(name)
+        self._count()
+
+    def _changed(self, kind: str, old: PartialObject | None, new: PartialObject | None) -> None:
+        item = new or old
+        name = kind, item.metadata.name if item else ""
+        if name in self._record.entries and matters(old.metadata if old else None, new.metadata if new else None):
+            self.queue.add(name)
+
+    async def _work(self, name: Name) -> None:
+        try:
+            await self.look(name)
+        except Conflict:
+            self.queue.add(name)  # it has changed since it was read
+        except (ApiError, ValueError) as error:
+            log.warning("object could not be looked at", object=" ".join(name), error=str(error), again_s=self.queue.add_backed_off(name))
+        else:
+            self.queue.forget(name)
+        self._count()
+
+    async def look(self, name: Name) -> None:
+        """One look at an object, and what has to be done about it. Raises ApiError, and ValueError for a record that cannot be read."""
+        declared = self._record.declared(name)
+        if declared is None or self._record.is_paused:
+            return
+        try:
+            live = await self._api.get(_whole(name), self._namespace, name[1])
+        except NotFound:
+            await self._look_at_missing(name, declared)
+            return
+        self._missing_since.pop(name, None)
+        about: Mapping[str, Any] = live["metadata"]
+        if about.get("deletionTimestamp"):
+            self.queue.add_after(name, _TERMINATING_S)
+            return
+        annotations: Mapping[str, str] = about.get("annotations") or {}
+        word = annotations.get(GUARD)
+        (self._paused.add if word and word != STOPPED else self._paused.discard)(name)
+        (self._stopped.add if word == STOPPED else self._stopped.discard)(name)
+        if not word:
+            await self._look_at(name, declared, live)
+
+    async def _look_at(self, name: Name, declared: Declared, live: dict[str, Any]) -> None:
+        entries = fields.managers(live)
+        marks = self._marks[name] = read_marks(live) or self._marks.get(name) or self._record_marks(name)
+        self._others[name] = read_others(declared, live)
+        manifest = plan_manifest(declared, live, marks, {})
+        if manifest is None:
+            return
+        would = await self._api.apply(_whole(name), manifest, field_manager=marks.manager, dry_run=True)
+        change = find_change(manifest, live, would)
+        written = fields.deployer(entries)
+        written_at = written.time if written else ""
+        if not change:
+            self._settled[name] = written_at
+            return
+        if not may_restore(change, live, self._record_time(name), self._settled.get(name, "")):
+            return  # looked at again when the record or the object changes
+        words = say_change(change, entries, live)
+        if self._fights.is_lost(name, self._clock.now()):
+            await self._stop(name, live, words)
+            return
+        self._fights.note(name, self._clock.now())
+        await self._restore(name, manifest, marks, change)
+        await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
+
+    async def _look_at_missing(self, name: Name, declared: Declared) -> None:
+        now = self._clock.now()
+        wait_s = self._missing_since.setdefault(name, now) + self._pace.settle_s - now
+        if wait_s > 0:
+            self.queue.add_after(name, wait_s)
+            return
+        marks = self._marks.get(name) or self._record_marks(name)
+        manifest = plan_manifest(declared, None, marks, self._others.get(name, {}))
+        if manifest is None:
+            log.warning(
+                "object is gone and stays so until the next deployment: what others had set in it is not known", object=" ".join(name)
+            )
+            return
+        if not await self._is_still_declared(name) or not await self._is_listed(manifest):
+            return
+        if self._fights.is_lost(name, now):
+            if name not in self._stopped:
+                log.error("object is deleted again and again; it is not made again", object=" ".join(name), times=MOST)
+            self._stopped.add(name)
+            return
+        self._fights.note(name, now)
+        made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
+        self._missing_since.pop(name, None)
+        self._settled[name] = ((read := fields.deployer(fields.managers(made))) and read.time) or ""
+        words = "made again as it was deployed: it had been deleted (by whom, only the API server's audit log can tell)"
+        await self._tell(name, made, "Restored", words)
+
+    async def _is_still_declared(self, name: Name) -> bool:
+        """Whether the record still has the object: the informer's copy may be older than the deletion by `destroy`."""
+        found = self._record.entries.get(name)
+        if found is None:
+            return False
+        try:
+            secret = await self._api.get(RECORD, *found[0])
+        except NotFound:
+            return False
+        return secret.metadata.deletion_timestamp is None and found[1] in secret.data and GUARD not in secret.metadata.annotations
+
+    async def _is_listed(self, manifest: Mapping[str, Any]) -> bool:
+        annotations: Mapping[str, str] = manifest["metadata"].get("annotations") or {}
+        named = annotations.get(DECLARED_IN)
+        if not named:
+            return True
+        try:
+            return is_listed(manifest, await self._api.get(_whole(("ConfigMap", named)), self._namespace, named))
+        except NotFound:
+            return is_listed(manifest, None)
+
+    async def _restore(self, name: Name, manifest: dict[str, Any], marks: Marks, change: Change) -> None:
+        made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
+        if change.extra:
+            removal: dict[str, Any] = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}}
+            for part, key in change.extra:
+                removal.setdefault(str(part), {})[key] = None
+            made = await self._api.patch(_whole(name), self._namespace, name[1], removal, field_manager=MANAGER)
+        written = fields.deployer(fields.managers(made))
+        self._settled[name] = written.time if written else ""
+
+    async def _stop(self, name: Name, live: Mapping[str, Any], words: str) -> None:
+        about = {"resourceVersion": live["metadata"]["resourceVersion"], "annotations": {GUARD: STOPPED}}
+        await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=MANAGER)
+        self._fights.forget(name)
+        kind = name[0].lower()
+        note = (
+            f"left as it is: restored {MOST} times within {WINDOW_S / 60:.0f} minutes, and changed again ({words}). Once that is settled: "
+            f"kubectl annotate {kind} {name[1]} {GUARD}- -n {self._namespace}"
+        )
+        await self._tell(name, live, "GuardStopped", note)
+
+    async def _tell(self, name: Name, live: Mapping[str, Any], reason: str, words: str) -> None:
+        """Log, metric and event. That the event cannot be made holds nothing up."""
+        log.warning(words, object=" ".join(name), reason=reason)
+        if reason == "Restored":
+            metrics.RESTORED.labels(name[0]).inc()
+        typed = {"apiVersion": KINDS[name[0]].api_version, "kind": name[0], **live}
+        try:
+            await self._api.create(EVENTS, build_event(typed, reason, words, self._clock.wall(), self._instance), field_manager=MANAGER)
+        except ApiError as error:
+            log.warning("event could not be made", object=" ".join(name), error=str(error))
+
+    def _record_marks(self, name: Name) -> Marks:
+        """For an object that this process has never seen: the record was written by the same deployer."""
+        secret = self._record.secret_of(name)
+        if secret is None:
+            return Marks("slipway")
+        found = [each.manager for each in secret.metadata.managed_fields if each.operation == "Apply" and fields.is_deployer(each.manager)]
+        labels = {key: value for key, value in secret.metadata.labels.items() if key == _APPLY_SET}
+        return Marks(found[0] if found else "slipway", labels)
+
+    def _record_time(self, name: Name) -> str:
+        secret = self._record.secret_of(name)
+        times = [each.time for each in secret.metadata.managed_fields if fields.is_deployer(each.manager)] if secret else []
+        return max(times, default="")
+
+    def _count(self) -> None:
+        metrics.STOPPED.set(len(self._stopped & self._record.entries.keys()))
+        metrics.PAUSED.set(len(self._record.entries) if self._record.is_paused else len(self._paused & self._record.entries.keys()))
+
+
+def _whole(name: Name) -> Resource[dict[str, Any]]:
+    """The kind of a guarded object, read as a whole."""
+    found = KINDS[name[0]]
+    return Resource(found.api_version, found.plural, found.kind, dict[str, Any], found.namespaced)

@@ -1,0 +1,182 @@
+"""Decides what the guard does about an object that is not as it was deployed. Pure.
+
+Only the last whole deployment is restored. While a deployment is going on, its objects are newer than the record, which is written last:
+they are left alone, as is what a deployment that failed half-way has left.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from controllers.guard import fields
+from controllers.guard.record import Declared, Name, Path
+from controllers.runtime.structs import ObjectMeta
+
+NOT_RESTORED: Mapping[str, tuple[Path, ...]] = {"NodeSet": (("spec", "replicas"),)}
+"""What may be changed by hand: `kubectl scale nodeset` is the way to resize a fixed set between two deployments."""
+DATA = ("data", "binaryData")
+"""Maps that are the stack's as a whole: a key that it does not declare is removed."""
+DECLARED_IN = "slipway.dev/declared-in"
+"""On a set: the ConfigMap that lists the declared ones. Its controller deletes a set that left the list."""
+
+MOST = 5
+WINDOW_S = 600.0
+"""An object that was restored MOST times within WINDOW_S is left as it is: somebody else keeps changing it, and has to be found."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How an object differs from what was deployed."""
+
+    paths: tuple[Path, ...] = ()
+    """Fields that have other values than declared, or none."""
+    extra: tuple[Path, ...] = ()
+    """Keys of data that are not declared."""
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.extra)
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        return (*self.paths, *self.extra)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the deployer adds to what the stack declares, such as the label of kubectl's ApplySet, and the name that it writes under."""
+
+    manager: str
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def read_marks(live: Mapping[str, Any]) -> Marks | None:
+    """The marks that an object bears; None for one that no deployer wrote."""
+    entry = fields.deployer(fields.managers(live))
+    if entry is None:
+        return None
+    about = live["metadata"]
+    owned: Mapping[str, Any] = entry.fields.get("f:metadata") or {}
+
+    def of(part: str) -> dict[str, str]:
+        mine: Mapping[str, Any] = owned.get(f"f:{part}") or {}
+        borne: Mapping[str, str] = about.get(part) or {}
+        return {key: value for key, value in borne.items() if f"f:{key}" in mine}
+
+    return Marks(entry.manager, of("labels"), of("annotations"))
+
+
+def read_others(declared: Declared, live: Mapping[str, Any]) -> dict[Path, Any]:
+    """What of an object others set, so that it can be made again with that. Keys are not kept: one may be taken away because it leaked."""
+    return {} if live["kind"] == "Secret" else {path: fields.value_at(live, path) for path in declared.ignored}
+
+
+def plan_manifest(declared: Declared, live: Mapping[str, Any] | None, marks: Marks, others: Mapping[Path, Any]) -> dict[str, Any] | None:
+    """What to apply so that the object is as deployed; None where that is not known: `others`, from read_others, lacks what is needed."""
+    manifest = copy.deepcopy(declared.manifest)
+    about = manifest["metadata"]
+    about["labels"] = {**marks.labels, **about.get("labels", {})}
+    # What begins with pulumi.com/ is for the provider: if it does put them on the object, they are among its marks.
+    said = {key: value for key, value in about.get("annotations", {}).items() if not key.startswith("pulumi.com/")}
+    if annotations := {**marks.annotations, **said}:
+        about["annotations"] = annotations
+    else:
+        about.pop("annotations", None)
+    if live is None:
+        if others.keys() < set(declared.ignored):
+            return None
+        for path in declared.ignored:
+            _put(manifest, path, others[path])
+        return manifest
+    for path in (*declared.ignored, *NOT_RESTORED.get(manifest["kind"], ())):
+        _put(manifest, path, fields.value_at(live, path))
+    about |= {key: live["metadata"][key] for key in ("uid", "resourceVersion")}
+    return manifest
+
+
+def find_change(manifest: Mapping[str, Any], live: Mapping[str, Any], would: Mapping[str, Any]) -> Change:
+    """How the object differs from what was deployed. `would` is the server's answer to a trial of applying `manifest`."""
+    extra = [
+        (part, key)
+        for part in DATA
+        if manifest["kind"] in ("ConfigMap", "Secret")
+        for key in sorted(live.get(part) or {})
+        if key not in (manifest.get(part) or {})
+    ]
+    return Change(tuple(fields.differences(live, would)), tuple(extra))
+
+
+def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settled_time: str) -> bool:
+    """False while a deployment that the record does not have yet may be what changed the object.
+
+    `settled_time` is when the deployer had last written to the object while it was as the record says.
+    """
+    entries = fields.managers(live)
+    entry = fields.deployer(entries)
+    if entry is None or entry.time <= max(record_time, settled_time):
+        return True
+    # The deployer wrote to it after the record. What another has now was taken from it by hand; the rest may be the deployer's.
+    return all(any(not owner.is_deployer for owner in fields.owners(entries, live, path)) for path in change.all)
+
+
+def is_listed(manifest: Mapping[str, Any], lists: Mapping[str, Any] | None) -> bool:
+    """False for a node set that its list, as it is now, does not name: its controller has deleted it."""
+    if DECLARED_IN not in (manifest["metadata"].get("annotations") or {}):
+        return True
+    return lists is not None and manifest["metadata"]["name"] in (lists.get("data") or {})
+
+
+def matters(old: ObjectMeta | None, new: ObjectMeta | None) -> bool:
+    """Whether a change may concern more than the status, which most changes of workloads do not."""
+    if old is None or new is None or not new.generation:
+        return True
+    return (old.generation, old.labels, old.annotations, old.deletion_timestamp) != (
+        new.generation,
+        new.labels,
+        new.annotations,
+        new.deletion_timestamp,
+    )
+
+
+class Fights:
+    """How often each object was restored lately."""
+
+    def __init__(self) -> None:
+        self._at: dict[Name, list[float]] = {}
+
+    def note(self, name: Name, now: float) -> None:
+        self._at[name] = [at for at in self._at.get(name, []) if now - at < WINDOW_S] + [now]
+
+    def is_lost(self, name: Name, now: float) -> bool:
+        """True after MOST restores within WINDOW_S."""
+        return len([at for at in self._at.get(name, []) if now - at < WINDOW_S]) >= MOST
+
+    def forget(self, name: Name) -> None:
+        self._at.pop(name, None)
+
+
+def say_change(change: Change, entries: Sequence[fields.Manager], live: Mapping[str, Any]) -> str:
+    """What was changed and by whom, in words."""
+    shown = [fields.show(path) for path in change.all[:3]]
+    rest = len(change.all) - len(shown)
+    what = ", ".join(shown) + (f" and {rest} more" if rest else "")
+    who = fields.culprits(entries, live, change.all)
+    if not who:
+        return f"{what}, changed by someone who left no trace in its managed fields"
+    return f"{what}, changed by {', '.join(map(str, who))}"
+
+
+def _put(manifest: dict[str, Any], path: Path, value: Any) -> None:
+    """Sets a value, or takes it out where it is None."""
+    place: Any = manifest
+    for part in path[:-1]:
+        if not isinstance(place, dict):
+            return
+        place = cast(dict[str, Any], place).setdefault(str(part), {})
+    if not isinstance(place, dict):
+        return
+    if value is None:
+        cast(dict[str, Any], place).pop(str(path[-1]), None)
+    else:
+        cast(dict[str, Any], place)[str(path[-1])] = value
