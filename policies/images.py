@@ -6,7 +6,7 @@ from policies.pods import containers
 from policies.records import UNKNOWN, Fault, Resource, Rule, mapping
 
 _CHARTS = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v3:Chart", "kubernetes:helm.sh/v4:Chart")
-_REMEDY = "Name a tag that is never moved, or a digest: in the stack file, images."
+_REMEDY = "Name a tag that is never moved, or a digest."
 
 
 def check(resources: Sequence[Resource]) -> Iterator[Fault]:

@@ -110,10 +110,14 @@ class Finding:
     level: Level
     fault: Fault
 
+    @property
+    def place(self) -> str:
+        """Where it is: the resource and the path."""
+        resource = str(self.fault.resource) if self.fault.resource else "the stack"
+        return f"{resource}, {self.fault.path}" if self.fault.path else resource
+
     def __str__(self) -> str:
-        resource, path, found, remedy = self.fault
-        place = ", ".join(part for part in (str(resource) if resource else "the stack", path) if part)
-        return f"{self.rule}: {place}: {found} {remedy}"
+        return f"{self.rule}: {self.place}: {self.fault.found} {self.fault.remedy}"
 
 
 def findings(resources: Sequence[Resource], rules: Iterable[Rule]) -> list[Finding]:
@@ -123,6 +127,17 @@ def findings(resources: Sequence[Resource], rules: Iterable[Rule]) -> list[Findi
         for fault in (Fault(*each) for each in rule.check(resources)):
             found.append(Finding(rule.name, level_of(rule, fault), fault))
     return found
+
+
+def lines(found: Iterable[Finding]) -> list[str]:
+    """Findings for people: what is found alike in several places is said once, above a line for each place."""
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in found:
+        alike.setdefault((finding.rule, finding.fault.found, finding.fault.remedy), []).append(finding)
+    told: list[str] = []
+    for (rule, what, remedy), group in alike.items():
+        told += [str(group[0])] if len(group) == 1 else [f"{rule}: {what} {remedy}", *(f"  {each.place}" for each in group)]
+    return told
 
 
 def level_of(rule: Rule, fault: Fault) -> Level:

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from policies.records import UNKNOWN, Hidden, Resource, findings
+from policies.records import UNKNOWN, Hidden, Resource, findings, lines
 from policies.rules import OwnRulesError, rules_for
 from standalone.faults import StandaloneError, rows
 from standalone.plan import Plan, Secret, Unknown, mapped
@@ -26,7 +26,7 @@ def enforce(project: Project, plan: Plan) -> tuple[str, ...]:
     refused = [finding for finding in found if finding.level == "mandatory"]
     if refused:
         places = "1 place" if len(refused) == 1 else f"{len(refused)} places"
-        raise StandaloneError(f"{plan.project}/{plan.stack}: policies refuse {places}\n{rows(refused)}\n{_GUIDE}")
+        raise StandaloneError(f"{plan.project}/{plan.stack}: policies refuse {places}\n{rows(lines(refused))}\n{_GUIDE}")
     return tuple(str(finding) for finding in found)
 
 

@@ -169,8 +169,8 @@ def test_what_policies_refuse_is_in_the_comment(repository: Repository) -> None:
     done = repository.plan("HEAD~1")
     assert done.returncode == 1, repository.comment
     assert repository.comment.startswith("## Slipway: mistakes\n")
-    login = "fixed-images: Deployment dev-login, spec.template.spec.containers[login].image"
-    assert f'{login}: "registry.example/slurm:latest"' in repository.comment
+    assert 'fixed-images: "registry.example/slurm:latest" has no fixed version.' in repository.comment
+    assert "Deployment dev-login, spec.template.spec.containers[login].image\n" in repository.comment
     repository.edit("slurm:latest", "slurm:1")
     (repository.folder / "slipway_policies.py").write_text(OWN_POLICY)
     repository.commit("An image that stays, and a rule of the team")

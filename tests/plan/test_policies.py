@@ -10,7 +10,7 @@ import pytest
 
 from policies.exceptions import HOST_PATHS, PODS, UNLIMITED
 from policies.pods import containers, pods
-from policies.records import UNKNOWN, Hidden, Resource, Rule, findings
+from policies.records import UNKNOWN, Hidden, Resource, Rule, findings, lines
 from policies.rules import RULES
 from policies.size import MOST_RESOURCES
 from standalone import cli, project, record
@@ -278,7 +278,7 @@ def test_all_findings_are_told_at_once() -> None:
     edit("NodeSet cpu", "spec.template.spec.hostNetwork", True)(broken)
     assert told(broken) == [
         f'fixed-images: Deployment dev-login, {LOGIN}.image: "slurm:latest" has no fixed version. '
-        "Name a tag that is never moved, or a digest: in the stack file, images.",
+        "Name a tag that is never moved, or a digest.",
         "restricted-pods: NodeSet cpu, spec.template.spec.hostNetwork: shares it with the machine. "
         "Take it away, or accept it with LEVELS in slipway_policies.py.",
     ]
@@ -332,17 +332,29 @@ def test_plans_of_10_and_10000_nodes_have_the_same_resources() -> None:
     assert sized(10) == sized(10_000)
 
 
+def test_what_is_found_in_several_places_is_told_once() -> None:
+    broken = records("dev")
+    for name in ("NodeSet cpu", "NodeSet gpu"):
+        edit(name, "spec.template.spec.hostPID", True)(broken)
+    edit("NodeSet cpu", "spec.template.spec.containers[slurmd].resources.requests.cpu", GONE)(broken)
+    assert lines(findings(broken, RULES)) == [
+        "restricted-pods: shares it with the machine. Take it away, or accept it with LEVELS in slipway_policies.py.",
+        "  NodeSet cpu, spec.template.spec.hostPID",
+        "  NodeSet gpu, spec.template.spec.hostPID",
+        "requests-and-limits: NodeSet cpu, spec.template.spec.containers[slurmd].resources.requests.cpu: is missing. "
+        "Say what the container needs: the scheduler counts with it.",
+    ]
+
+
 def test_preview_refuses_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    options = [part for key in (*KEYS, "cluster.images.slurm=registry.example/slurm:latest") for part in ("--config", key)]
+    options = [part for key in (*KEYS, IMAGE.replace("root:1", "root:latest")) for part in ("--config", key)]
     with pytest.raises(SystemExit) as ended:
         cli.main(["preview", "--stack", "dev", "--root", str(ROOT), "--offline", *options])
     said = capsys.readouterr().err
     assert ended.value.code == 1
-    lines = said.removeprefix(" ✗ ").splitlines()
-    assert re.fullmatch(r"slipway/dev: policies refuse \d+ places", lines[0])
-    [shown] = [line for line in lines if "containers[login]" in line]
-    page = (ROOT / "docs" / "policies.md").read_text()
-    assert f"    slipway/dev: policies refuse 1 place\n    {shown}\n    {lines[-1]}\n" in page
+    page, said = (re.sub(r"-[0-9a-f]{10}\b", "-<content>", text) for text in ((ROOT / "docs" / "policies.md").read_text(), said))
+    shown = "".join(f"    {line}\n" for line in said.removeprefix(" ✗ ").splitlines())
+    assert shown in page
     assert set(re.findall(r"^\| `([a-z0-9-]+)` \| [A-Z]", page, re.MULTILINE)) >= {rule.name for rule in RULES}
 
 
