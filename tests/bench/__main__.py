@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import forty, informers, live, plots, shared_root, sleeping, waking
+from tests.bench import forty, guard, informers, live, plots, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -69,14 +69,25 @@ def figure(name: str, promised: float | None, runs: list[float], unit: str = "s"
     return Figure(name, unit, round(statistics.median(runs), 2), round(max(runs), 2), len(runs), promised)
 
 
-def resources(size: int) -> int:
-    """How many resources the h100 stack has with `size` GPU machines."""
+def preview(size: int) -> tuple[float, int]:
+    """Seconds of an offline preview of the h100 stack with `size` GPU machines, and how many resources it has."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder) / "plan.json"
         changes = ("nodePools[0].max", size), ("nodePools[0].eks.min", 1), ("nodeSets[0].size", size)
         options = [word for key, value in changes for word in ("--config", f"cluster.{key}={value}")]
-        seconds(*_standalone("preview", "h100", "--offline", *options, "--json", str(plan)))
-        return len(json.loads(plan.read_text())["resources"])
+        took = seconds(*_standalone("preview", "h100", "--offline", *options, "--json", str(plan)))
+        return took, len(json.loads(plan.read_text())["resources"])
+
+
+def previews() -> list[Figure]:
+    """Previews of 10 and of 10,000 machines, in turns, so that a busy moment of the machine meets both."""
+    pairs = [(preview(10), preview(10_000)) for _ in range(5)]
+    ratio = statistics.median(large[0] for _, large in pairs) / statistics.median(small[0] for small, _ in pairs)
+    (_, few), (_, many) = pairs[0]
+    return [
+        figure("preview offline with 10,000 nodes, relative to 10; medians of 5", 1.1, [ratio], unit=""),
+        figure("resources at 10,000 nodes beyond those at 10", 0, [float(many - few)], unit=""),
+    ]
 
 
 def cold() -> float:
@@ -136,6 +147,10 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
             "changed line of slurm.conf: of this, to the files in slurmctld's pod", None, [change.write_to_files_s for change in changes]
         )
     )
+    guarded = guard.measure()
+    figures.append(figure("object edited by hand until it is as deployed", 10, guarded.edit_to_restored_s))
+    figures.append(figure("object deleted by hand until it is made again", 10, guarded.delete_to_restored_s))
+    figures.append(figure("memory of the guard", 50, [guarded.memory_mb], unit="MB"))
     real = forty.measure()
     figures.append(figure("40 real pods on two kubelets: 1 to 40 idle", 11, [round_.out_s for round_ in real]))
     figures.append(figure("40 real pods on two kubelets: 40 plain pods, 1 to 40 Ready", None, [round_.plain_s for round_ in real]))
@@ -144,8 +159,7 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(
         figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(5)])
     )
-    small = resources(10)
-    figures.append(figure("resources at 10,000 nodes beyond those at 10", 0, [float(resources(10_000) - small)], unit=""))
+    figures += previews()
     costs = [informers.measure() for _ in range(3)]
     figures.append(figure("controllers: list of 5,000 nodes and 10,000 pods", 5, [cost.list_s for cost in costs]))
     figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))

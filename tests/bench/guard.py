@@ -1,0 +1,53 @@
+"""The guard on the local cluster's dev stack: from a change by hand to the object as it was deployed, and the memory that it takes."""
+
+import json
+import re
+import time
+from dataclasses import dataclass
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+_EDITED = ("configmap/dev-users", "configmap/dev-login-settings", "configmap/dev-accounts")
+_DELETED = ("service/dev-slurmctld", "service/dev-slurmrestd", "configmap/dev-slurm-config")
+_POD = ("--selector=app.kubernetes.io/component=guard", "--output=jsonpath={.items[0].spec.nodeName}")
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """Seconds until an object is back, of each kind of change; a look takes a twentieth of a second. Fewer changes of an object than make
+    the guard stop."""
+
+    edit_to_restored_s: list[float]
+    delete_to_restored_s: list[float]
+    memory_mb: float
+    """After this: the working set, which the kubelet counts. Resident it is more, with pages that other programs of the image share."""
+
+
+def measure() -> Guarded:
+    stack = DevStack()
+    edits = [_edit(stack, name) for name in _EDITED]
+    deletions = [_delete(stack, name) for name in _DELETED]
+    return Guarded(edits, deletions, _memory_mb(stack))
+
+
+def _memory_mb(stack: DevStack) -> float:
+    node = stack.kubectl("get", "pods", *_POD)
+    figures = stack.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics/resource")
+    found = re.search(r'^container_memory_working_set_bytes\{container="guard".*?\} (\S+)', figures, re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"the kubelet of {node} tells nothing of the guard:\n{figures[:2000]}")
+    return float(found[1]) / 1e6
+
+
+def _edit(stack: DevStack, name: str) -> float:
+    begin = time.monotonic()
+    stack.kubectl("patch", name, "--type=merge", "--patch", json.dumps({"data": {"bench": "x"}}))
+    eventually("restored", lambda: "bench" not in json.loads(stack.kubectl("get", name, "-o", "json"))["data"], 60, every_s=0.05)
+    return time.monotonic() - begin
+
+
+def _delete(stack: DevStack, name: str) -> float:
+    begin = time.monotonic()
+    stack.kubectl("delete", name)
+    eventually("made again", lambda: stack.kubectl("get", name, "--ignore-not-found", "-o", "name"), 60, every_s=0.05)
+    return time.monotonic() - begin
