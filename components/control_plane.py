@@ -13,6 +13,7 @@ from components.generations import annotations
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.objects import CLAIMS, declare
 from components.pods import (
+    CONFIG_SYNC_PORT,
     MUNGE_SOCKET,
     PACKAGES_PATH,
     RUNNING_JOBS_PORT,
@@ -189,6 +190,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         requests=("10m", "16Mi"),
         command=program_command("config_sync"),
         workingDir=PACKAGES_PATH,
+        ports=[{"name": "files", "containerPort": CONFIG_SYNC_PORT}],
         securityContext=confined(SLURM_UID),
         livenessProbe=_REFUSAL_PROBE,
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
 
 _STATE = r"(?:NodeName|PartitionName)=(\S+) (?:.*? )??State=(\S+)"
 """The first State= of a line is the state; others may stand in comments and reasons, which come after it."""
+_START = r"NodeName=(\S+) .*? SlurmdStartTime=(\S+)"
 _NONE = ("No nodes in the system", "No partitions in the system")
 
 
@@ -58,6 +59,18 @@ def read_states(text: str) -> dict[str, NodeState]:
     if text.strip() in _NONE:
         return {}
     return {name: node_state(state.split("+")) for name, state in _pairs(text).items()}
+
+
+def read_starts(text: str) -> "dict[str, int]":
+    """When the slurmd of each node started, in seconds since 1970; a node whose slurmd has not registered is missing.
+
+    Of `scontrol --oneliner show nodes` with SLURM_TIME_FORMAT=%s. Raises AnswerError for times in another format.
+    """
+    found = [re.match(_START, line) for line in text.splitlines()]
+    times = {match[1]: match[2] for match in found if match and match[2] not in ("None", "N/A", "Unknown")}
+    if strange := next((each for each in times.values() if not each.isdecimal()), ""):
+        raise AnswerError(f"scontrol's times are not in seconds: {strange!r}")
+    return {name: int(each) for name, each in times.items()}
 
 
 def read_partitions(text: str) -> dict[str, str]:

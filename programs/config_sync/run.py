@@ -1,4 +1,5 @@
-"""Sidecar of slurmctld: when the kubelet swaps the files in /etc/slurm, has slurmctld read them, and says how it went.
+"""Sidecar of slurmctld: when the kubelet swaps the files in /etc/slurm, has slurmctld read them, and says how it went: also over HTTP (see
+report), and once more when every slurmd that answers has them (see slurmds).
 
 slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
 goes (see plan). It has a copy on the claim, which gets a version only when that may be taken over: else its next start would take what its
@@ -17,11 +18,14 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from slurm.files import content_hash
 from slurm.reasons import SCALE_IN
 
-from . import slurm
+from . import report, slurm, slurmds
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
+from .report import PORT, Desk, Report
 from .slurm import Reading, Refused, SlurmError
+from .slurmds import Told
 
 CLAIM = Path("/var/spool/slurmctld")
 ACCEPTED = CLAIM / "conf"
@@ -34,6 +38,8 @@ REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 _AGAIN_S = 2
 _REFUSED_S = 60
 _PATIENCE_S = 30
+_LOOK_S = 0.5
+"""Seconds between two looks at what the kubelet has brought."""
 
 
 class Waiting(Exception):
@@ -41,22 +47,28 @@ class Waiting(Exception):
 
 
 class Sync:
-    """What one run of the sidecar has closed, and said."""
+    """What one run of the sidecar has closed, told slurmds of, and said."""
 
-    def __init__(self) -> None:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._told: Told | None = None
+        """While slurmds take the files that slurmctld has taken."""
+        self._taken_at = self._look_at = 0.0
         self._closed_partitions: set[str] = set()
         self._closed_nodes: list[str] = []
-        self._told = ""
+        self._said = ""
 
     def tell(self, text: str) -> None:
         """Says it, unless it was the last thing said."""
-        if text != self._told:
+        if text != self._said:
             sys.stderr.write(f"config-sync: {text}\n")
             sys.stderr.flush()
-        self._told = text
+        self._said = text
 
     def attempt(self, version: Path) -> float | None:
         """Takes the files of a version over if that may be; gives None then, else the seconds until the next attempt."""
+        self._told = None
+        files = _hash(version)
         try:
             go_back()  # a run that was killed in the middle may have left files that not even Slurm's commands can read
         except OSError as error:
@@ -66,26 +78,70 @@ class Sync:
             reading = self._judge(version)
         except Waiting as waiting:
             note_refusal(None)
+            self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: {waiting}")
             self.tell(f"slurmctld keeps the files it has; those of {version} wait for: {waiting}")
             return _AGAIN_S
         try:
             reading.check_age()
+            told_at = time.time()
             take_over(version)
         except Refused as refusal:
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
             closed = self._open()
-            note_refusal(f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}")
+            words = f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}"
+            self._desk.report = Report(files, report.REFUSED, words)
+            note_refusal(words)
             self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}{closed}")
             return _REFUSED_S
         except (OSError, SlurmError) as error:
             closed = self._open()
+            if self._desk.report.state != report.REFUSED or self._desk.report.files != files:
+                self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: its answer ({error})")
             self.tell(f"slurmctld does not answer yet; trying until it does ({error}){closed}")
             return _AGAIN_S
         note_refusal(None)
         self.tell(f"slurmctld runs with the files of {version}")
+        self._desk.report = Report(files, report.SPREADING, "slurmctld runs with these files; slurmds take them now")
+        self._told = Told(told_at, reading.starts)
+        self._taken_at = self._look_at = time.monotonic()
         self._closed_partitions.clear()
         self._closed_nodes.clear()
         return None
+
+    def look(self) -> None:
+        """Looks which slurmds have the files that slurmctld has taken, once that is due, and has slurmctld tell them again if need be."""
+        now = time.monotonic()
+        if self._told is None or now < self._look_at:
+            return
+        age_s = now - self._taken_at
+        self._look_at = now + slurmds.look_after_s(age_s)
+        try:
+            found = slurm.read_slurmds()
+            told = self._told = slurmds.note_done(found, self._told)
+            behind, silent = slurmds.find_behind(found, told), slurmds.find_silent(found, told)
+            how_far = slurmds.describe(behind, len(slurmds.find_awaited(found)), silent)
+            if slurmds.is_to_be_told_again(behind, told, time.time()):
+                self.tell(f"slurmctld tells all slurmds again; {how_far}")
+                told = self._told = slurmds.tell_again(found, told, time.time())
+                slurm.reconfigure()
+        except SlurmError as error:
+            self.tell(f"which slurmds have the files is not known yet ({error})")
+            return
+        words = f"slurmctld runs with these files; {how_far}"
+        is_late = slurmds.is_late(told, time.time())
+        if behind and is_late:
+            words += f". Read the log of {behind[0]}: container slurmd of its pod. A slurmd that is started again takes the files"
+        state = report.LIVE if not behind else report.BEHIND if is_late else report.SPREADING
+        if state != report.SPREADING and state != self._desk.report.state:
+            self.tell(f"{words} ({age_s:.1f} s after slurmctld)")
+        self._desk.report = Report(self._desk.report.files, state, words)
+        if not behind and not silent:
+            self._told = None
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds until this program is to look around again."""
+        return min(_LOOK_S, max(0.0, self._look_at - time.monotonic())) if self._told else _LOOK_S
 
     def _judge(self, version: Path) -> Reading:
         """Closes what goes; gives the reading by which slurmctld may take the files. Raises Waiting."""
@@ -134,6 +190,14 @@ class Sync:
                 self._closed_nodes = []
             except SlurmError as error:
                 self.tell(f"the drain of {some(self._closed_nodes)} is not lifted yet: {error}")
+
+
+def _hash(version: Path) -> str:
+    """What the files are called by; empty when they cannot be read, which is found again when they are judged."""
+    try:
+        return content_hash({file.name: file.read_bytes() for file in version.iterdir() if not file.name.startswith("..")})
+    except OSError:
+        return ""
 
 
 def _read_declared(version: Path) -> Declared:
@@ -238,7 +302,12 @@ def main() -> int:
         signal.signal(number, stop)
     os.environ |= {"SLURM_CONF": str(ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
     note_refusal(None)
-    sync = Sync()
+    desk = Desk()
+    sync = Sync(desk)
+    try:
+        desk.serve()
+    except OSError as error:
+        sync.tell(f"nobody can ask how far the files are: port {PORT} cannot be used ({error})")
     began = time.monotonic()
     # A change between slurmctld's start and ours would be missed: so the first version seen is told as well. It costs milliseconds.
     applied = put_off = None
@@ -254,7 +323,9 @@ def main() -> int:
                 applied, put_off = now, None
             else:
                 put_off, again_at = now, time.monotonic() + wait_s
-        select.select([awake], [], [], 1)
+        else:
+            sync.look()
+        select.select([awake], [], [], sync.pause_s)
     return 0
 
 

@@ -5,16 +5,21 @@ Every call has a deadline. Whatever cannot be read is a `SlurmError`, never an e
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from slurm.commands import SlurmError, call
-from slurm.scontrol import AnswerError, read_partitions, read_states
+from slurm.scontrol import AnswerError, read_partitions, read_starts, read_states
 from slurm.states import NodeState
 
 from .plan import Job
+from .slurmds import Slurmd
 
 _CALL_S = 30
+_LOOK_S = 10
+"""Of a look at the slurmds, which is to hold up nothing else."""
 _RECONFIGURE_S = 60
+_NODES = ("scontrol", "--oneliner", "show", "nodes")
+_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 FRESH_S = 10
 """Seconds after which a reading is too old to change anything by it."""
 
@@ -32,6 +37,8 @@ class Reading:
     jobs: tuple[Job, ...]
     asked_at: float
     """Monotonic seconds."""
+    starts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """When each slurmd has started, in seconds since 1970."""
 
     def check_age(self) -> None:
         """Raises SlurmError once nothing may be changed by this reading."""
@@ -44,12 +51,23 @@ def read() -> Reading:
     """Nodes, partitions and jobs. Raises SlurmError."""
     asked_at = time.monotonic()
     try:
-        nodes = read_states(_call("scontrol", "--oneliner", "show", "nodes"))
+        lines = _call(*_NODES, env=_SECONDS)
+        nodes, starts = read_states(lines), read_starts(lines)
         partitions = read_partitions(_call("scontrol", "--all", "--oneliner", "show", "partitions"))
         jobs = tuple(_job(line) for line in _call("squeue", "--all", "--noheader", "--format", "%i|%P|%n").splitlines() if line.strip())
     except AnswerError as error:
         raise SlurmError(str(error)) from None
-    return Reading(nodes, partitions, jobs, asked_at)
+    return Reading(nodes, partitions, jobs, asked_at, starts)
+
+
+def read_slurmds() -> dict[str, Slurmd]:
+    """Every node's slurmd, in one call: 0.07 s for 1,000 nodes. Raises SlurmError."""
+    lines = _call(*_NODES, timeout_s=_LOOK_S, env=_SECONDS)
+    try:
+        starts = read_starts(lines)
+        return {name: Slurmd(state, starts.get(name)) for name, state in read_states(lines).items()}
+    except AnswerError as error:
+        raise SlurmError(str(error)) from None
 
 
 def expand(hostlists: Iterable[str]) -> frozenset[str]:
@@ -97,5 +115,5 @@ def _job(line: str) -> Job:
     return Job(fields[0], tuple(name for name in fields[1].split(",") if name), fields[2])
 
 
-def _call(*command: str, timeout_s: float = _CALL_S) -> str:
-    return call(*command, timeout_s=timeout_s)
+def _call(*command: str, timeout_s: float = _CALL_S, env: Mapping[str, str] | None = None) -> str:
+    return call(*command, timeout_s=timeout_s, env=env)

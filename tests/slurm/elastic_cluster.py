@@ -135,4 +135,5 @@ class ElasticCluster(ImageCluster):
     def taken(self) -> None:
         """Waits until slurmctld runs with the files written last."""
         version = (self.machine.folder / "volume-slurm" / "..data").readlink().name
-        wait_for("the new files", lambda: self.said().endswith(f"runs with the files of /etc/slurm/{version}"))
+        sidecar = self.containers["t-slurmctld-0/reconfigure"]
+        wait_for("the new files", lambda: f"runs with the files of /etc/slurm/{version}\n" in sidecar.log)

@@ -6,27 +6,13 @@ from pathlib import Path
 import pytest
 
 from programs.config_sync import run, slurm
-from programs.config_sync.run import BEFORE, go_back, take_over
+from programs.config_sync.report import Desk
+from programs.config_sync.run import go_back, take_over
 from slurm.commands import SlurmError
 
 
 class Killed(BaseException):
     """Ends whatever runs, as SIGKILL does: no handler of errors sees it."""
-
-
-@pytest.fixture
-def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """slurmctld's disk, with the files that it runs with, and `new`, a version that is offered."""
-    (tmp_path / "conf.start").mkdir()
-    (tmp_path / "conf.start/slurm.conf").write_text("old")
-    (tmp_path / "conf").symlink_to("conf.start")
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new/slurm.conf").write_text("new")
-    monkeypatch.setattr(run, "CLAIM", tmp_path)
-    monkeypatch.setattr(run, "ACCEPTED", tmp_path / "conf")
-    monkeypatch.setattr(run, "BEFORE", tmp_path / BEFORE.name)
-    monkeypatch.setattr(run, "REFUSED", tmp_path / "new/..refused")
-    return tmp_path
 
 
 def reconfigure(monkeypatch: pytest.MonkeyPatch, outcome: BaseException | None) -> None:
@@ -100,7 +86,7 @@ def test_restarted_sidecar_reads_slurm_by_the_files_before(claim: Path, monkeypa
     monkeypatch.setattr(slurm, "read", read)
     monkeypatch.setattr(slurm, "expand", frozenset)
     (claim / "new/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\n")
-    run.Sync().attempt(claim / "new")
+    run.Sync(Desk()).attempt(claim / "new")
     assert seen == ["old"]
 
 
@@ -110,7 +96,7 @@ def test_refusal_is_noted_until_slurmctld_takes_the_files(claim: Path, monkeypat
     (claim / "new/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\n")
     monkeypatch.setattr(slurm, "expand", frozenset)
     monkeypatch.setattr(slurm, "read", lambda: slurm.Reading({}, {}, (), time.monotonic()))
-    sync = run.Sync()
+    sync = run.Sync(Desk())
     for outcome, words in (
         (None, None),
         (slurm.Refused("no MinJobAge"), "no MinJobAge"),

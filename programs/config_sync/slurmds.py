@@ -1,0 +1,103 @@
+"""Which slurmds have the files that slurmctld has taken, and when to look and to tell them again. Pure.
+
+slurmctld sends changed files to each slurmd. A slurmd that takes them executes its own program again and registers anew. At a reconfigure,
+slurmctld forgets when each slurmd started; so a start that it knows again, and that is another than before, says that the slurmd has the
+files. A slurmd that could not be reached is not told again: back in service, it still has the old files and takes the new ones at the
+next reconfigure. Until slurmctld finds it silent, it is IDLE (measured on 26.05.5; 50 slurmds on one machine took the files in 0.6 s).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from slurm.states import NodeState, is_registered, waits_for_power
+
+from .plan import some
+
+AGAIN_S = 20.0
+"""Seconds after a word to the slurmds until it is said again, or until slurmds without the files are a fault. By then slurmctld has given
+up those that it cannot reach: 13 s (measured)."""
+_SOON_S, _LATER_S, _SELDOM_S = 0.25, 2.0, 15.0
+
+
+@dataclass(frozen=True)
+class Slurmd:
+    """A node's slurmd as slurmctld knows it."""
+
+    state: NodeState
+    started: int | None
+    """Seconds since 1970 by the node's own clock; None for a slurmd that has not registered since slurmctld last read its files."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """That slurmctld has told all slurmds of new files."""
+
+    at: float
+    """Seconds since 1970."""
+    before: Mapping[str, int]
+    """When each slurmd that was known had started."""
+    done: frozenset[str] = frozenset()
+    """Nodes that were seen with the files."""
+    twice: frozenset[str] = frozenset()
+    """Nodes that were behind when slurmctld was asked to tell all of them again: once for each."""
+
+
+def starts_of(slurmds: Mapping[str, Slurmd]) -> dict[str, int]:
+    """When those that are known have started."""
+    return {name: each.started for name, each in slurmds.items() if each.started is not None}
+
+
+def note_done(slurmds: Mapping[str, Slurmd], told: Told) -> Told:
+    """With the slurmds that have the files by now."""
+    found = {name for name, each in slurmds.items() if _has_files(each.started, told.before.get(name), told.at)}
+    return replace(told, done=told.done | found)
+
+
+def tell_again(slurmds: Mapping[str, Slurmd], told: Told, now: float) -> Told:
+    """After slurmctld was asked to tell them once more; those that have the files are not waited for again."""
+    return Told(now, {**told.before, **starts_of(slurmds)}, told.done, told.twice | set(find_behind(slurmds, told)))
+
+
+def find_awaited(slurmds: Mapping[str, Slurmd]) -> list[str]:
+    """Nodes whose slurmd answers. Any other fetches the files when it starts."""
+    return sorted(name for name, each in slurmds.items() if is_registered(each.state))
+
+
+def find_behind(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
+    """Nodes whose slurmd answers and has not the files yet."""
+    return [name for name in find_awaited(slurmds) if name not in told.done]
+
+
+def find_silent(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
+    """Nodes whose slurmd does not answer now, and may come back with the files that it had."""
+    gone = [name for name in told.before if name in slurmds and name not in told.done]
+    return sorted(name for name in gone if not is_registered(slurmds[name].state) and not waits_for_power(slurmds[name].state))
+
+
+def is_to_be_told_again(behind: list[str], told: Told, now: float) -> bool:
+    """True when slurmds have stayed behind for long, and another word may help them."""
+    return is_late(told, now) and not told.twice.issuperset(behind)
+
+
+def is_late(told: Told, now: float) -> bool:
+    """True when slurmds have had the time to take the files."""
+    return now - told.at >= AGAIN_S
+
+
+def look_after_s(age_s: float) -> float:
+    """Seconds until the next look, so many seconds after the files were taken: often at first, seldom for those that stay behind."""
+    return _SOON_S if age_s < 10 else _LATER_S if age_s < 4 * AGAIN_S else _SELDOM_S
+
+
+def describe(behind: list[str], awaited: int, silent: list[str]) -> str:
+    """How far the files are, for people."""
+    have = f"all {awaited} slurmds that answer have them" if awaited else "no slurmd answers"
+    words = f"{len(behind)} of {awaited} slurmds do not have them yet: {some(behind)}" if behind else have
+    return words + (f"; of silent slurmds nothing is known: {some(silent)}" if silent else "")
+
+
+def _has_files(started: int | None, before: int | None, told_at: float) -> bool:
+    if started is None:
+        return False
+    # Of a slurmd that was not known before, its own clock has to do: it may have fetched the old files just before.
+    return started != before if before is not None else started >= int(told_at)

@@ -1,0 +1,12 @@
+"""A name for the content of Slurm's files: equal files have equal names, wherever they are read. Pure."""
+
+import hashlib
+from collections.abc import Mapping
+
+
+def content_hash(files: Mapping[str, bytes]) -> str:
+    """Twelve hexadecimal digits, by name and content of each file."""
+    whole = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        whole.update(f"{name}\0{len(content)}\0".encode() + content)
+    return whole.hexdigest()[:12]

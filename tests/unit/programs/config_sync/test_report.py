@@ -1,0 +1,38 @@
+"""What the sidecar answers to whoever asks how far the files are."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from components.pods import CONFIG_SYNC_PORT
+from programs.config_sync.report import LIVE, PORT, Desk, Report
+from slurm.files import content_hash
+
+
+def test_latest_report_is_given_and_nothing_else() -> None:
+    desk = Desk()
+    server = desk.serve(0)
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        desk.report = Report("ab12", LIVE, "all have them")
+        with urllib.request.urlopen(f"{url}/files", timeout=5) as answer:
+            assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them"}
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{url}/etc/slurm/slurm.conf", timeout=5)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_files_are_named_by_all_of_their_content() -> None:
+    files = {"slurm.conf": b"ab", "gres.conf": b"c"}
+    same = {"gres.conf": b"c", "slurm.conf": b"ab"}
+    others = [{"slurm.conf": b"ab"}, {"slurm.conf": b"a", "gres.conf": b"bc"}, {"slurm.conf": b"ab", "gres.con": b"fc"}, {}]
+    assert content_hash(files) == content_hash(same)
+    assert len({content_hash(each) for each in (files, *others)}) == 5
+
+
+def test_port_is_that_of_the_pod() -> None:
+    assert PORT == CONFIG_SYNC_PORT
