@@ -12,6 +12,7 @@ from components.control_plane import priority_class_name
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.objects import declare
 from components.pods import (
+    CONFIG_SYNC_PORT,
     RUNNING_JOBS_PORT,
     SLURMRESTD_PORT,
     PodDefaults,
@@ -112,7 +113,7 @@ def _rules(scope: str) -> list[Manifest]:
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:
-    """In: probes and metrics. Out: names, the API server, slurmrestd."""
+    """In: probes and metrics. Out: names, the API server, slurmrestd, and slurmctld's sidecar."""
     pods = args["pods"]
     cluster = pods["cluster"]
     # Where the API server listens is not known here, and policies see the address behind a Service: any address, on its two usual ports.
@@ -122,6 +123,7 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
         "to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}],
         "ports": [_port(SLURMRESTD_PORT), _port(RUNNING_JOBS_PORT)],
     }
+    sidecar = {"to": [{"podSelector": {"matchLabels": selector(cluster, "slurmctld")}}], "ports": [_port(CONFIG_SYNC_PORT)]}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -130,7 +132,7 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
             "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [_port(METRICS_PORT)]}],
-            "egress": [names, api_server, slurmrestd],
+            "egress": [names, api_server, slurmrestd, sidecar],
         },
     }
 

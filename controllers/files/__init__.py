@@ -1,1 +1,1 @@
-"""Has changed files of Slurm reach slurmctld's pod at once, instead of within the kubelet's minute. Entry: delivery.py."""
+"""Has changed files of Slurm reach slurmctld's pod at once (delivery.py), and says how far they are (progress.py)."""

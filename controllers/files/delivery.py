@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import structlog
 
+from controllers.files.progress import SlurmctldPod
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError
 from controllers.runtime.informer import Informer
-from controllers.runtime.structs import PODS, Key, PartialObject, Pod, Resource
+from controllers.runtime.structs import PODS, ConfigMap, Key
 from controllers.runtime.writer import Writer
 
-FILES = Resource("v1", "configmaps", "ConfigMap", PartialObject)
 COMPONENT = "app.kubernetes.io/component=slurmctld"
 """Selects slurmctld's pod, and the ConfigMap of Slurm's files that it mounts."""
 
@@ -43,7 +43,7 @@ class Word:
     is_second: bool
 
 
-def plan_words(files: Iterable[PartialObject], pods: Iterable[Pod]) -> list[Word]:
+def plan_words(files: Iterable[ConfigMap], pods: Iterable[SlurmctldPod]) -> list[Word]:
     """The words that are due. Without files nothing is said: the pod keeps those that it has."""
     version = "-".join(each.metadata.resource_version for each in sorted(files, key=lambda each: each.metadata.name))
     if not version:
@@ -61,7 +61,7 @@ class FileDelivery:
     """Follows two informers: of the ConfigMaps with Slurm's files, and of slurmctld's pods."""
 
     def __init__(
-        self, files: Informer[PartialObject], pods: Informer[Pod], writer: Writer, clock: Clock, twice_after_s: float = TWICE_AFTER_S
+        self, files: Informer[ConfigMap], pods: Informer[SlurmctldPod], writer: Writer, clock: Clock, twice_after_s: float = TWICE_AFTER_S
     ) -> None:
         self._files, self._pods, self._writer, self._clock = files, pods, writer, clock
         self._twice_after_s = twice_after_s

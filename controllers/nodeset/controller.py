@@ -1,5 +1,5 @@
 """The controller as a whole: informers and the poller fill the queue, the reconciler empties it. Beside it, changed files are brought to
-slurmctld. Only the holder of the lease acts.
+slurmctld, and a condition says how far they are. Only the holder of the lease acts.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from controllers.files import delivery
+from controllers.files import delivery, progress
 from controllers.nodeset import metrics
 from controllers.nodeset.declared import DeclaredSets
 from controllers.nodeset.looks import STALE_S
@@ -92,8 +92,8 @@ class Controller:
         self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         control_plane = f"{LABEL_CLUSTER}={settings.cluster},{delivery.COMPONENT}"
-        self.files = Informer(api, delivery.FILES, namespace=namespace, labels=control_plane, clock=clock)
-        self.slurmctld = Informer(api, PODS, namespace=namespace, labels=control_plane, clock=clock)
+        self.files = Informer(api, CONFIG_MAPS, namespace=namespace, labels=control_plane, clock=clock)
+        self.slurmctld = Informer(api, progress.SLURMCTLD_PODS, namespace=namespace, labels=control_plane, clock=clock)
         self.expectations: Expectations[Key] = Expectations(clock=clock)
         self.is_slurm_silent = True
         """As every set was last told."""
@@ -133,6 +133,7 @@ class Controller:
         )
         self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
         self.delivery = delivery.FileDelivery(self.files, self.slurmctld, self.writer, clock)
+        self.progress = progress.FileProgress(self.files, self.slurmctld, self.writer, clock, settings.identity)
         self._informers = {
             "nodesets": self.nodesets,
             "pods": self.pods,
@@ -162,6 +163,7 @@ class Controller:
                     "reconcile": self._reconcile_all,
                     "declared": self.declared.run,
                     "files": self.delivery.run,
+                    "progress of files": self.progress.run,
                 },
                 election=self.election,
                 stop=stop,

@@ -157,6 +157,7 @@ class Api:
         resource: Resource[T],
         manifest: Manifest,
         *,
+        subresource: str = "",
         field_manager: str,
         force: bool = True,
         dry_run: bool = False,
@@ -167,10 +168,11 @@ class Api:
         Without force, raises Conflict where others own a field and want something else. With `dry_run`, gives what would come of it.
         """
         meta = manifest["metadata"]
-        path = resource.path(meta.get("namespace", ""), meta["name"])
+        path = resource.path(meta.get("namespace", ""), meta["name"], subresource)
+        verb = f"apply_{subresource}" if subresource else "apply"
         asked = {"fieldManager": field_manager, "force": "true" if force else "false", **_chosen(dryRun="All" if dry_run else "")}
         typed = {"apiVersion": resource.api_version, "kind": resource.kind, **manifest}
-        return _read(resource, await self._request("apply", "PATCH", resource, path, asked, typed, _APPLY, deadline_s))
+        return _read(resource, await self._request(verb, "PATCH", resource, path, asked, typed, _APPLY, deadline_s))
 
     async def patch(
         self,

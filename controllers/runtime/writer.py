@@ -113,6 +113,10 @@ class Writer:
         """Server-side apply, by force: the fields of the manifest are ours."""
         return await self._write(lambda: self._api.apply(resource, manifest, field_manager=FIELD_MANAGER))
 
+    async def apply_status(self, resource: Resource[T], manifest: Manifest) -> T:
+        """Server-side apply of the status of an object that exists, by force. Raises NotFound."""
+        return await self._write(lambda: self._api.apply(resource, manifest, subresource="status", field_manager=FIELD_MANAGER))
+
     async def patch(self, resource: Resource[T], key: Key, change: Manifest, still: Callable[[], bool] | None = None) -> T:
         """JSON merge patch. With `metadata.resourceVersion` in it, raises Conflict when the object has changed."""
         return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=FIELD_MANAGER), still)

@@ -221,7 +221,8 @@ class Objects:
         if said.get("uid", stored.uid) != stored.uid:
             raise Fault(409, "Conflict", f"Precondition failed: UID in precondition: {said['uid']}, UID in object meta: {stored.uid}")
         if subresource == "status":
-            new = {**old, "status": new.get("status", {})}
+            annotations = {"annotations": said["annotations"]} if kind.kind == "Pod" and "annotations" in said else {}  # as Kubernetes does
+            new = {**old, "metadata": {**old["metadata"], **annotations}, "status": new.get("status", {})}
         else:
             new = {**new, "apiVersion": old.get("apiVersion"), "kind": old.get("kind")}
             fixed = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "generation", "resourceVersion")

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from components.controllers import rights
+from controllers.files.progress import SLURMCTLD_PODS, FileProgress, Report, hash_files
 from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
 from controllers.nodeset.structs import NODESETS
 from controllers.runtime.clock import SYSTEM
+from controllers.runtime.informer import Informer
 from controllers.runtime.lease import Election
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
 from controllers.runtime.writer import Writer
@@ -29,7 +31,8 @@ def used(requests: list[Request]) -> set[tuple[str, str, str]]:
     for one in requests:
         group = one.api_version.rpartition("/")[0]
         resource = f"{one.plural}/{one.subresource}" if one.subresource else one.plural
-        found |= {(group, resource, verb) for verb in (("patch", "create") if one.verb == "apply" else (one.verb,))}
+        applied = ("patch",) if one.subresource else ("patch", "create")  # what has a status is there
+        found |= {(group, resource, verb) for verb in (applied if one.verb == "apply" else (one.verb,))}
     return found
 
 
@@ -47,6 +50,25 @@ async def use_of_lists(cluster: Cluster) -> None:
     cluster.server.objects.delete(cluster.server.objects.kind("v1", "configmaps"), ("slurm", meta["name"]))
     await process.caught_up()
     await looking.look()
+
+
+async def use_of_files(cluster: Cluster) -> None:
+    """How far Slurm's files are is written into slurmctld's pod."""
+    meta = {"namespace": "slurm", "name": "dev-slurmctld-0"}
+    cluster.server.put(PODS, {"metadata": meta, "status": {"podIP": "10.0.0.1"}})
+    cluster.server.put(CONFIG_MAPS, {"metadata": {"namespace": "slurm", "name": "dev-slurm-config"}, "data": {"slurm.conf": "a"}})
+    api = cluster.process.api
+    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
+    following = [asyncio.create_task(each.run()) for each in (maps, pods)]
+    await maps.synced.wait()
+    await pods.synced.wait()
+
+    async def ask(_: str) -> Report:
+        return Report(hash_files(maps.store.values()), "live", "")
+
+    await FileProgress(maps, pods, Writer(api), SYSTEM, "pod", ask).look()
+    for task in following:
+        task.cancel()
 
 
 @pytest.mark.anyio
@@ -69,6 +91,7 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         await cluster.rounds(5)
         assert not set(server.keys(PODS))
         await use_of_lists(cluster)
+        await use_of_files(cluster)
         await cluster.process.end()
         asked = used(server.requests)
     allowed = {(one["group"], one["resource"], verb) for one in rights() for verb in one["verbs"]}

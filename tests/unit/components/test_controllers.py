@@ -67,14 +67,16 @@ def test_probes_and_metrics_are_on_the_one_port_that_is_open() -> None:
     assert FURTHER["NetworkPolicy"]["spec"]["ingress"] == [{"ports": [{"port": 8080, "protocol": "TCP"}]}]
 
 
-def test_network_lets_out_names_the_api_server_and_slurmrestd_only() -> None:
+def test_network_lets_out_names_the_api_server_and_slurms_two_pods_only() -> None:
     policy = FURTHER["NetworkPolicy"]["spec"]
     assert policy["podSelector"]["matchLabels"] == DEPLOYMENT["spec"]["selector"]["matchLabels"]
     assert sorted(policy["policyTypes"]) == ["Egress", "Ingress"]
     opened = {(one["port"], one["protocol"]) for rule in policy["egress"] for one in rule["ports"]}
-    assert opened == {(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP"), (6820, "TCP"), (6821, "TCP")}
+    assert opened == {(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP"), (6820, "TCP"), (6821, "TCP"), (6822, "TCP")}
     [slurmrestd] = [rule for rule in policy["egress"] if rule["ports"][0]["port"] == 6820]
     assert slurmrestd["to"] == [{"podSelector": {"matchLabels": selector("dev", "slurmrestd")}}]
+    [sidecar] = [rule for rule in policy["egress"] if rule["ports"][0]["port"] == 6822]
+    assert sidecar["to"] == [{"podSelector": {"matchLabels": selector("dev", "slurmctld")}}]
 
 
 def test_key_is_a_file_for_the_controllers_group() -> None:

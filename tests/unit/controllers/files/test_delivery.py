@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
-from controllers.files.delivery import ANNOTATION, FILES, FileDelivery, plan_words
+from controllers.files.delivery import ANNOTATION, FileDelivery, plan_words
+from controllers.files.progress import SLURMCTLD_PODS, SlurmctldPod
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.informer import Informer
-from controllers.runtime.structs import CONFIG_MAPS, PODS, ObjectMeta, PartialObject, Pod
+from controllers.runtime.structs import CONFIG_MAPS, PODS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
@@ -20,13 +21,13 @@ POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")
 
 
-def pod(said: str = "", deleting: bool = False) -> Pod:
+def pod(said: str = "", deleting: bool = False) -> SlurmctldPod:
     annotations = {ANNOTATION: said} if said else {}
-    return Pod(ObjectMeta(name=POD[1], namespace="slurm", annotations=annotations, deletion_timestamp="now" if deleting else None))
+    return SlurmctldPod(ObjectMeta(name=POD[1], namespace="slurm", annotations=annotations, deletion_timestamp="now" if deleting else None))
 
 
-def files(version: str) -> PartialObject:
-    return PartialObject(ObjectMeta(name=CONFIG[1], namespace="slurm", resource_version=version))
+def files(version: str) -> ConfigMap:
+    return ConfigMap(ObjectMeta(name=CONFIG[1], namespace="slurm", resource_version=version))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def files(version: str) -> PartialObject:
         pytest.param([], "6.2", [], id="no-files"),
     ],
 )
-def test_each_version_of_the_files_is_told_twice(found: list[PartialObject], said: str, words: list[str]) -> None:
+def test_each_version_of_the_files_is_told_twice(found: list[ConfigMap], said: str, words: list[str]) -> None:
     assert [word.text for word in plan_words(found, [pod(said)])] == words
 
 
@@ -60,7 +61,7 @@ async def server() -> AsyncIterator[FakeKubernetes]:
 async def process(server: FakeKubernetes, twice_after_s: float = 0.05) -> AsyncGenerator[None]:
     """A controller that follows the files, until it is killed."""
     api = connect(server.config())
-    maps, pods = Informer(api, FILES, namespace="slurm"), Informer(api, PODS, namespace="slurm")
+    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
     delivery = FileDelivery(maps, pods, Writer(api), SYSTEM, twice_after_s)
     tasks = [asyncio.create_task(work()) for work in (maps.run, pods.run, delivery.run)]
     try:

@@ -1,0 +1,243 @@
+"""How far the stack's files of Slurm are, as a condition of slurmctld's pod, and an event when they are live, refused, waiting or late.
+
+slurmctld's sidecar knows it (programs/config_sync/report.py), and says which files it speaks of by their content. The annotation FILES_HASH
+says which files the condition speaks of: both are written at once. Whoever has written files waits until the two say that these are live.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from controllers.runtime.clock import Clock
+from controllers.runtime.errors import ApiError, Conflict
+from controllers.runtime.informer import Informer
+from controllers.runtime.structs import EVENTS, ConfigMap, ObjectMeta, Resource
+from controllers.runtime.writer import Writer
+from controllers.slurm.connections import Broken, Connections
+from slurm.files import content_hash
+
+CONDITION = "slipway.dev/FilesLive"
+FILES_HASH = "slipway.dev/files-hash"
+"""On slurmctld's pod: the content of the files that the condition speaks of."""
+PORT = 6822
+"""Of slurmctld's sidecar."""
+LIVE, WAITING, REFUSED, BEHIND, DELIVERING = "Live", "Waiting", "Refused", "SlurmdsBehind", "Delivering"
+_ANSWER_S = 5.0
+_LONGEST = 900
+"""Characters of a message: an event's note ends at 1,024."""
+_SOON_S, _UNSETTLED_S, _SETTLED_S = 0.5, 3.0, 30.0
+_FRESH_S = 15.0
+
+log = structlog.get_logger()
+
+
+class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
+    """A condition, with the time of its status."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Where the sidecar is asked, and what was said of it."""
+
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class SlurmctldPod(msgspec.Struct, frozen=True, rename="camel"):
+    """slurmctld's pod."""
+
+    metadata: ObjectMeta
+    status: PodStatus = PodStatus()
+
+
+SLURMCTLD_PODS = Resource("v1", "pods", "Pod", SlurmctldPod)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the sidecar says."""
+
+    files: str
+    state: str
+    message: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How far files are."""
+
+    files: str
+    """The hash of their content."""
+    reason: str
+    message: str
+
+    @property
+    def status(self) -> str:
+        """Of the condition."""
+        return "True" if self.reason == LIVE else "Unknown" if self.reason == DELIVERING else "False"
+
+
+_STATES = {
+    "live": (LIVE, ""),
+    "spreading": (DELIVERING, ""),
+    "waiting": (WAITING, ". They are taken over by themselves then; `scancel` ends jobs that are in the way"),
+    "refused": (REFUSED, ". Mend the stack file and deploy it again"),
+    "slurmds-behind": (BEHIND, ""),
+}
+"""By the sidecar's word: the reason, and the remedy that its message lacks."""
+
+
+def hash_files(maps: Iterable[ConfigMap]) -> str:
+    """The content of the files as slurmctld's pod gets them; empty without any."""
+    data = {name: text.encode() for each in maps for name, text in each.data.items()}
+    return content_hash(data) if data else ""
+
+
+def judge(files: str, report: Report | None, fault: str = "") -> Verdict:
+    """How far the files of this content are, by the sidecar's report, or by what kept it from giving any."""
+    if report is None:
+        return Verdict(files, DELIVERING, f"the container reconfigure of slurmctld's pod does not say how far the files are: {fault}")
+    if report.files != files:
+        return Verdict(files, DELIVERING, "the kubelet has not brought these files to slurmctld's pod yet")
+    reason, remedy = _STATES.get(report.state, (DELIVERING, ""))
+    return Verdict(files, reason, f"{report.message[: _LONGEST - len(remedy)]}{remedy}")
+
+
+def find_verdict(pod: SlurmctldPod) -> tuple[Verdict | None, str]:
+    """What was said of the pod last, and since when it has its status."""
+    for each in pod.status.conditions:
+        if each.type == CONDITION:
+            return Verdict(pod.metadata.annotations.get(FILES_HASH, ""), each.reason, each.message), each.last_transition_time or ""
+    return None, ""
+
+
+def build_status(pod: SlurmctldPod, verdict: Verdict, now: str) -> dict[str, Any]:
+    """The condition and the annotation, to be applied to the pod's status: Kubernetes writes both at once."""
+    before, since = find_verdict(pod)
+    at = since if since and before is not None and before.status == verdict.status else now
+    condition = {
+        "type": CONDITION,
+        "status": verdict.status,
+        "reason": verdict.reason,
+        "message": verdict.message,
+        "lastTransitionTime": at,
+    }
+    about = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "annotations": {FILES_HASH: verdict.files}}
+    return {"metadata": about, "status": {"conditions": [condition]}}
+
+
+def build_event(pod: SlurmctldPod, verdict: Verdict, now: str, instance: str) -> dict[str, Any] | None:
+    """The event of a verdict that is new; None for one that was given before, or is for the moment only. Equal events have equal names."""
+    before, _ = find_verdict(pod)
+    if verdict.reason == DELIVERING or (before is not None and (before.files, before.reason) == (verdict.files, verdict.reason)):
+        return None
+    meta = pod.metadata
+    digest = hashlib.sha256(f"{meta.uid} {verdict.files} {verdict.reason}".encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{meta.name}.{digest}", "namespace": meta.namespace},
+        "eventTime": f"{now.removesuffix('Z')}.000000Z",
+        "reportingController": "slipway.dev/files-controller",
+        "reportingInstance": instance,
+        "action": "TakeFiles",
+        "reason": f"Files{verdict.reason}",
+        "note": verdict.message,
+        "type": "Warning" if verdict.reason in (REFUSED, BEHIND) else "Normal",
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+    }
+
+
+async def ask(address: str) -> Report:
+    """The sidecar's report. Raises Broken."""
+    host = f"[{address}]" if ":" in address else address
+    connections = Connections(f"http://{host}:{PORT}")
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            answer = await connections.request("GET", "/files", {})
+        if answer.status != 200:
+            raise Broken(f"it answers with {answer.status}")
+        return msgspec.json.decode(answer.body, type=Report)
+    except TimeoutError:
+        raise Broken(f"no answer within {_ANSWER_S:.0f} s") from None
+    except msgspec.DecodeError as error:
+        raise Broken(f"its answer makes no sense: {error}") from None
+    finally:
+        connections.close()
+
+
+class FileProgress:
+    """Follows two informers: of the ConfigMaps with Slurm's files, and of slurmctld's pods."""
+
+    def __init__(
+        self,
+        files: Informer[ConfigMap],
+        pods: Informer[SlurmctldPod],
+        writer: Writer,
+        clock: Clock,
+        instance: str,
+        ask: Callable[[str], Awaitable[Report]] = ask,
+    ) -> None:
+        self._files, self._pods, self._writer, self._clock, self._instance, self._ask = files, pods, writer, clock, instance, ask
+        self._hash, self._changed_at = "", 0.0
+        self._news = asyncio.Event()
+        files.on_change(lambda _old, _new: self._news.set())
+        pods.on_change(self._pod_changed)
+
+    def _pod_changed(self, old: SlurmctldPod | None, new: SlurmctldPod | None) -> None:
+        if old is None or new is None or old.status.pod_ip != new.status.pod_ip:
+            self._news.set()
+
+    async def run(self) -> None:
+        """Looks at each change, and every few seconds until all is settled, for ever."""
+        await self._files.synced.wait()
+        await self._pods.synced.wait()
+        while True:
+            self._news.clear()
+            try:
+                wait_s = await self.look()
+            except ApiError as error:
+                log.warning("how far Slurm's files are could not be written", error=str(error))
+                wait_s = _UNSETTLED_S
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), wait_s)
+
+    async def look(self) -> float:
+        """Asks the sidecar, and writes what is new; gives the seconds until the next look. Raises ApiError."""
+        files = hash_files(self._files.store.values())
+        if files != self._hash:
+            self._hash, self._changed_at = files, self._clock.now()
+        if not files:
+            return _SETTLED_S
+        is_settled = True
+        for pod in list(self._pods.store.values()):
+            if pod.metadata.deletion_timestamp is None and pod.status.pod_ip:
+                is_settled &= await self._look_at(pod, files)
+        if is_settled:
+            return _SETTLED_S
+        return _SOON_S if self._clock.now() - self._changed_at < _FRESH_S else _UNSETTLED_S
+
+    async def _look_at(self, pod: SlurmctldPod, files: str) -> bool:
+        """True when the files are live."""
+        try:
+            verdict = judge(files, await self._ask(pod.status.pod_ip))
+        except Broken as error:
+            verdict = judge(files, None, str(error))
+        before, _ = find_verdict(pod)
+        if verdict != before:
+            now = datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            if event := build_event(pod, verdict, now, self._instance):
+                with contextlib.suppress(Conflict):
+                    await self._writer.create(EVENTS, event)
+            await self._writer.apply_status(SLURMCTLD_PODS, build_status(pod, verdict, now))
+            log.info("Slurm's files", pod=pod.metadata.name, files=files, reason=verdict.reason, message=verdict.message)
+        return verdict.reason == LIVE
