@@ -13,7 +13,7 @@ from typing import Any
 from changes.data import losses
 from changes.workloads import consequences
 from standalone import changes as decide
-from standalone import cluster, consent, readiness, removal
+from standalone import cluster, consent, readiness, removal, slurm_files
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
@@ -68,6 +68,7 @@ def up(
             agree(tuple(lost))
         _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)
+    slurm_files.wait(stack.home, pending, screen, timeout_s)
     _warn_of_refusals(stack.home, screen)
     pruned = [change.live for change in pending if change.op == "delete" and change.live and change.key.sort.is_custom]
     removal.say_leaving(stack.home, pruned, screen)
@@ -201,7 +202,7 @@ def _wait(stack: Stack, found: Outlook, expected: _Expected, screen: Screen, tim
 
 
 def _warn_of_refusals(home: Home, screen: Screen) -> None:
-    """Of files that an earlier `up` brought: the kubelet takes about a minute to bring those of this `up`, which does not wait for that."""
+    """Of files that an earlier `up` brought: it may have ended before slurmctld said so, or the pulumi CLI deployed them."""
     fields = "reason=Unhealthy,type=Warning,involvedObject.kind=Pod"
     with contextlib.suppress(RefusedError):  # a user who may not read events is not told
         events = home.api.list(Sort("", "Event"), home.namespace, fieldSelector=fields)

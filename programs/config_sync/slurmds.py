@@ -70,8 +70,8 @@ def find_behind(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
 
 def find_silent(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
     """Nodes whose slurmd does not answer now, and may come back with the files that it had."""
-    gone = [name for name in told.before if name in slurmds and name not in told.done]
-    return sorted(name for name in gone if not is_registered(slurmds[name].state) and not waits_for_power(slurmds[name].state))
+    gone = [name for name, each in slurmds.items() if not is_registered(each.state) and not waits_for_power(each.state)]
+    return sorted(name for name in gone if name not in told.done)
 
 
 def is_to_be_told_again(behind: list[str], told: Told, now: float) -> bool:
