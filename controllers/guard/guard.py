@@ -157,8 +157,8 @@ class Guard:
         if self._fights.is_lost(name, self._clock.now()):
             await self._stop(name, live, words)
             return
-        self._fights.note(name, self._clock.now())
         await self._restore(name, manifest, marks, change)
+        self._fights.note(name, self._clock.now())
         await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
 
     async def _look_at_missing(self, name: Name, declared: Declared) -> None:
@@ -181,8 +181,8 @@ class Guard:
                 log.error("object is deleted again and again; it is not made again", object=" ".join(name), times=MOST)
             self._stopped.add(name)
             return
-        self._fights.note(name, now)
         made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
+        self._fights.note(name, now)
         self._missing_since.pop(name, None)
         self._settled[name] = ((read := fields.deployer(fields.managers(made))) and read.time) or ""
         words = "made again as it was deployed: it had been deleted (by whom, only the API server's audit log can tell)"
