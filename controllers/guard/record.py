@@ -6,7 +6,7 @@ An entry's key is `<kind>.<name>`, its value `{"manifest": ..., "ignored": [path
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -92,6 +92,9 @@ class Record:
             entry = msgspec.json.decode(base64.b64decode(self.secrets[secret].data[key]), type=_Entry)
         except msgspec.DecodeError as error:
             raise ValueError(f"entry {key} of Secret {secret[1]} cannot be read: {error}") from None
+        about = entry.manifest.get("metadata")
+        if not isinstance(about, dict) or (entry.manifest.get("kind"), cast(dict[str, Any], about).get("name")) != name:
+            raise ValueError(f"entry {key} of Secret {secret[1]} holds another object than {' '.join(name)}")
         return Declared(entry.manifest, tuple(tuple(path.split(".")) for path in entry.ignored))
 
     def secret_of(self, name: Name) -> RecordSecret | None:

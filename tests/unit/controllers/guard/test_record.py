@@ -1,0 +1,76 @@
+"""The record as the guard reads it."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from controllers.guard.record import GUARD, KINDS, Declared, read_record
+from tests.unit.controllers.guard.examples import entry, files, secret
+
+NAME = ("ConfigMap", "files")
+KEY = "ConfigMap.files"
+
+
+def test_entries_name_kind_and_object() -> None:
+    record = read_record([secret({KEY: entry(files(), "data.a", "spec"), "Service.dev-slurm.a": "", "Pod.x": "", "": ""})])
+    assert set(record.entries) == {NAME, ("Service", "dev-slurm.a")}
+    assert record.declared(NAME) == Declared(files(), (("data", "a"), ("spec",)))
+    assert record.declared(("ConfigMap", "others")) is None
+    assert record.secret_of(("ConfigMap", "others")) is None
+
+
+def test_all_secrets_of_the_record_count() -> None:
+    second = secret({"Service.a": ""}, "dev-deployed-2")
+    record = read_record([second, secret({KEY: entry(files())})])
+    assert set(record.entries) == {NAME, ("Service", "a")}
+    assert record.secret_of(("Service", "a")) is second
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+GARBAGE: dict[str, str] = {
+    "no-json": encoded("{"),
+    "no-base64": "a",
+    "no-text": base64.b64encode(b"\xff\xfe").decode(),
+    "no-manifest": encoded("{}"),
+    "manifest-is-a-text": entry("text"),
+    "empty-manifest": entry({}),
+    "metadata-is-a-text": entry({"kind": "ConfigMap", "metadata": "text"}),
+    "another-name": entry({"kind": "ConfigMap", "metadata": {"name": "others"}}),
+    "another-kind": entry({"kind": "Secret", "metadata": {"name": "files"}}),
+}
+
+
+@pytest.mark.parametrize("value", GARBAGE.values(), ids=GARBAGE)
+def test_entry_that_cannot_be_read_is_an_error_of_its_own_and_of_no_other(value: str) -> None:
+    record = read_record([secret({KEY: value, "Service.a": entry({"kind": "Service", "metadata": {"name": "a"}})})])
+    with pytest.raises(ValueError, match=r".+"):
+        record.declared(NAME)
+    assert record.declared(("Service", "a")) is not None
+
+
+def test_secret_that_is_being_deleted_guards_nothing() -> None:
+    assert read_record([secret({KEY: entry(files())}, deletion_timestamp="2026-11-23T03:00:00Z")]).entries == {}
+
+
+PAUSES: dict[str, tuple[dict[str, str], bool]] = {
+    "none": ({}, False),
+    "other": ({"a": "b"}, False),
+    "paused": ({GUARD: "paused"}, True),
+    "empty": ({GUARD: ""}, True),
+}
+
+
+@pytest.mark.parametrize(("annotations", "holds"), PAUSES.values(), ids=PAUSES)
+def test_annotation_on_any_secret_of_the_record_pauses_all(annotations: dict[str, str], holds: bool) -> None:
+    record = read_record([secret({}, "dev-deployed-2", annotations=annotations), secret({KEY: ""})])
+    assert record.is_paused is holds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_are_watched_by_their_metadata_only(kind: str) -> None:
+    resource: Any = KINDS[kind]
+    assert (resource.kind, resource.is_metadata_only, resource.namespaced) == (kind, True, True)
