@@ -131,12 +131,7 @@ def matters(old: ObjectMeta | None, new: ObjectMeta | None) -> bool:
     """Whether a change may concern more than the status, which most changes of workloads do not."""
     if old is None or new is None or not new.generation:
         return True
-    return (old.generation, old.labels, old.annotations, old.deletion_timestamp) != (
-        new.generation,
-        new.labels,
-        new.annotations,
-        new.deletion_timestamp,
-    )
+    return _but_for_status(old) != _but_for_status(new)
 
 
 class Fights:
@@ -165,6 +160,10 @@ def say_change(change: Change, entries: Sequence[fields.Manager], live: Mapping[
     if not who:
         return f"{what}, changed by someone who left no trace in its managed fields"
     return f"{what}, changed by {', '.join(map(str, who))}"
+
+
+def _but_for_status(about: ObjectMeta) -> tuple[Any, ...]:
+    return about.generation, about.labels, about.annotations, about.finalizers, about.deletion_timestamp
 
 
 def _put(manifest: dict[str, Any], path: Path, value: Any) -> None:
