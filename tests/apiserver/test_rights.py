@@ -1,4 +1,4 @@
-"""What RBAC gives the NodeSet controller, asked of the API server itself: all of the table, and nothing beside it."""
+"""What RBAC gives the NodeSet controller and the guard, asked of the API server itself: all of the tables, and nothing beside them."""
 
 import json
 import time
@@ -6,56 +6,80 @@ from typing import Any
 
 import pytest
 
-from components.controllers import build_roles, build_service_account, rights
+from components import controllers, guard
 from tests.apiserver.server import ApiServer
-from tests.unit.components.examples import CONTROLLERS
+from tests.unit.components.examples import CONTROLLERS, PODS
 
-USER = "system:serviceaccount:slurm:dev-nodeset-controller"
+CONTROLLER, GUARD = "dev-nodeset-controller", "dev-guard"
+GUARDS = guard.guard_args(PODS, "registry.example/controllers:1")
+TABLES = {CONTROLLER: controllers.rights(), GUARD: [{**right, "scope": "namespace"} for right in guard.rights()]}
+RIGHTS = [(account, right) for account, table in TABLES.items() for right in table]
 
 
 @pytest.fixture(scope="module")
 def granted(server: ApiServer) -> ApiServer:
     """The server with the roles of the example cluster, which it may take a while to see. What is missing then is for the tests to say."""
     server.make_namespace("slurm")
-    items = [build_service_account(CONTROLLERS), *build_roles(CONTROLLERS)]
+    items = [controllers.build_service_account(CONTROLLERS), *controllers.build_roles(CONTROLLERS)]
+    items += [guard.build_service_account(GUARDS), *guard.build_roles(GUARDS)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     places = {"cluster": "", "namespace": "slurm"}
     deadline = time.monotonic() + 60
     seen = False
     while not seen and time.monotonic() < deadline:  # the authorizer learns of them by a watch
-        seen = all(may(server, one["verbs"][0], one["group"], one["resource"], places[one["scope"]]) for one in rights())
+        seen = all(may(server, who, one["verbs"][0], one["group"], one["resource"], places[one["scope"]]) for who, one in RIGHTS)
     return server
 
 
-def may(server: ApiServer, verb: str, group: str, resource: str, namespace: str) -> bool:
-    """Whether the controller may do this."""
+def may(server: ApiServer, account: str, verb: str, group: str, resource: str, namespace: str) -> bool:
+    """Whether an account may do this."""
     resource, _, subresource = resource.partition("/")
     about: dict[str, Any] = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace}
-    review = {"user": USER, "groups": ["system:serviceaccounts", "system:authenticated"], "resourceAttributes": about}
+    review = {
+        "user": f"system:serviceaccount:slurm:{account}",
+        "groups": ["system:serviceaccounts", "system:authenticated"],
+        "resourceAttributes": about,
+    }
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     return server.post(path, {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": review})["status"]["allowed"]
 
 
-@pytest.mark.parametrize("right", [pytest.param(one, id=one["resource"].replace("/", "-")) for one in rights()])
-def test_what_the_table_says_is_granted_where_it_says(granted: ApiServer, right: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("account", "right"),
+    [pytest.param(account, one, id=f"{account[4:]}-{one['resource'].replace('/', '-')}") for account, one in RIGHTS],
+)
+def test_what_the_table_says_is_granted_where_it_says(granted: ApiServer, account: str, right: dict[str, Any]) -> None:
     everywhere = right["scope"] == "cluster"
     for verb in right["verbs"]:
-        assert may(granted, verb, right["group"], right["resource"], "" if everywhere else "slurm"), verb
-        assert may(granted, verb, right["group"], right["resource"], "default") == everywhere, verb
+        assert may(granted, account, verb, right["group"], right["resource"], "" if everywhere else "slurm"), verb
+        assert may(granted, account, verb, right["group"], right["resource"], "default") == everywhere, verb
 
 
 @pytest.mark.parametrize(
-    ("verb", "group", "resource"),
+    ("account", "verb", "group", "resource"),
     [
-        pytest.param("get", "", "secrets", id="secrets"),
-        pytest.param("create", "", "pods/exec", id="exec"),
-        pytest.param("create", "slipway.dev", "nodesets", id="make-a-set"),
-        pytest.param("deletecollection", "slipway.dev", "nodesets", id="delete-all-sets-at-once"),
-        pytest.param("delete", "", "configmaps", id="delete-files"),
-        pytest.param("patch", "", "nodes", id="change-machines"),
-        pytest.param("create", "rbac.authorization.k8s.io", "rolebindings", id="grant-more"),
-        pytest.param("delete", "policy", "poddisruptionbudgets", id="delete-a-budget"),
+        pytest.param(CONTROLLER, "get", "", "secrets", id="secrets"),
+        pytest.param(CONTROLLER, "create", "", "pods/exec", id="exec"),
+        pytest.param(CONTROLLER, "create", "slipway.dev", "nodesets", id="make-a-set"),
+        pytest.param(CONTROLLER, "deletecollection", "slipway.dev", "nodesets", id="delete-all-sets-at-once"),
+        pytest.param(CONTROLLER, "delete", "", "configmaps", id="delete-files"),
+        pytest.param(CONTROLLER, "patch", "", "nodes", id="change-machines"),
+        pytest.param(CONTROLLER, "create", "rbac.authorization.k8s.io", "rolebindings", id="grant-more"),
+        pytest.param(CONTROLLER, "delete", "policy", "poddisruptionbudgets", id="delete-a-budget"),
+        *(
+            pytest.param(GUARD, verb, right["group"], right["resource"], id=f"guard-{verb}-{right['resource']}")
+            for right in guard.rights()
+            for verb in ("delete", "deletecollection")
+        ),
+        pytest.param(GUARD, "create", "", "pods", id="guard-makes-pods"),
+        pytest.param(GUARD, "create", "", "pods/exec", id="guard-exec"),
+        pytest.param(GUARD, "create", "", "serviceaccounts/token", id="guard-tokens"),
+        pytest.param(GUARD, "patch", "", "persistentvolumeclaims", id="guard-claims"),
+        pytest.param(GUARD, "patch", "slipway.dev", "nodesets/status", id="guard-status-of-a-set"),
+        pytest.param(GUARD, "create", "rbac.authorization.k8s.io", "rolebindings", id="guard-grants-more"),
+        pytest.param(GUARD, "patch", "rbac.authorization.k8s.io", "roles", id="guard-widens-a-role"),
+        pytest.param(GUARD, "get", "events.k8s.io", "events", id="guard-reads-events"),
     ],
 )
-def test_nothing_beside_it_is(granted: ApiServer, verb: str, group: str, resource: str) -> None:
-    assert not may(granted, verb, group, resource, "slurm")
+def test_nothing_beside_it_is(granted: ApiServer, account: str, verb: str, group: str, resource: str) -> None:
+    assert not may(granted, account, verb, group, resource, "slurm")
