@@ -17,16 +17,16 @@ def manager(name: str, operation: str, time: str, fields: dict[str, Any], **more
 
 def service(*more: dict[str, Any]) -> dict[str, Any]:
     """The live Service. `more` managers come last."""
-    owned = {
+    owned: dict[str, Any] = {
         "f:metadata": {"f:labels": {"f:slipway.dev/cluster": {}, "f:applyset.kubernetes.io/part-of": {}}},
         "f:spec": {
             "f:ports": {'k:{"port":6817,"protocol":"TCP"}': {".": {}, "f:name": {}, "f:port": {}}},
             "f:selector": {},
         },
     }
-    edited = {"f:spec": {"f:ports": {'k:{"port":6818,"protocol":"TCP"}': {".": {}, "f:port": {}, "f:targetPort": {}}}}}
-    finalized = {"f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/hold"': {}}, "f:annotations": {".": {}, "f:note": {}}}}
-    status = {"f:status": {"f:conditions": {}}}
+    edited: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":6818,"protocol":"TCP"}': {".": {}, "f:port": {}, "f:targetPort": {}}}}}
+    finalized: dict[str, Any] = {"f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/hold"': {}}, "f:annotations": {".": {}, "f:note": {}}}}
+    status: dict[str, Any] = {"f:status": {"f:conditions": {}}}
     return {
         "apiVersion": "v1",
         "kind": "Service",

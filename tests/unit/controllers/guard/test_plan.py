@@ -44,7 +44,8 @@ def test_undeclared_key_counts_for_whether_it_may_be_restored() -> None:
 
 
 def meta(**about: Any) -> ObjectMeta:
-    return ObjectMeta(**{"name": "a", "generation": 1, "labels": {"a": "1"}, **about})
+    given: dict[str, Any] = {"name": "a", "generation": 1, "labels": {"a": "1"}, **about}
+    return ObjectMeta(**given)
 
 
 MATTERS: dict[str, tuple[ObjectMeta | None, ObjectMeta | None, bool]] = {
