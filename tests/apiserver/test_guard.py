@@ -27,20 +27,30 @@ pytestmark = pytest.mark.anyio
 
 SETTLE_S = 0.3
 LABELS = {"slipway.dev/cluster": "dev"}
-FILES = {
+FILES: Mapping[str, Any] = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
     "metadata": {"name": "files", "labels": LABELS},
     "data": {"slurm.conf": "ClusterName=dev\n", "gres.conf": "# none\n"},
 }
-SERVICE = {
+SERVICE: Mapping[str, Any] = {
     "apiVersion": "v1",
     "kind": "Service",
     "metadata": {"name": "slurmctld", "labels": LABELS},
     "spec": {"selector": {"app": "slurmctld"}, "ports": [{"name": "slurmctld", "port": 6817}]},
 }
-KEY = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "munge", "labels": LABELS}, "data": {"munge.key": "b25l"}}
-PASSWORD = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password", "labels": LABELS}, "data": {"password": "b25l"}}
+KEY: Mapping[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "munge", "labels": LABELS},
+    "data": {"munge.key": "b25l"},
+}
+PASSWORD: Mapping[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "password", "labels": LABELS},
+    "data": {"password": "b25l"},
+}
 LOGIN: Mapping[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -54,8 +64,8 @@ LOGIN: Mapping[str, Any] = {
         },
     },
 }
-MINE = {"data": {"slurm.conf": "mine"}}
-STACK = (FILES, SERVICE, KEY, PASSWORD, LOGIN)
+MINE: Mapping[str, Any] = {"data": {"slurm.conf": "mine"}}
+STACK: tuple[Mapping[str, Any], ...] = (FILES, SERVICE, KEY, PASSWORD, LOGIN)
 
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
@@ -137,7 +147,7 @@ class Stack:
         config = KubeConfig.from_file(str(self.server.kubeconfig())).get()
         assert config is not None
         api = connect(config)
-        api.apply = contended(api.apply, conflicts)
+        setattr(api, "apply", contended(api.apply, conflicts))  # noqa: B010 - its type is generic
         guard = Guard(api, self.namespace, "dev", "guard-0", SYSTEM, Pace(settle_s=SETTLE_S, retry_most_s=0.5))
         tasks = [
             asyncio.create_task(work()) for work in (guard.record_informer.run, *(each.run for each in guard.informers.values()), guard.run)
