@@ -5,13 +5,19 @@ So the engine forgets a set, and the controller deletes it; and `destroy` waits 
 """
 
 import json
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from changes.workloads import is_record
 from components.declared_sets import DECLARED_IN, HOLD
 from controllers.nodeset import declared
+from standalone import cluster, consent, removal
 from standalone.plan import Plan, Resource, as_json, compare
 from standalone.render import RETAIN, documents, own_documents
+from standalone.show import Screen
 from tests.plan.conftest import plan_of
 from tests.plan.engine import needs
 from tests.plan.test_plans import objects
@@ -83,3 +89,31 @@ def test_standalone_applies_every_object_after_what_it_needs(plan: Plan) -> None
 @pytest.mark.parametrize(("ours", "theirs"), [(DECLARED_IN, declared.ANNOTATION_LIST), (HOLD, declared.HOLD)])
 def test_components_and_the_controller_mean_the_same_words(ours: str, theirs: str) -> None:
     assert ours == theirs
+
+
+def test_standalone_destroys_the_guards_record_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the record still names while the stack goes, the guard would make again."""
+    plan = plan_of("dev")
+    found = [each for each in documents(plan) if each.key.kind in ("Secret", "ConfigMap", "StatefulSet", "Deployment", "NodeSet")]
+    there: list[dict[str, Any]] = [{**each.manifest, "metadata": {**each.manifest["metadata"], "annotations": {}}} for each in found]
+    stages: list[list[Mapping[str, Any]]] = []
+
+    def delete(_home: Any, objects: Sequence[Mapping[str, Any]], *_: Any) -> None:
+        stages.append([*objects])
+
+    def nothing(*_: Any) -> list[Any]:
+        return []
+
+    def all_of_it(*_: Any) -> list[dict[str, Any]]:
+        return there
+
+    monkeypatch.setattr(cluster, "members", all_of_it)
+    for module, name in ((cluster, "release"), (cluster, "forget"), (cluster, "claims"), (consent, "refuse_other")):
+        monkeypatch.setattr(module, name, nothing)
+    monkeypatch.setattr(removal, "recorded", nothing)
+    monkeypatch.setattr(removal, "_protected", lambda _: set[str]())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(removal, "delete", delete)
+    stack: Any = SimpleNamespace(plan=plan, documents=found, home=SimpleNamespace(namespace="slurm", api=""), kept=None)
+    removal.destroy(stack, Screen(), 1)
+    assert [is_record(each) for each in stages[0]] == [True]
+    assert sorted(each["metadata"]["name"] for stage in stages for each in stage) == sorted(each["metadata"]["name"] for each in there)
