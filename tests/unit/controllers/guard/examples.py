@@ -25,7 +25,9 @@ def service(*more: dict[str, Any]) -> dict[str, Any]:
         },
     }
     edited: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":6818,"protocol":"TCP"}': {".": {}, "f:port": {}, "f:targetPort": {}}}}}
-    finalized: dict[str, Any] = {"f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/hold"': {}}, "f:annotations": {".": {}, "f:note": {}}}}
+    finalized: dict[str, Any] = {
+        "f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/hold"': {}}, "f:annotations": {".": {}, "f:note": {}}}
+    }
     status: dict[str, Any] = {"f:status": {"f:conditions": {}}}
     return {
         "apiVersion": "v1",
