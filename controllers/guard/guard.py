@@ -162,6 +162,8 @@ class Guard:
         await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
 
     async def _look_at_missing(self, name: Name, declared: Declared) -> None:
+        if name in self._paused:  # it went while it was to be left alone: the next deployment makes it again
+            return
         now = self._clock.now()
         wait_s = self._missing_since.setdefault(name, now) + self._pace.settle_s - now
         if wait_s > 0:

@@ -275,6 +275,17 @@ async def test_annotation_pauses_it_until_it_is_gone(stack: Stack, at: tuple[str
         await becomes(lambda: stack.has(FILES["data"]))
 
 
+async def test_object_that_is_deleted_while_it_is_paused_is_not_made_again(stack: Stack) -> None:
+    await stack.annotate("ConfigMap", "files", "paused")
+    async with stack.guarded() as guard:
+        await eventually(lambda: len(guard.queue) == 0 and guard.informers["ConfigMap"].get((stack.namespace, "files")) is not None)
+        await guard.look(("ConfigMap", "files"))
+        await stack.delete("ConfigMap", "files")
+        await stack.delete("Service", "slurmctld")
+        await becomes(lambda: stack.is_there("Service", "slurmctld"))
+        assert not await stack.is_there("ConfigMap", "files")
+
+
 async def test_who_changes_it_again_and_again_wins_and_is_told_of(stack: Stack) -> None:
     async def stopped() -> bool:
         return any("GuardStopped" in each for each in await stack.events("files"))
