@@ -1,6 +1,7 @@
 """One bare API server for the whole session, with the kinds of components/crds; each test takes a namespace of its own."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,4 +59,4 @@ def small(server: ApiServer, capsys: pytest.CaptureFixture[str], tmp_path: Path,
 
 
 def namespace_of(request: pytest.FixtureRequest) -> str:
-    return request.node.name.replace("_", "-")[:60].rstrip("-")
+    return re.sub("[^a-z0-9]+", "-", request.node.name.lower())[:60].strip("-")

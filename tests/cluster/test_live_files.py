@@ -1,0 +1,60 @@
+"""Slurm's files change in every way, good and bad, while a job array runs: it loses nothing, and `up` says what became of the files."""
+
+import json
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+PROLOG = "#!/bin/bash\necho $SLURM_JOB_ID >> /home/alice/prologs\n"
+REFUSED = 'cluster.slurm.raw=["SwitchType=switch/hpe_slingshot"]'
+FILES = "configmap/dev-slurm-config"
+
+
+def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> None:
+    stack = restored
+    array = stack.hold("--array=0-3", "--output=/dev/null")
+    eventually("the whole array", lambda: len(_tasks(stack, array)) == 4, 60)
+    pods = {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]}
+
+    # A new prolog, and a parameter that manuals tie to a restart of slurmctld.
+    stack.ssh("rm -f prologs; cat > prolog.sh; chmod 755 prolog.sh", stdin=PROLOG)
+    changed = ("--config", "cluster.slurm.settings.Prolog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")
+    assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
+    config = stack.slurm("scontrol show config")
+    assert "/home/alice/prolog.sh" in config
+    assert "2002" in next(line for line in config.splitlines() if line.startswith("MaxArraySize"))
+    job = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=gpu-0", "--output=/dev/null")
+    stack.wait_for_job(job)
+    assert stack.ssh("cat prologs").split() == [str(job)]
+
+    # A line that slurmctld refuses: it keeps the files that it has, and `up` ends with its words.
+    refused = stack.standalone("up", *changed, "--config", REFUSED, check=False)
+    assert refused.returncode == 1
+    assert "Slurm's files are not in use" in refused.stdout + refused.stderr
+    assert "MaxArraySize            = 2002" in stack.slurm("scontrol show config")
+    assert _condition(stack)["reason"] == "Refused"
+    assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
+
+    # A gres.conf that does not match slurm.conf, by hand, and the guard that puts it right.
+    stack.pause_guard(FILES)
+    wrong = {"data": {"gres.conf": "NodeName=gpu-[0-1] Name=gpu Type=a100 File=/dev/nvidia[4-7]\n"}}
+    stack.kubectl("patch", FILES, "--type=merge", "--patch", json.dumps(wrong))
+    eventually("the refusal", lambda: _condition(stack)["reason"] == "Refused", 60)
+    assert "gres" in _condition(stack)["message"].lower()
+    stack.resume_guard(FILES)
+    eventually("the files as deployed", lambda: _condition(stack)["reason"] == "Live", 60)
+
+    assert len(_tasks(stack, array)) == 4
+    assert {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]} >= pods
+    stack.let_go()
+    eventually("the array's end", lambda: not _tasks(stack, array), 60)
+    eventually("all tasks in accounting", lambda: stack.ssh(f"sacct -nXP -j {array} -o State").split() == ["COMPLETED"] * 4, 60)
+
+
+def _tasks(stack: DevStack, array: int) -> list[str]:
+    """The running tasks of the array."""
+    return stack.slurm(f"squeue -h -r -j {array} -t RUNNING -o %i", check=False).split()
+
+
+def _condition(stack: DevStack) -> dict[str, str]:
+    conditions = stack.get("pod", "dev-slurmctld-0")["status"]["conditions"]
+    return next((one for one in conditions if one["type"] == "slipway.dev/FilesLive"), {"reason": "", "message": ""})
