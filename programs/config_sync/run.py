@@ -4,7 +4,8 @@ report), and once more when every slurmd that answers has them (see slurmds).
 slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
 goes (see plan). It has a copy on the claim, which gets a version only when that may be taken over: else its next start would take what its
 reconfigure may not. Until slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's
-program or this one, goes back to that. `python3 -m programs.config_sync.run`, as SlurmUser.
+program or this one, goes back to that. Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these
+files are not tried again. `python3 -m programs.config_sync.run`, as SlurmUser.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from types import FrameType
 
 from slurm.files import content_hash
 from slurm.reasons import SCALE_IN
+from slurm.states import is_registered
 
 from . import report, slurm, slurmds
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
@@ -32,6 +34,8 @@ ACCEPTED = CLAIM / "conf"
 """A link to the copy, made by programs/slurmctld and swapped in one step."""
 BEFORE = CLAIM / "conf.before"
 """A link to the previous copy, until slurmctld accepts the copy that `conf` names. While it is there, slurmctld starts with that one."""
+BAD = CLAIM / "conf.bad"
+"""The hash of files over which slurmds ended, and the name of the copy to run with instead."""
 OFFERED = Path("/etc/slurm")
 REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 """While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""
@@ -54,6 +58,8 @@ class Sync:
         self._told: Told | None = None
         """While slurmds take the files that slurmctld has taken."""
         self._taken_at = self._look_at = 0.0
+        self._previous: Path | None = None
+        """The copy before the present one, until each slurmd has taken that well."""
         self._closed_partitions: set[str] = set()
         self._closed_nodes: list[str] = []
         self._said = ""
@@ -74,6 +80,8 @@ class Sync:
         except OSError as error:
             self.tell(f"{BEFORE} cannot be taken back; trying again ({error})")
             return _AGAIN_S
+        if (good := find_good(files)) is not None:
+            return self._give_back(files, good, "its slurmds ended over these files when they were tried before")
         try:
             reading = self._judge(version)
         except Waiting as waiting:
@@ -84,7 +92,7 @@ class Sync:
         try:
             reading.check_age()
             told_at = time.time()
-            take_over(version)
+            self._previous = take_over(version)
         except Refused as refusal:
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
             closed = self._open()
@@ -102,7 +110,8 @@ class Sync:
         note_refusal(None)
         self.tell(f"slurmctld runs with the files of {version}")
         self._desk.report = Report(files, report.SPREADING, "slurmctld runs with these files; slurmds take them now")
-        self._told = Told(told_at, reading.starts)
+        answered = frozenset(name for name in reading.starts if is_registered(reading.nodes[name]))
+        self._told = Told(told_at, reading.starts, answered=answered)
         self._taken_at = self._look_at = time.monotonic()
         self._closed_partitions.clear()
         self._closed_nodes.clear()
@@ -119,24 +128,64 @@ class Sync:
             found = slurm.read_slurmds()
             told = self._told = slurmds.note_done(found, self._told)
             behind, silent = slurmds.find_behind(found, told), slurmds.find_silent(found, told)
+            lost = slurmds.find_lost(found, told)
             how_far = slurmds.describe(behind, len(slurmds.find_awaited(found)), silent)
+            is_late = slurmds.is_late(told, time.time())
+            if is_late and slurmds.are_files_at_fault(lost, told) and self._may_give_back():
+                self._told = None
+                where = f"Read the log of {lost[0]}: container slurmd of its pod"
+                why = f"{len(lost)} slurmds that had answered ended over these files, or fell silent: {some(lost)}. {where}"
+                self._give_back(self._desk.report.files, self._previous, why)
+                return
             if slurmds.is_to_be_told_again(behind, told, time.time()):
                 self.tell(f"slurmctld tells all slurmds again; {how_far}")
                 told = self._told = slurmds.tell_again(found, told, time.time())
+                is_late = False
                 slurm.reconfigure()
         except SlurmError as error:
             self.tell(f"which slurmds have the files is not known yet ({error})")
             return
         words = f"slurmctld runs with these files; {how_far}"
-        is_late = slurmds.is_late(told, time.time())
         if behind and is_late:
             words += f". Read the log of {behind[0]}: container slurmd of its pod. A slurmd that is started again takes the files"
-        state = report.LIVE if not behind else report.BEHIND if is_late else report.SPREADING
+        has_all = not behind and (is_late or not lost)
+        state = report.LIVE if has_all else report.BEHIND if is_late else report.SPREADING
         if state != report.SPREADING and state != self._desk.report.state:
             self.tell(f"{words} ({age_s:.1f} s after slurmctld)")
         self._desk.report = Report(self._desk.report.files, state, words)
+        if has_all:
+            self._previous = None
+            remove_other_copies(ACCEPTED.readlink().name)
         if not behind and not silent:
             self._told = None
+
+    def _may_give_back(self) -> bool:
+        """Whether slurmctld may have the copy before again: not where that would take a node or a partition away."""
+        if self._previous is None:
+            return False
+        try:
+            _, going, _ = _look(_read_declared(self._previous))
+        except Waiting:
+            return False
+        return not going.nodes and not going.partitions
+
+    def _give_back(self, files: str, good: Path | None, why: str) -> float:
+        """Has slurmctld run with a copy from before; gives the seconds until it is looked at again. May be cut off and repeated."""
+        if good is None:
+            return _REFUSED_S
+        words = f"slurmctld runs with the files before again: {why}"
+        try:
+            note_bad(files, good)
+            if ACCEPTED.readlink() != Path(good.name) or self._desk.report.state != report.REFUSED:
+                _link(ACCEPTED, good.name)
+                slurm.reconfigure()
+        except (OSError, SlurmError) as error:
+            self.tell(f"slurmctld could not be given the files before: {error}")
+            return _AGAIN_S
+        note_refusal(words)
+        self._desk.report = Report(files, report.REFUSED, words)
+        self.tell(f"REFUSED: {words}")
+        return _REFUSED_S
 
     @property
     def pause_s(self) -> float:
@@ -221,8 +270,9 @@ def _look(declared: Declared) -> tuple[Reading, Going, list[str]]:
     return reading, going, find_obstacles(going, reading.jobs, wanted)
 
 
-def take_over(version: Path) -> None:
-    """Has slurmctld read a copy of the files; on a refusal its copy is the old one again. Raises OSError, Refused, SlurmError.
+def take_over(version: Path) -> Path:
+    """Has slurmctld read a copy of the files; on a refusal its copy is the old one again. Gives the copy before, which stays until
+    `remove_other_copies`. Raises OSError, Refused, SlurmError.
 
     BEFORE is on the disk before `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld does not start with
     files that it refuses, which would end each of its starts.
@@ -246,9 +296,33 @@ def take_over(version: Path) -> None:
             _link(ACCEPTED, old)
         shutil.rmtree(copy, ignore_errors=True)
         raise
+    remove_other_copies(copy.name, old)
+    BAD.unlink(missing_ok=True)
+    return CLAIM / old
+
+
+def remove_other_copies(*kept: str) -> None:
+    """Removes the copies that nothing needs any more."""
     for other in CLAIM.glob(f"{ACCEPTED.name}.*"):
-        if other.is_dir() and not other.is_symlink() and other != copy:
+        if other.is_dir() and not other.is_symlink() and other.name not in kept:
             shutil.rmtree(other, ignore_errors=True)
+
+
+def find_good(files: str) -> Path | None:
+    """The copy to run with, for files over which slurmds have ended before; None for all others."""
+    try:
+        bad, _, good = BAD.read_text().strip().partition(" ")
+    except OSError:
+        return None
+    return CLAIM / good if bad == files and good and (CLAIM / good).is_dir() else None
+
+
+def note_bad(files: str, good: Path) -> None:
+    """Writes down, so that it outlives this program, that slurmds ended over files. Raises OSError."""
+    made = BAD.with_name(f"{BAD.name}.new")
+    made.write_text(f"{files} {good.name}\n")
+    _flush(made)
+    made.replace(BAD)
 
 
 def go_back() -> None:

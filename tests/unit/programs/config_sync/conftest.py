@@ -19,5 +19,6 @@ def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(run, "CLAIM", tmp_path)
     monkeypatch.setattr(run, "ACCEPTED", tmp_path / "conf")
     monkeypatch.setattr(run, "BEFORE", tmp_path / BEFORE.name)
+    monkeypatch.setattr(run, "BAD", tmp_path / "conf.bad")
     monkeypatch.setattr(run, "REFUSED", tmp_path / "new/..refused")
     return tmp_path

@@ -7,7 +7,7 @@ import pytest
 
 from programs.config_sync import run, slurm
 from programs.config_sync.report import Desk
-from programs.config_sync.run import go_back, take_over
+from programs.config_sync.run import go_back, remove_other_copies, take_over
 from slurm.commands import SlurmError
 
 
@@ -29,10 +29,12 @@ def files(claim: Path) -> list[str]:
     return sorted(each.name if each.name in known else "copy" for each in claim.iterdir() if each.name != "new")
 
 
-def test_files_that_slurmctld_took_are_the_only_copy(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_slurmctld_took_stay_beside_those_before_until_slurmds_have_them(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reconfigure(monkeypatch, None)
     take_over(claim / "new")
     assert (claim / "conf/slurm.conf").read_text() == "new"
+    assert files(claim) == ["conf", "conf.start", "copy"]
+    remove_other_copies((claim / "conf").readlink().name)
     assert files(claim) == ["conf", "copy"]
 
 
@@ -56,7 +58,7 @@ def test_kill_before_the_answer_leaves_a_note_of_the_files_before(claim: Path, m
     assert files(claim) == ["conf", "conf.start", "copy"]
     reconfigure(monkeypatch, None)
     take_over(claim / "new")
-    assert files(claim) == ["conf", "copy"]
+    assert files(claim) == ["conf", "conf.start", "copy"]
 
 
 def test_slurmctld_that_started_meanwhile_has_not_taken_the_files(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:

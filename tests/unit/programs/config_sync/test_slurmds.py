@@ -6,7 +6,18 @@ import pytest
 
 from programs.config_sync import report, run, slurm
 from programs.config_sync.report import Desk, Report
-from programs.config_sync.slurmds import AGAIN_S, Slurmd, Told, describe, find_behind, find_silent, look_after_s, note_done, tell_again
+from programs.config_sync.slurmds import (
+    AGAIN_S,
+    Slurmd,
+    Told,
+    are_files_at_fault,
+    describe,
+    find_behind,
+    find_silent,
+    look_after_s,
+    note_done,
+    tell_again,
+)
 from slurm.commands import SlurmError
 from slurm.scontrol import AnswerError, read_starts
 from slurm.states import node_state
@@ -97,6 +108,9 @@ def test_starts_are_seconds_and_missing_for_slurmds_that_have_not_registered() -
         read_starts("NodeName=a State=IDLE SlurmdStartTime=2026-11-23T03:17:12\n")
 
 
+WITH_NODES = "ClusterName=t\nNodeName=a\nNodeName=b\nPartitionName=b\n"
+
+
 class Lab:
     """slurmctld and two slurmds, at a time that the test sets."""
 
@@ -108,7 +122,9 @@ class Lab:
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(time, "time", lambda: self.now)
         monkeypatch.setattr(slurm, "expand", frozenset)
-        monkeypatch.setattr(slurm, "read", lambda: slurm.Reading({}, {}, (), self.now, {"a": 900, "b": 900}))
+        monkeypatch.setattr(
+            slurm, "read", lambda: slurm.Reading({n: slurmd(900).state for n in "ab"}, {}, (), self.now, {"a": 900, "b": 900})
+        )
         monkeypatch.setattr(slurm, "read_slurmds", self._read)
         monkeypatch.setattr(slurm, "reconfigure", self._tell)
 
@@ -129,7 +145,8 @@ class Lab:
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch, claim: object) -> Lab:
     made = Lab(monkeypatch)
-    (run.CLAIM / "new/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\n")
+    (run.CLAIM / "conf.start/slurm.conf").write_text(WITH_NODES)
+    (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=59\n")
     assert made.sync.attempt(run.CLAIM / "new") is None
     assert made.desk.report.state == report.SPREADING
     return made
@@ -160,7 +177,7 @@ def test_slurmds_left_behind_are_told_once_more_and_then_reported(lab: Lab) -> N
 
 def test_slurmd_that_comes_back_with_the_old_files_is_told_again(lab: Lab) -> None:
     lab.slurmds = {"a": slurmd(1001), "b": slurmd(None, "IDLE+CLOUD+NOT_RESPONDING")}
-    assert (lab.look().state, lab.look(1000).state, lab.told) == (report.LIVE, report.LIVE, 1)
+    assert (lab.look().state, lab.look(1000).state, lab.told) == (report.SPREADING, report.LIVE, 1)
     lab.slurmds = {"a": slurmd(1001), "b": slurmd(900)}
     assert (lab.look(1000).state, lab.told) == (report.SPREADING, 2)
     lab.slurmds = {"a": slurmd(3005), "b": slurmd(3005)}
@@ -177,6 +194,70 @@ def test_silence_about_slurmds_is_no_news(lab: Lab) -> None:
 def test_next_files_are_taken_while_slurmds_are_behind(lab: Lab) -> None:
     lab.slurmds = {"a": slurmd(None), "b": slurmd(None)}
     before = lab.look(AGAIN_S).files
-    (run.CLAIM / "new/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\nKillWait=60\n")
+    (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
     assert lab.sync.attempt(run.CLAIM / "new") is None
     assert (lab.desk.report.state, lab.desk.report.files != before) == (report.SPREADING, True)
+
+
+def lost(lab: Lab) -> None:
+    """Both slurmds have ended over the files."""
+    lab.slurmds = {name: slurmd(None, "IDLE+CLOUD+NOT_RESPONDING") for name in "ab"}
+
+
+def test_files_over_which_slurmds_end_are_given_back_and_not_tried_again(lab: Lab) -> None:
+    lost(lab)
+    assert lab.look().state == report.SPREADING
+    refused = lab.look(AGAIN_S)
+    assert refused.state == report.REFUSED
+    assert "slurmctld runs with the files before again: 2 slurmds that had answered ended over these files" in refused.message
+    assert ((run.CLAIM / "conf/slurm.conf").read_text(), lab.told) == (WITH_NODES, 2)
+    assert lab.sync.attempt(run.CLAIM / "new") == 60
+    assert ((run.CLAIM / "conf/slurm.conf").read_text(), lab.told, lab.look(100).state) == (WITH_NODES, 2, report.REFUSED)
+    (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
+    assert lab.sync.attempt(run.CLAIM / "new") is None
+    assert run.find_good(refused.files) is None
+
+
+@pytest.mark.parametrize("last", ["note_bad", "_link", "reconfigure"])
+def test_sidecar_killed_while_it_gives_files_back_does_so_at_its_start(lab: Lab, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
+    class Killed(BaseException):
+        """Ends whatever runs."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    lost(lab)
+    lab.look()
+    with monkeypatch.context() as patch:
+        at = {"note_bad": (run, "_link"), "_link": (slurm, "reconfigure"), "reconfigure": (run, "note_refusal")}[last]
+        patch.setattr(*at, kill)
+        with pytest.raises(Killed):
+            lab.look(AGAIN_S)
+    sync, told = run.Sync(lab.desk), lab.told
+    assert sync.attempt(run.CLAIM / "new") == 60
+    assert (run.CLAIM / "conf/slurm.conf").read_text() == WITH_NODES
+    assert lab.told > told
+    assert lab.desk.report.state == report.REFUSED
+
+
+def test_files_are_not_given_back_where_that_takes_a_node_away(lab: Lab) -> None:
+    (run.CLAIM / "conf.start/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\n")
+    lost(lab)
+    lab.look()
+    assert lab.look(AGAIN_S).state != report.REFUSED
+    assert "KillWait=59" in (run.CLAIM / "conf/slurm.conf").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answered", "gone", "at_fault"),
+    [
+        pytest.param(["gpu-0", "gpu-1", "cpu-0"], ["gpu-0", "gpu-1"], True, id="a-whole-set"),
+        pytest.param(["gpu-0", "gpu-1"], ["gpu-0"], False, id="half-of-a-set"),
+        pytest.param(["gpu-0", "gpu-1", "gpu-2"], ["gpu-0", "gpu-2"], True, id="more-than-half"),
+        pytest.param([f"cpu-{n}" for n in range(100)], ["cpu-3"], False, id="a-single-machine"),
+        pytest.param(["gpu-0"], ["gpu-0"], True, id="a-set-of-one-node"),
+        pytest.param(["gpu-0"], [], False, id="none"),
+    ],
+)
+def test_files_are_at_fault_when_more_than_half_of_a_set_is_lost(answered: list[str], gone: list[str], at_fault: bool) -> None:
+    assert are_files_at_fault(gone, Told(AT, {}, answered=frozenset(answered))) == at_fault
