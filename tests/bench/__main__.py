@@ -36,6 +36,9 @@ WAY = {
 }
 """The way of a set from zero to idle, by who has it: the controller's parts are of the whole set, the others medians of single nodes."""
 
+SPREAD = {300: 5.0, 1000: 10.0}
+"""Slurmds on this machine, and the seconds within which all have a changed file."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -122,6 +125,18 @@ def scaled() -> list[Figure]:
     return figures
 
 
+def spread() -> list[Figure]:
+    """A changed line of slurm.conf on real slurmds by the hundred and by the thousand: where the time goes."""
+    figures: list[Figure] = []
+    for (slurmds, promised), found in zip(SPREAD.items(), run.measure(*(("files", slurmds) for slurmds in SPREAD)), strict=True):
+        say = f"changed line of slurm.conf on {slurmds} real slurmds: in slurmctld's pod to live"
+        figures.append(figure(say, promised, [found["total_s"]]))
+        figures.append(figure(f"{say}: the sidecar's and slurmctld's part", None, [found["slurmctld_s"]]))
+        figures.append(figure(f"{say}: the slurmds' part", None, [found["slurmds_s"]]))
+        figures.append(figure(f"{say}: CPU time of all slurmds", None, [found["slurmds_cpu_s"]]))
+    return figures
+
+
 def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-machine figure; takes as long as it says.")] = False) -> None:
     """Measures, prints, writes."""
     key = ".slipway/ssh/id_ed25519"
@@ -168,6 +183,7 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     laws = seconds(python, "-m", "tests.unit.controllers.nodeset.simulation", "--steps", "1000000", "--seed", str(int(time.time())))
     figures.append(figure("1,000,000 steps of the laws' simulation, all held", 600, [laws]))
     figures += scaled()
+    figures += spread()
     inside_ms, outside_ms = shared_root.measure()
     figures.append(
         figure("job `srun true` inside the shared root, beyond one outside; means of 500", 20, [inside_ms - outside_ms], unit="ms")

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMRESTD_UID, program_command
+from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMCTLD_PORT, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
+from tests.slurm.image_cluster import write_volume
 
 ADDRESS = "198.18.255.1"
 """Slurm looks up no names for the loopback's."""
 _FIRST_PORT = 20_000
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _PROJECT = Path(__file__).parents[3]
 _SCRIPTS = _PROJECT / "programs" / "start"
 _ALIVE_S = 60.0
@@ -51,6 +53,8 @@ class Slurm:
     """For the lab's own root, its logs and its keys."""
     more: Sequence[str] = ()
     """Further lines of slurm.conf."""
+    configless: bool = False
+    """Workers fetch the files from slurmctld, as in pods, and each has folders of its own for them."""
     programs: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, subprocess.Popen[bytes]])
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, subprocess.Popen[bytes]])
     started: dict[str, float] = field(default_factory=dict[str, float])
@@ -83,7 +87,7 @@ class Slurm:
 
     def call(self, *command: str, check: bool = True, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
         """Runs a command in the lab's root; gives what it printed."""
-        variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **(env or {})}
+        variables = {"PATH": _PATH, **(env or {})}
         done = subprocess.run(
             ["chroot", str(self.root), *command], capture_output=True, text=True, check=False, timeout=120, input=stdin, env=variables
         )
@@ -94,10 +98,29 @@ class Slurm:
     def start_worker(self, node: str) -> None:
         """Starts a slurmd as the worker's program does for a node that Slurm has powered down: as a node that has just booted."""
         command = ["chroot", str(self.root), "/usr/sbin/slurmd", "-D", "-b", "-N", node]
+        if self.configless:
+            own = "; ".join(f"mount -t tmpfs tmpfs {self.root}/{folder}" for folder in ("etc/slurm", "var/spool/slurmd", "run/slurm"))
+            server = f"{self.cluster.name}-slurmctld:{SLURMCTLD_PORT}"
+            command = ["unshare", "--mount", "sh", "-c", f'{own}; exec "$@"', "sh", *command, "--conf-server", server]
         log = (self.folder / "workers.log").open("ab")
         self.started[node] = time.time()
-        self.workers[node] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"PATH": "/usr/sbin:/usr/bin"})
+        self.workers[node] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"PATH": _PATH})
         log.close()
+
+    def start_sidecar(self) -> None:
+        """slurmctld's sidecar, which follows the files in /etc/slurm; returns when slurmctld runs with these."""
+        self.offer("")
+        self._run("config_sync", program_command("config_sync"), SLURM_UID)
+        self._await("config_sync", lambda: "slurmctld runs with the files of" in self.log("config_sync"))
+
+    def offer(self, more: str) -> None:
+        """Slurm's files with a further line of slurm.conf, in one step, as the kubelet brings them."""
+        folder = self.root / "etc/slurm"
+        files = {file.name: file.read_text() for file in folder.iterdir() if not file.name.startswith("..") and file.is_file()}
+        for name in files:
+            if not (folder / name).is_symlink():
+                (folder / name).unlink()
+        write_volume(folder, {**files, "slurm.conf": f"{files['slurm.conf']}{more}"})
 
     def is_listening(self, node: str) -> bool:
         """What the pod's readiness probe asks."""
@@ -142,7 +165,7 @@ class Slurm:
         for script in _SCRIPTS.glob("*.sh"):
             (scripts / script.name).write_bytes(script.read_bytes())
             (scripts / script.name).chmod(0o755)
-        for package in ("slurm", "programs/munged", "programs/slurmctld"):
+        for package in ("slurm", "programs/munged", "programs/slurmctld", "programs/config_sync"):
             shutil.copytree(_PROJECT / package, self.root / PACKAGES_PATH.lstrip("/") / package)
 
     def _write_files(self) -> None:
@@ -165,7 +188,7 @@ class Slurm:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLIPWAY_SLURMCTLD": f"{self.cluster.name}-slurmctld"},
+                env={"PATH": _PATH, "SLIPWAY_SLURMCTLD": f"{self.cluster.name}-slurmctld"},
             )
 
     def _await(self, program: str, is_up: Callable[[], bool]) -> None:
