@@ -41,6 +41,7 @@ PLAIN = Parameter()
 """Of a key without a row: a reconfigure, and no job feels it."""
 _LIMIT_OF_WAITING = "running jobs keep their limit; a waiting job that asks for more stays PENDING (PartitionTimeLimit)"
 _SIZE = "its jobs run on; the nodes are drained, and their pods replaced"
+_CORES = "a job there is aborted, and requeued where it may be, unless it ends first"
 
 SETTINGS: Mapping[str, Parameter] = {
     "AuthType": Parameter(Need.RESTART, "interrupts the steps of running jobs: no job should run when it changes", harms=True),
@@ -69,11 +70,12 @@ LIMITS = frozenset(
 """Keys of slurm.conf that limit what jobs may ask for, or that say what a job gets which does not ask."""
 
 NODES: Mapping[str, Parameter] = {
-    **{key: Parameter(Need.DRAIN, _SIZE, source=MEASURED) for key in ("CPUs", "RealMemory")},
+    "RealMemory": Parameter(Need.DRAIN, _SIZE, source=MEASURED),
     **{
-        key: Parameter(Need.DRAIN, _SIZE) for key in ("Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "TmpDisk")
+        key: Parameter(Need.DRAIN, _CORES, harms=True, source=MEASURED)
+        for key in ("CPUs", "Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")
     },
-    **{key: Parameter(Need.DRAIN, _SIZE) for key in ("CoreSpecCount", "CpuSpecList", "MemSpecLimit")},
+    **{key: Parameter(Need.DRAIN, _SIZE) for key in ("TmpDisk", "CoreSpecCount", "CpuSpecList", "MemSpecLimit")},
     "Gres": Parameter(Need.DRAIN, "a job that has such GPUs is aborted, and requeued where it may be, unless it ends first", harms=True),
     "NodeAddr": Parameter(Need.RESTART, "slurmctld dials another address"),
     "Port": Parameter(Need.RESTART, "a listening port changes with a restart only"),

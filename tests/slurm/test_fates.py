@@ -1,6 +1,7 @@
 """The fate of jobs that a preview tells, against what a real slurmctld does: the queue as its program gives it, and jobs that wait."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from changes.configuration import parse
+from changes.configuration import compare, parse
 from changes.jobs import Job, read_queue, stranded
 from slurm.tokens import mint
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
@@ -63,6 +64,22 @@ def test_queue_tells_what_runs_where_until_when_and_what_waits_for_what(cluster:
         assert (array.nodes, array.ends_at, array.is_waiting) == (frozenset(), None, True)
     finally:
         cluster.slurm("scancel", running, waiting)
+    wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def test_job_on_a_node_that_gets_other_cores_is_aborted_as_the_preview_says(cluster: ElasticCluster) -> None:
+    before = conf(cluster)
+    after = re.sub(r"^(NodeName=fix.*) CPUs=2 (.*) CoresPerSocket=2 ", r"\1 CPUs=1 \2 CoresPerSocket=1 ", before, flags=re.MULTILINE)
+    items = compare(parse(before), parse(after))
+    assert [(item.change.split()[0], item.parameter.harms) for item in items] == [("CPUs", True), ("CoresPerSocket", True)]
+    job = cluster.running("--partition=main", "--nodelist=fix-0", "--mem=50")
+    try:
+        cluster.volume("slurm", {**files(cluster), "slurm.conf": after})
+        wait_for("an aborted job", lambda: cluster.job(job, "Restarts") == "1", deadline_s=60)
+    finally:
+        cluster.slurm("scancel", job)
+        cluster.volume("slurm", {**files(cluster), "slurm.conf": before})
+        cluster.taken()
     wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
