@@ -48,6 +48,8 @@ class Story:
     """True when the fate of jobs depends on which there are."""
     dangers: tuple[str, ...]
     level: Level
+    harms: tuple[str, ...] = ()
+    """Of the dangers, what the change itself would do to running jobs: nobody has asked for it in the stack file."""
 
 
 def tell(steps: Sequence[Step], queue: Queue) -> Story:
@@ -61,11 +63,12 @@ def tell(steps: Sequence[Step], queue: Queue) -> Story:
     may_strand = any(item.is_removal or (item.topic == "partitions" and not item.is_addition) for item in items)
     concerns = bool(touched) or may_strand or any(item.parameter.harms for item in items)
     gone = tuple(losses(steps))
-    dangers = (*gone, *_dangers(items, touched, queue, may_strand), *_stranding(lost))
+    harms = tuple(_harms(items, queue))
+    dangers = (*gone, *_dangers(touched, queue), *harms, *_unknown(queue, may_strand), *_stranding(lost))
     quiet = all(step.op == "same" for step in steps)
     level = Level.DANGEROUS if dangers else Level.NOTHING if quiet else Level.CHANGES
     said = tuple(consequences(steps))
-    return Story(tuple(items), said, gone, fates, lost, queue, concerns, dangers, level)
+    return Story(tuple(items), said, gone, fates, lost, queue, concerns, dangers, level, harms)
 
 
 def configurations(steps: Iterable[Step]) -> tuple[Configuration, Configuration]:
@@ -124,21 +127,32 @@ def _affected(touched: NodesTouched, jobs: Iterable[Job]) -> Affected:
     return affected(touched.why, touched.nodes, touched.most, str(touched.policy), jobs)
 
 
-def _dangers(items: Sequence[Item], touched: Sequence[NodesTouched], queue: Queue, may_strand: bool) -> list[str]:
-    """What could be lost. Where jobs are unknown, they are taken to be there."""
+def _dangers(touched: Sequence[NodesTouched], queue: Queue) -> list[str]:
+    """The jobs that would not get their time. Where jobs are unknown, they are taken to be there."""
     running = [job for job in queue.jobs if not job.is_waiting]
     found: list[str] = []
     for each in touched:
         jobs = [job for job in running if job.nodes & each.nodes]
         if each.policy.ends_jobs and (jobs or queue.unknown):
             found.append(f"{fold(each.nodes)}: {_so_many(jobs, queue)} on nodes that are {each.why}; {each.policy}")
+    return found
+
+
+def _harms(items: Sequence[Item], queue: Queue) -> list[str]:
+    """What the change of the files does to running jobs. Where jobs are unknown, they are taken to be there."""
+    running = [job for job in queue.jobs if not job.is_waiting]
+    found: list[str] = []
     for item in items:
         jobs = [job for job in running if not item.nodes or job.nodes & item.nodes]
         if item.parameter.harms and (jobs or queue.unknown):
             found.append(f"{item.subject}: {item.change}: {item.parameter.effect} ({_so_many(jobs, queue)} now)")
-    if queue.unknown and may_strand:
-        found.append("whether waiting jobs could still run is unknown: the jobs of the cluster could not be asked for")
     return found
+
+
+def _unknown(queue: Queue, may_strand: bool) -> list[str]:
+    if not (queue.unknown and may_strand):
+        return []
+    return ["whether waiting jobs could still run is unknown: the jobs of the cluster could not be asked for"]
 
 
 def _so_many(jobs: Sequence[Job], queue: Queue) -> str:

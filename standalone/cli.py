@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -286,10 +286,15 @@ def _ask(screen: show.Screen, read: stacks.Stack, root: Path, verb: Literal["up"
     return is_local
 
 
-def _ask_for_losses(screen: show.Screen, read: stacks.Stack, yes: bool, losses: tuple[str, ...]) -> None:
-    """Says which data would go, and asks. Raises StandaloneError or Abort."""
-    screen.say(consent.loss_lines(losses), "yellow")
-    _answered(consent.Situation("up", yes, sys.stdin.isatty(), is_local=True, is_known=True, losses=losses), read, "Delete it?")
+def _ask_for_losses(screen: show.Screen, read: stacks.Stack, yes: bool, losses: tuple[str, ...], harms: tuple[str, ...]) -> None:
+    """Says which data would go and which jobs would end, and asks. Raises StandaloneError or Abort."""
+    now = consent.Situation("up", yes, sys.stdin.isatty(), is_local=True, is_known=True)
+    if losses:
+        screen.say(consent.loss_lines(losses), "yellow")
+        _answered(replace(now, losses=losses), read, "Delete it?")
+    if harms:
+        screen.say(consent.harm_lines(harms), "yellow")
+        _answered(replace(now, harms=harms), read, "End them?")
 
 
 def _answered(now: consent.Situation, read: stacks.Stack, question: str) -> None:

@@ -31,13 +31,16 @@ class Situation:
     is_known: bool
     """The stack is in this cluster already."""
     losses: tuple[str, ...] = ()
-    """The data that `up` would delete, an object a line; see changes.losses."""
+    """The data that `up` would delete, an object a line; see changes.data."""
+    harms: tuple[str, ...] = ()
+    """What `up` would do to running jobs, a line each; see changes.story."""
 
 
 def plan_question(now: Situation) -> Answer:
     """Whether to go on, to ask, or to refuse. `up` asks before it makes a stack's first objects, unless in the local cluster, and before it
-    deletes data."""
-    if now.said_yes or (now.verb == "up" and not now.losses and (now.is_local or now.is_known)):
+    deletes data or ends jobs."""
+    costs = now.losses or now.harms
+    if now.said_yes or (now.verb == "up" and not costs and (now.is_local or now.is_known)):
         return "yes"
     return "ask" if now.has_terminal else "refuse"
 
@@ -48,15 +51,28 @@ _REMEDY = (
 )
 
 
+_SPARE_THEM = (
+    "To spare them, drain the nodes (scontrol update NodeName=... State=DRAIN Reason=...), and run `up` when no job is left there. To let "
+    "them go, give --yes."
+)
+
+
 def loss_lines(losses: Sequence[str]) -> str:
     """The message before the question: a line for each object whose data would be deleted."""
     return f"This deletes for good:\n{rows(losses)}"
+
+
+def harm_lines(harms: Sequence[str]) -> str:
+    """The message before the question: a line for each change that ends running jobs."""
+    return f"This ends running jobs:\n{rows(harms)}"
 
 
 def refusal(now: Situation, stack: str, target: Target, namespace: str) -> str:
     """Why nothing was done: there is no terminal to ask at."""
     if now.losses:
         return f"Nothing was changed: this `up` deletes data, and there is no terminal to ask at.\n{_REMEDY}"
+    if now.harms:
+        return f"Nothing was changed: this `up` ends running jobs, and there is no terminal to ask at.\n{_SPARE_THEM}"
     outcome = "deleted" if now.verb == "destroy" else "changed"
     where = f"{target}, namespace {namespace}"
     why = "" if now.verb == "destroy" else "this cluster has nothing of the stack yet, and "

@@ -13,7 +13,7 @@ from typing import Any
 from changes.data import losses
 from changes.workloads import consequences
 from standalone import changes as decide
-from standalone import cluster, consent, readiness, removal, slurm_files
+from standalone import cluster, consent, previews, queue, readiness, removal, slurm_files
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
@@ -39,12 +39,13 @@ def up(
     timeout_s: float,
     force_conflicts: bool,
     adopt: bool,
-    agree: Callable[[tuple[str, ...]], None],
+    agree: Callable[[tuple[str, ...], tuple[str, ...]], None],
     must_fit: bool = False,
 ) -> Outlook:
     """Makes the cluster what the stack declares and waits until it is ready. Says "nothing to change" when it is so already.
 
-    `agree` is called with the data that would be deleted, an object a line, before anything is touched, and raises where nobody agrees.
+    `agree` is called with the data that would be deleted, and with what would be done to running jobs, a line each, before anything is
+    touched. It raises where nobody agrees.
     `must_fit`: refuses a cluster that lacks what the changed objects need, see requirements.py.
     """
     namespace_of(stack.documents)
@@ -64,8 +65,9 @@ def up(
         told = decide.steps(pending)
         for line in consequences(told):
             screen.say(f" · {line}", "dim")
-        if lost := losses(told):
-            agree(tuple(lost))
+        lost, harms = losses(told), previews.harms_of(found.steps, lambda: queue.read(stack.home.api, stack.home.namespace))
+        if lost or harms:
+            agree(tuple(lost), harms)
         _apply(stack, found.objects, screen, force_conflicts)
     _wait(stack, found, expected, screen, timeout_s)
     slurm_files.wait(stack.home, pending, screen, timeout_s)

@@ -82,6 +82,11 @@ def story_of(steps: Sequence[Step], jobs: Callable[[], Queue]) -> Story:
     return tell(steps, jobs()) if story.concerns_jobs else story
 
 
+def harms_of(steps: Sequence[Step], jobs: Callable[[], Queue]) -> tuple[str, ...]:
+    """What some changes of Slurm's files would do to running jobs, a line each. `jobs` is asked only for changes that could."""
+    return tell(steps, jobs()).harms if tell(steps, Queue(unknown=_NOT_ASKED)).harms else ()
+
+
 def read_pulumi(file: Path) -> list[Step]:
     """The objects of a preview of the pulumi CLI. Raises StandaloneError."""
     try:
