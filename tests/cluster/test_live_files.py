@@ -15,6 +15,12 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     eventually("the whole array", lambda: len(_tasks(stack, array)) == 4, 60)
     pods = {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]}
 
+    # Other CPUs would abort the jobs there: nobody has agreed to that.
+    asked = stack.standalone("up", "--config", "cluster.nodeSets[0].cpus=4", check=False)
+    assert asked.returncode == 1
+    assert "Nothing was changed: this `up` ends running jobs" in asked.stdout + asked.stderr
+    assert "CPUs 2 → 4" in asked.stdout + asked.stderr
+
     # A new prolog, and a parameter that manuals tie to a restart of slurmctld.
     stack.ssh("rm -f prologs; cat > prolog.sh; chmod 755 prolog.sh", stdin=PROLOG)
     changed = ("--config", "cluster.slurm.settings.Prolog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")

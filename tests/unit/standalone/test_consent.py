@@ -18,10 +18,10 @@ PROD = Target("prod", "https://prod.example:6443")
 
 
 def situation(
-    verb: str, *, yes: bool = False, terminal: bool = False, local: bool = False, known: bool = False, loses: bool = False
+    verb: str, *, yes: bool = False, terminal: bool = False, local: bool = False, known: bool = False, loses: bool = False, harms: bool = False
 ) -> Situation:
     assert verb in ("up", "destroy")
-    return Situation(verb, yes, terminal, local, known, losses=("PersistentVolumeClaim slurm/home",) if loses else ())
+    return Situation(verb, yes, terminal, local, known, ("PersistentVolumeClaim slurm/home",) if loses else (), ("gpu-0: 1 job",) if harms else ())
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,9 @@ def situation(
         pytest.param(situation("up", local=True, known=True, terminal=True, loses=True), "ask", id="up-that-deletes-data-asks"),
         pytest.param(situation("up", local=True, known=True, loses=True), "refuse", id="up-that-deletes-data-without-terminal"),
         pytest.param(situation("up", known=True, yes=True, loses=True), "yes", id="up-that-deletes-data-with-yes"),
+        pytest.param(situation("up", local=True, known=True, terminal=True, harms=True), "ask", id="up-that-ends-jobs-asks"),
+        pytest.param(situation("up", local=True, known=True, harms=True), "refuse", id="up-that-ends-jobs-without-terminal"),
+        pytest.param(situation("up", known=True, yes=True, harms=True), "yes", id="up-that-ends-jobs-with-yes"),
         pytest.param(situation("destroy", local=True), "refuse", id="destroy-without-terminal-even-locally"),
         pytest.param(situation("destroy", known=True), "refuse", id="destroy-without-terminal"),
         pytest.param(situation("destroy", local=True, known=True, terminal=True), "ask", id="destroy-always-asks"),
@@ -52,6 +55,7 @@ def test_a_refusal_names_the_cluster_and_the_way_on() -> None:
     assert 'context "prod", server https://prod.example:6443, namespace slurm' in said
     assert "--yes" in said
     assert refusal(situation("destroy"), "slipway/dev", PROD, "slurm").startswith("Nothing was deleted: ")
+    assert "this `up` ends running jobs" in refusal(situation("up", harms=True), "slipway/dev", PROD, "slurm")
     assert "this `up` deletes data" in refusal(situation("up", loses=True), "slipway/dev", PROD, "slurm")
 
 
