@@ -18,10 +18,18 @@ PROD = Target("prod", "https://prod.example:6443")
 
 
 def situation(
-    verb: str, *, yes: bool = False, terminal: bool = False, local: bool = False, known: bool = False, loses: bool = False, harms: bool = False
+    verb: str,
+    *,
+    yes: bool = False,
+    terminal: bool = False,
+    local: bool = False,
+    known: bool = False,
+    loses: bool = False,
+    harms: bool = False,
 ) -> Situation:
     assert verb in ("up", "destroy")
-    return Situation(verb, yes, terminal, local, known, ("PersistentVolumeClaim slurm/home",) if loses else (), ("gpu-0: 1 job",) if harms else ())
+    lost = ("PersistentVolumeClaim slurm/home",) if loses else ()
+    return Situation(verb, yes, terminal, local, known, lost, ("gpu-0: 1 job",) if harms else ())
 
 
 @pytest.mark.parametrize(
