@@ -5,7 +5,7 @@ slurmctld takes over a good configuration and keeps its old one when it cannot; 
 goes (see plan). It has a copy on the claim, which gets a version only when that may be taken over: else its next start would take what its
 reconfigure may not. Until slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's
 program or this one, goes back to that. Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these
-files are not tried again. `python3 -m programs.config_sync.run`, as SlurmUser.
+files are tried once more when the slurmds answer again: they may have gone by chance. `python3 -m programs.config_sync.run`, as SlurmUser.
 """
 
 import contextlib
@@ -60,6 +60,8 @@ class Sync:
         self._taken_at = self._look_at = 0.0
         self._previous: Path | None = None
         """The copy before the present one, until each slurmd has taken that well."""
+        self._chance: tuple[str, frozenset[str]] = "", frozenset()
+        """Files that get a second chance, and the nodes that were lost over them; the nodes are empty once it is used."""
         self._closed_partitions: set[str] = set()
         self._closed_nodes: list[str] = []
         self._said = ""
@@ -80,8 +82,8 @@ class Sync:
         except OSError as error:
             self.tell(f"{BEFORE} cannot be taken back; trying again ({error})")
             return _AGAIN_S
-        if (good := find_good(files)) is not None:
-            return self._give_back(files, good, "its slurmds ended over these files when they were tried before")
+        if (good := find_good(files)) is not None and not self._takes_second_chance(files):
+            return self._give_back(files, good, "slurmds ended over these files when they were tried")
         try:
             reading = self._judge(version)
         except Waiting as waiting:
@@ -117,11 +119,14 @@ class Sync:
         self._closed_nodes.clear()
         return None
 
-    def look(self) -> None:
-        """Looks which slurmds have the files that slurmctld has taken, once that is due, and has slurmctld tell them again if need be."""
+    def look(self) -> float | None:
+        """Looks which slurmds have the files that slurmctld has taken, once that is due, and has slurmctld tell them again if need be.
+
+        Gives the seconds until the files are to be tried again where slurmctld had to be given those before.
+        """
         now = time.monotonic()
         if self._told is None or now < self._look_at:
-            return
+            return None
         age_s = now - self._taken_at
         self._look_at = now + slurmds.look_after_s(age_s)
         try:
@@ -135,8 +140,9 @@ class Sync:
                 self._told = None
                 where = f"Read the log of {lost[0]}: container slurmd of its pod"
                 why = f"{len(lost)} slurmds that had answered ended over these files, or fell silent: {some(lost)}. {where}"
-                self._give_back(self._desk.report.files, self._previous, why)
-                return
+                if self._chance[0] != self._desk.report.files:
+                    self._chance = self._desk.report.files, frozenset(lost)
+                return self._give_back(self._desk.report.files, self._previous, why)
             if slurmds.is_to_be_told_again(behind, told, time.time()):
                 self.tell(f"slurmctld tells all slurmds again; {how_far}")
                 told = self._told = slurmds.tell_again(found, told, time.time())
@@ -144,7 +150,7 @@ class Sync:
                 slurm.reconfigure()
         except SlurmError as error:
             self.tell(f"which slurmds have the files is not known yet ({error})")
-            return
+            return None
         words = f"slurmctld runs with these files; {how_far}"
         if behind and is_late:
             words += f". Read the log of {behind[0]}: container slurmd of its pod. A slurmd that is started again takes the files"
@@ -156,8 +162,23 @@ class Sync:
         if has_all:
             self._previous = None
             remove_other_copies(ACCEPTED.readlink().name)
+            BAD.unlink(missing_ok=True)
         if not behind and not silent:
             self._told = None
+        return None
+
+    def _takes_second_chance(self, files: str) -> bool:
+        """True once, when all slurmds that were lost over files answer again."""
+        chosen, lost = self._chance
+        if chosen != files or not lost:
+            return False
+        try:
+            if not lost.issubset(slurmds.find_awaited(slurm.read_slurmds())):
+                return False
+        except SlurmError:
+            return False
+        self._chance = files, frozenset()
+        return True
 
     def _may_give_back(self) -> bool:
         """Whether slurmctld may have the copy before again: not where that would take a node or a partition away."""
@@ -297,7 +318,6 @@ def take_over(version: Path) -> Path:
         shutil.rmtree(copy, ignore_errors=True)
         raise
     remove_other_copies(copy.name, old)
-    BAD.unlink(missing_ok=True)
     return CLAIM / old
 
 
@@ -397,8 +417,8 @@ def main() -> int:
                 applied, put_off = now, None
             else:
                 put_off, again_at = now, time.monotonic() + wait_s
-        else:
-            sync.look()
+        elif (wait_s := sync.look()) is not None:
+            applied, put_off, again_at = None, now, time.monotonic() + wait_s
         select.select([awake], [], [], sync.pause_s)
     return 0
 

@@ -204,7 +204,7 @@ def lost(lab: Lab) -> None:
     lab.slurmds = {name: slurmd(None, "IDLE+CLOUD+NOT_RESPONDING") for name in "ab"}
 
 
-def test_files_over_which_slurmds_end_are_given_back_and_not_tried_again(lab: Lab) -> None:
+def test_files_over_which_slurmds_end_are_given_back(lab: Lab) -> None:
     lost(lab)
     assert lab.look().state == report.SPREADING
     refused = lab.look(AGAIN_S)
@@ -215,7 +215,33 @@ def test_files_over_which_slurmds_end_are_given_back_and_not_tried_again(lab: La
     assert ((run.CLAIM / "conf/slurm.conf").read_text(), lab.told, lab.look(100).state) == (WITH_NODES, 2, report.REFUSED)
     (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
     assert lab.sync.attempt(run.CLAIM / "new") is None
-    assert run.find_good(refused.files) is None
+
+
+def test_given_back_files_get_a_second_chance_once_all_lost_slurmds_answer(lab: Lab) -> None:
+    lost(lab)
+    lab.look()
+    files = lab.look(AGAIN_S).files
+    lab.slurmds = {"a": slurmd(1100), "b": slurmd(None, "IDLE+CLOUD+NOT_RESPONDING")}
+    assert lab.sync.attempt(run.CLAIM / "new") == 60
+    lab.slurmds = {"a": slurmd(1100), "b": slurmd(1100)}
+    assert lab.sync.attempt(run.CLAIM / "new") is None
+    lost(lab)
+    assert (lab.look().state, lab.look(AGAIN_S).state) == (report.SPREADING, report.REFUSED)
+    lab.slurmds = {"a": slurmd(1200), "b": slurmd(1200)}
+    assert lab.sync.attempt(run.CLAIM / "new") == 60
+    assert run.find_good(files) is not None
+
+
+def test_second_chance_that_works_is_the_end_of_it(lab: Lab) -> None:
+    lost(lab)
+    lab.look()
+    files = lab.look(AGAIN_S).files
+    lab.slurmds = {"a": slurmd(1100), "b": slurmd(1100)}
+    assert lab.sync.attempt(run.CLAIM / "new") is None
+    lab.slurmds = {"a": slurmd(1200), "b": slurmd(1200)}
+    assert lab.look().state == report.LIVE
+    assert run.find_good(files) is None
+    assert "KillWait=59" in (run.CLAIM / "conf/slurm.conf").read_text()
 
 
 @pytest.mark.parametrize("last", ["note_bad", "_link", "reconfigure"])
