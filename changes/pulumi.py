@@ -40,7 +40,7 @@ def read_preview(text: str) -> list[Step]:
     try:
         return [step for each in cast(list[dict[str, Any]], steps) if (step := _step(each))]
     except (KeyError, TypeError, AttributeError) as error:
-        raise PreviewError(f"a step has not the form of pulumi's: {type(error).__name__}: {error}") from error
+        raise PreviewError(f"a step does not have the form that the pulumi CLI gives it: {type(error).__name__}: {error}") from error
 
 
 def _step(each: Mapping[str, Any]) -> Step | None:

@@ -116,9 +116,6 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
     """In: probes and metrics. Out: names, the API server, slurmrestd, and slurmctld's sidecar."""
     pods = args["pods"]
     cluster = pods["cluster"]
-    # Where the API server listens is not known here, and policies see the address behind a Service: any address, on its two usual ports.
-    api_server = {"ports": [_port(443), _port(6443)]}
-    names = {"ports": [_port(53, "UDP"), _port(53)]}
     slurmrestd = {
         "to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}],
         "ports": [_port(SLURMRESTD_PORT), _port(RUNNING_JOBS_PORT)],
@@ -132,8 +129,23 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
             "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [_port(METRICS_PORT)]}],
-            "egress": [names, api_server, slurmrestd, sidecar],
+            "egress": [*api_egress(), slurmrestd, sidecar],
         },
+    }
+
+
+def api_egress() -> list[Manifest]:
+    """What a program that talks to the API server reaches: names, and the server. Where that listens is not known here, and policies see
+    the address behind a Service: any address, on its two usual ports."""
+    return [{"ports": [_port(53, "UDP"), _port(53)]}, {"ports": [_port(443), _port(6443)]}]
+
+
+def probes() -> Manifest:
+    """The probes of a container whose program answers as controllers/runtime/serve.py does."""
+    return {
+        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
     }
 
 
@@ -206,8 +218,6 @@ def _controller(args: ControllersArgs) -> Manifest:
         "resources": resources(("50m", "96Mi"), _MEMORY),
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
         "securityContext": confined(CONTROLLER_UID),
-        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        **probes(),
         "volumeMounts": [mount("jwt", _KEY_PATH, read_only=True), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
     }

@@ -6,16 +6,13 @@ from typing import Any, TypedDict, cast
 import pulumi
 import yaml
 
+from components.controllers import CONTROLLER_UID, METRICS_PORT, api_egress, probes
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import declare
-from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
+from components.pods import PodDefaults, confined, empty_volume, lost_node_tolerations, mount, pod_template, resources
 
 COMPONENT = "guard"
 """Tail of its objects' names: `<cluster>-guard`."""
-GUARD_UID = 65532
-"""The user in the controllers' image."""
-METRICS_PORT = 8080
-
 _MEMORY = "256Mi"
 """Five times what it takes for the dev stack (docs/design.md, section 4)."""
 _TABLE = Path(__file__).parent / "crds" / "guard_rbac.yaml"
@@ -69,8 +66,6 @@ def build_roles(args: GuardArgs) -> list[Manifest]:
 def build_network_policy(args: GuardArgs) -> Manifest:
     """In: probes and metrics. Out: names and the API server, wherever it listens."""
     cluster = args["pods"]["cluster"]
-    names = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
-    api_server = {"ports": [{"port": 443, "protocol": "TCP"}, {"port": 6443, "protocol": "TCP"}]}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -79,7 +74,7 @@ def build_network_policy(args: GuardArgs) -> Manifest:
             "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]}],
-            "egress": [names, api_server],
+            "egress": api_egress(),
         },
     }
 
@@ -126,9 +121,7 @@ def _guard(args: GuardArgs) -> Manifest:
         ],
         "resources": resources(("10m", "64Mi"), _MEMORY),
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
-        "securityContext": confined(GUARD_UID),
-        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        "securityContext": confined(CONTROLLER_UID),
+        **probes(),
         "volumeMounts": [mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
     }

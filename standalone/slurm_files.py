@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurm.files import content_hash
+from slurm.files import CONDITION, FILES_HASH, content_hash
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
@@ -16,7 +16,6 @@ from standalone.faults import StandaloneError
 from standalone.render import Key, Sort
 from standalone.show import Screen
 
-CONDITION, FILES_HASH = "slipway.dev/FilesLive", "slipway.dev/files-hash"
 _CLUSTER, _COMPONENT = "slipway.dev/cluster", "app.kubernetes.io/component"
 _POD = Sort("", "Pod")
 _POLL_S = 0.5

@@ -176,7 +176,7 @@ def _check_names(path: str, given: Given, partition: Partition, cluster: Cluster
             if allowed is not None and name not in allowed and not (key != "Alternate" and name.upper() == "ALL"):
                 faults.append(Fault(own, f"no {kind} is called {quoted(name)}. {did_you_mean(name, allowed)}", (source,)))
         if key == "Alternate" and value == partition.name:
-            faults.append(Fault(own, f"{quoted(value)} is this partition itself. Name the one that is to take its jobs."))
+            faults.append(Fault(own, f"{quoted(value)} is this partition itself. Name the partition that is to take its jobs."))
     return faults
 
 

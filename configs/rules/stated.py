@@ -13,7 +13,7 @@ class Stated:
     """One key, as the user says it."""
 
     path: str
-    """Where it is said."""
+    """The path of the key in the stack file."""
     value: str
 
 

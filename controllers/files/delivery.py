@@ -3,9 +3,9 @@
 Otherwise the kubelet looks once a minute. Source: Kubernetes' documentation of ConfigMaps ("mounted ConfigMaps are updated
 automatically"); measured: 1 s from the write to slurmctld's answer, 10 to 15 s without the annotation (kubelets of the local cluster).
 
-The kubelet hears of the pod and of the ConfigMap by two watches. Should it hear of the pod first, it reads the old files again: so it is
-told twice. The annotation says what was done, so a controller that is killed in between goes on where it was. Should all this fail, the
-kubelet's minute is left.
+The kubelet hears of the pod and of the ConfigMap by two watches. If it hears of the pod first, it reads the old files again, so the
+controller changes the annotation twice. The annotation counts these changes: a controller that follows a killed one makes the change that
+is missing. If all this fails, the kubelet still reads the files within its minute.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Word:
 
 
 def plan_words(files: Iterable[ConfigMap], pods: Iterable[SlurmctldPod]) -> list[Word]:
-    """The words that are due. Without files nothing is said: the pod keeps those that it has."""
+    """The changes of the annotation that are due; none while there is no ConfigMap, as the pod keeps the files that it has."""
     version = "-".join(each.metadata.resource_version for each in sorted(files, key=lambda each: each.metadata.name))
     if not version:
         return []

@@ -20,11 +20,8 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import EVENTS, ConfigMap, ObjectMeta, Resource
 from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken, Connections
-from slurm.files import content_hash
+from slurm.files import CONDITION, FILES_HASH, content_hash
 
-CONDITION = "slipway.dev/FilesLive"
-FILES_HASH = "slipway.dev/files-hash"
-"""On slurmctld's pod: the content of the files that the condition speaks of."""
 PORT = 6822
 """Of slurmctld's sidecar."""
 LIVE, WAITING, REFUSED, BEHIND, DELIVERING = "Live", "Waiting", "Refused", "SlurmdsBehind", "Delivering"
@@ -48,7 +45,7 @@ class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the sidecar is asked, and what was said of it."""
+    """The address at which the sidecar answers, and the conditions that the pod has."""
 
     pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[PodCondition, ...] = ()

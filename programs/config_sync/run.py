@@ -11,10 +11,8 @@ files are tried once more when the slurmds answer again: they may have gone by c
 import contextlib
 import os
 import select
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import FrameType
@@ -23,19 +21,12 @@ from slurm.files import content_hash
 from slurm.reasons import SCALE_IN
 from slurm.states import is_registered
 
-from . import report, slurm, slurmds
+from . import copies, report, slurm, slurmds
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
 from .report import PORT, Desk, Report
 from .slurm import Reading, Refused, SlurmError
 from .slurmds import Told
 
-CLAIM = Path("/var/spool/slurmctld")
-ACCEPTED = CLAIM / "conf"
-"""A link to the copy, made by programs/slurmctld and swapped in one step."""
-BEFORE = CLAIM / "conf.before"
-"""A link to the previous copy, until slurmctld accepts the copy that `conf` names. While it is there, slurmctld starts with that one."""
-BAD = CLAIM / "conf.bad"
-"""The hash of files over which slurmds ended, and the name of the copy to run with instead."""
 OFFERED = Path("/etc/slurm")
 REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 """While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""
@@ -78,11 +69,11 @@ class Sync:
         self._told = None
         files = _hash(version)
         try:
-            go_back()  # a run that was killed in the middle may have left files that not even Slurm's commands can read
+            copies.go_back()  # a run that was killed in the middle may have left files that not even Slurm's commands can read
         except OSError as error:
-            self.tell(f"{BEFORE} cannot be taken back; trying again ({error})")
+            self.tell(f"{copies.BEFORE} cannot be taken back; trying again ({error})")
             return _AGAIN_S
-        if (good := find_good(files)) is not None and not self._takes_second_chance(files):
+        if (good := copies.find_good(files)) is not None and not self._takes_second_chance(files):
             return self._give_back(files, good, "slurmds ended over these files when they were tried")
         try:
             reading = self._judge(version)
@@ -94,7 +85,7 @@ class Sync:
         try:
             reading.check_age()
             told_at = time.time()
-            self._previous = take_over(version)
+            self._previous = copies.take_over(version)
         except Refused as refusal:
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
             closed = self._open()
@@ -161,8 +152,8 @@ class Sync:
         self._desk.report = Report(self._desk.report.files, state, words)
         if has_all:
             self._previous = None
-            remove_other_copies(ACCEPTED.readlink().name)
-            BAD.unlink(missing_ok=True)
+            copies.remove_other_copies(copies.ACCEPTED.readlink().name)
+            copies.BAD.unlink(missing_ok=True)
         if not behind and not silent:
             self._told = None
         return None
@@ -196,9 +187,9 @@ class Sync:
             return _REFUSED_S
         words = f"slurmctld runs with the files before again: {why}"
         try:
-            note_bad(files, good)
-            if ACCEPTED.readlink() != Path(good.name) or self._desk.report.state != report.REFUSED:
-                _link(ACCEPTED, good.name)
+            copies.note_bad(files, good)
+            if copies.ACCEPTED.readlink() != Path(good.name) or self._desk.report.state != report.REFUSED:
+                copies.point(copies.ACCEPTED, good.name)
                 slurm.reconfigure()
         except (OSError, SlurmError) as error:
             self.tell(f"slurmctld could not be given the files before: {error}")
@@ -291,82 +282,6 @@ def _look(declared: Declared) -> tuple[Reading, Going, list[str]]:
     return reading, going, find_obstacles(going, reading.jobs, wanted)
 
 
-def take_over(version: Path) -> Path:
-    """Has slurmctld read a copy of the files; on a refusal its copy is the old one again. Gives the copy before, which stays until
-    `remove_other_copies`. Raises OSError, Refused, SlurmError.
-
-    BEFORE is on the disk before `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld does not start with
-    files that it refuses, which would end each of its starts.
-    """
-    old = str(ACCEPTED.readlink())
-    copy = Path(tempfile.mkdtemp(prefix=f"{ACCEPTED.name}.", dir=CLAIM))
-    try:
-        copy.chmod(0o755)
-        for file in sorted(version.iterdir()):
-            if not file.name.startswith(".."):
-                _flush(Path(shutil.copy(file, copy)))
-        _flush(copy)
-        _link(BEFORE, old)
-        _flush(CLAIM)
-        _link(ACCEPTED, copy.name)
-        slurm.reconfigure()
-        BEFORE.unlink()  # not there any more: slurmctld has started in the meantime, with the files before
-    except (OSError, SlurmError):
-        go_back()
-        if str(ACCEPTED.readlink()) == copy.name:  # slurmctld has gone back just before the copy was named
-            _link(ACCEPTED, old)
-        shutil.rmtree(copy, ignore_errors=True)
-        raise
-    remove_other_copies(copy.name, old)
-    return CLAIM / old
-
-
-def remove_other_copies(*kept: str) -> None:
-    """Removes the copies that nothing needs any more."""
-    for other in CLAIM.glob(f"{ACCEPTED.name}.*"):
-        if other.is_dir() and not other.is_symlink() and other.name not in kept:
-            shutil.rmtree(other, ignore_errors=True)
-
-
-def find_good(files: str) -> Path | None:
-    """The copy to run with, for files over which slurmds have ended before; None for all others."""
-    try:
-        bad, _, good = BAD.read_text().strip().partition(" ")
-    except OSError:
-        return None
-    return CLAIM / good if bad == files and good and (CLAIM / good).is_dir() else None
-
-
-def note_bad(files: str, good: Path) -> None:
-    """Writes down, so that it outlives this program, that slurmds ended over files. Raises OSError."""
-    made = BAD.with_name(f"{BAD.name}.new")
-    made.write_text(f"{files} {good.name}\n")
-    _flush(made)
-    made.replace(BAD)
-
-
-def go_back() -> None:
-    """Names the copy before again, in one step, unless slurmctld has taken the present one or has gone back itself. Raises OSError."""
-    with contextlib.suppress(FileNotFoundError):
-        BEFORE.replace(ACCEPTED)
-
-
-def _link(link: Path, folder: str) -> None:
-    made = ACCEPTED.with_name(f"{ACCEPTED.name}.link")
-    made.unlink(missing_ok=True)
-    made.symlink_to(folder)
-    made.replace(link)
-
-
-def _flush(path: Path) -> None:
-    """Has a file, or what a folder lists, on the disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
 def note_refusal(words: str | None) -> None:
     """Leaves the words of a refusal for the probe, or takes them away. It is a message only: one that cannot be left is in the log."""
     with contextlib.suppress(OSError):
@@ -394,7 +309,7 @@ def main() -> int:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGINT):  # process 1 has no default action for signals
         signal.signal(number, stop)
-    os.environ |= {"SLURM_CONF": str(ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
+    os.environ |= {"SLURM_CONF": str(copies.ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
     note_refusal(None)
     desk = Desk()
     sync = Sync(desk)
@@ -408,9 +323,11 @@ def main() -> int:
     again_at = 0.0
     while not ended:
         now = _version()
-        if not os.access(CLAIM, os.W_OK) or not os.access(ACCEPTED / "slurm.conf", os.R_OK):
+        if not os.access(copies.CLAIM, os.W_OK) or not os.access(copies.ACCEPTED / "slurm.conf", os.R_OK):
             if time.monotonic() - began >= _PATIENCE_S:
-                sync.tell(f"waiting for slurmctld's files in {ACCEPTED}; the claim with slurmctld's state has to be mounted here, too")
+                sync.tell(
+                    f"waiting for slurmctld's files in {copies.ACCEPTED}; the claim with slurmctld's state has to be mounted here, too"
+                )
         elif now != applied and (now != put_off or time.monotonic() >= again_at):
             wait_s = sync.attempt(now)
             if wait_s is None:

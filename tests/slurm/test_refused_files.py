@@ -14,8 +14,8 @@ POD = "t-slurmctld-0"
 KILLED = """
 import os
 from pathlib import Path
-from programs.config_sync import run, slurm
-os.environ["SLURM_CONF"] = str(run.ACCEPTED / "slurm.conf")
+from programs.config_sync import copies, slurm
+os.environ["SLURM_CONF"] = str(copies.ACCEPTED / "slurm.conf")
 asked = slurm.reconfigure
 def killed():
     try:
@@ -24,7 +24,7 @@ def killed():
         print(refusal, flush=True)
     os._exit(137)
 slurm.reconfigure = killed
-run.take_over(Path("/etc/slurm"))
+copies.take_over(Path("/etc/slurm"))
 """
 """The sidecar's own take-over, killed between slurmctld's answer and what the sidecar does with it."""
 CONF = {"SLURM_CONF": "/var/spool/slurmctld/conf/slurm.conf"}

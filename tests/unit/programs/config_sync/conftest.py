@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from programs.config_sync import run
-from programs.config_sync.run import BEFORE
+from programs.config_sync import copies, run
+from programs.config_sync.copies import BEFORE
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "conf").symlink_to("conf.start")
     (tmp_path / "new").mkdir()
     (tmp_path / "new/slurm.conf").write_text("new")
-    monkeypatch.setattr(run, "CLAIM", tmp_path)
-    monkeypatch.setattr(run, "ACCEPTED", tmp_path / "conf")
-    monkeypatch.setattr(run, "BEFORE", tmp_path / BEFORE.name)
-    monkeypatch.setattr(run, "BAD", tmp_path / "conf.bad")
+    monkeypatch.setattr(copies, "CLAIM", tmp_path)
+    monkeypatch.setattr(copies, "ACCEPTED", tmp_path / "conf")
+    monkeypatch.setattr(copies, "BEFORE", tmp_path / BEFORE.name)
+    monkeypatch.setattr(copies, "BAD", tmp_path / "conf.bad")
     monkeypatch.setattr(run, "REFUSED", tmp_path / "new/..refused")
     return tmp_path

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from programs.config_sync import run, slurm
+from programs.config_sync import copies, run, slurm
+from programs.config_sync.copies import go_back, remove_other_copies, take_over
 from programs.config_sync.report import Desk
-from programs.config_sync.run import go_back, remove_other_copies, take_over
 from slurm.commands import SlurmError
 
 
@@ -117,7 +117,7 @@ def test_slurmctld_that_goes_back_before_the_copy_is_named_keeps_its_files(claim
         if path == claim:
             (claim / "conf.before").replace(claim / "conf")
 
-    monkeypatch.setattr(run, "_flush", restart)
+    monkeypatch.setattr(copies, "_flush", restart)
     reconfigure(monkeypatch, slurm.Refused("no"))
     with pytest.raises(slurm.Refused):
         take_over(claim / "new")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from programs.config_sync import report, run, slurm
+from programs.config_sync import copies, report, run, slurm
 from programs.config_sync.report import Desk, Report
 from programs.config_sync.slurmds import (
     AGAIN_S,
@@ -145,9 +145,9 @@ class Lab:
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch, claim: object) -> Lab:
     made = Lab(monkeypatch)
-    (run.CLAIM / "conf.start/slurm.conf").write_text(WITH_NODES)
-    (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=59\n")
-    assert made.sync.attempt(run.CLAIM / "new") is None
+    (copies.CLAIM / "conf.start/slurm.conf").write_text(WITH_NODES)
+    (copies.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=59\n")
+    assert made.sync.attempt(copies.CLAIM / "new") is None
     assert made.desk.report.state == report.SPREADING
     return made
 
@@ -194,8 +194,8 @@ def test_silence_about_slurmds_is_no_news(lab: Lab) -> None:
 def test_next_files_are_taken_while_slurmds_are_behind(lab: Lab) -> None:
     lab.slurmds = {"a": slurmd(None), "b": slurmd(None)}
     before = lab.look(AGAIN_S).files
-    (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
-    assert lab.sync.attempt(run.CLAIM / "new") is None
+    (copies.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
+    assert lab.sync.attempt(copies.CLAIM / "new") is None
     assert (lab.desk.report.state, lab.desk.report.files != before) == (report.SPREADING, True)
 
 
@@ -210,11 +210,11 @@ def test_files_over_which_slurmds_end_are_given_back(lab: Lab) -> None:
     refused = lab.look(AGAIN_S)
     assert refused.state == report.REFUSED
     assert "slurmctld runs with the files before again: 2 slurmds that had answered ended over these files" in refused.message
-    assert ((run.CLAIM / "conf/slurm.conf").read_text(), lab.told) == (WITH_NODES, 2)
-    assert lab.sync.attempt(run.CLAIM / "new") == 60
-    assert ((run.CLAIM / "conf/slurm.conf").read_text(), lab.told, lab.look(100).state) == (WITH_NODES, 2, report.REFUSED)
-    (run.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
-    assert lab.sync.attempt(run.CLAIM / "new") is None
+    assert ((copies.CLAIM / "conf/slurm.conf").read_text(), lab.told) == (WITH_NODES, 2)
+    assert lab.sync.attempt(copies.CLAIM / "new") == 60
+    assert ((copies.CLAIM / "conf/slurm.conf").read_text(), lab.told, lab.look(100).state) == (WITH_NODES, 2, report.REFUSED)
+    (copies.CLAIM / "new/slurm.conf").write_text(f"{WITH_NODES}KillWait=60\n")
+    assert lab.sync.attempt(copies.CLAIM / "new") is None
 
 
 def test_given_back_files_get_a_second_chance_once_all_lost_slurmds_answer(lab: Lab) -> None:
@@ -222,14 +222,14 @@ def test_given_back_files_get_a_second_chance_once_all_lost_slurmds_answer(lab: 
     lab.look()
     files = lab.look(AGAIN_S).files
     lab.slurmds = {"a": slurmd(1100), "b": slurmd(None, "IDLE+CLOUD+NOT_RESPONDING")}
-    assert lab.sync.attempt(run.CLAIM / "new") == 60
+    assert lab.sync.attempt(copies.CLAIM / "new") == 60
     lab.slurmds = {"a": slurmd(1100), "b": slurmd(1100)}
-    assert lab.sync.attempt(run.CLAIM / "new") is None
+    assert lab.sync.attempt(copies.CLAIM / "new") is None
     lost(lab)
     assert (lab.look().state, lab.look(AGAIN_S).state) == (report.SPREADING, report.REFUSED)
     lab.slurmds = {"a": slurmd(1200), "b": slurmd(1200)}
-    assert lab.sync.attempt(run.CLAIM / "new") == 60
-    assert run.find_good(files) is not None
+    assert lab.sync.attempt(copies.CLAIM / "new") == 60
+    assert copies.find_good(files) is not None
 
 
 def test_second_chance_that_works_is_the_end_of_it(lab: Lab) -> None:
@@ -237,14 +237,14 @@ def test_second_chance_that_works_is_the_end_of_it(lab: Lab) -> None:
     lab.look()
     files = lab.look(AGAIN_S).files
     lab.slurmds = {"a": slurmd(1100), "b": slurmd(1100)}
-    assert lab.sync.attempt(run.CLAIM / "new") is None
+    assert lab.sync.attempt(copies.CLAIM / "new") is None
     lab.slurmds = {"a": slurmd(1200), "b": slurmd(1200)}
     assert lab.look().state == report.LIVE
-    assert run.find_good(files) is None
-    assert "KillWait=59" in (run.CLAIM / "conf/slurm.conf").read_text()
+    assert copies.find_good(files) is None
+    assert "KillWait=59" in (copies.CLAIM / "conf/slurm.conf").read_text()
 
 
-@pytest.mark.parametrize("last", ["note_bad", "_link", "reconfigure"])
+@pytest.mark.parametrize("last", ["note_bad", "point", "reconfigure"])
 def test_sidecar_killed_while_it_gives_files_back_does_so_at_its_start(lab: Lab, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
     class Killed(BaseException):
         """Ends whatever runs."""
@@ -255,23 +255,23 @@ def test_sidecar_killed_while_it_gives_files_back_does_so_at_its_start(lab: Lab,
     lost(lab)
     lab.look()
     with monkeypatch.context() as patch:
-        at = {"note_bad": (run, "_link"), "_link": (slurm, "reconfigure"), "reconfigure": (run, "note_refusal")}[last]
+        at = {"note_bad": (copies, "point"), "point": (slurm, "reconfigure"), "reconfigure": (run, "note_refusal")}[last]
         patch.setattr(*at, kill)
         with pytest.raises(Killed):
             lab.look(AGAIN_S)
     sync, told = run.Sync(lab.desk), lab.told
-    assert sync.attempt(run.CLAIM / "new") == 60
-    assert (run.CLAIM / "conf/slurm.conf").read_text() == WITH_NODES
+    assert sync.attempt(copies.CLAIM / "new") == 60
+    assert (copies.CLAIM / "conf/slurm.conf").read_text() == WITH_NODES
     assert lab.told > told
     assert lab.desk.report.state == report.REFUSED
 
 
 def test_files_are_not_given_back_where_that_takes_a_node_away(lab: Lab) -> None:
-    (run.CLAIM / "conf.start/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\n")
+    (copies.CLAIM / "conf.start/slurm.conf").write_text("ClusterName=t\nNodeName=a\nPartitionName=b\n")
     lost(lab)
     lab.look()
     assert lab.look(AGAIN_S).state != report.REFUSED
-    assert "KillWait=59" in (run.CLAIM / "conf/slurm.conf").read_text()
+    assert "KillWait=59" in (copies.CLAIM / "conf/slurm.conf").read_text()
 
 
 @pytest.mark.parametrize(

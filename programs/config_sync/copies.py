@@ -1,0 +1,95 @@
+"""The copies of Slurm's files on slurmctld's claim, and the links that say with which of them slurmctld runs. Thin: it decides nothing."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import slurm
+from .slurm import SlurmError
+
+CLAIM = Path("/var/spool/slurmctld")
+ACCEPTED = CLAIM / "conf"
+"""A link to the copy, made by programs/slurmctld and swapped in one step."""
+BEFORE = CLAIM / "conf.before"
+"""A link to the previous copy, until slurmctld accepts the copy that `conf` names. While it is there, slurmctld starts with that one."""
+BAD = CLAIM / "conf.bad"
+"""The hash of files over which slurmds ended, and the name of the copy to run with instead."""
+
+
+def take_over(version: Path) -> Path:
+    """Has slurmctld read a copy of the files; on a refusal its copy is the old one again. Gives the copy before, which stays until
+    `remove_other_copies`. Raises OSError, Refused, SlurmError.
+
+    BEFORE is on the disk before `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld does not start with
+    files that it refuses, which would end each of its starts.
+    """
+    old = str(ACCEPTED.readlink())
+    copy = Path(tempfile.mkdtemp(prefix=f"{ACCEPTED.name}.", dir=CLAIM))
+    try:
+        copy.chmod(0o755)
+        for file in sorted(version.iterdir()):
+            if not file.name.startswith(".."):
+                _flush(Path(shutil.copy(file, copy)))
+        _flush(copy)
+        point(BEFORE, old)
+        _flush(CLAIM)
+        point(ACCEPTED, copy.name)
+        slurm.reconfigure()
+        BEFORE.unlink()  # not there any more: slurmctld has started in the meantime, with the files before
+    except (OSError, SlurmError):
+        go_back()
+        if str(ACCEPTED.readlink()) == copy.name:  # slurmctld has gone back just before the copy was named
+            point(ACCEPTED, old)
+        shutil.rmtree(copy, ignore_errors=True)
+        raise
+    remove_other_copies(copy.name, old)
+    return CLAIM / old
+
+
+def remove_other_copies(*kept: str) -> None:
+    """Removes the copies that nothing needs any more."""
+    for other in CLAIM.glob(f"{ACCEPTED.name}.*"):
+        if other.is_dir() and not other.is_symlink() and other.name not in kept:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def find_good(files: str) -> Path | None:
+    """The copy to run with, for files over which slurmds have ended before; None for all others."""
+    try:
+        bad, _, good = BAD.read_text().strip().partition(" ")
+    except OSError:
+        return None
+    return CLAIM / good if bad == files and good and (CLAIM / good).is_dir() else None
+
+
+def note_bad(files: str, good: Path) -> None:
+    """Writes down, so that it outlives this program, that slurmds ended over files. Raises OSError."""
+    made = BAD.with_name(f"{BAD.name}.new")
+    made.write_text(f"{files} {good.name}\n")
+    _flush(made)
+    made.replace(BAD)
+
+
+def go_back() -> None:
+    """Names the copy before again, in one step, unless slurmctld has taken the present one or has gone back itself. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        BEFORE.replace(ACCEPTED)
+
+
+def point(link: Path, folder: str) -> None:
+    """Has a link name a folder, in one step."""
+    made = ACCEPTED.with_name(f"{ACCEPTED.name}.link")
+    made.unlink(missing_ok=True)
+    made.symlink_to(folder)
+    made.replace(link)
+
+
+def _flush(path: Path) -> None:
+    """Has a file, or what a folder lists, on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
