@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from slurm.conf import known
+from slurm.conf import SIZE_KEYS, known
 
 MANUAL = "slurm.conf(5) of 26.05"
 MEASURED = "measured on 26.05.5: docs/design.md, section 6"
@@ -40,8 +40,7 @@ class Parameter:
 PLAIN = Parameter()
 """Of a key without a row: a reconfigure, and no job feels it."""
 _LIMIT_OF_WAITING = "running jobs keep their limit; a waiting job that asks for more stays PENDING (PartitionTimeLimit)"
-_SIZE = "its jobs run on; the nodes are drained, and their pods replaced"
-_CORES = "a job there is aborted, and requeued where it may be, unless it ends first"
+_SIZE = "each node gets it when no job can be on it: its set drains it, and its jobs end first"
 
 SETTINGS: Mapping[str, Parameter] = {
     "AuthType": Parameter(Need.RESTART, "interrupts the steps of running jobs: no job should run when it changes", harms=True),
@@ -70,13 +69,7 @@ LIMITS = frozenset(
 """Keys of slurm.conf that limit what jobs may ask for, or that say what a job gets which does not ask."""
 
 NODES: Mapping[str, Parameter] = {
-    "RealMemory": Parameter(Need.DRAIN, _SIZE, source=MEASURED),
-    **{
-        key: Parameter(Need.DRAIN, _CORES, harms=True, source=MEASURED)
-        for key in ("CPUs", "Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")
-    },
-    **{key: Parameter(Need.DRAIN, _SIZE) for key in ("TmpDisk", "CoreSpecCount", "CpuSpecList", "MemSpecLimit")},
-    "Gres": Parameter(Need.DRAIN, "a job that has such GPUs is aborted, and requeued where it may be, unless it ends first", harms=True),
+    **{key: Parameter(Need.DRAIN, _SIZE, source="programs/config_sync/sizes.py") for key in SIZE_KEYS},
     "NodeAddr": Parameter(Need.RESTART, "slurmctld dials another address"),
     "Port": Parameter(Need.RESTART, "a listening port changes with a restart only"),
 }

@@ -12,7 +12,7 @@ from slurm.hostlists import fold
 
 _MOST = 10
 """Lines of a kind in text and Markdown; JSON has all."""
-_LEAVE = {"removed": "leave for good", "scaled in": "leave", "rolled": "get new pods", "resized": "change their size"}
+_LEAVE = {"removed": "leave for good", "scaled in": "leave", "rolled": "get new pods", "resized": "get another size"}
 
 
 def text(story: Story) -> list[str]:

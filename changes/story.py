@@ -10,7 +10,7 @@ from changes.data import losses
 from changes.jobs import Affected, Job, Stranded, affected, stranded
 from changes.parameters import Need
 from changes.steps import Step
-from changes.workloads import CONFIGURATION, DrainPolicy, NodesTouched, consequences, nodes_touched
+from changes.workloads import CONFIGURATION, DrainPolicy, NodesTouched, consequences, drain_policies, nodes_touched
 from slurm.hostlists import fold
 
 _FILES_READ_ALIKE = "changed"
@@ -101,7 +101,7 @@ def _other_files(steps: Iterable[Step]) -> list[Item]:
 def _touched(steps: Sequence[Step], items: Sequence[Item]) -> list[NodesTouched]:
     """The nodes that leave service: those of node sets, and those that slurm.conf alone takes away or makes another size."""
     found = nodes_touched(steps)
-    policies = {each.node_set: each.policy for each in found}
+    policies = drain_policies(steps)
     for item in items:
         why = {Need.END: "removed", Need.DRAIN: "resized"}.get(item.parameter.need)
         if why is None or not item.nodes:

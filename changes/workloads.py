@@ -71,11 +71,16 @@ def nodes_touched(steps: Sequence[Step]) -> list[NodesTouched]:
     return [touched for step in steps if step.is_node_set for touched in _touched(step)]
 
 
+def drain_policies(steps: Sequence[Step]) -> dict[str, DrainPolicy]:
+    """What each node set does with the jobs on nodes that have to go, once the change is made."""
+    return {step.name: _policy(step.new.get("spec") or step.spec) for step in steps if step.is_node_set}
+
+
 def _touched(step: Step) -> list[NodesTouched]:
     if step.op in ("create", "same"):
         return []
     names = frozenset(f"{step.name}-{ordinal}" for ordinal in range(_node_count(step.spec)))
-    policy = _policy(step.new.get("spec", {}) if step.op == "update" else step.spec)
+    policy = _policy(step.new.get("spec") or step.spec)
     if step.op in ("delete", "replace"):
         return [NodesTouched(step.name, "removed", names, policy=policy)]
     found: list[NodesTouched] = []

@@ -229,7 +229,7 @@ def _pod(args: IdentityArgs) -> Manifest:
         workingDir=PACKAGES_PATH,
         securityContext=confined(IDENTITY_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
-        readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5),  # noqa: S108
+        readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5, failureThreshold=1),  # noqa: S108
         livenessProbe=exec_probe(
             *("bash", "-c", f"(( $(date +%s) - $(stat -c %Y /tmp/alive) < {_SILENT_S} ))"),
             initialDelaySeconds=_SILENT_S,

@@ -780,7 +780,7 @@ class Backup(TypedDict):
     keep: NotRequired[int]
     """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too. Type: integer, 1 to 1,000. Default: `14`."""
     stateIntervalS: NotRequired[int]
-    """Time between copies of slurmctld's state, in seconds. Type: integer, 60 to 86,400. Unit: seconds. Default: `600`."""
+    """Time between copies of slurmctld's state, in seconds. Type: integer, 10 to 86,400. Unit: seconds. Default: `600`."""
     restoreFrom: NotRequired[str]
     """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What is not empty is never overwritten. Type: string (latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z, at most 20 characters). Default: while there are backups, neither starts until this key says which."""
 

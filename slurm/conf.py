@@ -6,6 +6,12 @@ from collections.abc import Iterable
 _NUMBER = re.compile(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,39})", re.ASCII)
 _PAIR = re.compile(r"\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)", re.ASCII)
 
+SIZE_KEYS = (
+    *("CPUs", "Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "RealMemory", "TmpDisk", "Gres"),
+    *("CoreSpecCount", "CpuSpecList", "MemSpecLimit"),
+)
+"""Keys of a node line that say what jobs can get of the node: its size. slurmctld's sidecar changes them only where no job can be."""
+
 
 def pairs_of(line: str) -> list[tuple[str, str]] | None:
     """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it, and

@@ -44,7 +44,7 @@ class Backup(Model):
     """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager."""
     keep: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=14, examples=[30])
     """Number of database backups to keep. Of slurmctld's state, the last copy of each of as many days is kept, too."""
-    state_interval_s: Annotated[Whole, Field(ge=60, le=86_400)] = Field(default=600, examples=[300])
+    state_interval_s: Annotated[Whole, Field(ge=10, le=86_400)] = Field(default=600, examples=[300])
     """Time between copies of slurmctld's state, in seconds."""
     restore_from: RestorePoint | None = None
     """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What

@@ -21,6 +21,7 @@ from controllers.runtime.structs import EVENTS, ConfigMap, ObjectMeta, Resource
 from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken, Connections
 from slurm.files import CONDITION, FILES_HASH, content_hash
+from slurm.hostlists import HostlistError, expand
 
 PORT = 6822
 """Of slurmctld's sidecar."""
@@ -67,6 +68,8 @@ class Report(msgspec.Struct, frozen=True):
     files: str
     state: str
     message: str
+    held: str = ""
+    """Nodes that keep their size until no job can be on them, as a hostlist."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -183,9 +186,14 @@ class FileProgress:
         clock: Clock,
         instance: str,
         ask: Callable[[str], Awaitable[Report]] = ask,
+        held_changed: Callable[[frozenset[str]], None] = lambda _: None,
     ) -> None:
+        """`held_changed` gets the nodes that keep their size from now on, and those that do so no more."""
         self._files, self._pods, self._writer, self._clock, self._instance, self._ask = files, pods, writer, clock, instance, ask
         self._hash, self._changed_at = "", 0.0
+        self.held: frozenset[str] = frozenset()
+        """Nodes that keep their size until no job can be on them, as the sidecar said last."""
+        self._held_changed = held_changed
         self._news = asyncio.Event()
         files.on_change(lambda _old, _new: self._news.set())
         pods.on_change(self._pod_changed)
@@ -224,10 +232,12 @@ class FileProgress:
         return _SOON_S if self._clock.now() - self._changed_at < _FRESH_S else _UNSETTLED_S
 
     async def _look_at(self, pod: SlurmctldPod, files: str) -> bool:
-        """True when the files are live."""
+        """True when the files are live, and no node keeps its size against them."""
         try:
-            verdict = judge(files, await self._ask(pod.status.pod_ip))
-        except Broken as error:
+            report = await self._ask(pod.status.pod_ip)
+            verdict = judge(files, report)
+            self._note_held(frozenset(expand(report.held)))
+        except (Broken, HostlistError) as error:
             verdict = judge(files, None, str(error))
         before, _ = find_verdict(pod)
         if verdict != before:
@@ -237,4 +247,9 @@ class FileProgress:
                     await self._writer.create(EVENTS, event)
             await self._writer.apply_status(SLURMCTLD_PODS, build_status(pod, verdict, now))
             log.info("Slurm's files", pod=pod.metadata.name, files=files, reason=verdict.reason, message=verdict.message)
-        return verdict.reason == LIVE
+        return verdict.reason == LIVE and not self.held
+
+    def _note_held(self, held: frozenset[str]) -> None:
+        changed, self.held = held ^ self.held, held
+        if changed:
+            self._held_changed(changed)

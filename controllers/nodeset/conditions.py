@@ -155,12 +155,14 @@ def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
 
 
 def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
-    if not plan.roll.outdated:
+    if not plan.roll.outdated and not plan.roll.resized:
         return Condition("Updated", "True", "AllUpdated")
     name, strategy = nodeset.metadata.name, nodeset.spec.update_strategy
-    waiting = set(plan.roll.outdated) - set(plan.roll.left_alone)
+    waiting = {*plan.roll.outdated, *plan.roll.resized} - set(plan.roll.left_alone)
     draining = [worker.ordinal for worker in pods if worker.ordinal in waiting and worker.has_our_drain]
-    parts = [f"{len(plan.roll.outdated)} of {len(pods)} pods are made from an older template"]
+    parts = [f"{len(plan.roll.outdated)} of {len(pods)} pods are made from an older template"] if plan.roll.outdated else []
+    if plan.roll.resized:
+        parts.append(f"{range_text(name, plan.roll.resized)} get their new size in Slurm when drained of jobs")
     if plan.roll.left_alone:
         parts.append(f"{range_text(name, plan.roll.left_alone)} left alone: drained by somebody else")
     if draining:
@@ -171,7 +173,8 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
         parts.append(f"with OnDelete, each is replaced when you delete it: kubectl delete pod {node_name(name, min(waiting))}")
     if strategy.type == "Maintenance" and waiting:
         parts.append(f"they are replaced while reservation {strategy.reservation} is active")
-    return Condition("Updated", "False", "OlderTemplate", "; ".join(parts) + ".")
+    reason = "OlderTemplate" if plan.roll.outdated else "OtherSize"
+    return Condition("Updated", "False", reason, "; ".join(parts) + ".")
 
 
 def _undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Condition:

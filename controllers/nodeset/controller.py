@@ -128,12 +128,15 @@ class Controller:
                 self.expectations,
                 clock,
                 settings.identity,
+                held=lambda: self.progress.held,
                 may_write=self.election.is_held,
             )
         )
         self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
         self.delivery = delivery.FileDelivery(self.files, self.slurmctld, self.writer, clock)
-        self.progress = progress.FileProgress(self.files, self.slurmctld, self.writer, clock, settings.identity)
+        self.progress = progress.FileProgress(
+            self.files, self.slurmctld, self.writer, clock, settings.identity, held_changed=self._add_sets_of
+        )
         self._informers = {
             "nodesets": self.nodesets,
             "pods": self.pods,
@@ -206,11 +209,15 @@ class Controller:
     def _slurm_changed(self, names: frozenset[str]) -> None:
         snapshot = self.poller.snapshot
         now = self._clock.now()
-        for nodeset in {name.rpartition("-")[0] for name in names}:
-            self._add((self._settings.namespace, nodeset))
+        self._add_sets_of(names)
         for name in names:
             node = snapshot.nodes.get(name) if snapshot is not None else None
             self.reconciler.note_waking(name, node is not None and is_powering_up(node.state), now)
+
+    def _add_sets_of(self, names: frozenset[str]) -> None:
+        """Looks at the sets of these Slurm nodes."""
+        for nodeset in {name.rpartition("-")[0] for name in names}:
+            self._add((self._settings.namespace, nodeset))
 
     def _add(self, key: Key) -> None:
         nodeset = self.nodesets.get(key)

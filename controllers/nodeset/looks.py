@@ -25,6 +25,7 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         claims=tuple(world.claims_of(round_.nodeset)),
         machines=world.machine,
         drained_at=round_.drains(),
+        held=frozenset(ordinal for node in world.held() if (ordinal := build.ordinal_of(name, node)) is not None),
         stopping_settled=memory.stop_settled(now),
         pauses=Pauses(
             nodes=pods_held_back.union(until),

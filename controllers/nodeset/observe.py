@@ -33,6 +33,7 @@ class Surroundings:
     claims: tuple[PartialObject, ...] = ()
     machines: Callable[[str], KubeNode | None] = lambda _: None
     drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
+    held: frozenset[int] = frozenset()
     stopping_settled: frozenset[int] = frozenset()
     pauses: Pauses = field(default_factory=Pauses)
     jobs: JobRequests = field(default_factory=JobRequests)
@@ -72,6 +73,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         pods_taken=pods_taken,
         machines=machines,
         drained_at=surroundings.drained_at,
+        held=surroundings.held,
         stopping_settled=surroundings.stopping_settled,
         pauses=surroundings.pauses,
         jobs=surroundings.jobs,

@@ -81,6 +81,8 @@ class Observed:
     """The Kubernetes nodes, by name."""
     drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
     """When this controller drained nodes, by its own clock, as the set's status records it."""
+    held: frozenset[int] = frozenset()
+    """Ordinals whose nodes keep their size, against slurm.conf, until no job can be on them."""
     stopping_settled: frozenset[int] = frozenset()
     """Ordinals whose nodes have had the stop hook's drain for a while, beside a pod that runs on."""
     pauses: Pauses = field(default_factory=Pauses)

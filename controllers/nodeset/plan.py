@@ -16,7 +16,7 @@ from controllers.nodeset.plans.ghosts import Ghosts, find_ghosts
 from controllers.nodeset.plans.labels import Labels, plan_labels
 from controllers.nodeset.plans.leaving import find_leaving
 from controllers.nodeset.plans.resumes import Resumes, plan_resumes
-from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, plan_roll, unavailable
+from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.structs import NodeSet
 
@@ -64,19 +64,21 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     unbound = find_unbound(nodeset.spec.update_strategy, observed, wanted, outdated)
     bound = [worker for worker in outdated if worker not in unbound]
     ghosts = find_ghosts(nodeset, observed, wanted, bound)
-    leaving = find_leaving(nodeset, observed, wanted, plan_roll(nodeset.spec.update_strategy, observed, wanted, bound), ghosts)
+    resized = find_resized(observed, wanted, outdated)
+    rolled = plan_roll(nodeset.spec.update_strategy, observed, wanted, [*bound, *resized])
+    leaving = find_leaving(nodeset, observed, wanted, rolled, ghosts)
     causes = find_causes(nodeset, observed, wanted, leaving)
     drains = plan_drains(nodeset, observed, wanted, causes)
     return Plan(
         wanted,
         create,
-        deletions=plan_deletions(nodeset, observed, leaving, unbound),
+        deletions=plan_deletions(nodeset, observed, [worker for worker in leaving if worker not in resized], unbound),
         labels=plan_labels(observed, ghosts),
         disks=disks,
         drains=drains,
         resumes=plan_resumes(nodeset, observed, causes),
         deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at),
-        roll=describe_roll(observed, wanted, outdated, unbound),
+        roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         is_finished=is_finished,
     )

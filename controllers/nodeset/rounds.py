@@ -53,6 +53,8 @@ class World:
     """Nodes that did not come up."""
     refusals: Retries = field(default_factory=lambda: Retries(first_s=1, longest_s=300))
     """Pods that a kubelet refused or ended."""
+    held: Callable[[], frozenset[str]] = frozenset
+    """Slurm nodes that keep their size, against slurm.conf, until no job can be on them."""
     may_write: Callable[[], bool] = lambda: True
     """This process leads."""
     waking: dict[str, float] = field(default_factory=dict[str, float])

@@ -101,7 +101,7 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
         return "Draining", held_up
     if busy:
         return "Draining", f"{range_text(name, busy)} leaving; each goes when its jobs have ended."
-    if plan.roll.outdated:
+    if plan.roll.outdated or plan.roll.resized:
         return "Updating", by_type["Updated"].message
     if ready < len(plan.wanted):
         return "Progressing", f"{ready} of {len(plan.wanted)} wanted nodes are registered."

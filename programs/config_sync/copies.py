@@ -4,7 +4,9 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from . import slurm
 from .slurm import SlurmError
@@ -18,9 +20,9 @@ BAD = CLAIM / "conf.bad"
 """The hash of files over which slurmds ended, and the name of the copy to run with instead."""
 
 
-def take_over(version: Path) -> Path:
-    """Has slurmctld read a copy of the files; on a refusal its copy is the old one again. Gives the copy before, which stays until
-    `remove_other_copies`. Raises OSError, Refused, SlurmError.
+def take_over(version: Path, instead: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """Has slurmctld read a copy of the files, some of them with another text; on a refusal its copy is the old one again. Gives the copy
+    before, which stays until `remove_other_copies`. Raises OSError, Refused, SlurmError.
 
     BEFORE is on the disk before `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld does not start with
     files that it refuses, which would end each of its starts.
@@ -30,8 +32,12 @@ def take_over(version: Path) -> Path:
     try:
         copy.chmod(0o755)
         for file in sorted(version.iterdir()):
-            if not file.name.startswith(".."):
+            if not file.name.startswith("..") and file.name not in instead:
                 _flush(Path(shutil.copy(file, copy)))
+        for name, text in instead.items():
+            (copy / name).write_text(text)
+            (copy / name).chmod(0o444)
+            _flush(copy / name)
         _flush(copy)
         point(BEFORE, old)
         _flush(CLAIM)

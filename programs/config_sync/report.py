@@ -29,6 +29,8 @@ class Report:
     """The hash of their content; empty before the first look."""
     state: str = WAITING
     message: str = "the sidecar has just started"
+    held: str = ""
+    """Nodes that keep the size that slurmctld has of them until no job can be on them, as a hostlist."""
 
 
 class Desk:

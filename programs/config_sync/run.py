@@ -2,10 +2,11 @@
 report), and once more when every slurmd that answers has them (see slurmds).
 
 slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
-goes (see plan). It has a copy on the claim, which gets a version only when that may be taken over: else its next start would take what its
-reconfigure may not. Until slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's
-program or this one, goes back to that. Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these
-files are tried once more when the slurmds answer again: they may have gone by chance. `python3 -m programs.config_sync.run`, as SlurmUser.
+goes (see plan), or a node gets another size: such a node keeps its size until no job can be on it (see sizes). slurmctld has a copy on the
+claim, which gets a version only when that may be taken over: else its next start would take what its reconfigure may not. Until slurmctld
+has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's program or this one, goes back to that.
+Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these files are tried once more when the slurmds
+answer again: they may have gone by chance. `python3 -m programs.config_sync.run`, as SlurmUser.
 """
 
 import contextlib
@@ -14,14 +15,16 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 
 from slurm.files import content_hash
+from slurm.hostlists import fold
 from slurm.reasons import SCALE_IN
-from slurm.states import is_registered
+from slurm.states import is_registered, may_be_removed
 
-from . import copies, report, slurm, slurmds
+from . import copies, report, sizes, slurm, slurmds
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
 from .report import PORT, Desk, Report
 from .slurm import Reading, Refused, SlurmError
@@ -35,6 +38,10 @@ _REFUSED_S = 60
 _PATIENCE_S = 30
 _LOOK_S = 0.5
 """Seconds between two looks at what the kubelet has brought."""
+_SIZES_S = 2.0
+"""Seconds between two looks whether nodes that keep their size are free."""
+_RESIZE_S = 5.0
+"""Seconds from one change of the files to the next of sizes: each has every slurmd read them."""
 
 
 class Waiting(Exception):
@@ -53,6 +60,9 @@ class Sync:
         """The copy before the present one, until each slurmd has taken that well."""
         self._chance: tuple[str, frozenset[str]] = "", frozenset()
         """Files that get a second chance, and the nodes that were lost over them; the nodes are empty once it is used."""
+        self._held: frozenset[str] = frozenset()
+        """Nodes that keep their size, against the files, until no job can be on them."""
+        self._sizes_at = 0.0
         self._closed_partitions: set[str] = set()
         self._closed_nodes: list[str] = []
         self._said = ""
@@ -77,6 +87,7 @@ class Sync:
             return self._give_back(files, good, "slurmds ended over these files when they were tried")
         try:
             reading = self._judge(version)
+            held, instead = _plan_sizes(version, reading)
         except Waiting as waiting:
             note_refusal(None)
             self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: {waiting}")
@@ -85,7 +96,7 @@ class Sync:
         try:
             reading.check_age()
             told_at = time.time()
-            self._previous = copies.take_over(version)
+            self._previous = copies.take_over(version, instead)
         except Refused as refusal:
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
             closed = self._open()
@@ -101,9 +112,14 @@ class Sync:
             self.tell(f"slurmctld does not answer yet; trying until it does ({error}){closed}")
             return _AGAIN_S
         note_refusal(None)
+        self._held = held
         self.tell(f"slurmctld runs with the files of {version}")
-        self._desk.report = Report(files, report.SPREADING, "slurmctld runs with these files; slurmds take them now")
-        answered = frozenset(name for name in reading.starts if is_registered(reading.nodes[name]))
+        words = f"slurmctld runs with these files; slurmds take them now{self._words_of_held}"
+        self._desk.report = Report(files, report.SPREADING, words, fold(held))
+        # The pod of a node that is drained or off may go, whatever the files are.
+        answered = frozenset(
+            name for name in reading.starts if is_registered(reading.nodes[name]) and not may_be_removed(reading.nodes[name])
+        )
         self._told = Told(told_at, reading.starts, answered=answered)
         self._taken_at = self._look_at = time.monotonic()
         self._closed_partitions.clear()
@@ -117,7 +133,7 @@ class Sync:
         """
         now = time.monotonic()
         if self._told is None or now < self._look_at:
-            return None
+            return self._look_at_held(now)
         age_s = now - self._taken_at
         self._look_at = now + slurmds.look_after_s(age_s)
         try:
@@ -127,7 +143,7 @@ class Sync:
             lost = slurmds.find_lost(found, told)
             how_far = slurmds.describe(behind, len(slurmds.find_awaited(found)), silent)
             is_late = slurmds.is_late(told, time.time())
-            if is_late and slurmds.are_files_at_fault(lost, told) and self._may_give_back():
+            if is_late and slurmds.are_files_at_fault(lost, told) and self._may_give_back(lost):
                 self._told = None
                 where = f"Read the log of {lost[0]}: container slurmd of its pod"
                 why = f"{len(lost)} slurmds that had answered ended over these files, or fell silent: {some(lost)}. {where}"
@@ -142,14 +158,14 @@ class Sync:
         except SlurmError as error:
             self.tell(f"which slurmds have the files is not known yet ({error})")
             return None
-        words = f"slurmctld runs with these files; {how_far}"
+        words = f"slurmctld runs with these files; {how_far}{self._words_of_held}"
         if behind and is_late:
             words += f". Read the log of {behind[0]}: container slurmd of its pod. A slurmd that is started again takes the files"
         has_all = not behind and (is_late or not lost)
         state = report.LIVE if has_all else report.BEHIND if is_late else report.SPREADING
         if state != report.SPREADING and state != self._desk.report.state:
             self.tell(f"{words} ({age_s:.1f} s after slurmctld)")
-        self._desk.report = Report(self._desk.report.files, state, words)
+        self._desk.report = Report(self._desk.report.files, state, words, fold(self._held))
         if has_all:
             self._previous = None
             copies.remove_other_copies(copies.ACCEPTED.readlink().name)
@@ -157,6 +173,26 @@ class Sync:
         if not behind and not silent:
             self._told = None
         return None
+
+    def _look_at_held(self, now: float) -> float | None:
+        """No seconds, for the files to be tried again, once a node that keeps its size may get the one that they give it."""
+        if not self._held or now < self._sizes_at or now - self._taken_at < _RESIZE_S:
+            return None
+        self._sizes_at = now + _SIZES_S
+        try:
+            found = slurm.read_slurmds()
+        except SlurmError:
+            return None
+        return 0.0 if any(name not in found or may_be_removed(found[name].state) for name in self._held) else None
+
+    @property
+    def _words_of_held(self) -> str:
+        """The end of a sentence; empty when no node keeps its size."""
+        count = len(self._held)
+        nodes = (
+            "1 node keeps its size until no job can be on it" if count == 1 else f"{count} nodes keep their size until no job can be there"
+        )
+        return f"; {nodes}: {some(sorted(self._held))}" if self._held else ""
 
     def _takes_second_chance(self, files: str) -> bool:
         """True once, when all slurmds that were lost over files answer again."""
@@ -171,15 +207,17 @@ class Sync:
         self._chance = files, frozenset()
         return True
 
-    def _may_give_back(self) -> bool:
-        """Whether slurmctld may have the copy before again: not where that would take a node or a partition away."""
+    def _may_give_back(self, lost: Collection[str]) -> bool:
+        """Whether slurmctld may have the copy before again: not where that would take a node or a partition away, or the size of a node
+        that may have jobs and is not among the lost ones."""
         if self._previous is None:
             return False
         try:
-            _, going, _ = _look(_read_declared(self._previous))
+            reading, going, _ = _look(_read_declared(self._previous))
+            busy, _ = _plan_sizes(self._previous, reading)
         except Waiting:
             return False
-        return not going.nodes and not going.partitions
+        return not going.nodes and not going.partitions and busy.issubset(lost)
 
     def _give_back(self, files: str, good: Path | None, why: str) -> float:
         """Has slurmctld run with a copy from before; gives the seconds until it is looked at again. May be cut off and repeated."""
@@ -269,6 +307,23 @@ def _read_declared(version: Path) -> Declared:
         return Declared(slurm.expand(names_in(text, "NodeName")), slurm.expand(names_in(text, "PartitionName")))
     except (ConfigError, OSError, UnicodeDecodeError, SlurmError) as error:
         raise Waiting(f"names of nodes and partitions that can be read ({error})") from None
+
+
+def _plan_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[str, str]]:
+    """The nodes that may have jobs and would get another size, and the files with which they keep theirs, by name. Raises Waiting."""
+    old, new = _read_texts(copies.ACCEPTED), _read_texts(version)
+    # A node that is off may be woken the next moment, for a job that has not begun then. Its drain would end that job.
+    resized = sizes.find_resized(old.get(sizes.SLURM_CONF, ""), new.get(sizes.SLURM_CONF, ""))
+    held = frozenset(name for name in resized & reading.nodes.keys() if not may_be_removed(reading.nodes[name]))
+    return held, sizes.keep_sizes(old, new, held)
+
+
+def _read_texts(folder: Path) -> dict[str, str]:
+    """The files that speak of nodes, as far as they are there. Raises Waiting."""
+    try:
+        return {name: (folder / name).read_text() for name in (sizes.SLURM_CONF, sizes.GRES_CONF) if (folder / name).exists()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise Waiting(f"sizes of nodes that can be read ({error})") from None
 
 
 def _look(declared: Declared) -> tuple[Reading, Going, list[str]]:

@@ -16,15 +16,18 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     eventually("the whole array", lambda: len(_tasks(stack, array)) == 4, 60)
     pods = {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]}
 
-    # Other CPUs would abort the jobs there: nobody has agreed to that.
-    asked = stack.standalone("up", "--config", "cluster.nodeSets[0].cpus=4", check=False)
-    assert asked.returncode == 1
-    assert "Nothing was changed: this `up` ends running jobs" in asked.stdout + asked.stderr
-    assert "CPUs 2 → 4" in asked.stdout + asked.stderr
+    # Fewer CPUs would abort the jobs there: each node gets its new size when its jobs have ended.
+    smaller = ("--config", "cluster.nodeSets[0].cpus=1")
+    said = stack.standalone("up", *smaller).stdout
+    assert "Slurm's files are live" in said
+    assert "2 nodes keep their size until no job can be there: cpu-0, cpu-1" in said
+    assert _cpus(stack) == {"cpu-0": 2, "cpu-1": 2}
+    eventually("a node on its way", lambda: "DRAIN" in str(stack.nodes()), 60)
+    assert len(_tasks(stack, array)) == 4
 
     # A new prolog, and a parameter that manuals tie to a restart of slurmctld.
     stack.ssh("rm -f prologs; cat > prolog.sh; chmod 755 prolog.sh", stdin=PROLOG)
-    changed = ("--config", "cluster.slurm.settings.Prolog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")
+    changed = (*smaller, "--config", "cluster.slurm.settings.Prolog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")
     assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
     config = stack.slurm("scontrol show config")
     assert "/home/alice/prolog.sh" in config
@@ -57,11 +60,19 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     stack.let_go()
     eventually("the array's end", lambda: not _tasks(stack, array), 60)
     eventually("all tasks in accounting", lambda: stack.ssh(f"sacct -nXP -j {array} -o State").split() == ["COMPLETED"] * 4, 60)
+    eventually("the new sizes", lambda: _cpus(stack) == {"cpu-0": 1, "cpu-1": 1}, 60)
+    assert {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]} >= pods
 
 
 def _tasks(stack: DevStack, array: int) -> list[str]:
     """The running tasks of the array."""
     return stack.slurm(f"squeue -h -r -j {array} -t RUNNING -o %i", check=False).split()
+
+
+def _cpus(stack: DevStack) -> dict[str, int]:
+    """What slurmctld takes the nodes of the set to have."""
+    shown = stack.slurm("sinfo -h -N -n cpu-[0-1] -o '%N %c' | sort -u").split()
+    return {node: int(count) for node, count in zip(shown[::2], shown[1::2], strict=True)}
 
 
 def _condition(stack: DevStack) -> dict[str, str]:

@@ -60,11 +60,6 @@ def test_every_mistake_of_a_config_is_shown_at_once(stack: DevStack) -> None:
     assert "cluster.partitions[1].nodeSets[0]" in said
 
 
-def test_missing_image_is_named_with_the_remedy_and_the_next_up_repairs(restored: DevStack) -> None:
-    said = refusal(restored, "--config", "cluster.images.slurm=localhost/slipway/slurm:missing", "--timeout", "40")
-    assert "localhost/slipway/slurm:missing" in said
-
-
 def test_node_set_that_cannot_fit_is_named_with_what_it_asks_for(restored: DevStack) -> None:
     big = json.dumps({"name": "big", "pool": "workers", "size": 1, "cpus": 2, "memoryMiB": 512, "resources": {"cpu": "1900m"}})
     partition = ("--config", 'cluster.partitions[2]={"name": "big", "nodeSets": ["big"]}')

@@ -26,7 +26,7 @@ CONFIG: dict[str, Any] = {
     "accounting.enforce": ["associations", "limits", "safe"],
     "accounting.accounts": [{"name": "ml", "users": ["alice"], "fairshare": 5, "limits": {"maxTresPerJob": "cpu=1"}}],
     "accounting.defaultAccount": "guests",
-    "backup": {"volume": {"hostPath": str(BACKUPS)}, "stateIntervalS": 60},
+    "backup": {"volume": {"hostPath": str(BACKUPS)}, "stateIntervalS": 10},
 }
 
 

@@ -3,6 +3,7 @@ and stop the workers. No accounting and no login: jobs are submitted in slurmctl
 """
 
 import copy
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.slurm.image_pods import Container, PodError, wait_for
 
 FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1", "el-2", "el-3")
 NAMES = {"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC)}}
+
+GET = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:6822/files', timeout=5).read().decode())"
 
 TIMES = {"SuspendTime": "3000", "SuspendTimeout": "4", "ResumeTimeout": "120"}
 """Rendered times that would make a test long, or let a node go in the middle of one."""
@@ -127,6 +130,10 @@ class ElasticCluster(ImageCluster):
         job = self.submit(*options)
         wait_for("a running job", lambda: self.job(job) == "RUNNING", deadline_s=60)
         return job
+
+    def report(self) -> dict[str, str]:
+        """What the sidecar tells of the files that were offered last."""
+        return json.loads(self.containers["t-slurmctld-0/reconfigure"].run("python3", "-c", GET))
 
     def said(self) -> str:
         """The sidecar's last word."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from changes.configuration import compare, parse
+from changes.configuration import parse
 from changes.jobs import Job, read_queue, stranded
 from slurm.tokens import mint
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
@@ -67,19 +67,29 @@ def test_queue_tells_what_runs_where_until_when_and_what_waits_for_what(cluster:
     wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
-def test_job_on_a_node_that_gets_other_cores_is_aborted_as_the_preview_says(cluster: ElasticCluster) -> None:
+def test_node_that_gets_other_cores_keeps_its_size_until_it_is_drained_and_its_job_has_ended(cluster: ElasticCluster) -> None:
+    """Slurm itself would abort the job (docs/design.md, section 6)."""
     before = conf(cluster)
-    after = re.sub(r"^(NodeName=fix.*) CPUs=2 (.*) CoresPerSocket=2 ", r"\1 CPUs=1 \2 CoresPerSocket=1 ", before, flags=re.MULTILINE)
-    items = compare(parse(before), parse(after))
-    assert [(item.change.split()[0], item.parameter.harms) for item in items] == [("CPUs", True), ("CoresPerSocket", True)]
     job = cluster.running("--partition=main", "--nodelist=fix-0", "--mem=50")
     try:
-        cluster.volume("slurm", {**files(cluster), "slurm.conf": after})
-        wait_for("an aborted job", lambda: cluster.job(job, "Restarts") == "1", deadline_s=60)
+        cluster.volume("slurm", {**files(cluster), "slurm.conf": smaller(before).replace("KillWait=30", "KillWait=31")})
+        cluster.taken()
+        assert cluster.report()["held"] == "fix-0"
+        assert "1 node keeps its size until no job can be on it: fix-0" in cluster.report()["message"]
+        assert "KillWait                = 31 sec" in cluster.slurm("scontrol", "show", "config")
+        assert (cluster.job(job), cluster.job(job, "Restarts")) == ("RUNNING", "0")
+        assert (cpus(cluster, "fix-0"), cpus(cluster, "fix-1")) == ("2", "1")
+        cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=DRAIN", "Reason=smaller")
+        cluster.slurm("scancel", job)
+        wait_for("a smaller node", lambda: cpus(cluster, "fix-0") == "1", deadline_s=60)
+        wait_for("nobody with another size", lambda: not cluster.report()["held"])
+        cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=UNDRAIN")
     finally:
         cluster.slurm("scancel", job)
+        cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=DRAIN", "Reason=as before")
         cluster.volume("slurm", {**files(cluster), "slurm.conf": before})
-        cluster.taken()
+        wait_for("the size before", lambda: cpus(cluster, "fix-0") == "2", deadline_s=60)
+        cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=UNDRAIN")
     wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
@@ -101,6 +111,17 @@ def test_job_that_a_shorter_time_strands_is_stranded_in_slurm_and_no_other_is(cl
         cluster.slurm("scancel", busy, long, short)
         cluster.volume("slurm", {**files(cluster), "slurm.conf": before})
     wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+def smaller(text: str) -> str:
+    """A slurm.conf with one core fewer in each node of `fix`."""
+    return re.sub(r"^(NodeName=fix.*) CPUs=2 (.*) CoresPerSocket=2 ", r"\1 CPUs=1 \2 CoresPerSocket=1 ", text, flags=re.MULTILINE)
+
+
+def cpus(cluster: ElasticCluster, node: str) -> str:
+    """How many slurmctld takes the node to have."""
+    found = re.search(r" CPUTot=(\d+)", cluster.node(node))
+    return found[1] if found else ""
 
 
 def files(cluster: ElasticCluster) -> dict[str, str]:

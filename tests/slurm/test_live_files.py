@@ -1,6 +1,5 @@
 """How far changed files are: until each real slurmd has them. The sidecar says so over HTTP."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from tests.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-live-files")
 PREFIX = "swlf-"
-GET = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:6822/files', timeout=5).read().decode())"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
 
 def report(cluster: ElasticCluster) -> tuple[str, str]:
     """State and words for the files that were offered last."""
-    said = json.loads(cluster.containers["t-slurmctld-0/reconfigure"].run("python3", "-c", GET))
+    said = cluster.report()
     return said["state"], said["message"]
 
 

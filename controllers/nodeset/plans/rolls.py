@@ -16,19 +16,23 @@ class Roll:
     outdated: tuple[int, ...] = ()
     """Workers made from an older template."""
     left_alone: tuple[int, ...] = ()
-    """Of these, workers that somebody else has drained, or whose machine is cordoned."""
+    """Of these and of `resized`, workers that somebody else has drained, or whose machine is cordoned."""
+    resized: tuple[int, ...] = ()
+    """Workers of the present template whose Slurm node gets another size: drained as by a roll, while their pods stay."""
     waking: tuple[int, ...] = ()
-    """Of these, workers that are replaced once they are up: a job waits for them, and a drain would end it."""
+    """Of all these, workers that are replaced once they are up: a job waits for them, and a drain would end it."""
     unavailable: int = 0
     """Wanted workers that take no jobs because of us or of Kubernetes."""
 
 
-def describe_roll(observed: Observed, wanted: frozenset[int], outdated: list[Worker], unbound: list[Worker]) -> Roll:
+def describe_roll(observed: Observed, wanted: frozenset[int], outdated: list[Worker], unbound: list[Worker], resized: list[Worker]) -> Roll:
     """What the status says of a roll. Workers in `unbound` are replaced at once, whatever waits for them."""
+    touched = [*outdated, *resized]
     return Roll(
         outdated=ordinals_of(outdated),
-        left_alone=ordinals_of(worker for worker in outdated if worker.has_foreign_drain or worker.has_cordon_drain),
-        waking=ordinals_of(worker for worker in outdated if worker.is_waking and worker not in unbound),
+        left_alone=ordinals_of(worker for worker in touched if worker.has_foreign_drain or worker.has_cordon_drain),
+        resized=ordinals_of(resized),
+        waking=ordinals_of(worker for worker in touched if worker.is_waking and worker not in unbound),
         unavailable=len(unavailable(observed, wanted)),
     )
 
@@ -40,8 +44,18 @@ def find_outdated(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     return [worker for worker, pod in workers if not pod.terminating and pod.revision != current]
 
 
+def find_resized(observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> list[Worker]:
+    """Wanted workers of the present template whose Slurm node gets another size as soon as no job can be on it.
+
+    Slurm aborts the jobs of a node that gets other CPUs or GPUs; so slurmctld's sidecar waits for a drain (programs/config_sync/sizes.py).
+    """
+    rest = [worker for worker in observed.workers() if worker.ordinal in observed.held & wanted and worker not in outdated]
+    return [worker for worker in rest if worker.pod is not None and not worker.pod.terminating]
+
+
 def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> list[Worker]:
-    """Which outdated workers go now: those that a roll drains already, then as many more as the budget allows, least harm first.
+    """Which outdated and resized workers go now: those that a roll drains already, then as many more as the budget allows, the least harm
+    first.
 
     A worker that neither Kubernetes nor Slurm has up, and that has no job, costs nothing: it goes first, and needs neither budget nor
     window. A worker that a job waits for stays until it is up; a worker that others have drained stays until they lift that.

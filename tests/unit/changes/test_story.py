@@ -13,6 +13,13 @@ from tests.unit.changes.lab import CONF, GPUS, NODE_SET, WAITING, files, node_se
 
 SMALLER = files(CONF, CONF.replace("cpu-[0-3]", "cpu-[0-1]"))
 NEW_IMAGE = {"template": {"spec": {"containers": [{"name": "slurmd", "image": "b"}]}}}
+MORE_GPUS = files(CONF, CONF.replace("h100:4", "h100:8"))
+CANCELLING = {
+    "apiVersion": "slipway.dev/v1",
+    "kind": "NodeSet",
+    "metadata": {"name": "gpu", "namespace": "slurm"},
+    "spec": {"replicas": 2, "drain": {"action": "Cancel", "deadlineSeconds": 60}},
+}
 JOBS = Queue((running("1", "alice", "cpu-3"), WAITING))
 UNKNOWN = Queue(unknown="no cluster was asked")
 
@@ -36,8 +43,12 @@ LEVELS: dict[str, tuple[list[Step], Queue, Level]] = {
         Level.DANGEROUS,
     ),
     "a job that could never run": ([files(CONF, CONF.replace("h100:4", "h100:2"))], Queue((GPUS,)), Level.DANGEROUS),
-    "GPUs change under a job": ([files(CONF, CONF.replace("h100:4", "h100:8"))], Queue((running("1", "al", "gpu-0"),)), Level.DANGEROUS),
-    "GPUs change, and no job runs there": ([files(CONF, CONF.replace("h100:4", "h100:8"))], JOBS, Level.CHANGES),
+    "GPUs change under a job, which ends first": ([MORE_GPUS], Queue((running("1", "al", "gpu-0"),)), Level.CHANGES),
+    "GPUs change under a job, which its set would cancel": (
+        [MORE_GPUS, step("same", CANCELLING, CANCELLING)],
+        Queue((running("1", "al", "gpu-0"),)),
+        Level.DANGEROUS,
+    ),
     "steps would be interrupted": ([files(CONF, CONF + "AuthType=auth/slurm\n")], JOBS, Level.DANGEROUS),
 }
 

@@ -45,7 +45,7 @@ FAULTS = [
     pytest.param({"accounting": {"purge": {"jobs": "1month"}, "archive": {"records": ["jobs"], "volume": {}}}}, f"{ACCOUNTING}.archive.volume", "has no source", id="archive-without-a-place"),
     pytest.param(backup(schedule="daily"), "cluster.backup.schedule", "five fields", id="schedule-in-a-word"),
     pytest.param(backup(keep=0), "cluster.backup.keep", "0 is less than 1", id="no-backup-stays"),
-    pytest.param(backup(stateIntervalS=5), "cluster.backup.stateIntervalS", "5 is less than 60", id="copies-without-pause"),
+    pytest.param(backup(stateIntervalS=5), "cluster.backup.stateIntervalS", "5 is less than 10", id="copies-without-pause"),
     pytest.param(backup(restoreFrom="yesterday"), "cluster.backup.restoreFrom", "latest, nothing, or a time", id="restore-in-words"),
     pytest.param(backup(volume={}), "cluster.backup.volume", "has no source", id="backups-without-a-place"),
     pytest.param(backup(volume={"hostPath": "/var/lib/slipway/dev/home"}), "cluster.backup.volume", "same place as cluster.storage.home", id="backups-among-homes"),

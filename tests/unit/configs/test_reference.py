@@ -201,7 +201,7 @@ def test_schema_accepts_the_stack_file_and_its_first_line_names_it(name: str) ->
         pytest.param({"login.replicas": 21}, "login.replicas: maximum", id="number-above-the-key's-own-limit"),
         pytest.param({"accounting.external.port": 65_536}, "accounting.external.port: maximum", id="number-above-its-type's-limit"),
         pytest.param({"nodeSets[0].cpus": 0}, "nodeSets[0].cpus: minimum", id="number-below-its-limit"),
-        pytest.param({"backup.stateIntervalS": 59}, "backup.stateIntervalS: minimum", id="seconds-below-their-limit"),
+        pytest.param({"backup.stateIntervalS": 9}, "backup.stateIntervalS: minimum", id="seconds-below-their-limit"),
         pytest.param({"nodeSets[0].update.maxUnavailable": "101%"}, "nodeSets[0].update.maxUnavailable: pattern", id="percentage"),
         pytest.param({"name": "Dev"}, "name: pattern", id="name-with-a-capital"),
         pytest.param({"name": "d" * 21}, "name: maxLength", id="name-too-long"),

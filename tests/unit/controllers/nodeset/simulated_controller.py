@@ -32,7 +32,7 @@ def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], No
     writes: list[tuple[str, int, Callable[[int], None]]] = [("mark busy", one, _mark(world, True)) for one in made.labels.busy]
     record = {**world.drained_at, **made.drains.drained_at}
     writes += [("record", -1, _record(world, record))] if made.drains.drain else []
-    writes += [(f"drain ({reason})", one, _drain(world, reason)) for reason, each in made.drains.drain.items() for one in each]
+    writes += [(f"drain ({reason})", one, _drain(world, reason, made.wanted)) for reason, each in made.drains.drain.items() for one in each]
     writes += [("undrain", one, partial(_undrain, world)) for one in made.drains.undrain]
     writes += [("resume", one, partial(_resume, world)) for one in made.resumes.resume]
     writes += [("release", one, partial(_release, world)) for one in made.resumes.release]
@@ -65,7 +65,9 @@ def _record(world: World, drained_at: dict[int, float]) -> Callable[[int], None]
     return record
 
 
-def _drain(world: World, reason: str) -> Callable[[int], None]:
+def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int], None]:
+    """`wanted` is what the round wants: a drain before this one may have changed what the next round wants."""
+
     def drain(ordinal: int) -> None:
         node = world.nodes[ordinal]
         world.law(not world.is_silent, "drained while Slurm is silent")
@@ -76,7 +78,7 @@ def _drain(world: World, reason: str) -> Callable[[int], None]:
         world.law(not is_theirs or reason == node.reason, f"the words of who took gpu-{ordinal} down were overwritten: {node.reason}")
         world.law(is_theirs or ordinal in world.drained_at, f"gpu-{ordinal} was drained, and nothing says that it is ours")
         if reason == UPDATE and world.takes_jobs(ordinal):
-            away = sum(not world.takes_jobs(one) and not world.is_others(one) for one in world.wanted())
+            away = sum(not world.takes_jobs(one) and not world.is_others(one) for one in wanted)
             world.law(away < world.budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {world.budget()}")
         if "DRAIN" not in node.words or node.reason.startswith(CORDON):
             node.drained_since = world.now
@@ -142,6 +144,8 @@ def _delete(world: World, ordinal: int) -> None:
     is_drained = "DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"}
     may = ordinal in world.struck or node.is_off or is_drained
     world.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
+    is_kept = pod.revision == revision(world.nodeset.spec) and ordinal in world.wanted() and ordinal in world.held
+    world.law(pod.finished or node.is_off or not is_kept, f"gpu-{ordinal} was deleted only because its node gets another size")
     is_given_up = "DOWN" in node.words or world.nodeset.metadata.deletion_timestamp is not None
     is_old = pod.ready and not pod.finished and pod.created_at < world.now - GHOST_S
     if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:

@@ -6,6 +6,7 @@ import msgspec
 
 from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
 from slurm.reasons import NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
+from slurm.states import may_be_removed, node_state
 from tests.unit.controllers.nodeset.simulated_world import MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
 
 
@@ -28,6 +29,9 @@ def happen(world: World) -> None:
         *(
             scale,
             change_template,
+            resize,
+            take_sizes,
+            take_sizes,
             change_strategy,
             change_drain,
             fall_silent,
@@ -210,6 +214,18 @@ def scale(world: World) -> None:
 def change_template(world: World) -> None:
     image = world.rng.choice(["a", "b", "c", NOWHERE])
     world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": image}]}))
+
+
+def resize(world: World) -> None:
+    """Slurm's files give all nodes another size: those that may have jobs keep theirs for now."""
+    if world.rng.random() < 0.3:
+        world.held = {ordinal for ordinal in world.nodes if ordinal not in world.struck}
+        take_sizes(world)
+
+
+def take_sizes(world: World) -> None:
+    """slurmctld's sidecar looks."""
+    world.held = {one for one in world.held if not may_be_removed(node_state(world.nodes[one].words)) and one not in world.struck}
 
 
 def change_strategy(world: World) -> None:

@@ -98,6 +98,8 @@ class World:
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
     claims: set[int] = field(default_factory=set[int])
     """Ordinals that have a disk."""
+    held: set[int] = field(default_factory=set[int])
+    """Ordinals whose nodes slurmctld's sidecar gives another size once no job can be on them."""
     struck: set[int] = field(default_factory=set[int])
     """Ordinals whose nodes Slurm has no more: its files are without them, as the set is being deleted."""
     drained_at: dict[int, float] = field(default_factory=dict[int, float])
@@ -146,6 +148,7 @@ class World:
             claims=Claims(claims),
             machines={name: Machine(name in self.cordoned, "new fans") for name in MACHINES if name not in self.absent},
             drained_at=dict(self.drained_at),
+            held=frozenset(self.held),
             stopping_settled=frozenset(range(ORDINALS)),
         )
 

@@ -14,7 +14,7 @@ from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
 from slurm.reasons import RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
-from tests.unit.controllers.nodeset.simulated_events import happen, ping, stop_pods
+from tests.unit.controllers.nodeset.simulated_events import happen, ping, stop_pods, take_sizes
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, ORDINALS, PEOPLE, RESUME_TIMEOUT_S, LawBroken, World, make_set
 
 
@@ -41,6 +41,7 @@ def settle(world: World) -> None:
                 node.words = {"DOWN", "CLOUD", "POWERED_DOWN"} | node.words & {"DRAIN"}
                 node.append(RESUME_FAILED)
         world.now += 100
+        take_sizes(world)
         run_round(world)
         for ordinal, pod in world.pods.items():
             if not pod.ready and not pod.terminating and not pod.finished:
@@ -50,6 +51,7 @@ def settle(world: World) -> None:
     if world.nodeset.metadata.deletion_timestamp is not None:
         world.law(world.is_finished, f"the set is not gone: {world.pods}")
         return
+    world.law(not world.held, f"nodes that have not got their size yet: {world.held}")
     spec, current = world.nodeset.spec, revision(world.nodeset.spec)
     here = {ordinal for ordinal, pod in world.pods.items() if pod.ready and not pod.terminating}
     world.law(here == set(world.pods), f"pods that are neither ready nor gone: {world.pods}")

@@ -86,6 +86,23 @@ def test_scale_in_takes_first(first: Worker, second: Worker) -> None:
             {"drain": {UPDATE: (0,)}},
             id="inside-the-window",
         ),
+        pytest.param(
+            {"replicas": 2}, look(BUSY, BUSY, held=frozenset({0, 1})), {"drain": {UPDATE: (1,)}}, id="other-size-drains-as-a-roll"
+        ),
+        pytest.param({"replicas": 1}, look((pod(), node("IDLE DRAIN", UPDATE)), held=frozenset({0})), {}, id="other-size-keeps-the-pod"),
+        pytest.param({"replicas": 1}, look((pod(), node("IDLE DRAIN", UPDATE))), {"undrain": (0,)}, id="other-size-taken-lifts"),
+        pytest.param(
+            {"replicas": 1}, look((OLD, node("IDLE DRAIN", UPDATE)), held=frozenset({0})), {"delete": (0,)}, id="roll-with-a-size"
+        ),
+        pytest.param(
+            {"replicas": 1, "update_strategy": UpdateStrategy("OnDelete")}, look(BUSY, held=frozenset({0})), {}, id="other-size-on-delete"
+        ),
+        pytest.param(
+            {"replicas": 1, "update_strategy": UpdateStrategy("Maintenance", 1, "window")},
+            look(BUSY, held=frozenset({0})),
+            {},
+            id="other-size-outside-the-window",
+        ),
         pytest.param({"min": 0, "max": 2}, look((None, node("MIXED CLOUD NOT_RESPONDING POWERING_UP"))), {"create": (0,)}, id="waking"),
         pytest.param({"min": 0, "max": 2}, look((None, node("IDLE CLOUD POWERED_DOWN"))), {}, id="asleep"),
         pytest.param({"min": 1, "max": 2}, look((None, node("IDLE CLOUD POWERED_DOWN"))), {"create": (0,)}, id="the-least-are-there"),

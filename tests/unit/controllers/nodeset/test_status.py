@@ -109,6 +109,13 @@ def test_few_broken_nodes_do_not_keep_a_set_from_ready(wanted: int, least: int) 
         pytest.param(look(IDLE, (pod(), None)), None, "Degraded", "Slurm does not know gpu-1", id="unknown-to-slurm"),
         pytest.param(look(IDLE, BUSY, (pod(), node("ALLOCATED DRAIN", SCALE_IN))), None, "Draining", "gpu-2 leaving", id="draining"),
         pytest.param(look(IDLE, (OLD, node("ALLOCATED DRAIN", UPDATE))), None, "Updating", "gpu-1 draining", id="updating"),
+        pytest.param(
+            look(IDLE, (pod(), node("ALLOCATED DRAIN", UPDATE)), held=frozenset({1})),
+            None,
+            "Updating",
+            "gpu-1 get their new size in Slurm when drained of jobs; gpu-1 draining",
+            id="another-size",
+        ),
         pytest.param(look(IDLE, (pod(), node("IDLE DRAIN", "fan is loud"))), None, "Ready", "gpu-1: fan is loud", id="drained-by-others"),
     ],
 )
