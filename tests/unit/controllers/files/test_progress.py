@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -148,9 +148,11 @@ class Sidecar:
 
     def __init__(self) -> None:
         self.report: Report | None = None
+        self.asked = 0
 
     async def ask(self, address: str) -> Report:
         assert address == "10.0.0.1"
+        self.asked += 1
         if self.report is None:
             raise Broken("no route")
         return self.report
@@ -160,14 +162,16 @@ class Sidecar:
 
 
 @contextlib.asynccontextmanager
-async def process(server: FakeKubernetes, sidecar: Sidecar) -> AsyncGenerator[None]:
+async def process(
+    server: FakeKubernetes, sidecar: Sidecar, held_changed: Callable[[frozenset[str]], None] = lambda _: None
+) -> AsyncGenerator[FileProgress]:
     """A controller that follows the files, until it is killed."""
     api = connect(server.config())
     maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
-    following = FileProgress(maps, pods, Writer(api), SYSTEM, "pod", sidecar.ask)
+    following = FileProgress(maps, pods, Writer(api), SYSTEM, "pod", sidecar.ask, held_changed)
     tasks = [asyncio.create_task(work()) for work in (maps.run, pods.run, following.run)]
     try:
-        yield
+        yield following
     finally:
         for task in tasks:
             task.cancel()
@@ -205,3 +209,29 @@ async def test_refusal_and_what_mends_it_are_each_told_once(server: FakeKubernet
         sidecar.say("good", "live")
         await eventually(lambda: said(server) == (hashes["good"], "Live"))
     assert events(server) == ["FilesLive", "FilesLive", "FilesRefused"]
+
+
+@pytest.mark.anyio
+async def test_nodes_that_keep_their_size_are_told_as_they_come_and_go_and_outlive_a_silent_sidecar(
+    server: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_SOON_S", 0.02)
+    monkeypatch.setattr(progress, "_UNSETTLED_S", 0.02)
+    sidecar, changes = Sidecar(), list[frozenset[str]]()
+    files: str = content_hash({"slurm.conf": b"a"})
+    async with process(server, sidecar, changes.append) as following:
+        sidecar.report = Report(files, "live", "all", held="gpu-[0-1]")
+        await eventually(lambda: said(server) == (files, "Live"))
+        await eventually(lambda: following.held == frozenset({"gpu-0", "gpu-1"}))
+        sidecar.report = Report(files, "live", "all", held="gpu-1")
+        await eventually(lambda: following.held == frozenset({"gpu-1"}))
+        sidecar.report = None
+        await eventually(lambda: said(server) == (files, "Delivering"))
+        assert following.held == frozenset({"gpu-1"})
+        sidecar.report = Report(files, "live", "all", held="gpu-[")
+        asked = sidecar.asked
+        await eventually(lambda: sidecar.asked > asked + 1)
+        assert following.held == frozenset({"gpu-1"})
+        sidecar.report = Report(files, "live", "all")
+        await eventually(lambda: not following.held)
+    assert changes == [{"gpu-0", "gpu-1"}, {"gpu-0"}, {"gpu-1"}]

@@ -16,9 +16,9 @@ def test_latest_report_is_given_and_nothing_else() -> None:
     server = desk.serve(0)
     try:
         url = f"http://127.0.0.1:{server.server_port}"
-        desk.report = Report("ab12", LIVE, "all have them")
+        desk.report = Report("ab12", LIVE, "all have them", "a-0")
         with urllib.request.urlopen(f"{url}/files", timeout=5) as answer:
-            assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them"}
+            assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them", "held": "a-0"}
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{url}/etc/slurm/slurm.conf", timeout=5)
     finally:
