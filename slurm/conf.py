@@ -36,8 +36,9 @@ def pairs_of(line: str) -> list[tuple[str, str]] | None:
 
 
 def setting(key: str, value: str) -> str:
-    """`Key=value`, in double quotes where the value holds a space: without them Slurm would read the rest as further keys."""
-    return f'{key}="{value}"' if " " in value or "\t" in value else f"{key}={value}"
+    """`Key=value`, in double quotes where the value holds a space or nothing: without them Slurm would read the rest as further keys, or
+    the next key as the value."""
+    return f'{key}="{value}"' if " " in value or "\t" in value or not value else f"{key}={value}"
 
 
 def known(key: str, keys: Iterable[str]) -> str | None:

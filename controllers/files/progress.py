@@ -236,7 +236,8 @@ class FileProgress:
         try:
             report = await self._ask(pod.status.pod_ip)
             verdict = judge(files, report)
-            self._note_held(frozenset(expand(report.held)))
+            if report.files:  # a sidecar that has just started knows of none
+                self._note_held(frozenset(expand(report.held)))
         except (Broken, HostlistError) as error:
             verdict = judge(files, None, str(error))
         before, _ = find_verdict(pod)

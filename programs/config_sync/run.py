@@ -15,7 +15,6 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 
@@ -62,6 +61,8 @@ class Sync:
         """Files that get a second chance, and the nodes that were lost over them; the nodes are empty once it is used."""
         self._held: frozenset[str] = frozenset()
         """Nodes that keep their size, against the files, until no job can be on them."""
+        self._held_of = ""
+        """The files that slurmctld runs with but for these sizes; empty when no node keeps its size."""
         self._sizes_at = 0.0
         self._closed_partitions: set[str] = set()
         self._closed_nodes: list[str] = []
@@ -84,13 +85,18 @@ class Sync:
             self.tell(f"{copies.BEFORE} cannot be taken back; trying again ({error})")
             return _AGAIN_S
         if (good := copies.find_good(files)) is not None and not self._takes_second_chance(files):
-            return self._give_back(files, good, "slurmds ended over these files when they were tried")
+            why = "slurmds ended over these files when they were tried"
+            return self._give_back(files, good, why) if _may_go_back(good) else self._keep(files, why)
+        # Where slurmctld runs with these files but for some sizes, what comes of another attempt is no news of the files.
+        is_taken = self._held_of == files
         try:
             reading = self._judge(version)
             held, instead = _plan_sizes(version, reading)
         except Waiting as waiting:
-            note_refusal(None)
-            self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: {waiting}")
+            if not is_taken:
+                note_refusal(None)
+                self._hold("", frozenset())
+                self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: {waiting}")
             self.tell(f"slurmctld keeps the files it has; those of {version} wait for: {waiting}")
             return _AGAIN_S
         try:
@@ -100,19 +106,23 @@ class Sync:
         except Refused as refusal:
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
             closed = self._open()
-            words = f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}"
-            self._desk.report = Report(files, report.REFUSED, words)
-            note_refusal(words)
+            if is_taken:
+                self._sizes_at = time.monotonic() + _REFUSED_S
+            else:
+                self._hold("", frozenset())
+                words = f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}"
+                self._desk.report = Report(files, report.REFUSED, words)
+                note_refusal(words)
             self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}{closed}")
             return _REFUSED_S
         except (OSError, SlurmError) as error:
             closed = self._open()
-            if self._desk.report.state != report.REFUSED or self._desk.report.files != files:
+            if not is_taken and (self._desk.report.state != report.REFUSED or self._desk.report.files != files):
                 self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: its answer ({error})")
             self.tell(f"slurmctld does not answer yet; trying until it does ({error}){closed}")
             return _AGAIN_S
         note_refusal(None)
-        self._held = held
+        self._hold(files, held)
         self.tell(f"slurmctld runs with the files of {version}")
         words = f"slurmctld runs with these files; slurmds take them now{self._words_of_held}"
         self._desk.report = Report(files, report.SPREADING, words, fold(held))
@@ -143,7 +153,7 @@ class Sync:
             lost = slurmds.find_lost(found, told)
             how_far = slurmds.describe(behind, len(slurmds.find_awaited(found)), silent)
             is_late = slurmds.is_late(told, time.time())
-            if is_late and slurmds.are_files_at_fault(lost, told) and self._may_give_back(lost):
+            if is_late and slurmds.are_files_at_fault(lost, told) and self._previous and _may_go_back(self._previous):
                 self._told = None
                 where = f"Read the log of {lost[0]}: container slurmd of its pod"
                 why = f"{len(lost)} slurmds that had answered ended over these files, or fell silent: {some(lost)}. {where}"
@@ -185,6 +195,9 @@ class Sync:
             return None
         return 0.0 if any(name not in found or may_be_removed(found[name].state) for name in self._held) else None
 
+    def _hold(self, files: str, held: frozenset[str]) -> None:
+        self._held, self._held_of = held, files if held else ""
+
     @property
     def _words_of_held(self) -> str:
         """The end of a sentence; empty when no node keeps its size."""
@@ -207,22 +220,20 @@ class Sync:
         self._chance = files, frozenset()
         return True
 
-    def _may_give_back(self, lost: Collection[str]) -> bool:
-        """Whether slurmctld may have the copy before again: not where that would take a node or a partition away, or the size of a node
-        that may have jobs and is not among the lost ones."""
-        if self._previous is None:
-            return False
-        try:
-            reading, going, _ = _look(_read_declared(self._previous))
-            busy, _ = _plan_sizes(self._previous, reading)
-        except Waiting:
-            return False
-        return not going.nodes and not going.partitions and busy.issubset(lost)
+    def _keep(self, files: str, why: str) -> float:
+        """Leaves slurmctld the files that it has; gives the seconds until these are looked at again."""
+        self._hold("", frozenset())
+        words = f"slurmctld keeps the files it has: {why}"
+        note_refusal(words)
+        self._desk.report = Report(files, report.REFUSED, words)
+        self.tell(f"REFUSED: {words}")
+        return _REFUSED_S
 
     def _give_back(self, files: str, good: Path | None, why: str) -> float:
         """Has slurmctld run with a copy from before; gives the seconds until it is looked at again. May be cut off and repeated."""
         if good is None:
             return _REFUSED_S
+        self._hold("", frozenset())
         words = f"slurmctld runs with the files before again: {why}"
         try:
             copies.note_bad(files, good)
@@ -307,6 +318,17 @@ def _read_declared(version: Path) -> Declared:
         return Declared(slurm.expand(names_in(text, "NodeName")), slurm.expand(names_in(text, "PartitionName")))
     except (ConfigError, OSError, UnicodeDecodeError, SlurmError) as error:
         raise Waiting(f"names of nodes and partitions that can be read ({error})") from None
+
+
+def _may_go_back(good: Path) -> bool:
+    """Whether slurmctld may have an earlier copy again: not where that would take a node or a partition away, or give another size to a
+    node that may have jobs."""
+    try:
+        reading, going, _ = _look(_read_declared(good))
+        busy, _ = _plan_sizes(good, reading)
+    except Waiting:
+        return False
+    return not (going.nodes or going.partitions or busy)
 
 
 def _plan_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[str, str]]:

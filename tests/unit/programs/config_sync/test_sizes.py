@@ -103,7 +103,7 @@ def test_only_sizes_make_a_node_another_one(old: Cluster, new: Cluster) -> None:
         pytest.param("NodeName=a RealMemory=9", "NodeName=a RealMemory=8", {"a"}, id="less-memory"),
         pytest.param("NodeName=a CPUs=1", "NodeName=b CPUs=2", set[str](), id="another-node"),
         pytest.param("NodeName=a-[0-1] CPUs=1", "NodeName=a-0 CPUs=1\nNodeName=a-1 CPUs=2", {"a-1"}, id="a-line-that-is-split"),
-        pytest.param("NodeName=DEFAULT CPUs=1\nNodeName=a", "NodeName=DEFAULT CPUs=2\nNodeName=a", set[str](), id="defaults-are-not-read"),
+        pytest.param("NodeName=DEFAULT CPUs=1\nNodeName=a", "NodeName=DEFAULT CPUs=2\nNodeName=a", {"a"}, id="other-defaults"),
         pytest.param("NodeName=a[0-1]b[0-1] CPUs=1", "NodeName=a[0-1]b[0-1] CPUs=2", set[str](), id="names-that-only-slurm-expands"),
         pytest.param("", "NodeName=a CPUs=2", set[str](), id="no-files-before"),
     ],
