@@ -1,8 +1,13 @@
 """`python -m images build|tag|archive|push`: makes the images, names them, says where they are, brings them to a registry.
 
+`settings` says what a root needs of this machine.
+
 Steps go to stderr, the answer to stdout.
 """
 
+import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from configs.images import reference
-from images import registries, store
+from images import machine, registries, store
 from images.build import build
 from images.steps import BuildError, unforeseen
 
@@ -78,6 +83,20 @@ def push(
         console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     print("images:", *(f"  {name}: {target}" for name, target in pushed.items()), sep="\n")
+
+
+@app.command()
+def settings() -> None:
+    """Print what a root needs of this machine so that packages can be installed in it: files by path, as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            files = machine.read_machine(os.environ, Path(folder) / "log")
+        except BuildError as error:
+            console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+            raise typer.Exit(1) from None
+    for line in machine.find_unreachable(files):
+        console.print(f"[yellow]images:[/] pods do not reach this machine's loopback: {escape(line)}", highlight=False, soft_wrap=True)
+    print(json.dumps(files))
 
 
 def _known(name: str) -> None:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from local import layout, node
+from local import layout, node, outside
 from local.commands import run, wait_until
 from local.layout import Node, Paths
 from local.rootfs import Recipe
@@ -101,16 +101,17 @@ def is_deployment_ready(item: Mapping[str, Any]) -> bool:
     )
 
 
-def render_manifests(paths: Paths, recipes: Mapping[str, Recipe]) -> str:
-    """All manifests of `local/manifests`, with addresses and image names filled in."""
+def render_manifests(paths: Paths, recipes: Mapping[str, Recipe], resolvers: list[str]) -> str:
+    """All manifests of `local/manifests`, with addresses, image names and the machine's resolvers filled in."""
     values = {
         "CLUSTER_DOMAIN": layout.CLUSTER_DOMAIN,
         "DNS": str(layout.DNS),
+        "FORWARD": outside.render_forward(resolvers),
         "VOLUMES": str(paths.volumes),
         **{name.upper().replace("-", "_"): recipe.reference for name, recipe in recipes.items()},
     }
     texts = [path.read_text() for path in sorted(MANIFESTS.glob("*.yaml"))]
     # A pod template that names its configuration's content rolls when that changes.
-    values["CONTENT"] = sha256("".join(texts).encode()).hexdigest()[:16]
+    values["CONTENT"] = sha256("".join([*texts, *resolvers]).encode()).hexdigest()[:16]
     # A shell's "$VOL_DIR" stays as it is: only names in braces are ours.
     return re.sub(r"\$\{([A-Z_]+)\}", lambda found: values[found[1]], "---\n".join(texts))

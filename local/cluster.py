@@ -12,7 +12,22 @@ from shutil import rmtree
 
 from rich.console import Console
 
-from local import cgroups, control_plane, images, layout, mounts, network, node, packages, pki, preflight, processes, rootfs, tunables
+from local import (
+    cgroups,
+    control_plane,
+    images,
+    layout,
+    mounts,
+    network,
+    node,
+    outside,
+    packages,
+    pki,
+    preflight,
+    processes,
+    rootfs,
+    tunables,
+)
 from local.api import Api, is_node_ready, render_manifests
 from local.binaries import KUBERNETES, Cache, pinned_version
 from local.commands import LocalError, succeeds, wait_until
@@ -121,8 +136,12 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
     def keep(*wanted: Program) -> list[str]:
         return processes.keep_running(wanted, paths.records, paths.logs)
 
-    with steps.step("Network and namespaces"):
+    with steps.step("Network and namespaces") as step:
         _prepare(paths, programs)
+        if firewall := outside.find_firewall():
+            step.say(f"the machine's firewall drops what pods send out (nft list chain {firewall}): allow forwarding from {layout.BRIDGE}")
+        if not (resolvers := outside.find_resolvers()):
+            step.say("no resolver in /etc/resolv.conf that pods could ask: names outside the cluster do not exist in it")
     with steps.step("Certificates") as step:
         step.note = "made" if pki.make(paths, programs["kubeadm"], _version(), NODES) else "there already"
         pki.write_kubeconfig(paths)
@@ -154,7 +173,7 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         kubelets = {each: node.kubelet(each, paths, files[each], programs["kubelet"]) for each in NODES}
         restarted = keep(*kubelets.values())
         started += restarted + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
-        _apply(api, render_manifests(paths, recipes), paths)
+        _apply(api, render_manifests(paths, recipes, resolvers), paths)
         api.wait_for_nodes({each: since if kubelet.name in restarted else None for each, kubelet in kubelets.items()}, timeout_s=180)
         step.note = ", ".join(f"{each.name} ({each.gpus} simulated GPUs)" if each.gpus else each.name for each in NODES)
     with steps.step("DNS and storage"):
@@ -165,6 +184,7 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
 def _give_machine_back(paths: Paths, step: Step) -> None:
     """Removes what a cluster has on the machine outside its state folder. Nothing of it may run any more."""
     network.down(NODES)
+    outside.down()
     mounts.down(NODES, paths)
     for path in cgroups.remove():
         step.say(f"{path} is still in use")
@@ -178,6 +198,7 @@ def _prepare(paths: Paths, programs: dict[str, Path]) -> None:
     tunables.remember_and_raise(paths.tunables)
     mounts.up(NODES, paths)
     network.up(NODES)
+    outside.up()
     for cgroup in (control_plane.CGROUP, *(f"{each.cgroup}/runtime" for each in NODES)):
         cgroups.make(cgroup)
     for folder in (paths.etcd, paths.volumes, paths.bin):

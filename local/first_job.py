@@ -4,12 +4,14 @@ Data comes from kubectl (where the login Service listens) and ssh; nothing is ch
 the stack was made: it works against any Slipway cluster whose login Service it can reach.
 """
 
+import io
 import json
 import re
 import selectors
 import shlex
 import subprocess
-from collections.abc import Generator
+import tarfile
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +136,31 @@ def _local_port(process: subprocess.Popen[str], timeout_s: float) -> int:
             if found := re.match(r"Forwarding from 127\.0\.0\.1:(\d+) ", line):
                 return int(found[1])
     raise FirstJobError(f"kubectl port-forward found no way to the login pod: {said.strip() or 'it said nothing'}")
+
+
+def send_settings(login: Login, files: Mapping[str, str]) -> tuple[bool, str]:
+    """Puts files, by their paths from the root, into the root that the user's sessions see, as an admin does it by hand.
+
+    Gives whether that is done, and a few words; a user who is no admin, or a root that cannot be written to, is no fault of the cluster.
+    """
+    if not files:
+        return True, ""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for path, text in sorted(files.items()):
+            about = tarfile.TarInfo(path)
+            about.size, about.mode = len(text.encode()), 0o644
+            archive.addfile(about, io.BytesIO(text.encode()))
+    trust = " && sudo -n update-ca-certificates >/dev/null" if any(path.endswith(".crt") for path in files) else ""
+    command = [*login.command("BatchMode=yes", "ConnectTimeout=5"), f"sudo -n tar --extract --no-overwrite-dir --directory=/{trust}"]
+    try:
+        done = subprocess.run(command, input=content.getvalue(), capture_output=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return False, "the settings of this machine did not get into the root within 60 s"
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return False, f"the settings of this machine did not get into the root: {last}"
+    return True, f"the root has this machine's settings: /{', /'.join(sorted(files))}"
 
 
 ACCOUNT = """if scontrol show config | grep -q '^AccountingStorageEnforce .*associations'; then

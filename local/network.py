@@ -1,8 +1,8 @@
 """The network of the local cluster: one bridge on the host, one network namespace a node on it, and routes.
 
-No address is translated on the host and no route leads out: traffic between nodes keeps its pods' addresses (Slurm takes a node's
-address from its connection), and nothing can leave the machine. Pods hang on point-to-point links, routed, so that service addresses
-work between two pods of one node without the bridge's netfilter.
+No address is translated between nodes: traffic keeps its pods' addresses (Slurm takes a node's address from its connection). Only what
+leaves the machine gets the machine's address (outside). Pods hang on point-to-point links, routed, so that service addresses work between
+two pods of one node without the bridge's netfilter.
 """
 
 import socket
@@ -68,7 +68,7 @@ def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
 
 
 def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
-    """The `ip` commands inside a node's namespace: its address, and routes to the other nodes' pods. No default route."""
+    """The `ip` commands inside a node's namespace: its address, routes to the other nodes' pods, and the way out by the host."""
     return [
         "link set lo up",
         f"address replace {node.address}/{layout.NODE_RANGE.prefixlen} dev eth0",
@@ -76,6 +76,7 @@ def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
         *(f"route replace {other.pods} via {other.address}" for other in nodes if other != node),
         # kube-proxy rewrites the destination; the route is only so that the node's own programs get that far.
         f"route replace {layout.SERVICE_RANGE} dev eth0",
+        f"route replace default via {layout.HOST}",
     ]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from rich.console import Console
+from rich.markup import escape
 
 from local import first_job, layout
 from local.commands import LocalError
@@ -135,6 +136,10 @@ def quickstart(console: Console, stack: str, target: Target, more: list[str], fa
     """
     step("standalone", "up", "--stack", stack, *target.where, *more)
     with first_job.find_login(target.command, facts.namespace, facts.user, key) as login:
+        if target.kubeconfig is not None:
+            is_done, said = first_job.send_settings(login, json.loads(answer("images", "settings")))
+            if said:
+                console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
         with console.status("first jobs, over ssh"):
             output = first_job.run_jobs(login)
         console.print(output, highlight=False, markup=False, soft_wrap=True)

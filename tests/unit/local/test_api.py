@@ -68,7 +68,7 @@ def test_deployment_is_ready_in_its_newest_version(item: dict[str, Any], ready: 
 def test_manifests_are_complete_and_of_our_images_only() -> None:
     names = ("pause", "busybox", "coredns", "local-path-provisioner")
     recipes = {name: Recipe(name, "1", {name: Path("/p")}, ("/p",), {}) for name in names}
-    text = api.render_manifests(find_paths(Path("/tree")), recipes)
+    text = api.render_manifests(find_paths(Path("/tree")), recipes, ["192.0.2.53"])
     assert not re.search(r"\$\{", text)
     assert '"$VOL_DIR"' in text
     items: list[Any] = list(yaml.safe_load_all(text))

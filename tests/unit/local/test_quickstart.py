@@ -26,7 +26,8 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         ran.append(command)
-        said = "images: {slurm: 'reg/slurm:1', controllers: 'reg/controllers:1'}" if command[2:4] == ["images", "push"] else "archive"
+        pushed = "images: {slurm: 'reg/slurm:1', controllers: 'reg/controllers:1'}"
+        said = {"push": pushed, "settings": "{}"}.get(command[3] if command[2] == "images" else "", "archive")
         return subprocess.CompletedProcess(command, 0, said, "")
 
     @contextmanager

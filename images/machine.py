@@ -1,0 +1,56 @@
+"""What people need of this machine to install packages in a root: settings of apt and pip, proxies, and certificates of its own.
+
+Builds take the same (debian, python), but leave nothing of it in an image: an image is for any machine.
+"""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from images.debian import read_settings
+from images.python import pip_settings
+from images.steps import run
+
+APT, PIP, PROFILE = "etc/apt/apt.conf.d/90machine", "etc/pip.conf", "etc/profile.d/90-machine.sh"
+AUTHORITIES = Path("/usr/local/share/ca-certificates")
+"""Where an administrator of Debian puts certificates to trust; `update-ca-certificates` takes them from there."""
+
+_PROXIES = ("http_proxy", "https_proxy")
+_OWN = ".cluster.local,.svc,localhost,127.0.0.1,198.18.0.0/15"
+"""What is never asked for by a proxy, beside what the machine says."""
+_LOOPBACK = ("localhost", "127.", "[::1]")
+
+
+def render_settings(apt: list[str], pip: str, environment: Mapping[str, str], authorities: Mapping[str, str]) -> dict[str, str]:
+    """The files, by their paths from the root. `apt` are lines of an apt.conf, `pip` is a pip.conf, `authorities` PEM files by name."""
+    proxies = {key: value for key in _PROXIES if (value := environment.get(key) or environment.get(key.upper()))}
+    lines = list(apt)
+    for key, value in proxies.items():
+        setting = f"Acquire::{key.removesuffix('_proxy')}::Proxy"
+        if not any(line.lower().startswith(setting.lower()) for line in lines):
+            lines.append(f'{setting} "{value}";')
+    files = {APT: "".join(f"{line}\n" for line in lines)} if lines else {}
+    if "=" in pip:
+        files[PIP] = pip
+    if proxies:
+        except_ = ",".join(filter(None, [environment.get("no_proxy") or environment.get("NO_PROXY") or "", _OWN]))
+        values = {**proxies, "no_proxy": except_}
+        exports = [f"export {name}='{value}'" for key, value in values.items() for name in (key, key.upper())]
+        files[PROFILE] = "".join(f"{line}\n" for line in exports)
+    return files | {f"{AUTHORITIES.relative_to('/')}/{name}": text for name, text in authorities.items()}
+
+
+def find_unreachable(files: Mapping[str, str]) -> list[str]:
+    """Lines that name the machine's own loopback: from a pod, nothing is there."""
+    texts = [text for path, text in files.items() if path in (APT, PIP, PROFILE)]
+    lines = [line for text in texts for line in text.splitlines() if "no_proxy" not in line.lower()]
+    return [line for line in lines if any(f"//{host}" in line for host in _LOOPBACK)]
+
+
+def read_machine(environment: Mapping[str, str], log: Path) -> dict[str, str]:
+    """The files that this machine needs; none on most machines. Raises BuildError."""
+    listing = run([sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"], log)
+    found = sorted(AUTHORITIES.glob("**/*.crt")) if AUTHORITIES.is_dir() and shutil.which("update-ca-certificates") else []
+    authorities = {str(file.relative_to(AUTHORITIES)): file.read_text() for file in found}
+    return render_settings(read_settings(log), pip_settings(listing), environment, authorities)

@@ -1,0 +1,94 @@
+"""The way out of the local cluster, to a network beside the machine: a namespace that knows the machine and no pod."""
+
+import gzip
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import layout, outside
+from tests.apiserver.server import run_process
+from tests.cluster.dev_stack import DevStack, eventually
+
+NETNS, LINK = "slipway-out", "slw-out"
+MACHINE, SERVER = "203.0.113.1", "203.0.113.2"
+PORT = 8080
+CONTROL = """\
+Package: slipway-hello
+Version: 1.0
+Architecture: all
+Maintainer: Test <test@example.test>
+Description: a program that says hello
+"""
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An apt repository of one package, served in a network beside the machine; gives its line of a sources.list."""
+    folder = tmp_path_factory.mktemp("repository")
+    _make_package(folder)
+    _run("ip", "netns", "delete", NETNS, check=False)
+    _run("ip", "netns", "add", NETNS)
+    try:
+        _run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "eth0", "netns", NETNS)
+        _run("ip", "address", "add", f"{MACHINE}/24", "dev", LINK)
+        _run("ip", "link", "set", LINK, "up")
+        _run("ip", "-n", NETNS, "address", "add", f"{SERVER}/24", "dev", "eth0")
+        _run("ip", "-n", NETNS, "link", "set", "eth0", "up")
+        serve = ["ip", "netns", "exec", NETNS, "python3", "-m", "http.server", str(PORT), "--directory", str(folder)]
+        with run_process("repository", serve, folder):
+            yield f"deb [trusted=yes] http://{SERVER}:{PORT} ./"
+    finally:
+        _run("ip", "netns", "delete", NETNS)
+
+
+def _make_package(folder: Path) -> None:
+    root = folder / "root"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(CONTROL)
+    (root / "usr/bin").mkdir(parents=True)
+    program = root / "usr/bin/slipway-hello"
+    program.write_text("#!/bin/sh\necho hello\n")
+    program.chmod(0o755)
+    package = folder / "slipway-hello_1.0_all.deb"
+    _run("dpkg-deb", "--root-owner-group", "--build", str(root), str(package))
+    index = f"{CONTROL}Filename: ./{package.name}\nSize: {package.stat().st_size}\n"
+    (folder / "Packages.gz").write_bytes(gzip.compress(index.encode()))
+
+
+def _run(*command: str, check: bool = True) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60).stdout
+
+
+def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_jobs(stack: DevStack, repository: str) -> None:
+    """It is installed as `sudo apt install` does it; the machine's own repositories need not answer in a test."""
+    apt = "sudo apt-get -o Dir::Etc::sourcelist=/tmp/out.list -o Dir::Etc::sourceparts=/dev/null"
+    install = f"echo '{repository}' > /tmp/out.list && {apt} update && {apt} install -y slipway-hello"
+    eventually("the package", lambda: "Setting up slipway-hello" in stack.ssh(install), 120, every_s=2)
+    try:
+        assert stack.ssh("srun slipway-hello") == "hello\n"
+    finally:
+        stack.ssh("sudo apt-get remove -y slipway-hello; rm /tmp/out.list")
+
+
+def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:
+    """Also where the machine's resolvers know none: then both say so."""
+    [corefile] = stack.get("configmap", "--namespace=kube-system", "--field-selector=metadata.name=coredns")["items"]
+    assert outside.render_forward(outside.find_resolvers()) in corefile["data"]["Corefile"]
+    for name in ("example.com", "nowhere.invalid"):
+        here = subprocess.run(["getent", "ahostsv4", name], capture_output=True, check=False, timeout=60).returncode
+        assert stack.ssh(f"getent ahostsv4 {name} >/dev/null; echo $?") == f"{here}\n", name
+
+
+def test_nobody_beside_the_machine_gets_in_to_a_pod(stack: DevStack, repository: str) -> None:
+    assert repository
+    [pod] = stack.get("pods", "-l", "app.kubernetes.io/component=slurmrestd")["items"]
+    address: Any = pod["status"]["podIP"]
+    _run("ip", "-n", NETNS, "route", "replace", str(layout.WHOLE_RANGE), "via", MACHINE)
+    connect = f"import socket; socket.create_connection(('{address}', 6820), timeout=5)"
+    done = subprocess.run(["python3", "-c", connect], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, "the machine itself reaches it"
+    done = subprocess.run(["ip", "netns", "exec", NETNS, "python3", "-c", connect], capture_output=True, text=True, check=False, timeout=60)
+    assert "TimeoutError" in done.stderr
