@@ -1,6 +1,7 @@
 """The way out of the local cluster, to a network beside the machine: a namespace that knows the machine and no pod."""
 
 import gzip
+import hashlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,11 @@ from local import layout, outside
 from tests.apiserver.server import run_process
 from tests.cluster.dev_stack import DevStack, eventually
 
-NETNS, LINK = "slipway-out", "slw-out"
+NETNS, LINK = "slipway-beside", "slw-out"
 MACHINE, SERVER = "203.0.113.1", "203.0.113.2"
 PORT = 8080
 CONTROL = """\
-Package: slipway-hello
+Package: slipway-out
 Version: 1.0
 Architecture: all
 Maintainer: Test <test@example.test>
@@ -49,12 +50,13 @@ def _make_package(folder: Path) -> None:
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(CONTROL)
     (root / "usr/bin").mkdir(parents=True)
-    program = root / "usr/bin/slipway-hello"
+    program = root / "usr/bin/slipway-out"
     program.write_text("#!/bin/sh\necho hello\n")
     program.chmod(0o755)
-    package = folder / "slipway-hello_1.0_all.deb"
+    package = folder / "slipway-out_1.0_all.deb"
     _run("dpkg-deb", "--root-owner-group", "--build", str(root), str(package))
-    index = f"{CONTROL}Filename: ./{package.name}\nSize: {package.stat().st_size}\n"
+    digest = hashlib.sha256(package.read_bytes()).hexdigest()
+    index = f"{CONTROL}Filename: ./{package.name}\nSize: {package.stat().st_size}\nSHA256: {digest}\n"
     (folder / "Packages.gz").write_bytes(gzip.compress(index.encode()))
 
 
@@ -65,12 +67,12 @@ def _run(*command: str, check: bool = True) -> str:
 def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_jobs(stack: DevStack, repository: str) -> None:
     """It is installed as `sudo apt install` does it; the machine's own repositories need not answer in a test."""
     apt = "sudo apt-get -o Dir::Etc::sourcelist=/tmp/out.list -o Dir::Etc::sourceparts=/dev/null"
-    install = f"echo '{repository}' > /tmp/out.list && {apt} update && {apt} install -y slipway-hello"
-    eventually("the package", lambda: "Setting up slipway-hello" in stack.ssh(install), 120, every_s=2)
+    install = f"echo '{repository}' > /tmp/out.list && {apt} update && {apt} install -y slipway-out"
+    eventually("the package", lambda: "Setting up slipway-out" in stack.ssh(install), 120, every_s=2)
     try:
-        assert stack.ssh("srun slipway-hello") == "hello\n"
+        assert stack.ssh("srun slipway-out") == "hello\n"
     finally:
-        stack.ssh("sudo apt-get remove -y slipway-hello; rm /tmp/out.list")
+        stack.ssh("sudo apt-get remove -y slipway-out; rm /tmp/out.list")
 
 
 def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:
