@@ -42,15 +42,20 @@ class Cluster(ImageCluster):
         return inside.run("bash", "-c", command, user=SLURM, check=False, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
 
     def settle(self, **changes: Any) -> None:
-        """Writes the config with these changes, and waits until slurmctld runs with it and the worker is idle."""
+        """Writes the config with these changes, and waits until slurmctld runs with it and the worker is idle.
+
+        The worker is drained meanwhile, as by its controller: it may get another size.
+        """
         stack = copy.deepcopy(STACK_HERE)
         for key, value in changes.items():
             (stack["nodeSets"][0] if key == "slurmd" else stack)[key] = value
         self.volume("users", users.render(load_cluster(stack, Path(), "Pulumi.test.yaml")))
         before = self.containers["t-slurmctld-0/reconfigure"].log.count("slurmctld runs with the files of")
+        self.slurm("scontrol update NodeName=gpu-0 State=DRAIN Reason=settle")
         self.configure(stack)
         said = self.containers["t-slurmctld-0/reconfigure"]
         wait_for("the new files", lambda: said.log.count("slurmctld runs with the files of") > before, deadline_s=60)
+        self.slurm("scontrol update NodeName=gpu-0 State=UNDRAIN")
         wait_for("an idle worker", lambda: self.slurm("sinfo --noheader --format=%T") == "idle", deadline_s=90)
 
 
