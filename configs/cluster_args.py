@@ -856,9 +856,9 @@ class SlurmSettings(TypedDict):
     jobRequeue: NotRequired[bool]
     """True: batch jobs run again after their node failed, unless submitted with --no-requeue. Type: true or false. Default: `true`."""
     maxJobCount: NotRequired[int]
-    """MaxJobCount: most jobs that slurmctld holds at one time: waiting, running or just ended. Each task of an array counts. Type: integer, 1 to 10,000,000. Default: `10000`."""
+    """MaxJobCount: most jobs that slurmctld holds at one time: waiting, running or just ended. Each task of an array counts. Type: integer, 1 to 10,000,000. Default: `100000`."""
     maxArraySize: NotRequired[int]
-    """MaxArraySize: one more than the highest index of a job array. Type: integer, 1 to 4,000,001. Default: `1001`."""
+    """MaxArraySize: one more than the highest index of a job array. Type: integer, 1 to 4,000,001. Default: `10001`."""
     killWaitS: NotRequired[int]
     """KillWait: time between SIGTERM and SIGKILL for a job at its time limit, in seconds. Type: integer, 1 to 65,533. Unit: seconds. Default: `30`."""
     suspendTimeS: NotRequired[int]

@@ -44,9 +44,9 @@ class SlurmSettings(Model):
     """Weights of the multifactor priority."""
     job_requeue: Flag = True
     """True: batch jobs run again after their node failed, unless submitted with --no-requeue."""
-    max_job_count: Positive = Field(default=10_000, le=10_000_000)
+    max_job_count: Positive = Field(default=100_000, le=10_000_000)
     """MaxJobCount: most jobs that slurmctld holds at one time: waiting, running or just ended. Each task of an array counts."""
-    max_array_size: Positive = Field(default=1_001, le=4_000_001)
+    max_array_size: Positive = Field(default=10_001, le=4_000_001)
     """MaxArraySize: one more than the highest index of a job array."""
     kill_wait_s: Seconds = Field(default=30, le=65_533, examples=[60])
     """KillWait: time between SIGTERM and SIGKILL for a job at its time limit, in seconds."""
