@@ -1,11 +1,12 @@
 """The way out of the local cluster: pods reach what the machine reaches, by the machine's address and resolvers. Nothing comes in by it.
 
-On the machine one nftables table of our own does that, beside forwarding of packets (tunables). Rules of others stay as they are: a
-firewall that drops forwarded packets keeps pods in, and `up` says so.
+Out of reach stays what is for the machine alone: link-local addresses, at which clouds give a machine its credentials, but for a resolver
+there. On the machine one nftables table of our own does that, beside forwarding of packets (tunables). Rules of others stay as they are:
+a firewall that drops forwarded packets keeps pods in, and `up` says so.
 """
 
 import json
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from local import layout
 from local.commands import run, succeeds
 
 TABLE = "slipway"
+LINK_LOCAL = IPv4Network("169.254.0.0/16")
 RULES = f"""
 table ip {TABLE} {{
 }}
@@ -22,8 +24,9 @@ table ip {TABLE} {{
     type nat hook postrouting priority srcnat;
     ip saddr {layout.WHOLE_RANGE} oifname != "{layout.BRIDGE}" masquerade
   }}
-  chain arriving {{
+  chain passing {{
     type filter hook forward priority filter;
+    iifname "{layout.BRIDGE}" ip daddr {LINK_LOCAL} meta l4proto {{ tcp, udp }} th dport != 53 drop
     iifname != "{layout.BRIDGE}" oifname "{layout.BRIDGE}" ct state new,invalid drop
   }}
 }}

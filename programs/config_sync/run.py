@@ -139,7 +139,8 @@ class Sync:
     def look(self) -> float | None:
         """Looks which slurmds have the files that slurmctld has taken, once that is due, and has slurmctld tell them again if need be.
 
-        Gives the seconds until the files are to be tried again where slurmctld had to be given those before.
+        Gives the seconds until the files are to be tried again: where slurmctld had to be given those before, and where a node that keeps
+        its size is free now.
         """
         now = time.monotonic()
         if self._told is None or now < self._look_at:

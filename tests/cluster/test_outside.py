@@ -15,6 +15,7 @@ from tests.cluster.dev_stack import DevStack, eventually
 
 NETNS, LINK = "slipway-beside", "slw-out"
 MACHINE, SERVER = "203.0.113.1", "203.0.113.2"
+METADATA = "169.254.77.77"
 PORT = 8080
 CONTROL = """\
 Package: slipway-out
@@ -82,6 +83,18 @@ def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:
     for name in ("example.com", "nowhere.invalid"):
         here = subprocess.run(["getent", "ahostsv4", name], capture_output=True, check=False, timeout=60).returncode
         assert stack.ssh(f"getent ahostsv4 {name} >/dev/null; echo $?") == f"{here}\n", name
+
+
+def test_services_for_the_machine_alone_stay_out_of_reach_of_pods(stack: DevStack, repository: str) -> None:
+    """Clouds give a machine's credentials to whoever asks at a link-local address."""
+    assert repository
+    _run("ip", "-n", NETNS, "address", "add", f"{METADATA}/32", "dev", "eth0")
+    _run("ip", "route", "replace", METADATA, "dev", LINK)
+    ask = "curl --silent --max-time {} --output /dev/null --write-out '%{{http_code}}' http://{}:{}/; true"
+    here = subprocess.run(["bash", "-c", ask.format(10, METADATA, PORT)], capture_output=True, text=True, check=True, timeout=60)
+    assert here.stdout == "200", "the machine itself reaches it"
+    assert stack.ssh(ask.format(10, SERVER, PORT)) == "200"
+    assert stack.ssh(ask.format(3, METADATA, PORT)) == "000"
 
 
 def test_nobody_beside_the_machine_gets_in_to_a_pod(stack: DevStack, repository: str) -> None:
