@@ -69,7 +69,7 @@ LIMITS = frozenset(
 """Keys of slurm.conf that limit what jobs may ask for, or that say what a job gets which does not ask."""
 
 NODES: Mapping[str, Parameter] = {
-    **{key: Parameter(Need.DRAIN, _SIZE, source="programs/config_sync/sizes.py") for key in SIZE_KEYS},
+    **{key: Parameter(Need.DRAIN, _SIZE, source=MEASURED) for key in SIZE_KEYS},
     "NodeAddr": Parameter(Need.RESTART, "slurmctld dials another address"),
     "Port": Parameter(Need.RESTART, "a listening port changes with a restart only"),
 }

@@ -229,7 +229,8 @@ def _pod(args: IdentityArgs) -> Manifest:
         workingDir=PACKAGES_PATH,
         securityContext=confined(IDENTITY_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
-        readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5, failureThreshold=1),  # noqa: S108
+        # The program removes the file as soon as LDAP does not answer it, so one look is enough.
+        readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5, failureThreshold=1),  # noqa: S108 - the container's own mount
         livenessProbe=exec_probe(
             *("bash", "-c", f"(( $(date +%s) - $(stat -c %Y /tmp/alive) < {_SILENT_S} ))"),
             initialDelaySeconds=_SILENT_S,

@@ -86,11 +86,11 @@ def push(
 
 
 @app.command()
-def settings() -> None:
+def settings(no_proxy: Annotated[str, typer.Option(help="what is asked without the machine's proxy, beside what it says")] = "") -> None:
     """Print what a root needs of this machine so that packages can be installed in it: files by path, as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            files = machine.read_machine(os.environ, Path(folder) / "log")
+            files = machine.read_machine(os.environ, no_proxy, Path(folder) / "log")
         except BuildError as error:
             console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
             raise typer.Exit(1) from None

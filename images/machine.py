@@ -17,13 +17,15 @@ AUTHORITIES = Path("/usr/local/share/ca-certificates")
 """Where an administrator of Debian puts certificates to trust; `update-ca-certificates` takes them from there."""
 
 _PROXIES = ("http_proxy", "https_proxy")
-_OWN = ".cluster.local,.svc,localhost,127.0.0.1,198.18.0.0/15"
-"""What is never asked for by a proxy, beside what the machine says."""
 _LOOPBACK = ("localhost", "127.", "[::1]")
 
 
-def render_settings(apt: list[str], pip: str, environment: Mapping[str, str], authorities: Mapping[str, str]) -> dict[str, str]:
-    """The files, by their paths from the root. `apt` are lines of an apt.conf, `pip` is a pip.conf, `authorities` PEM files by name."""
+def render_settings(
+    apt: list[str], pip: str, environment: Mapping[str, str], authorities: Mapping[str, str], no_proxy: str = ""
+) -> dict[str, str]:
+    """The files, by their paths from the root. `apt` are lines of an apt.conf, `pip` is a pip.conf, `authorities` PEM files by name.
+    `no_proxy` lists what is asked without a proxy, beside what the environment says.
+    """
     proxies = {key: value for key in _PROXIES if (value := environment.get(key) or environment.get(key.upper()))}
     lines = list(apt)
     for key, value in proxies.items():
@@ -34,7 +36,7 @@ def render_settings(apt: list[str], pip: str, environment: Mapping[str, str], au
     if "=" in pip:
         files[PIP] = pip
     if proxies:
-        except_ = ",".join(filter(None, [environment.get("no_proxy") or environment.get("NO_PROXY") or "", _OWN]))
+        except_ = ",".join(filter(None, [environment.get("no_proxy") or environment.get("NO_PROXY") or "", no_proxy]))
         values = {**proxies, "no_proxy": except_}
         exports = [f"export {name}='{value}'" for key, value in values.items() for name in (key, key.upper())]
         files[PROFILE] = "".join(f"{line}\n" for line in exports)
@@ -48,9 +50,9 @@ def find_unreachable(files: Mapping[str, str]) -> list[str]:
     return [line for line in lines if any(f"//{host}" in line for host in _LOOPBACK)]
 
 
-def read_machine(environment: Mapping[str, str], log: Path) -> dict[str, str]:
+def read_machine(environment: Mapping[str, str], no_proxy: str, log: Path) -> dict[str, str]:
     """The files that this machine needs; none on most machines. Raises BuildError."""
     listing = run([sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"], log)
     found = sorted(AUTHORITIES.glob("**/*.crt")) if AUTHORITIES.is_dir() and shutil.which("update-ca-certificates") else []
     authorities = {str(file.relative_to(AUTHORITIES)): file.read_text() for file in found}
-    return render_settings(read_settings(log), pip_settings(listing), environment, authorities)
+    return render_settings(read_settings(log), pip_settings(listing), environment, authorities, no_proxy)

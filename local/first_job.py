@@ -141,7 +141,8 @@ def _local_port(process: subprocess.Popen[str], timeout_s: float) -> int:
 def send_settings(login: Login, files: Mapping[str, str]) -> tuple[bool, str]:
     """Puts files, by their paths from the root, into the root that the user's sessions see, as an admin does it by hand.
 
-    Gives whether that is done, and a few words; a user who is no admin, or a root that cannot be written to, is no fault of the cluster.
+    Gives True and what the root has, or False and why it has not got them. The cluster may be whole all the same: the user may be no admin,
+    or the root may be read-only.
     """
     if not files:
         return True, ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from local import layout
-from local.commands import run, succeeds
+from local.commands import LocalError, run, succeeds
 
 TABLE = "slipway"
 LINK_LOCAL = IPv4Network("169.254.0.0/16")
@@ -31,7 +31,7 @@ table ip {TABLE} {{
   }}
 }}
 """
-"""Made anew as a whole, whatever is there of it. Answers come in; nobody else on the machine's network reaches a pod through it."""
+"""nft replaces the whole table by this one. Pods get answers to what they asked; nobody outside the machine can begin to talk to a pod."""
 
 RESOLVERS = (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf"))
 """Where the machine's resolvers are listed; the second has those behind systemd's own, which answers on the loopback only."""
@@ -68,10 +68,10 @@ def render_forward(resolvers: list[str]) -> str:
 
 
 def find_firewall() -> str:
-    """The chain of others that drops forwarded packets by its policy, as `family table chain`; empty without one, or if nft is silent."""
+    """The chain of others that drops forwarded packets by its policy, as `family table chain`; empty where nft lists none, or fails."""
     try:
         return read_firewall(json.loads(run(["nft", "--json", "list", "chains"])))
-    except (ValueError, KeyError):
+    except (LocalError, ValueError, KeyError):
         return ""
 
 

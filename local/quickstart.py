@@ -26,6 +26,8 @@ from local.layout import Paths
 ROOT = Path(__file__).parents[1]
 IMAGES = ("slurm", "controllers")
 """What a stack's pods run: every image that `python -m images` builds."""
+SETTINGS = ("images", "settings", "--no-proxy", f"localhost,127.0.0.1,.{layout.CLUSTER_DOMAIN},.svc,{layout.WHOLE_RANGE}")
+"""The verb that says what the root needs of this machine; no proxy is asked for what is in the cluster."""
 
 
 class StepFailedError(Exception):
@@ -137,7 +139,7 @@ def quickstart(console: Console, stack: str, target: Target, more: list[str], fa
     step("standalone", "up", "--stack", stack, *target.where, *more)
     with first_job.find_login(target.command, facts.namespace, facts.user, key) as login:
         if target.kubeconfig is not None:
-            is_done, said = first_job.send_settings(login, json.loads(answer("images", "settings")))
+            is_done, said = first_job.send_settings(login, json.loads(answer(*SETTINGS)))
             if said:
                 console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
         with console.status("first jobs, over ssh"):

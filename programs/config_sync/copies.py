@@ -24,8 +24,8 @@ def take_over(version: Path, instead: Mapping[str, str] = MappingProxyType({})) 
     """Has slurmctld read a copy of the files, some of them with another text; on a refusal its copy is the old one again. Gives the copy
     before, which stays until `remove_other_copies`. Raises OSError, Refused, SlurmError.
 
-    BEFORE is on the disk before `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld does not start with
-    files that it refuses, which would end each of its starts.
+    The link BEFORE is on the disk before the link `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld
+    starts with the files before, not with files that it may refuse: these would end each of its starts.
     """
     old = str(ACCEPTED.readlink())
     copy = Path(tempfile.mkdtemp(prefix=f"{ACCEPTED.name}.", dir=CLAIM))

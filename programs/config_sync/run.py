@@ -86,7 +86,10 @@ class Sync:
             return _AGAIN_S
         if (good := copies.find_good(files)) is not None and not self._takes_second_chance(files):
             why = "slurmds ended over these files when they were tried"
-            return self._give_back(files, good, why) if _may_go_back(good) else self._keep(files, why)
+            if _may_go_back(good):
+                return self._give_back(files, good, why)
+            self._hold("", frozenset())
+            return self._refuse(files, f"slurmctld keeps the files it has: {why}")
         # Where slurmctld runs with these files but for some sizes, what comes of another attempt is no news of the files.
         is_taken = self._held_of == files
         try:
@@ -186,7 +189,7 @@ class Sync:
         return None
 
     def _look_at_held(self, now: float) -> float | None:
-        """No seconds, for the files to be tried again, once a node that keeps its size may get the one that they give it."""
+        """Looks whether a node that keeps its size is free by now: gives 0 then, so that the files are tried again at once; else None."""
         if not self._held or now < self._sizes_at or now - self._taken_at < _RESIZE_S:
             return None
         self._sizes_at = now + _SIZES_S
@@ -221,21 +224,16 @@ class Sync:
         self._chance = files, frozenset()
         return True
 
-    def _keep(self, files: str, why: str) -> float:
-        """Leaves slurmctld the files that it has; gives the seconds until these are looked at again."""
-        self._hold("", frozenset())
-        words = f"slurmctld keeps the files it has: {why}"
+    def _refuse(self, files: str, words: str) -> float:
+        """Says why slurmctld does not run with the files; gives the seconds until they are looked at again."""
         note_refusal(words)
         self._desk.report = Report(files, report.REFUSED, words)
         self.tell(f"REFUSED: {words}")
         return _REFUSED_S
 
-    def _give_back(self, files: str, good: Path | None, why: str) -> float:
+    def _give_back(self, files: str, good: Path, why: str) -> float:
         """Has slurmctld run with a copy from before; gives the seconds until it is looked at again. May be cut off and repeated."""
-        if good is None:
-            return _REFUSED_S
         self._hold("", frozenset())
-        words = f"slurmctld runs with the files before again: {why}"
         try:
             copies.note_bad(files, good)
             if copies.ACCEPTED.readlink() != Path(good.name) or self._desk.report.state != report.REFUSED:
@@ -244,10 +242,7 @@ class Sync:
         except (OSError, SlurmError) as error:
             self.tell(f"slurmctld could not be given the files before: {error}")
             return _AGAIN_S
-        note_refusal(words)
-        self._desk.report = Report(files, report.REFUSED, words)
-        self.tell(f"REFUSED: {words}")
-        return _REFUSED_S
+        return self._refuse(files, f"slurmctld runs with the files before again: {why}")
 
     @property
     def pause_s(self) -> float:

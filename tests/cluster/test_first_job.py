@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from local.quickstart import SETTINGS
 from tests.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
 
 OPEN_EVERY_DEVICE = """#!/bin/bash
@@ -127,7 +128,7 @@ def test_quickstart_ends_with_both_jobs_a_package_from_the_login_session_in_a_th
     assert done.stdout.count("COMPLETED") == 2
     assert re.search(r"installed here, in a job:\s+slipway-hello on (cpu|gpu)-\d\n", done.stdout), done.stdout
     assert f"-p {NODE_PORT}" in done.stdout
-    settings = json.loads(stack.run(sys.executable, "-m", "images", "settings").stdout)  # of the machine: so apt and pip work in the root
+    settings = json.loads(stack.run(sys.executable, "-m", *SETTINGS).stdout)  # of the machine: so apt and pip work in the root
     assert stack.ssh(f"cat /dev/null {' '.join(f'/{path}' for path in settings)}") == "".join(settings.values())
 
 

@@ -22,10 +22,10 @@ def test_settings_of_apt_and_pip_and_certificates_have_their_usual_places() -> N
 
 @pytest.mark.parametrize("key", ["http_proxy", "HTTP_PROXY"])
 def test_proxy_is_for_apt_and_for_sessions_and_never_for_the_cluster(key: str) -> None:
-    found = render_settings([], "", {key: PROXY, "no_proxy": "own.test"}, {})
+    found = render_settings([], "", {key: PROXY, "no_proxy": "own.test"}, {}, ".cluster.local")
     assert found[APT] == f'Acquire::http::Proxy "{PROXY}";\n'
     assert f"export http_proxy='{PROXY}'\nexport HTTP_PROXY='{PROXY}'\n" in found[PROFILE]
-    assert "export no_proxy='own.test,.cluster.local" in found[PROFILE]
+    assert "export no_proxy='own.test,.cluster.local'" in found[PROFILE]
 
 
 def test_proxy_that_apt_has_of_its_own_stays() -> None:

@@ -240,7 +240,7 @@ def test_files_are_given_back_where_busy_nodes_have_their_size_either_way(site: 
 
 def test_files_that_are_offered_again_are_not_given_back_over_a_busy_node(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """One version is given back. With the next, a-0 gets its size while it is drained, and then a job. Now the first is offered again, to a
-    sidecar that was started anew and has no second chance for it."""
+    sidecar that was started anew, and so knows of no second chance for these files."""
     site.offer(1, "KillWait=31\n")
     site.attempt()
     with monkeypatch.context() as patch:
