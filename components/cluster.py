@@ -106,7 +106,7 @@ class SlurmCluster(pulumi.ComponentResource):
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
-            root_args = shared_root_args(cluster, pods, root)
+            root_args = shared_root_args(cluster, pods, root, image_of(cluster, "root"))
             filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
             shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
@@ -182,8 +182,8 @@ class SlurmCluster(pulumi.ComponentResource):
 
 
 def image_of(cluster: Cluster, name: str) -> str:
-    """The image as the user says it, else the local one with the content tag of what it is made from. `name` is slurm or controllers."""
-    said = {"slurm": cluster.images.slurm, "controllers": cluster.images.controllers}[name]
+    """The image as the user says it, else the local one with the content tag of its sources. `name` is slurm, root or controllers."""
+    said = {"slurm": cluster.images.slurm, "root": cluster.images.root, "controllers": cluster.images.controllers}[name]
     return said or images.reference(name, _ROOT)
 
 
@@ -233,10 +233,12 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "database": cluster.accounting.enabled,
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,
+        "mail": cluster.notifications.smtp is not None,
         "nfs_server": cluster.storage.nfs_server is not None,
         "root_changes": cluster.storage.root is not None,
         "root_clean": cluster.storage.root is not None,
         "root_fill": cluster.storage.root is not None,
+        "root_packages": cluster.storage.root is not None and bool(cluster.storage.root.packages),
     }
     return [_ROOT / "slurm", *(_PROGRAMS / name for name, is_run in names.items() if is_run)]
 

@@ -11,6 +11,7 @@ from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_sta
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.generations import annotations
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
+from components.mail import MailArgs, build_mail, mail_args, mail_volumes
 from components.objects import CLAIMS, declare
 from components.pods import (
     CONFIG_SYNC_PORT,
@@ -81,6 +82,8 @@ class ControlPlaneArgs(TypedDict):
     """The JWT key's generation: slurmctld restarts with a new key."""
     backup: NotRequired[BackupArgs]
     """Where slurmctld's state is copied to, and restored from."""
+    mail: NotRequired[MailArgs]
+    """The relay for mail about jobs."""
     deletion_protection: bool
     """True: the queue cannot be deleted by a change of the stack, and its disk outlives it."""
 
@@ -98,6 +101,8 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         made["identity"] = identity
     if cluster.backup is not None:
         made["backup"] = backup_args(cluster, pods, cluster.backup)
+    if cluster.notifications.smtp is not None:
+        made["mail"] = mail_args(cluster.notifications.smtp)
     return made
 
 
@@ -167,7 +172,8 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         [
             *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
-            *(*program_mounts("slurmctld"), scripts_mount()),  # of the scripts, slurmctld runs the one for PrologSlurmctld
+            # Of the scripts, slurmctld runs those for PrologSlurmctld and MailProg.
+            *(*program_mounts("slurmctld", *(("mail",) if "mail" in args else ())), scripts_mount()),
         ],
         {"SLIPWAY_KEY_SPREAD_S": str(args["key_spread_s"])},
         requests=("100m", "128Mi"),
@@ -195,8 +201,8 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         livenessProbe=_REFUSAL_PROBE,
     )
     state = mount("state", _STATE_PATH)
-    backup = args.get("backup")
-    programs = ("munged", "slurmctld", "config_sync", *(STATE_PROGRAMS if backup else ()))
+    backup, mail = args.get("backup"), args.get("mail")
+    programs = ("munged", "slurmctld", "config_sync", *(STATE_PROGRAMS if backup else ()), *(("mail",) if mail else ()))
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
         "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
@@ -204,7 +210,11 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         # The group that may write the claim and read the JWT key.
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
         "initContainers": [munged(pods), *(build_state_restore(backup, state) if backup else [])],
-        "containers": [slurmctld, reconfigure, *([build_state_backup(backup, state)] if backup else [])],
+        "containers": [
+            *(slurmctld, reconfigure),
+            *([build_state_backup(backup, state)] if backup else []),
+            *([build_mail(pods, mail, state)] if mail else []),
+        ],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
@@ -212,6 +222,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
             *(scripts_volume(pods), *program_volumes(pods, *programs), *munge_volumes(pods)),
             *(restore_volumes(backup) if backup else []),
+            *(mail_volumes(mail) if mail else []),
         ],
     }
 

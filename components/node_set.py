@@ -48,6 +48,7 @@ from configs.models.shapes import shape_of
 from configs.render import shared_root, slurm
 
 TMP_PATH = shared_root.TMP
+CONTAINERS_PATH = shared_root.CONTAINERS
 """Private /tmp folders of jobs."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
@@ -230,16 +231,20 @@ def _pod(args: NodeSetArgs) -> Manifest:
             munge_key_volume(pods, 0o400),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
-            *([empty_volume("tmp")] if _shares_tmp_disk(args) else []),
+            *(empty_volume(name) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
             *([secret_volume("node-host-keys", args["ssh"]["host_keys"], mode=0o400)] if "ssh" in args else []),
             *([config_volume("user-keys", args["ssh"]["user_keys"])] if "ssh" in args and "identity" not in args else []),
         ],
     }
 
 
-def _shares_tmp_disk(args: NodeSetArgs) -> bool:
-    """True when /tmp of jobs is on the machine's own disk, not on a disk that the set claims for it."""
-    return all(claim.mount_path != TMP_PATH for claim in args["volume_claims"])
+_JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
+"""What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
+
+
+def _shares_disk(args: NodeSetArgs, path: str) -> bool:
+    """True when a folder for jobs is on the machine's own disk, not on a disk that the set claims for it."""
+    return all(claim.mount_path != path for claim in args["volume_claims"])
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -263,7 +268,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim.name, claim.mount_path) for claim in args["volume_claims"]),
         *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
-        *([mount("tmp", TMP_PATH)] if _shares_tmp_disk(args) else []),
+        *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
         *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
     ]
     ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]

@@ -41,6 +41,10 @@ _CLEAN_AT = "17 3 * * *"
 _HOLD = "/usr/lib/slipway/hold"
 _COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"]
 """Capabilities to read another container's root by /proc, to write files of any owner and kind, and to read a version from inside of it."""
+_INSTALLS = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "SETFCAP", "SETGID", "SETUID", "SYS_ADMIN", "SYS_CHROOT"]
+"""Capabilities that scripts of packages need, and to mount what they expect."""
+_NO_USE = 3
+"""Exit code of the programs here for which another try is of no use."""
 _TREES_MEMORY = "4Gi"
 """The most memory of what knows every file of a version at once."""
 
@@ -78,26 +82,31 @@ class SharedRootArgs(TypedDict):
     """The versions to fill."""
     current: str
     """The version for new jobs and sessions."""
+    packages: NotRequired[list[str]]
+    """Debian packages that the current version has beside those of its source."""
     keep_days: int
     """Days that a version stays that is not declared any more."""
     settings: dict[str, str]
     """The files for pods that enter a version, by name: root.conf, and sudoers where there are admins."""
 
 
-def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root) -> SharedRootArgs:
-    """The versions of the root, and the name of the current version."""
-    versions = shared_root.versions_of(root, pods["image"])
+def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, image: str) -> SharedRootArgs:
+    """The versions of the root, and the name of the current version. `image` is what those are filled from that name nothing else."""
+    versions = shared_root.versions_of(root, image)
     settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
     if cluster.login.has_admins:
         settings[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
-    return {
+    args: SharedRootArgs = {
         "pods": pods,
         "volume": root_mount(cluster),
         "versions": [_root_version(version) for version in versions.values()],
-        "current": shared_root.current_of(root, pods["image"]),
+        "current": shared_root.current_of(root, image),
         "keep_days": root.keep_days,
         "settings": settings,
     }
+    if root.packages:
+        args["packages"] = list(root.packages)
+    return args
 
 
 def _root_version(version: RootVersion) -> RootVersionArgs:
@@ -125,7 +134,10 @@ class SharedRoot(pulumi.ComponentResource):
             first = [filled[version["carry_from"]]] if "carry_from" in version else []
             filled[version["name"]] = _declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self, depends_on=first))
         # On that version alone: a version whose image is gone from its registry must not stand in the way of a rollback.
-        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[filled[args["current"]]]))
+        ready = filled[args["current"]]
+        if packages := args.get("packages"):
+            ready = _declare_job(build_install(args, packages), pulumi.ResourceOptions(parent=self, depends_on=[ready]))
+        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[ready]))
         declare(build_cleaner(args), pulumi.ResourceOptions(parent=self))
         declare(build_report(args), pulumi.ResourceOptions(parent=self))
         self.current = pulumi.Output.from_input(args["current"])
@@ -179,7 +191,9 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
         "activeDeadlineSeconds": _FILL_S,
         "template": pod_template(pods, "root-fill", pod),
         # A name that stands for something else already, a wrong digest: no second try mends that.
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [3]}}]},
+        "podFailurePolicy": {
+            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [_NO_USE]}}]
+        },
     }
     return _job(args, "root-fill", spec)
 
@@ -203,6 +217,39 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
             },
         ],
     }
+
+
+def build_install(args: SharedRootArgs, packages: list[str]) -> Manifest:
+    """The Job that installs packages in the version that is to be current, or is: with apt, from the archives that the version names."""
+    pods = args["pods"]
+    install = container(
+        pods,
+        "install",
+        "",
+        [build_mount(args["volume"]), *program_mounts("root_packages")],
+        {"SLIPWAY_ROOT_VERSION": args["current"], "SLIPWAY_ROOT_PACKAGES": " ".join(packages)},
+        command=program_command("root_packages"),
+        workingDir=PACKAGES_PATH,
+        limit=_TREES_MEMORY,
+        # The version's /proc and /dev are mounts, which the runtimes' AppArmor profiles forbid.
+        securityContext={**_context(_INSTALLS), "appArmorProfile": {"type": "Unconfined"}},
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+    pod: Manifest = {
+        "restartPolicy": "Never",
+        "containers": [install],
+        "volumes": [*program_volumes(pods, "root_packages"), build_volume(pods["cluster"], args["volume"])],
+    }
+    spec: Manifest = {
+        "backoffLimit": 6,
+        "activeDeadlineSeconds": _FILL_S,
+        "template": pod_template(pods, "root-packages", pod),
+        # A package that no archive has: no second try mends that.
+        "podFailurePolicy": {
+            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "install", "operator": "In", "values": [_NO_USE]}}]
+        },
+    }
+    return _job(args, "root-packages", spec)
 
 
 def build_switch(args: SharedRootArgs) -> Manifest:

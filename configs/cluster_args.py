@@ -26,6 +26,8 @@ class Images(TypedDict):
 
     slurm: NotRequired[str]
     """Image of every Slurm role. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/slurm with the content tag of images/slurm."""
+    root: NotRequired[str]
+    """Image that versions of the shared root are filled from, unless they name another source. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/root with the content tag of images/root, images/slurm and examples."""
     controllers: NotRequired[str]
     """Image of the controllers. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
     pullPolicy: NotRequired[str]
@@ -348,7 +350,7 @@ class RootVersion(TypedDict):
     name: str
     """Name of the version, as in `srun --root-version`. Type: string (a version name: letters, digits, dots, dashes, underscores, first a letter or digit, at most 64 characters). Required."""
     image: NotRequired[str]
-    """Image that it is filled from, with the same release of Debian and Slurm as the image of the Slurm roles. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: that image, unless `tar` is set."""
+    """Image that it is filled from, with the same release of Slurm as the image of the Slurm roles. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: `images.root`, unless `tar` is set."""
     tar: NotRequired[RootTar]
     """Tar that it is filled from, in place of an image. Type: RootTar. Default: not set."""
     carryFrom: NotRequired[str]
@@ -359,9 +361,11 @@ class Root(TypedDict):
     """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
 
     versions: NotRequired[list[RootVersion]]
-    """The versions that exist side by side. Type: list of RootVersion. Default: `[]` (one, filled from the image of the Slurm roles and named after its tag)."""
+    """The versions that exist side by side. Type: list of RootVersion. Default: `[]` (one, filled from `images.root` and named after its tag)."""
     current: NotRequired[str]
     """Version that new jobs and sessions get; running jobs keep theirs. Type: string (a version name: letters, digits, dots, dashes, underscores, first a letter or digit, at most 64 characters). Default: the last of `versions`."""
+    packages: NotRequired[list[str]]
+    """Debian packages that the current version has beside those of its image. They are installed before it becomes current, and in the running one when the list grows; a package that leaves the list stays. Type: list of string (a Debian package: lower case letters, digits, plus, dots and dashes, and =VERSION where it is to be that one, at most 200 characters). Default: `[]`."""
     keepDays: NotRequired[int]
     """Days that a version stays after it is no longer declared, or longer while a job uses it. Older sessions lose their root. Type: integer, 0 to 3,650. Unit: days. Default: `7`."""
 
@@ -819,6 +823,32 @@ class HealthCheck(TypedDict):
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
+class Smtp(TypedDict):
+    """The SMTP relay that mail about jobs goes through: what `--mail-type` asks for."""
+
+    host: str
+    """Host name or IP address of the relay. Type: string (a host name or an IP address, at most 253 characters). Required."""
+    port: NotRequired[int]
+    """TCP port of the relay. Type: integer, 1 to 65,535. Default: `587`."""
+    sender: str
+    """Address that the mails come from. Type: string (a mail address, such as slurm@example.com, at most 254 characters). Required."""
+    domain: str
+    """Domain of users' addresses: mail for a job goes to `<user>@<domain>`, unless `--mail-user` gives another address. Type: string (a mail domain, such as example.com, at most 189 characters). Required."""
+    tls: NotRequired[str]
+    """How the connection is encrypted: `starttls`, after a plain greeting; `tls`, from the start, usually on port 465; `none`, not at all. The relay's certificate and name are checked. Type: one of `starttls`, `tls`, `none`. Default: `starttls`."""
+    caSecret: NotRequired[str]
+    """Name of a Secret whose key `ca.crt` has the CA of the relay's certificate. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the public CAs that Debian ships."""
+    credentialsSecret: NotRequired[str]
+    """Name of a Secret whose keys `username` and `password` the relay asks for. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: no login."""
+
+
+class Notifications(TypedDict):
+    """What the cluster tells people by itself."""
+
+    smtp: NotRequired[Smtp]
+    """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is refused."""
+
+
 class PriorityWeights(TypedDict):
     """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
 
@@ -832,6 +862,15 @@ class PriorityWeights(TypedDict):
     """Weight of the partition's PriorityJobFactor. Type: integer, 0 to 2,147,483,647. Default: `1000`."""
     qos: NotRequired[int]
     """Weight of the QOS's priority. Type: integer, 0 to 2,147,483,647. Default: `10000`."""
+
+
+class Containers(TypedDict):
+    """Containers of jobs: `srun --container-image` and its kin (docs/containers.md)."""
+
+    cacheMiB: NotRequired[int]
+    """Room for unpacked images on each node, in MiB. Above it, images that no job uses are removed, those first that were used longest ago. Type: integer, 1 to 999,999,999. Unit: MiB. Default: `51200`."""
+    registry: NotRequired[str]
+    """Registry of images that are named without one, such as `ubuntu:24.04`. Type: string (a registry, with a path where there is one: host, host:port or host/path, without https://, at most 255 characters). Default: none, and such a name is refused."""
 
 
 class SlurmSettings(TypedDict):
@@ -873,6 +912,8 @@ class SlurmSettings(TypedDict):
     """Processes and threads that one job may have on one node, in addition to those for its CPUs. null: no limit. Type: integer, 100 to 4,000,000. Default: `512`."""
     processesPerCpu: NotRequired[int]
     """Processes and threads that each CPU of the job on the node adds to them. Type: integer, 0 to 100,000. Default: `256`."""
+    containers: NotRequired[Containers]
+    """Containers of jobs. Type: Containers. Default: those of its keys."""
     settings: NotRequired[dict[str, Any]]
     """Any other key of slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
     raw: NotRequired[list[str]]
@@ -916,5 +957,7 @@ class SlurmClusterArgs(TypedDict):
     """Generations of the cluster's keys: raise one to rotate the key. Type: Keys. Default: those of its keys."""
     healthChecks: NotRequired[list[HealthCheck]]
     """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
+    notifications: NotRequired[Notifications]
+    """Mail about jobs. Type: Notifications. Default: those of its keys."""
     slurm: NotRequired[SlurmSettings]
     """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""

@@ -1,8 +1,10 @@
-"""What people need of this machine to install packages in a root: settings of apt and pip, proxies, and certificates of its own.
+"""What people need of this machine to install packages in a root: settings of apt, pip and uv, proxies, and certificates of its own.
 
 Builds take the same (debian, python), but leave nothing of it in an image: an image is for any machine.
 """
 
+import configparser
+import json
 import shutil
 import sys
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from images.debian import read_settings
 from images.python import pip_settings
 from images.steps import run
 
-APT, PIP, PROFILE = "etc/apt/apt.conf.d/90machine", "etc/pip.conf", "etc/profile.d/90-machine.sh"
+APT, PIP, UV, PROFILE = "etc/apt/apt.conf.d/90machine", "etc/pip.conf", "etc/uv/uv.toml", "etc/profile.d/90-machine.sh"
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
 """Where an administrator of Debian puts certificates to trust; `update-ca-certificates` takes them from there."""
 
@@ -35,6 +37,8 @@ def render_settings(
     files = {APT: "".join(f"{line}\n" for line in lines)} if lines else {}
     if "=" in pip:
         files[PIP] = pip
+    if indexes := uv_settings(pip):
+        files[UV] = indexes
     if proxies:
         except_ = ",".join(filter(None, [environment.get("no_proxy") or environment.get("NO_PROXY") or "", no_proxy]))
         values = {**proxies, "no_proxy": except_}
@@ -43,9 +47,33 @@ def render_settings(
     return files | {f"{AUTHORITIES.relative_to('/')}/{name}": text for name, text in authorities.items()}
 
 
+def uv_settings(pip: str) -> str:
+    """What a pip.conf says of package indexes, as a uv.toml: uv does not read pip's file. Empty where pip asks its default index.
+
+    Like pip, uv then looks for the best version in all of them. The file replaces the image's own, so it repeats that one's line.
+    """
+    parser = configparser.RawConfigParser()
+    parser.read_string(pip)
+
+    def said(key: str) -> list[str]:
+        return parser.get("global", key, fallback="").split()
+
+    default, more = "".join(said("index-url")[:1]), said("extra-index-url")
+    if not default and not more:
+        return ""
+    lines = ["system-certs = true", f"allow-insecure-host = {json.dumps(said('trusted-host'))}"]
+    if more:
+        lines.append('index-strategy = "unsafe-best-match"')
+    for url in more:
+        lines += ["", "[[index]]", f"url = {json.dumps(url)}"]
+    if default:
+        lines += ["", "[[index]]", f"url = {json.dumps(default)}", "default = true"]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def find_unreachable(files: Mapping[str, str]) -> list[str]:
     """Lines that name the machine's own loopback: from a pod, nothing is there."""
-    texts = [text for path, text in files.items() if path in (APT, PIP, PROFILE)]
+    texts = [text for path, text in files.items() if path in (APT, PIP, UV, PROFILE)]
     lines = [line for text in texts for line in text.splitlines() if "no_proxy" not in line.lower()]
     return [line for line in lines if any(f"//{host}" in line for host in _LOOPBACK)]
 

@@ -19,6 +19,9 @@ class Exempt:
 
 _ROOT = frozenset({"root"})
 _FILLS = frozenset(["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"])
+_INSTALLS = frozenset(
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "SETFCAP", "SETGID", "SETUID", "SYS_ADMIN", "SYS_CHROOT"]
+)
 _TRIES_SHELL = frozenset({"DAC_OVERRIDE", "SYS_CHROOT"})
 _REMOVES_FILES = frozenset({"DAC_OVERRIDE", "FOWNER"})
 _READS_FILES = frozenset({"DAC_READ_SEARCH", "SYS_CHROOT"})
@@ -45,6 +48,11 @@ PODS: Mapping[tuple[str, str], Exempt] = {
     ("root-fill", "program"): Exempt("copies a program into a volume of the pod, where root reads it", _ROOT),
     ("root-fill", "source"): Exempt("the user's image for the shared root: its files belong to root", _ROOT),
     ("root-fill", "fill"): Exempt("copies a whole system with owners, modes and devices", _ROOT, _FILLS),
+    ("root-packages", "install"): Exempt(
+        "installs packages in a version of the shared root, which gets /proc and /dev for that",
+        frozenset({"root", "apparmor"}),
+        _INSTALLS,
+    ),
     ("root-switch", "switch"): Exempt("changes the link to the current root, and tries a shell in it", _ROOT, _TRIES_SHELL),
     ("root-clean", "clean"): Exempt("removes files of any owner in versions of the root that nothing needs", _ROOT, _REMOVES_FILES),
     ("root-changes", "report"): Exempt("reads files of any owner in the shared root", _ROOT, _READS_FILES),

@@ -6,13 +6,12 @@ from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.accounts import Account, AccountName, Enforce, Qos
 from configs.models.fields import (
-    AtMost,
     Flag,
     Host,
     Matching,
     Model,
     ObjectName,
-    Whole,
+    Port,
 )
 from configs.models.storage import Disk, Source
 
@@ -41,8 +40,6 @@ PurgeAge = Annotated[
 ]
 """slurmdbd takes a number alone for months, and hours, days and months by the start of the word; a larger
 number would run into the bits that say which. Source: slurmdb_parse_purge and SLURMDB_PURGE_BASE of 26.05."""
-Port = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(65_535))]
-
 
 ArchivedRecord = Literal["events", "jobs", "jobScript", "jobEnv", "resvs", "steps", "suspend", "txn", "usage"]
 

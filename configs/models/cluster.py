@@ -15,6 +15,7 @@ from configs.models.kubernetes import Kubernetes
 from configs.models.login import Login
 from configs.models.node_pool import GpuOperator, NodePool, SystemNodes
 from configs.models.node_set import NodeSet
+from configs.models.notifications import Notifications
 from configs.models.partition import Partition
 from configs.models.slurm import SlurmSettings
 from configs.models.storage import Mount, Storage
@@ -62,6 +63,8 @@ class Cluster(Model):
     """Generations of the cluster's keys: raise one to rotate the key."""
     health_checks: tuple[HealthCheck, ...] = ()
     """Checks that run on idle nodes and drain those that fail."""
+    notifications: Notifications = Notifications()
+    """Mail about jobs."""
     slurm: SlurmSettings = SlurmSettings()
     """Settings of Slurm itself."""
 

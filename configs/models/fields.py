@@ -284,6 +284,7 @@ ClusterText = Annotated[StrictStr, AfterValidator(Matching(r"[\w.:/@-]+", "a nam
 
 Count = Annotated[Whole, Field(ge=0), AfterValidator(AtMost(2_147_483_647))]
 Positive = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(2_147_483_647))]
+Port = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(65_535))]
 Seconds = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(31_536_000))]
 MiB = Annotated[Whole, Field(ge=1), AfterValidator(AtMost(1_000_000_000))]
 Flag = Annotated[bool, Field(strict=True)]

@@ -12,6 +12,9 @@ class Images(Model):
 
     slurm: ImageReference | None = None
     """Image of every Slurm role. Default: localhost/slipway/slurm with the content tag of images/slurm."""
+    root: ImageReference | None = None
+    """Image that versions of the shared root are filled from, unless they name another source. Default: localhost/slipway/root with the
+    content tag of images/root, images/slurm and examples."""
     controllers: ImageReference | None = None
     """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"

@@ -52,6 +52,17 @@ Sha256 = Annotated[
         )
     ),
 ]
+PackageName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9][A-Za-z0-9.+~:-]*)?",
+            "a Debian package: lower case letters, digits, plus, dots and dashes, and =VERSION where it is to be that one",
+            200,
+            "r-base",
+        )
+    ),
+]
 Days = Annotated[Whole, Field(ge=0), AfterValidator(AtMost(3650))]
 
 
@@ -70,8 +81,8 @@ class RootVersion(Model):
     name: RootVersionName
     """Name of the version, as in `srun --root-version`."""
     image: ImageReference | None = None
-    """Image that it is filled from, with the same release of Debian and Slurm as the image of the Slurm roles. Default: that image,
-    unless `tar` is set."""
+    """Image that it is filled from, with the same release of Slurm as the image of the Slurm roles. Default: `images.root`, unless `tar` is
+    set."""
     tar: RootTar | None = None
     """Tar that it is filled from, in place of an image."""
     carry_from: Name | None = Field(default=None, examples=["2025-12"])
@@ -83,8 +94,11 @@ class Root(Model):
     """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
 
     versions: tuple[RootVersion, ...] = Field(default=(), examples=[[{"name": "2026-01", "image": "registry.example/root:2026-01"}]])
-    """The versions that exist side by side. Default: one, filled from the image of the Slurm roles and named after its tag."""
+    """The versions that exist side by side. Default: one, filled from `images.root` and named after its tag."""
     current: RootVersionName | None = None
     """Version that new jobs and sessions get; running jobs keep theirs. Default: the last of `versions`."""
+    packages: tuple[PackageName, ...] = Field(default=(), examples=[["r-base", "ffmpeg"]])
+    """Debian packages that the current version has beside those of its image. They are installed before it becomes current, and in the
+    running one when the list grows; a package that leaves the list stays."""
     keep_days: Days = Field(default=7, examples=[14])
     """Days that a version stays after it is no longer declared, or longer while a job uses it. Older sessions lose their root."""

@@ -2,9 +2,32 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.fields import Count, Flag, Line, MiB, Model, Positive, Seconds, Settings, Whole
+from configs.models.fields import Count, Flag, Line, Matching, MiB, Model, Positive, Seconds, Settings, Whole
+
+RegistryPath = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
+            "a registry, with a path where there is one: host, host:port or host/path, without https://",
+            255,
+            "registry.example.com/team",
+        )
+    ),
+]
+"""Where images of containers come from when a user names none."""
+
+
+class Containers(Model):
+    """Containers of jobs: `srun --container-image` and its kin (docs/containers.md)."""
+
+    cache_mib: MiB = Field(default=51_200, le=999_999_999, examples=[204_800])
+    """Room for unpacked images on each node, in MiB. Above it, images that no job uses are removed, those first that were used longest
+    ago."""
+    registry: RegistryPath | None = Field(default=None, examples=["registry.example.com"])
+    """Registry of images that are named without one, such as `ubuntu:24.04`. Default: none, and such a name is refused."""
 
 
 class PriorityWeights(Model):
@@ -64,6 +87,8 @@ class SlurmSettings(Model):
     """Processes and threads that one job may have on one node, in addition to those for its CPUs. null: no limit."""
     processes_per_cpu: Annotated[Whole, Field(ge=0, le=100_000)] = Field(default=256, examples=[512])
     """Processes and threads that each CPU of the job on the node adds to them."""
+    containers: Containers = Field(default=Containers(), examples=[{"cacheMiB": 204_800, "registry": "registry.example.com"}])
+    """Containers of jobs."""
     settings: Settings = {}
     """Any other key of slurm.conf."""
     raw: tuple[Line, ...] = Field(default=(), examples=[["NodeSet=fast Feature=h100"]])

@@ -13,6 +13,8 @@ SHARED = "/shared"
 """Where pods have the shared volume."""
 TMP = "/var/spool/slipway/tmp"
 """Where workers have their jobs' private /tmp; a node set may claim a disk for it."""
+CONTAINERS = "/var/spool/slipway/containers"
+"""Where workers have the images of containers; a node set may claim a disk for it."""
 SPOOL = "/var/spool/slurmd"
 """slurmd's own folder, as slurm.conf has it."""
 SUDOERS = "sudoers"
@@ -21,18 +23,18 @@ _ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
 """Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
 
 
-def versions_of(root: Root, slurm_image: str) -> Mapping[str, RootVersion]:
+def versions_of(root: Root, default: str) -> Mapping[str, RootVersion]:
     """The versions by name, each with its image or tar; after the version that it carries from, if any."""
     if not root.versions:
-        name = _name_of(slurm_image)
-        return {name: RootVersion.model_construct(name=name, image=slurm_image)}
+        name = _name_of(default)
+        return {name: RootVersion.model_construct(name=name, image=default)}
     declared = {version.name: version for version in root.versions}
     found: dict[str, RootVersion] = {}
 
     def add(version: RootVersion) -> None:
         if version.carry_from in declared and version.carry_from not in found:
             add(declared[version.carry_from])
-        image = version.image if version.image or version.tar else slurm_image
+        image = version.image if version.image or version.tar else default
         found.setdefault(version.name, version.model_copy(update={"image": image}))
 
     for version in root.versions:
@@ -40,11 +42,11 @@ def versions_of(root: Root, slurm_image: str) -> Mapping[str, RootVersion]:
     return found
 
 
-def current_of(root: Root, slurm_image: str) -> str:
+def current_of(root: Root, default: str) -> str:
     """The version for new jobs and sessions."""
     if root.current:
         return root.current
-    return root.versions[-1].name if root.versions else _name_of(slurm_image)
+    return root.versions[-1].name if root.versions else _name_of(default)
 
 
 def _name_of(image: str) -> str:
@@ -60,7 +62,7 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
 
     Further mounts and disks of a node set are left out in the pods that have them not.
     """
-    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP}
+    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP, CONTAINERS}
     some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
     lines = [
         "# Rendered by Slipway; read anew by every job and session. Its lines are explained in images/slurm/root/conf.h.",

@@ -23,6 +23,8 @@ REFUSALS = ("job_submit.lua", "cli_filter.lua")
 clients each read their own."""
 NO_MAIL = "/bin/true"
 """MailProg of a cluster that sends no mail: the image has no mailer."""
+MAILER = "/opt/slipway/scripts/mail.sh"
+"""MailProg of a cluster with `notifications.smtp`: it hands each mail over to programs/mail."""
 
 DEFAULTS: Mapping[str, str] = {
     "AccountingStoreFlags": "job_comment,job_script",
@@ -81,7 +83,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         "slurm.conf": render_settings(cluster) + nodes,
         "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
         "gres.conf": template("gres.conf.j2").render(lines=gres),
-        "plugstack.conf": template("plugstack.conf.j2").render(),
+        "plugstack.conf": template("plugstack.conf.j2").render(containers=cluster.slurm.containers),
         **render_refusals(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
     }
@@ -95,6 +97,8 @@ def render_settings(cluster: Cluster) -> str:
         del defaults["PropagateResourceLimitsExcept"]  # Slurm takes only one of the two keys
     if not cluster.accounting.enabled:
         del defaults["AccountingStoreFlags"]
+    if (smtp := cluster.notifications.smtp) is not None:
+        defaults |= {"MailProg": MAILER, "MailDomain": smtp.domain}
     settings = {**defaults, **own}
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
@@ -117,7 +121,8 @@ def render_refusals(cluster: Cluster) -> dict[str, str]:
     """The script of refusals, by file name. The plugins that run it are defaults of slurm.conf, so `slurm.settings` may replace them, and a
     MailProg or a TmpDisk of the user's own lifts the refusal that stands for its lack."""
     mailers = [value for key, value in cluster.slurm.settings.items() if known(key, ("MailProg",))]
-    text = template("refusals.lua.j2").render(sends_mail=any(each != NO_MAIL for each in mailers), has_disk=_declares_disk(cluster))
+    sends_mail = cluster.notifications.smtp is not None or any(each != NO_MAIL for each in mailers)
+    text = template("refusals.lua.j2").render(sends_mail=sends_mail, has_disk=_declares_disk(cluster))
     return dict.fromkeys(REFUSALS, text)
 
 

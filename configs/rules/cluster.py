@@ -15,6 +15,7 @@ from configs.rules.names import Names, check_distinct
 from configs.rules.nfs_server import check_nfs_server
 from configs.rules.node_pool import check_gpu_operator, check_node_pools
 from configs.rules.node_set import check_node_sets
+from configs.rules.notifications import check_notifications
 from configs.rules.partition import check_partitions
 from configs.rules.partition_settings import check_partition_settings
 from configs.rules.preemption import check_preemption
@@ -53,6 +54,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_tres(cluster),
         *check_health_checks(cluster, names),
         *check_slurm(cluster),
+        *check_notifications(cluster),
     ]
 
 
@@ -75,7 +77,21 @@ def check_images(cluster: Cluster) -> list[Fault]:
     if images.slurm is not None and images.slurm == images.controllers:
         message = f"{quoted(images.controllers)} is the image of the Slurm roles. Give the other that `python -m images push` prints."
         faults.append(Fault("cluster.images.controllers", message, ("cluster.images.slurm",)))
-    return faults
+    return faults + _check_root_image(cluster)
+
+
+def _check_root_image(cluster: Cluster) -> list[Fault]:
+    """Who brings the image of the Slurm roles to a registry must bring that of the root as well, where a version is filled from it."""
+    images, root = cluster.images, cluster.storage.root
+    if root is None or images.slurm is None or images.root is not None:
+        return []
+    if root.versions and all(version.image or version.tar for version in root.versions):
+        return []
+    message = (
+        f"is missing: `images.slurm` is {quoted(images.slurm)}, and the shared root is filled from an image of its own. Give the one that "
+        "`python -m images push` prints, or give each of `storage.root.versions` its image."
+    )
+    return [Fault("cluster.images.root", message, ("cluster.images.slurm", "cluster.storage.root"))]
 
 
 def without_conclusions(faults: Iterable[Fault], broken: Iterable[Fault]) -> list[Fault]:

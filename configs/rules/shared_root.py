@@ -3,7 +3,7 @@
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root
-from configs.rules.names import check_unique
+from configs.rules.names import check_distinct, check_unique
 
 _PATH = "cluster.storage.root"
 
@@ -18,6 +18,7 @@ def check_root(cluster: Cluster) -> list[Fault]:
     if root.current is not None and root.current not in names:
         hint = did_you_mean(root.current, names, "List it under versions, with the image that it is filled from.")
         faults.append(Fault(f"{_PATH}.current", f"no version is called {quoted(root.current)}. {hint}"))
+    faults += check_distinct(f"{_PATH}.packages", root.packages)
     for at, version in enumerate(root.versions):
         if version.image and version.tar:
             faults.append(Fault(f"{_PATH}.versions[{at}]", "has an image and a tar. Keep one."))

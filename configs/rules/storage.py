@@ -158,11 +158,12 @@ def _check_places(mount_paths: list[str]) -> list[Fault]:
 def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
     """Faults of a place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
 
-    A node's own disk (`is_disk`) may take the place of jobs' private /tmp; whatever else were there would be mounted twice.
+    A node's own disk (`is_disk`) may take the place of jobs' private /tmp, or of images of containers; whatever else were there would be
+    mounted twice.
     """
     faults: list[Fault] = []
     taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
-    if (_below(place, _SYSTEM) and not (is_disk and place == shared_root.TMP)) or place == "/opt":
+    if (_below(place, _SYSTEM) and not (is_disk and place in (shared_root.TMP, shared_root.CONTAINERS))) or place == "/opt":
         faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
     elif taken:
         faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))

@@ -1,16 +1,32 @@
-/* OpenMPI from release 5 on finds the other ranks by PMIx alone. Where there is no PMIx server, each task of a step takes itself for the only one:
-   rank 0 of 1, without a word, and with the exit code 0. Slurm has no PMIx here, so such a start is made to fail, with a reason. */
+/* OpenMPI from release 5 on finds the other ranks by PMIx alone, which Slurm's packages lack. So every step with several tasks has a PMIx server on
+   each node (mpi_server.c), and a hub beside its srun (mpi_hub.c): programs of their own, which run as the job's user. Without a server each task
+   would take itself for the only one, rank 0 of 1, without a word and with the exit code 0. Where there is none, such a start is made to fail,
+   with a reason. */
 #ifndef SLIPWAY_MPI_H
 #define SLIPWAY_MPI_H
 
+#include <slurm/spank.h>
 #include <stdbool.h>
 
 /* A variable for the environment of a task. OpenMPI looks for a component of the framework `part` by the name that it holds, finds none, and
    ends with a message that shows the name. Releases before 5 have no such framework, and other kinds of MPI do not read it. */
 #define ROOT_MPI_NAME "OMPI_MCA_part"
-#define ROOT_MPI_VALUE "srun starts no ranks of OpenMPI here - start the program with mpirun in a batch job or salloc - or set OMPI_MCA_part= for single processes"
+#define ROOT_MPI_VALUE "srun has no PMIx server for this step - start the program with mpirun in a batch job or salloc - or set OMPI_MCA_part= for single processes"
 
-/* True for the command of a step that is one of OpenMPI's own daemons: mpirun starts them by srun, and they bring a PMIx server. */
-bool root_mpi_is_daemon(const char *command);
+/* Of srun for the nodes: the key, the port, and the addresses at which the hub may be reached. Slurm hands on what begins with SLURM_, also under
+   --export=NONE. */
+#define ROOT_MPI_HUB "SLURM_SLIPWAY_MPI"
+
+/* In srun, before it launches a step: starts the hub. Where that fails, the step goes without. */
+void root_mpi_open(void);
+
+/* In slurmstepd, before the tasks and after each of them. With the last task the server ends, and is waited for: slurmstepd looks for what is left in
+   the step's cgroup at once, and then not before a second is over. */
+void root_mpi_prepare(void);
+void root_mpi_task_ended(spank_t spank);
+
+/* In a task's process, which is its user's and inside the job's root: starts the node's server where it is the node's first task, and gets the task's
+   variables. True when it has them. */
+bool root_mpi_join(spank_t spank);
 
 #endif

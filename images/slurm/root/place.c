@@ -123,11 +123,21 @@ static int put_session(int root) {
     return 0;
 }
 
+/* The folders of users with their images: each can be entered by its user only. container.c makes them, in the pod, for jobs that begin later, too. */
+static int put_containers(int root) {
+    if ((mkdir("/var/spool/slipway", 0755) < 0 && errno != EEXIST) || (mkdir(ROOT_CONTAINERS, 0711) < 0 && errno != EEXIST)) return 0;
+    owned_fd tree = root_clone(ROOT_CONTAINERS, true);
+    if (tree < 0 && errno == ENOENT) return 0;
+    if (tree >= 0 && root_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0) return root_fail(ROOT_CONTAINERS ": %m");
+    return put(root, root_hand_over(&tree), ROOT_CONTAINERS, ROOT_CONTAINERS, false);
+}
+
 /* Takes `run` over. */
 static int put_job(int root, int given) {
     owned_fd run = given;
     if (put(root, root_clone("/dev", true), "/dev", "/dev", false) < 0) return -1;
     if (put(root, root_hand_over(&run), "/run", "/run", false) < 0) return -1;
+    if (put_containers(root) < 0) return -1;
     return put(root, root_tmpfs("1777"), "a tmpfs", "/run/lock", false);
 }
 

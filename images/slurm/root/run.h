@@ -7,4 +7,7 @@
 #define ROOT_STAGE ROOT_RUN "/stage"
 #define ROOT_LOCKS ROOT_RUN "/locks" /* closed to users, as are the pins */
 
+/* On the node's disk: a folder for each user who had a job here, and theirs. */
+#define ROOT_CONTAINERS "/var/spool/slipway/containers"
+
 #endif

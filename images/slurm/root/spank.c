@@ -23,14 +23,15 @@
 #include "limit.h"
 #include "mount.h"
 #include "mpi.h"
+#include "mpi_frame.h"
 #include "owned.h"
 #include "reason.h"
 #include "version.h"
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(slipway_root, 1)
-spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init_privileged,
-    slurm_spank_task_init, slurm_spank_task_post_fork;
+spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_local_user_init, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init_privileged,
+    slurm_spank_task_init, slurm_spank_task_post_fork, slurm_spank_task_exit;
 #pragma GCC visibility pop
 
 /* Of bcast.c, which slurmstepd has preloaded; a client has none. */
@@ -45,6 +46,7 @@ static int job_space = -1; /* where they enter */
 static root_version job_version;
 static bool is_inside; /* or stays outside, as it should */
 static char start_folder[PATH_MAX];
+static bool is_mpi_daemon; /* the task's command brings a PMIx server of its own */
 
 static int take_version(int value, const char *argument, int is_remote) {
     (void)value;
@@ -211,6 +213,7 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments) {
     if (result == 0 && *asked) result = root_fail("--root-version=%s: this cluster has no versioned root", asked);
     if (result == 0 || (result > 0 && is_outside(spank, conf))) step_goes = STAYS;
     else if (result > 0 && prepare(spank, conf) == 0) step_goes = ENTERS;
+    root_mpi_prepare();
     if (step_goes != FAILED || root_step_refuse() == 0) return ESPANK_SUCCESS;
     complain();
     return ESPANK_ERROR;
@@ -224,16 +227,22 @@ static int enter(spank_t spank) {
     return put_driver_first(spank);
 }
 
-/* What a task's environment says of MPI. The user's own word counts, except where it is ours of a step around this one. */
+static void unguard_mpi(spank_t spank) {
+    char value[sizeof ROOT_MPI_VALUE + 1];
+    bool is_ours = spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strcmp(value, ROOT_MPI_VALUE) == 0;
+    if (is_ours) spank_unsetenv(spank, ROOT_MPI_NAME);
+}
+
+/* What a task's environment says of MPI, until it has a server. The user's own word counts, except where it is ours of a step around this one. */
 static void guard_mpi(spank_t spank) {
     uint32_t tasks = 1;
     int count;
-    char **words, value[sizeof ROOT_MPI_VALUE + 1], ignored[8];
+    char **words;
+    if (batch_script(spank)) return; /* mpirun in it has its own */
     spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &tasks);
-    bool has_daemon = spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0 && root_mpi_is_daemon(words[0]);
-    bool has_server = spank_getenv(spank, "PMIX_NAMESPACE", ignored, sizeof ignored) != ESPANK_ENV_NOEXIST;
-    if (tasks > 1 && !has_daemon && !has_server) spank_setenv(spank, ROOT_MPI_NAME, ROOT_MPI_VALUE, 0);
-    else if (spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strcmp(value, ROOT_MPI_VALUE) == 0) spank_unsetenv(spank, ROOT_MPI_NAME);
+    is_mpi_daemon = spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0 && mpi_is_daemon(words[0]);
+    if (tasks > 1 && !is_mpi_daemon) spank_setenv(spank, ROOT_MPI_NAME, ROOT_MPI_VALUE, 0);
+    else unguard_mpi(spank);
 }
 
 /* The task's process has forked and is root still. A failure is kept for slurm_spank_task_init: a task that ends here, before Slurm has
@@ -266,6 +275,22 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments) {
     return ESPANK_SUCCESS;
 }
 
+int slurm_spank_task_exit(spank_t spank, int count, char **arguments) {
+    (void)count;
+    (void)arguments;
+    root_mpi_task_ended(spank);
+    return ESPANK_SUCCESS;
+}
+
+/* srun, when it has its step and before it launches it. */
+int slurm_spank_local_user_init(spank_t spank, int count, char **arguments) {
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    root_mpi_open();
+    return ESPANK_SUCCESS;
+}
+
 /* The task is its user now. The folder is entered here, so that it is one the user may enter. */
 int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
     (void)count;
@@ -279,5 +304,6 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
         slurm_error("slipway: the job has no folder %s (%s): going to /tmp instead", start_folder, strerror(errno));
         if (chdir("/tmp") < 0) return ESPANK_ERROR;
     }
+    if (!is_mpi_daemon && root_mpi_join(spank)) unguard_mpi(spank);
     return ESPANK_SUCCESS;
 }

@@ -4,7 +4,8 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 here=$(dirname "$(readlink -f "$0")")/..
 mapfile -t packages < <(grep -v '^#' "$here/packages.txt" | grep .)
-apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]}"
+# containernetworking-plugins: networks of containers' own, which those of jobs have none of; 67 MB.
+apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${packages[@]}" containernetworking-plugins-
 
 # Of Debian's mariadb-client the one program that backups need: the rest, with its Perl scripts, is 60 MB, and every worker would pull it.
 (

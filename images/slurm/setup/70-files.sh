@@ -22,3 +22,8 @@ sed -i '/^btl_tcp_if_include/d' /etc/openmpi/openmpi-mca-params.conf
 
 # nfs-ganesha finds the file systems that it exports by this link, which Debian has from systemd and containerd does not make.
 ln -s ../proc/self/mounts /etc/mtab
+
+# What pulls images of containers, and saves them.
+install -d -m 0755 /usr/lib/slipway/containers
+install -m 0644 "$here"/containers/*.py /usr/lib/slipway/containers
+python3 -m compileall -q /usr/lib/slipway/containers

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Both kinds of MPI side by side, and a tree of modules to add to.
+set -euo pipefail
+# Debian keeps OpenMPI to the loopback device, for its build machines; between nodes that is no network at all.
+sed -i '/^btl_tcp_if_include/d' /etc/openmpi/openmpi-mca-params.conf
+for kind in openmpi mpich; do
+  bin=/opt/mpi/$kind/bin
+  mkdir -p "$bin"
+  for program in /usr/bin/*."$kind"; do ln -s "$program" "$bin/$(basename "$program" ".$kind")"; done
+  [[ -x $bin/mpicc && -x $bin/mpirun ]] || { echo "setup: Debian's $kind has no mpicc.$kind or no mpirun.$kind" >&2; exit 3; }
+done
+cp -r /tmp/build/modulefiles /opt/modulefiles
+chmod -R a+rX /opt/modulefiles
+sed -i '1i /opt/modulefiles' /etc/lmod/modulespath

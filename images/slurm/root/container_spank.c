@@ -1,0 +1,71 @@
+/* SPANK plugin for containers, behind slipway_root.so in plugstack.conf: a task is in its job's root, and its user, when it enters its container here.
+   It is a plugin of its own so that nodes with an older image go on as they are: plugstack.conf calls it optional. */
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+#include <stdlib.h>
+
+#include "container.h"
+#include "reason.h"
+
+#pragma GCC visibility push(default)
+SPANK_PLUGIN(slipway_container, 1)
+spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init;
+#pragma GCC visibility pop
+
+/* A fault here costs no job without a container: it goes to the log, and a default stands in. */
+static void complain(void) {
+    if (*root_reason()) slurm_error("slipway: %s", root_reason());
+    root_reason_clear();
+}
+
+static void read_arguments(int count, char **arguments) {
+    for (int i = 0; i < count; i++)
+        if (root_container_setting(arguments[i]) <= 0)
+            slurm_error("slipway: plugstack.conf gives slipway_container.so an argument other than cache=MiB and registry=HOST: %s", arguments[i]);
+}
+
+int slurm_spank_init(spank_t spank, int count, char **arguments) {
+    read_arguments(count, arguments);
+    spank_context_t context = spank_context();
+    if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return ESPANK_SUCCESS;
+    return root_container_register(spank);
+}
+
+/* Of srun, sbatch and salloc. */
+int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments) {
+    (void)spank;
+    (void)count;
+    (void)arguments;
+    if (spank_context() == S_CTX_REMOTE || root_container_check() == 0) return ESPANK_SUCCESS;
+    complain();
+    exit(1); /* Slurm goes on after the error of a plugin that is optional */
+}
+
+int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
+    uid_t user;
+    gid_t group;
+    uint32_t job;
+    read_arguments(count, arguments);
+    root_reason_clear();
+    if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return ESPANK_SUCCESS;
+    if (root_container_close(user, job) < 0) complain(); /* what a requeued job left, or one that had the number before */
+    if (root_container_open(user, spank_get_item(spank, S_JOB_GID, &group) == ESPANK_SUCCESS ? group : (gid_t)-1) < 0) complain();
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
+    uid_t user;
+    uint32_t job;
+    read_arguments(count, arguments);
+    root_reason_clear();
+    if (spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return ESPANK_SUCCESS;
+    if (root_container_close(user, job) < 0) complain();
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
+    (void)count;
+    (void)arguments;
+    if (root_container_wanted()) root_container_enter(spank);
+    return ESPANK_SUCCESS;
+}

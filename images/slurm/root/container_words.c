@@ -1,0 +1,121 @@
+#include "container_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "reason.h"
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+static bool has_control(const char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127) return true;
+    return false;
+}
+
+int container_check_image(const char *text) {
+    if (*text == 0) return root_fail("--container-image: give an image, such as docker://registry.example.com/team/image:tag or /path/image.sqsh");
+    if (strlen(text) > CONTAINER_IMAGE_MAX) return root_fail("--container-image: longer than %d characters", CONTAINER_IMAGE_MAX);
+    if (has_control(text) || strchr(text, ' ')) return root_fail("--container-image: has a space or a control character");
+    if (*text == '-') return root_fail("--container-image: begins with a dash: %.200s", text);
+    return 0;
+}
+
+int container_check_name(const char *text) {
+    size_t length = strlen(text);
+    bool is_plain = length > 0 && length <= CONTAINER_NAME_MAX && strchr(LETTERS DIGITS, *text) && strspn(text, LETTERS DIGITS "._-") == length;
+    return is_plain ? 0 : root_fail("--container-name: letters, digits, '.', '_' and '-', first a letter or digit, %d at most: %.100s", CONTAINER_NAME_MAX, text);
+}
+
+int container_check_path(const char *flag, const char *text) {
+    if (*text != '/') return root_fail("--%s: not an absolute path: %.300s", flag, text);
+    if (strlen(text) >= CONTAINER_PATH_MAX || has_control(text)) return root_fail("--%s: too long, or with control characters", flag);
+    return 0;
+}
+
+int container_check_env(const char *text) {
+    if (strlen(text) >= CONTAINER_LIST_MAX) return root_fail("--container-env: longer than %d characters", CONTAINER_LIST_MAX);
+    for (const char *name = text;; name++) {
+        size_t length = strcspn(name, ",");
+        if (length == 0 || strspn(name, LETTERS DIGITS "_") != length || strchr(DIGITS, *name))
+            return root_fail("--container-env: names of variables, separated by commas: %.300s", text);
+        name += length;
+        if (*name == 0) return 0;
+    }
+}
+
+/* The next part of a mount, up to a colon or comma. */
+static int take_part(const char **text, char into[CONTAINER_PATH_MAX]) {
+    size_t length = strcspn(*text, ":,");
+    if (length >= CONTAINER_PATH_MAX) return root_fail("--container-mounts: a path is too long");
+    memcpy(into, *text, length);
+    into[length] = 0;
+    *text += length;
+    if (**text == ':') {
+        ++*text;
+        return 1;
+    }
+    return 0;
+}
+
+static int read_flags(const char *flags, bool *is_read_only) {
+    for (const char *flag = flags;; flag++) {
+        size_t length = strcspn(flag, "+");
+        if (length == 2 && strncmp(flag, "ro", 2) == 0) *is_read_only = true;
+        else if (!((length == 2 && strncmp(flag, "rw", 2) == 0) || (length == 4 && strncmp(flag, "bind", 4) == 0) ||
+                   (length == 5 && strncmp(flag, "rbind", 5) == 0)))
+            return root_fail("--container-mounts: flags are ro and rw, not %.*s", (int)(length < 100 ? length : 100), flag);
+        flag += length;
+        if (*flag == 0) return 0;
+    }
+}
+
+int container_next_mount(const char **text, struct container_mount *mount) {
+    char flags[CONTAINER_PATH_MAX] = "rw";
+    memset(mount, 0, sizeof *mount);
+    if (**text == 0) return 0;
+    int more = take_part(text, mount->source);
+    if (more < 0) return -1;
+    if (more == 0) strcpy(mount->target, mount->source);
+    else if ((more = take_part(text, mount->target)) < 0) return -1;
+    if (more && (more = take_part(text, flags)) < 0) return -1;
+    if (more) return root_fail("--container-mounts: SRC, SRC:DST or SRC:DST:FLAGS, not more: %.200s", *text);
+    if (mount->source[0] != '/' || mount->target[0] != '/')
+        return root_fail("--container-mounts: not absolute paths: %.200s:%.200s", mount->source, mount->target);
+    if (mount->target[strspn(mount->target, "/")] == 0) return root_fail("--container-mounts: / of the container is the image");
+    if (has_control(mount->source) || has_control(mount->target)) return root_fail("--container-mounts: a path has a control character");
+    if (read_flags(flags, &mount->is_read_only) < 0) return -1;
+    if (**text == ',') ++*text;
+    return 1;
+}
+
+int container_check_mounts(const char *text) {
+    struct container_mount mount;
+    int count = 0, result;
+    if (*text == 0) return root_fail("--container-mounts: give SRC:DST, such as /data/set:/data:ro");
+    if (strlen(text) >= CONTAINER_LIST_MAX) return root_fail("--container-mounts: longer than %d characters", CONTAINER_LIST_MAX);
+    while ((result = container_next_mount(&text, &mount)) > 0)
+        if (++count > CONTAINER_MOUNTS_MAX) return root_fail("--container-mounts: more than %d", CONTAINER_MOUNTS_MAX);
+    return result;
+}
+
+bool container_list_has(const char *list, const char *name, size_t length) {
+    while (list && *list) {
+        size_t next = strcspn(list, ",");
+        if (next == length && strncmp(list, name, length) == 0) return true;
+        list += next + (list[next] == ',');
+    }
+    return false;
+}
+
+bool container_keeps(const char *name, size_t length) {
+    static const char *const starts[] = {"SLURM", "SBATCH_", "SRUN_", "PMI", "SLIPWAY_", "_SLURM"};
+    static const char *const whole[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "OMPI_MCA_part",
+                                        "USER", "LOGNAME", "HOSTNAME"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (length >= strlen(starts[i]) && strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (length == strlen(whole[i]) && strncmp(name, whole[i], length) == 0) return true;
+    return false;
+}

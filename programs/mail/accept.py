@@ -1,0 +1,22 @@
+"""MailProg: leaves a mail for the container that sends it, and ends. slurmctld is never held up by a relay.
+
+`python3 -m programs.mail.accept -s SUBJECT ADDRESS`, as slurmctld runs it. Nobody reads what this says: the other container counts.
+"""
+
+import os
+import sys
+import time
+
+from .message import KEPT
+from .spool import Spool, Waiting
+
+
+def main(words: list[str]) -> int:
+    if len(words) != 3 or words[0] != "-s":
+        return 2
+    job = {key: value for key, value in os.environ.items() if key.startswith(KEPT)}
+    return 0 if Spool().add(Waiting(time.time(), words[1], words[2], job)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,149 @@
+"""What a mail about a job says, from what slurmctld hands to MailProg: a subject, an address, and variables about the job.
+
+Pure. Job names, paths and addresses are text of users: they stay in their line, and no header follows from them.
+"""
+
+import re
+from collections.abc import Mapping
+
+from slurm.records import record
+
+KEPT = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_CLUSTER_NAME")
+"""Beginnings of the variables that a mail is made from."""
+_LONGEST = 500
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,189}", re.ASCII)
+_CANNOT_START = "0:53"
+"""ExitCode of a batch job whose output file could not be opened on the node (seen with 26.05.5)."""
+
+_WORDS: Mapping[str, str] = {
+    "Began": "started",
+    "Ended": "ended",
+    "Failed": "failed",
+    "Requeued": "was put back into the queue",
+    "Invalid dependency": "can never start: a job that it depends on did not end as it has to",
+    "Staged Out": "has its data staged out",
+    "Reached time limit": "reached its time limit",
+}
+"""The kinds of mail, in Slurm's words and in those of the subject."""
+_ENDS: Mapping[str, str] = {
+    "BOOT_FAIL": "failed: its nodes did not start",
+    "CANCELLED": "was cancelled",
+    "COMPLETED": "completed",
+    "DEADLINE": "was ended at its deadline",
+    "NODE_FAIL": "failed: a node went down",
+    "OUT_OF_MEMORY": "failed: it needed more memory than it had asked for",
+    "PREEMPTED": "was ended to make room for another job",
+    "TIMEOUT": "was ended at its time limit",
+}
+"""What has become of a job that is over, by its state."""
+
+
+@record
+class Mail:
+    """One mail, ready to be sent."""
+
+    to: tuple[str, ...]
+    """Addresses; none where the user gave no address that there can be."""
+    subject: str
+    body: str
+
+
+def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
+    """The mail that slurmctld asks for. Without variables about a job, Slurm's own subject is all that there is to say."""
+    to = tuple(each for each in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(each))
+    number = job_number(job)
+    if not number:
+        return Mail(to, _line(subject), _line(subject) + "\n")
+    kind = _kind(job)
+    name = _line(job.get("SLURM_JOB_NAME", ""))
+    cluster = _line(job.get("SLURM_CLUSTER_NAME", ""))
+    facts = [
+        ("Job", number),
+        ("Name", name),
+        ("User", job.get("SLURM_JOB_USER", "")),
+        ("Cluster", cluster),
+        ("Partition", job.get("SLURM_JOB_PARTITION", "")),
+        ("Account", job.get("SLURM_JOB_ACCOUNT", "")),
+        ("State", job.get("SLURM_JOB_STATE", "")),
+        ("Exit code", _exit(job)),
+        ("Nodes", job.get("SLURM_JOB_NODELIST", "")),
+        ("Time in queue", job.get("SLURM_JOB_QUEUED_TIME", "")),
+        ("Run time", job.get("SLURM_JOB_RUN_TIME", "")),
+        ("Restarts", job.get("SLURM_JOB_RESTART_COUNT", "") if job.get("SLURM_JOB_RESTART_COUNT") != "0" else ""),
+        ("Folder", job.get("SLURM_JOB_WORK_DIR", "")),
+        ("Output", _path(job, "SLURM_JOB_STDOUT")),
+        ("Errors", _path(job, "SLURM_JOB_STDERR")),
+    ]
+    lines = [f"{label + ':':<15}{_line(value)}" for label, value in facts if value and value != "(null)"]
+    body = [f"Job {number} ({name}) {kind}.", "", *lines, *_advice(job, number)]
+    return Mail(to, _line(f"[{cluster}] Job {number} ({name}) {kind}"), "\n".join(body) + "\n")
+
+
+def job_number(job: Mapping[str, str]) -> str:
+    """The number that users know a job by: 17, or 15_2 for a task of an array. Empty where there is none."""
+    array, task = job.get("SLURM_ARRAY_JOB_ID", ""), job.get("SLURM_ARRAY_TASK_ID", "")
+    number = f"{array}_{task}" if array and task else job.get("SLURM_JOB_ID", "")
+    return _line(number)
+
+
+def _kind(job: Mapping[str, str]) -> str:
+    """What has happened, after the job's name."""
+    kind, state = job.get("SLURM_JOB_MAIL_TYPE", ""), job.get("SLURM_JOB_STATE", "")
+    share = re.fullmatch(r"Reached %?(\d+)%? of time limit", kind)
+    if share:
+        return f"has used {share[1]} % of its time limit"
+    if kind not in ("Ended", "Failed"):
+        return _WORDS.get(kind, _line(kind) or "has news")
+    if state in _ENDS and job.get("SLURM_JOB_EXIT_CODE2") != _CANNOT_START:
+        return _ENDS[state]
+    code = _exit(job)
+    return _WORDS[kind] + (f" with {'exit code ' if code[:1].isdigit() else ''}{code}" if code and kind == "Failed" else "")
+
+
+def _exit(job: Mapping[str, str]) -> str:
+    """The exit code, or the signal that ended the job; empty before it is over."""
+    found = re.fullmatch(r"(\d+):(\d+)", job.get("SLURM_JOB_EXIT_CODE2", ""))
+    if found is None:
+        return ""
+    if found[0] == _CANNOT_START:
+        return "its output file not opened"
+    return f"signal {found[2]}" if found[2] != "0" else found[1]
+
+
+def _path(job: Mapping[str, str], key: str) -> str:
+    """The file of a job's output, with the parts filled in that this job fixes. Source: sbatch(1), filename pattern."""
+    text = job.get(key, "")
+    if not text or text == "/dev/null":
+        return ""
+    parts = {
+        "A": job.get("SLURM_ARRAY_JOB_ID") or job.get("SLURM_JOB_ID", ""),
+        "a": job.get("SLURM_ARRAY_TASK_ID", ""),
+        "j": job.get("SLURM_JOB_ID", ""),
+        "u": job.get("SLURM_JOB_USER", ""),
+        "x": job.get("SLURM_JOB_NAME", ""),
+        "%": "%",
+    }
+    filled = re.sub(r"%([Aajux%])", lambda found: parts[found[1]] or found[0], text)
+    return filled if filled.startswith("/") else f"{job.get('SLURM_JOB_WORK_DIR', '').rstrip('/')}/{filled}"
+
+
+def _advice(job: Mapping[str, str], number: str) -> list[str]:
+    """What the user can do next, where something went wrong."""
+    state, kind = job.get("SLURM_JOB_STATE", ""), job.get("SLURM_JOB_MAIL_TYPE", "")
+    said: list[str] = []
+    if job.get("SLURM_JOB_EXIT_CODE2") == _CANNOT_START:
+        said.append("The node could not open the output file: check that its folder exists and that you may write there.")
+    elif state == "OUT_OF_MEMORY":
+        said.append("Ask for more memory with --mem or --mem-per-cpu.")
+    elif state == "TIMEOUT" or kind == "Reached time limit":
+        said.append("Ask for more time with --time, or write checkpoints.")
+    elif kind == "Requeued":
+        said.append("Slurm starts it again by itself: its nodes failed, or were needed for another job. You need not submit it again.")
+    elif kind == "Invalid dependency":
+        said.append(f"Remove it with `scancel {number}`, or give it another dependency with `scontrol update`.")
+    return ["", *said] if said else []
+
+
+def _line(text: str) -> str:
+    """A text of a user as one printable line."""
+    return "".join(each if each.isprintable() else "?" for each in text)[:_LONGEST]

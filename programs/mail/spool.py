@@ -1,0 +1,77 @@
+"""The folder in which mails wait, a file each, on slurmctld's disk. It has a bound, and what it had no room for is counted."""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from slurm.records import record
+
+SPOOL = Path("/var/spool/slurmctld/mail")
+MOST = 10_000
+"""Mails that wait at most: some 20 MB."""
+_LOST = "lost"
+_MOST_BYTES = 65_536
+
+
+@record
+class Waiting:
+    """One mail as slurmctld asked for it."""
+
+    asked_at: float
+    """Seconds since 1970."""
+    subject: str
+    address: str
+    job: Mapping[str, str]
+    """Variables about the job."""
+
+
+class Spool:
+    """The folder; any number of processes may add, one takes out."""
+
+    def __init__(self, folder: Path = SPOOL, most: int = MOST) -> None:
+        self._folder = folder
+        self._most = most
+
+    def add(self, mail: Waiting) -> bool:
+        """Leaves a mail; False when there is no room, which is counted. Raises OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        text = json.dumps([mail.asked_at, mail.subject, mail.address, dict(mail.job)])
+        if len(text) > _MOST_BYTES or sum(1 for _ in self._folder.iterdir()) >= self._most:
+            with (self._folder / _LOST).open("ab") as lost:
+                lost.write(b"x")
+            return False
+        name = f"{time.time_ns():020}-{os.getpid()}"
+        made = self._folder / f".{name}"
+        made.write_text(text)
+        made.rename(self._folder / f"{name}.json")
+        return True
+
+    def names(self) -> list[str]:
+        """The mails that wait, the oldest first."""
+        try:
+            return sorted(file.name for file in self._folder.iterdir() if file.suffix == ".json")
+        except FileNotFoundError:
+            return []
+
+    def read(self, name: str) -> Waiting:
+        """A mail. Raises OSError, ValueError where it is no mail."""
+        asked_at, subject, address, job = json.loads((self._folder / name).read_text())
+        return Waiting(float(asked_at), str(subject), str(address), {str(key): str(value) for key, value in job.items()})
+
+    def remove(self, name: str) -> None:
+        """Forgets a mail."""
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / name).unlink()
+
+    def take_lost(self) -> int:
+        """How many mails found no room since the last time."""
+        file = self._folder / _LOST
+        try:
+            count = file.stat().st_size
+            file.unlink()
+        except FileNotFoundError:
+            return 0
+        return count

@@ -1,0 +1,1 @@
+"""The Job that installs packages in a version of the shared root."""
