@@ -70,6 +70,7 @@ release: .venv/ready  ## keep this version's plans, so that later versions are t
 requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt
 	@.venv/bin/uv pip compile -q --python-version 3.11 --group controllers -o images/controllers/requirements.txt
+	@.venv/bin/uv pip compile -q --python-version 3.14 --group root -o images/root/requirements.txt
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
 
 .venv/ready: requirements-dev.txt local/bootstrap.sh

@@ -1,15 +1,16 @@
 """Command line of the local cluster: `python -m local up|down|status|load-image|kubectl`, and the two verbs of `make up`."""
 
+import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, cast
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from local import cluster, first_job, layout, quickstart
+from local import cluster, layout, quickstart
 from local.commands import LocalError, unforeseen
 
 ROOT = Path(__file__).parents[1]
@@ -46,9 +47,22 @@ def status() -> None:
 
 
 @app.command("load-image")
-def load_image(archive: Annotated[Path, typer.Argument(help="A docker archive, or an OCI layout in a tar.")]) -> None:
+def load_image(
+    archive: Annotated[Path, typer.Argument(help="A docker archive, or an OCI layout in a tar.")],
+    files: Annotated[Path | None, typer.Option(help="JSON of further files that the image has here: text by path from its root")] = None,
+) -> None:
     """Bring an image to every node."""
-    cluster.load_image(archive, PATHS, console)
+    cluster.load_image(archive, PATHS, console, _read_files(files) if files else {})
+
+
+def _read_files(file: Path) -> dict[str, str]:
+    try:
+        found = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise LocalError(f"--files {file}: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in cast("dict[str, object]", found).values()):
+        raise LocalError(f"--files {file}: it is to be a JSON object of texts by path")
+    return cast("dict[str, str]", found)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -78,7 +92,7 @@ def run_quickstart(
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, not even before data is deleted.")] = False,
     options: Annotated[list[str] | None, typer.Argument(help="After --: further options of `standalone up`.")] = None,
 ) -> None:
-    """What `make up` runs: prepare, deploy, first jobs over ssh, how to log in."""
+    """What `make up` runs: prepare, deploy, smoke jobs over ssh, how to log in."""
     more = [*(["--yes"] if yes else []), *(options or [])]
     if context is None and registry is None:
         quickstart.prepare()
@@ -88,7 +102,7 @@ def run_quickstart(
     else:
         target = quickstart.own_target(context, PATHS)
         more += quickstart.push(registry, plain_http) if registry else []
-    quickstart.quickstart(console, stack, target, more, quickstart.read_facts(stack), key)
+    quickstart.quickstart(console, stack, target, more, key)
 
 
 def main() -> None:
@@ -97,7 +111,7 @@ def main() -> None:
         app()
     except quickstart.StepFailedError as error:
         _fail(str(error), error.code)
-    except (LocalError, first_job.FirstJobError) as error:
+    except LocalError as error:
         _fail(str(error))
     except Exception as error:
         _fail(unforeseen(error))

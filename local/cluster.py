@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -110,12 +110,14 @@ def down(paths: Paths, console: Console) -> None:
                 file.unlink(missing_ok=True)
 
 
-def load_image(archive: Path, paths: Paths, console: Console) -> None:
-    """Makes an archive's image known to every node. Raises LocalError when the cluster is not up."""
+def load_image(archive: Path, paths: Paths, console: Console, files: Mapping[str, str]) -> None:
+    """Makes an archive's image known to every node, with files added by their paths. Raises LocalError when the cluster is not up."""
     if not paths.kubeconfig.exists():
         raise LocalError("the local cluster is down; start it with: python -m local up")
     with Steps(console).step(archive.name) as step, _exclusive(paths, console):
         image = rootfs.unpack(archive, paths.cache)
+        if rootfs.add_files(image, files):
+            step.say(f"it has this machine's settings: {', '.join(sorted(files))}")
         loaded = images.load(image, NODES, paths)
         step.note = f"{', '.join(image.references)} {'loaded on ' + ', '.join(loaded) if loaded else 'is on every node already'}"
 

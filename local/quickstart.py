@@ -1,4 +1,4 @@
-"""`make up`: the local cluster, the images, the stack, the first job; each step is a verb that also works alone.
+"""`make up`: the local cluster, the images, the stack, the checks; each step is a verb that also works alone.
 
 Runs the other verbs as a user would (this package imports none of them), and tells each of them which cluster it is for: what KUBECONFIG
 says counts for a cluster of the user's own only, which is named by its context. That cluster pulls its images from a registry.
@@ -10,21 +10,22 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from local import first_job, layout
+from local import layout
 from local.commands import LocalError
 from local.layout import Paths
+from local.settings import send_settings
 
 ROOT = Path(__file__).parents[1]
-IMAGES = ("slurm", "controllers")
+IMAGES = ("slurm", "root", "controllers")
 """What a stack's pods run: every image that `python -m images` builds."""
 SETTINGS = ("images", "settings", "--no-proxy", f"localhost,127.0.0.1,.{layout.CLUSTER_DOMAIN},.svc,{layout.WHOLE_RANGE}")
 """The verb that says what the root needs of this machine; no proxy is asked for what is in the cluster."""
@@ -96,7 +97,18 @@ def prepare() -> None:
         step("images", "build", image)
     step("local", "up")
     for image in IMAGES:
-        step("local", "load-image", _archive(image))
+        if image == "root":
+            _load_root(_archive(image))
+        else:
+            step("local", "load-image", _archive(image))
+
+
+def _load_root(archive: str) -> None:
+    """With what it needs of this machine, so that it is there before packages are installed. A proxy's password is no word for `ps`."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(answer(*SETTINGS))
+        file.flush()
+        step("local", "load-image", archive, "--files", file.name)
 
 
 def _archive(image: str) -> str:
@@ -108,44 +120,26 @@ def _archive(image: str) -> str:
         return answer("images", "archive", image).strip()
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the first jobs need to know of a stack."""
-
-    namespace: str
-    user: str
-
-
-def read_facts(stack: str) -> Facts:
-    """The namespace and the first user of a stack file. What is wrong with the file, `standalone` says better."""
-    try:
-        cluster: Any = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]["slipway:cluster"]
-        return Facts(str(cluster.get("namespace", "slurm")), str(cluster["login"]["users"][0]["name"]))
-    except (OSError, ValueError, yaml.YAMLError, LookupError, TypeError, AttributeError):
-        return Facts("slurm", "alice")
-
-
 def push(registry: str, plain_http: bool) -> list[str]:
     """Brings the images to a registry; gives the options of `standalone` that take them from there."""
     pushed = yaml.safe_load(answer("images", "push", registry, *(["--plain-http"] if plain_http else [])))
     return ["--config", f"cluster.images={json.dumps(pushed['images'])}"]
 
 
-def quickstart(console: Console, stack: str, target: Target, more: list[str], facts: Facts, key: Path) -> None:
-    """Deploys the stack and runs its first jobs, then says how to log in. Raises StepFailedError or first_job.FirstJobError.
+def quickstart(console: Console, stack: str, target: Target, more: list[str], key: Path) -> None:
+    """Deploys the stack and runs smoke jobs on it, then says how to log in. Raises StepFailedError.
 
     `more` are further options of `standalone up`.
     """
     step("standalone", "up", "--stack", stack, *target.where, *more)
-    with first_job.find_login(target.command, facts.namespace, facts.user, key) as login:
-        if target.kubeconfig is not None:
-            is_done, said = first_job.send_settings(login, json.loads(answer(*SETTINGS)))
-            if said:
-                console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
-        with console.status("first jobs, over ssh"):
-            output = first_job.run_jobs(login)
-        console.print(output, highlight=False, markup=False, soft_wrap=True)
+    who = ("--stack", stack, *target.where, "--key", str(key))
+    if target.kubeconfig is not None:
+        ssh = [sys.executable, "-m", "standalone", "ssh", *who, "--"]
+        is_done, said = send_settings(ssh, json.loads(answer(*SETTINGS)))
+        if said:
+            console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
+    step("standalone", "check", *who)
     console.print("[green]✓[/] Slurm is ready. Log in:\n")
-    for line in login.instructions:
+    for line in answer("standalone", "ssh", *who, "--print").splitlines():
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
     console.print()

@@ -109,6 +109,28 @@ def unpack(archive: Path, cache: Path) -> Image:
     return Image(references, key, json.loads(config_bytes).get("config") or {}, rootfs)
 
 
+def add_files(image: Image, files: Mapping[str, str]) -> bool:
+    """Puts files, by their paths from the root, into the unpacked image: it is this machine's own, and so may be what they say. True where
+    one was not there yet, or was another. Certificates are trusted then, by the image's own update-ca-certificates. Raises LocalError.
+    """
+    changed = False
+    for name, text in files.items():
+        file = image.rootfs / name
+        if not file.resolve().is_relative_to(image.rootfs.resolve()):
+            raise LocalError(f"{image.references[0]}: /{name} leads out of the image")
+        if file.is_file() and file.read_text() == text:
+            continue
+        changed = True
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f".{file.name}.partial")
+        partial.write_text(text)
+        partial.chmod(0o644)
+        partial.replace(file)
+    if changed and any(name.endswith(".crt") for name in files):
+        run(["chroot", str(image.rootfs), "/usr/sbin/update-ca-certificates"])
+    return changed
+
+
 def remove_unused(cache: Path, used: Iterable[Path]) -> None:
     """Removes root filesystems from the cache except those given, and what interrupted runs have left."""
     keep = set(used)

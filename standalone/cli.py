@@ -1,4 +1,4 @@
-"""`python -m standalone preview|explain|render|up|destroy|ci`: options to calls, errors to exit code 1. No decision is made here."""
+"""`python -m standalone preview|explain|render|up|destroy|check|ssh|ci`: options to calls, errors to exit code 1. Decides nothing."""
 
 import contextlib
 import functools
@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -21,6 +22,8 @@ from changes.story import Story
 from standalone import ci, config_check, consent, deploy, policy, previews, project, record, recovery, removal, render, show
 from standalone import stack as stacks
 from standalone.changes import left_as_they_are
+from standalone.check import entry as login
+from standalone.check import run as smoke
 from standalone.faults import StandaloneError, StoppedError, unforeseen
 from standalone.kubeconfig import Where
 from standalone.plan import Change, as_json, masked
@@ -346,6 +349,44 @@ def destroy(
     with _stoppable():
         removal.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
+
+
+User = Annotated[str | None, typer.Option(help="Whose jobs they are. Default: the first of login.users who has a private key here.")]
+SshKey = Annotated[Path | None, typer.Option("--key", help="The user's private ssh key. Default: beside one of their sshKeyFiles.")]
+
+
+@_verb("check")
+def check_(
+    given: Given,
+    user: User = None,
+    key: SshKey = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait until the jobs have ended.")] = 300,
+) -> None:
+    """Runs small jobs on a live cluster as a user does, over ssh: one on each node set, MPI, GPUs, a package, accounting. Prints what
+    works, and a remedy for what does not; then the exit code is 1. Jobs and files of its own are removed."""
+    screen = shared_screen()
+    with login.open_login(given.project, given.where, user, key) as way, screen.waiting("jobs on the cluster"):
+        rows = smoke.check(way, timeout)
+    show.checks(screen, rows)
+    if failed := [row.title for row in rows if row.passed is False]:
+        raise StandaloneError(f"These checks failed: {', '.join(failed)}.")
+
+
+@_verb("ssh")
+def ssh(
+    given: Given,
+    user: User = None,
+    key: SshKey = None,
+    command: Annotated[list[str] | None, typer.Argument(help="After --: a command to run there instead of a shell.")] = None,
+    is_printed: Annotated[bool, typer.Option("--print", help="Print the ssh command instead.")] = False,
+) -> None:
+    """Logs in to the cluster's login node."""
+    with login.open_login(given.project, given.where, user, key) as way:
+        if is_printed:
+            print(*way.instructions, sep="\n")
+            return
+        words = [*way.command(*(["BatchMode=yes"] if command else [])), *([" ".join(command)] if command else [])]
+        raise typer.Exit(subprocess.run(words, check=False).returncode)
 
 
 @app.command("ci")

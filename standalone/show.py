@@ -13,6 +13,7 @@ from rich.status import Status
 from rich.text import Text
 
 from changes.steps import Difference
+from standalone.check.tasks import Row
 from standalone.plan import MASK, Change, Op, Resource
 
 SIGNS: Mapping[Op, tuple[str, str]] = {
@@ -171,6 +172,17 @@ def _difference(screen: Screen, difference: Difference, indent: str) -> None:
 def _short(value: object, limit: int = 160) -> str:
     text = str(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= limit else text[:limit] + "…"
+
+
+def checks(screen: Screen, found: Sequence[Row]) -> None:
+    """A table of checks: a tick, a cross or a dash, what was seen, and the time; below a cross, what to do."""
+    width = max(len(row.title) for row in found)
+    for row in found:
+        mark, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("-", "dim")}[row.passed]
+        time = f"  {row.seconds:.1f} s" if row.seconds is not None else ""
+        screen.say(f" {mark} {row.title:<{width}}  {row.said}{time}", "" if row.passed else style)
+        for line in row.remedy.splitlines():
+            screen.say(f"   {'':<{width}}  {line}", "dim")
 
 
 def counts(changes: Iterable[Change], is_done: bool = False) -> str:

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import forty, guard, informers, live, plots, shared_root, sleeping, waking
+from tests.bench import containers, forty, guard, informers, live, plots, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -193,6 +193,12 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
         say = f"version of the root filled from {way}, relative to `tar x`; medians of {shared_root.FILLS}"
         figures.append(figure(say, 1.2, [ratio], unit=""))
     figures.append(figure("switch of the root until a job has run in the new version", 5, shared_root.measure_switches()))
+    times = containers.measure()
+    for what in ("step", "job"):
+        beyond = times[f"{what} container"] - times[f"{what} bare"]
+        figures.append(figure(f"{what} `srun true` in a container of 1 GiB that the node has, beyond a bare one", 100, [beyond], unit="ms"))
+    ratio = times["first"] / times["by hand"]
+    figures.append(figure("first start of that image on a node, relative to skopeo and umoci by hand", 1.3, [ratio], unit=""))
     _print(figures)
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local.first_job import ACCOUNT
+from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.patience import patience
 from tests.report import last_words, node_set_trouble, pod_trouble
 
@@ -141,7 +141,7 @@ class DevStack:
     def wait_until_open(self) -> None:
         """As `wait_until_idle`, after a stack was made: also until the plain user may submit jobs, for which `make up` waits as well."""
         self.wait_until_idle()
-        self.ssh(f"bash -c {shlex.quote(ACCOUNT)}")
+        self.ssh(f"bash -c {shlex.quote(WAIT_FOR_ACCOUNT)}")
 
     def wait_until_settled(self, deadline_s: float = 180) -> None:
         """Waits until no node set is in a change any more, its roll included, and all nodes are idle: `up` waits for no roll."""

@@ -122,11 +122,21 @@ def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
         assert "Permission denied" in done.stderr
 
 
-def test_quickstart_ends_with_both_jobs_a_package_from_the_login_session_in_a_third_and_how_to_log_in(stack: DevStack) -> None:
+def test_quickstart_ends_with_a_check_of_all_that_a_user_needs_and_how_to_log_in(stack: DevStack) -> None:
     done = stack.run(sys.executable, "-m", "local", "quickstart", "--stack", "dev", "--key", str(KEY.relative_to(ROOT)), timeout_s=400)
-    assert done.stdout.count(" ours") == 2
-    assert done.stdout.count("COMPLETED") == 2
-    assert re.search(r"installed here, in a job:\s+slipway-hello on (cpu|gpu)-\d\n", done.stdout), done.stdout
+    rows = re.findall(
+        r"^ (\S) (login|hello on \w+|GPUs on gpu|MPI over two nodes|package for jobs|accounting|shared home) +(.*)$", done.stdout, re.M
+    )
+    seen = {title: (mark, said) for mark, title, said in rows}
+    assert list(seen) == [
+        *("login", "hello on cpu", "hello on gpu", "GPUs on gpu", "hello on burst"),
+        *("MPI over two nodes", "package for jobs", "accounting", "shared home"),
+    ]
+    assert {mark for mark, _ in seen.values()} == {"✓"}, done.stdout
+    assert "3 visible, 3 open, 1 refused" in seen["GPUs on gpu"][1]
+    assert "ranks 2 sum 3" in seen["MPI over two nodes"][1]
+    assert re.search(r"run on (cpu|gpu)-\d", seen["package for jobs"][1])
+    assert stack.ssh("ls -A ~ | grep slipway-check; squeue --me --noheader; dpkg-query -W slipway-check 2>/dev/null; true") == ""
     assert f"-p {NODE_PORT}" in done.stdout
     settings = json.loads(stack.run(sys.executable, "-m", *SETTINGS).stdout)  # of the machine: so apt and pip work in the root
     assert stack.ssh(f"cat /dev/null {' '.join(f'/{path}' for path in settings)}") == "".join(settings.values())

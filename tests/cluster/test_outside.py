@@ -1,9 +1,10 @@
-"""The way out of the local cluster, to a network beside the machine: a namespace that knows the machine and no pod."""
+"""The way out of the local cluster: packages from a namespace beside the machine, which knows the machine and no pod."""
 
 import gzip
 import hashlib
 import subprocess
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ Description: a program that says hello
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An apt repository of one package, served in a network beside the machine; gives its line of a sources.list."""
+    """An apt repository and a package index, served in a network beside the machine; gives the line of a sources.list."""
     folder = tmp_path_factory.mktemp("repository")
     _make_package(folder)
+    _make_wheel(folder / "simple/slipway-out")
     _run("ip", "netns", "delete", NETNS, check=False)
     _run("ip", "netns", "add", NETNS)
     try:
@@ -62,6 +64,20 @@ def _make_package(folder: Path) -> None:
     (folder / "Packages.gz").write_bytes(gzip.compress(index.encode()))
 
 
+def _make_wheel(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    about = "slipway_out-1.0.dist-info"
+    files = {
+        "slipway_out.py": "print('hello')\n",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: slipway-out\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
+    with zipfile.ZipFile(folder / "slipway_out-1.0-py3-none-any.whl", "w") as wheel:
+        for name, text in {**files, f"{about}/RECORD": record}.items():
+            wheel.writestr(name, text)
+
+
 def _run(*command: str, check: bool = True) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60).stdout
 
@@ -75,6 +91,47 @@ def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_
         assert stack.ssh("srun slipway-out") == "hello\n"
     finally:
         stack.ssh("sudo apt-get remove -y slipway-out; rm /tmp/out.list")
+
+
+def test_packages_of_the_stack_file_are_installed_where_jobs_run_and_one_that_no_archive_has_is_named(
+    stack: DevStack, repository: str
+) -> None:
+    stack.ssh(f"echo '{repository}' | sudo tee /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list /etc/apt/sources.list.off")
+    try:
+        refused = stack.standalone("up", "--config", 'cluster.storage.root={"packages":["slipway-out","slipway-none"]}', check=False)
+        assert refused.returncode
+        assert "no archive of the version has package slipway-none. Correct storage.root.packages" in refused.stdout + refused.stderr
+        stack.standalone("up", "--config", 'cluster.storage.root={"packages":["slipway-out"]}')
+        assert stack.ssh("srun slipway-out") == "hello\n"
+    finally:
+        stack.ssh("sudo rm /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list.off /etc/apt/sources.list; true")
+        stack.standalone("up")
+        stack.ssh("sudo apt-get remove -y slipway-out")
+
+
+@pytest.mark.parametrize(
+    ("install", "python"),
+    [
+        pytest.param("pip install --index-url {index} --trusted-host {host} slipway-out", "python3", id="pip-into-the-home"),
+        pytest.param(
+            "python3 -m venv /home/alice/out && /home/alice/out/bin/pip install --index-url {index} --trusted-host {host} slipway-out",
+            "/home/alice/out/bin/python",
+            id="pip-into-a-venv",
+        ),
+        pytest.param(
+            "uv venv /home/alice/out && uv pip install --python /home/alice/out --index-url {index} slipway-out",
+            "/home/alice/out/bin/python",
+            id="uv-into-a-venv",
+        ),
+    ],
+)
+def test_python_package_of_a_user_is_there_in_jobs(stack: DevStack, repository: str, install: str, python: str) -> None:
+    assert repository
+    try:
+        stack.ssh(install.format(index=f"http://{SERVER}:{PORT}/simple/", host=SERVER))
+        assert stack.ssh(f"srun {python} -c 'import slipway_out'") == "hello\n"
+    finally:
+        stack.ssh("rm -rf ~/out ~/.local/lib/python3*/site-packages/slipway_out*")
 
 
 def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:

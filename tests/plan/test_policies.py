@@ -28,7 +28,7 @@ ARCHIVE = (
     'cluster.accounting.purge={"jobs": "12months"}',
     'cluster.accounting.archive={"records": ["jobs"], "volume": {"hostPath": "/srv/archive"}}',
 )
-IMAGE = 'cluster.storage.root={"current": "a", "versions": [{"name": "a", "image": "registry.example/root:1"}]}'
+IMAGE = 'cluster.storage.root={"current": "a", "versions": [{"name": "a", "image": "registry.example/root:1"}], "packages": ["jq"]}'
 EXTERNAL = (
     'cluster.accounting={"external": {"host": "db.example", "passwordSecret": "db", "tls": false}}',
     'cluster.backup={"volume": {"hostPath": "/srv/backup"}}',

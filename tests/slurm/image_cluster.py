@@ -231,6 +231,7 @@ class ImageCluster:
             "/run": (self.empty(f"{pod}-run", SLURM), False),
             "/tmp": (self.empty(f"{pod}-tmp", SLURM), False),
             **program_mount("slurmctld"),
+            **program_mount("mail"),
         }
         env = {"SLIPWAY_KEY_SPREAD_S": str(self.key_spread_s)}
         return self._start(pod, "slurmctld", daemon_command("slurmctld"), mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
@@ -247,6 +248,12 @@ class ImageCluster:
         }
         mounts |= program_mount("config_sync")
         return self._start(pod, "reconfigure", program_command("config_sync"), mounts, user=SLURM, fs_group=SLURM, read_only=True)
+
+    def mail(self, settings: str, more: Mapping[str, tuple[Path, bool]]) -> Container:
+        """The sidecar that sends mail about jobs; `more` are the mounts of its Secrets."""
+        mounts = {"/var/spool": (self.empty("state", SLURM), False), **program_mount("mail"), **more}
+        command = program_command("mail", settings)
+        return self._start("t-slurmctld-0", "mail", command, mounts, user=SLURM, fs_group=SLURM, read_only=True)
 
     def slurmrestd(self) -> Container:
         """The REST daemon."""
@@ -275,6 +282,7 @@ class ImageCluster:
             "/var/lib/extrausers": self.path("users"),
             "/etc/slipway/munge": self.munge_key(node),
             "/var/spool/slurmd": (self.empty(f"{node}-spool"), False),
+            "/var/spool/slipway/containers": (self.empty(f"{node}-containers"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
             **program_mount("munged"),

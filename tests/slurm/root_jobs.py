@@ -21,7 +21,7 @@ mount --rbind /dev "$WORK/filler/dev"
 cp "$PROJECT/programs/start/root-switch.sh" "$WORK/filler/scripts"
 mkdir -p "$WORK/filler/opt/slipway/programs"
 cp -r "$PROJECT/slurm" "$WORK/filler/opt/slipway"
-cp -r "$PROJECT"/programs/root_{fill,changes} "$WORK/filler/opt/slipway/programs"
+cp -r "$PROJECT"/programs/root_{fill,changes,packages} "$WORK/filler/opt/slipway/programs"
 chroot "$WORK/source" /usr/lib/slipway/hold &
 shared=$WORK/volume
 program() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && exec python3 -EsSB -m "$@"' program "$@"; }
@@ -38,6 +38,7 @@ kill_when() {
 # With these TAR_OPTIONS, GNU tar stops 1 MiB into the archive and leaves $shared/held. They hold no quotes: GNU tar crashes on them.
 HOLD_TAR="--checkpoint=100 --checkpoint-action=exec=hold-tar"
 printf '#!/bin/sh\ntouch /shared/held; exec sleep infinity\n' >"$WORK/filler/usr/bin/hold-tar"; chmod 755 "$WORK/filler/usr/bin/hold-tar"
+add_packages() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_PACKAGES="${*:2}" program programs.root_packages.run; }
 report() { program programs.root_changes.run report; }
 code_of() { local code=0; "$@" || code=$?; echo "code $code"; }
 switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.first_job import ACCOUNT
+from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK
 from tests.slurm.image_pods import PodError, wait_for
@@ -164,7 +164,7 @@ def test_first_jobs_wait_until_their_user_has_an_account(cluster: AccountsCluste
     worker = cluster.containers["gpu-0/slurmd"]
     with ThreadPoolExecutor() as pool:
         conf = {"SLURM_CONF": "/run/slurm/conf/slurm.conf"}
-        waiting = pool.submit(worker.run, "bash", "-c", f"set -e\n{ACCOUNT}echo there", user=ALICE, env=conf)
+        waiting = pool.submit(worker.run, "bash", "-c", f"set -e\n{WAIT_FOR_ACCOUNT}echo there", user=ALICE, env=conf)
         with pytest.raises(FutureTimeoutError):
             waiting.result(3)
         cluster.declare({"enforce": ["associations"], "accounts": [ALICES]})

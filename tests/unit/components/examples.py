@@ -21,6 +21,7 @@ PROGRAMS = (
     "database",
     "ldap_sync",
     "login",
+    "mail",
     "munged",
     "nfs_server",
     "node_checks",

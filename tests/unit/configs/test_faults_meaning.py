@@ -58,6 +58,14 @@ def qos(**given: Any) -> dict[str, Any]:
     return {"accounting.qos[+]": {"name": "more", **given}}
 
 
+SMTP = "cluster.notifications.smtp"
+
+
+def smtp(**more: object) -> dict[str, Any]:
+    relay = {"host": "relay.example.com", "sender": "slurm@example.com", "domain": "example.com"}
+    return {"notifications": {"smtp": {**relay, **more}}}
+
+
 def images(slurm: str) -> dict[str, Any]:
     return {"images": {"slurm": slurm}}
 
@@ -241,7 +249,13 @@ REST = [
     pytest.param(images("registry.example/Slipway/slurm:26.05"), "cluster.images.slurm", "not an image", id="image-in-capitals"),
     pytest.param(images("registry.example//slurm:26.05"), "cluster.images.slurm", "not an image", id="image-with-two-slashes"),
     pytest.param(images("slurm:26.05:1"), "cluster.images.slurm", "not an image", id="image-with-two-tags"),
-    pytest.param({"images": {"slurm": IMAGE, "controllers": IMAGE}}, "cluster.images.controllers", "is the image of the Slurm roles", id="one-image-for-both"),
+    pytest.param({"images": {"slurm": IMAGE, "root": IMAGE, "controllers": IMAGE}}, "cluster.images.controllers", "is the image of the Slurm roles", id="one-image-for-both"),
+    pytest.param({"images": {"slurm": IMAGE}}, "cluster.images.root", "filled from an image of its own", id="no-image-for-the-root"),
+    pytest.param(smtp(tls="none", credentialsSecret="c"), f"{SMTP}.credentialsSecret", "would send its password readable", id="readable-password"),
+    pytest.param(smtp(tls="none", caSecret="c"), f"{SMTP}.caSecret", "has nothing to verify", id="ca-without-tls"),
+    pytest.param(smtp(port=465), f"{SMTP}.port", "is the port of `tls: tls`", id="port-of-tls"),
+    pytest.param(smtp(tls="tls"), f"{SMTP}.port", "is the port of `tls: starttls`", id="port-of-starttls"),
+    pytest.param({**smtp(), **settings(MailProg="/bin/mail")}, f"{SETTINGS}.MailProg", "is set by notifications.smtp", id="two-mailers"),
     pytest.param({"images": {"pullSecrets": ["a", "a"]}}, "cluster.images.pullSecrets[1]", "twice", id="pull-secret-twice"),
     pytest.param(check(schedule="*/90 * * * *"), "cluster.healthChecks[4].schedule", '"*/90" never takes its step', id="every-ninety-minutes"),
     pytest.param(check(schedule="0 0 30 2 *"), "cluster.healthChecks[4].schedule", "never comes", id="thirtieth-of-february"),
@@ -288,8 +302,8 @@ SOUND = [
     pytest.param("dev", raw("NodeName=old-[1-3] NodeAddr=198.18.255.[11-13] CPUs=1", "NodeSet=fast Nodes=old-1,cpu-0", "DownNodes=old-2", "PartitionName=old Nodes=fast,old-3"), id="raw-lines"),
     pytest.param("dev", nfs("nfsvers=4.2", "hard", "nconnect=4", "ac"), id="mount-options"),
     pytest.param("dev", {"storage.mounts": [{**MOUNT, "readOnly": True, "nfs": {"server": "fd00::1", "path": "/e.x/..y", "options": ["ro"]}}]}, id="nfs-by-ipv6"),
-    pytest.param("dev", images("localhost:5000/a_b/c--d__e:x_1"), id="image-of-a-local-registry"),
-    pytest.param("dev", images(f"slurm@sha256:{'0' * 64}"), id="image-by-digest"),
+    pytest.param("dev", {"images": {"slurm": "localhost:5000/a_b/c--d__e:x_1", "root": "localhost:5000/a_b/c--d__e:x_1"}}, id="image-of-a-local-registry"),
+    pytest.param("dev", {"images": {"slurm": f"slurm@sha256:{'0' * 64}"}, "storage.root": {"versions": [{"name": "1", "image": "root:1"}]}}, id="image-by-digest"),
     pytest.param("dev", check(schedule="0 0 30 1,2 *"), id="thirtieth-of-some-months"),
     pytest.param("dev", check(schedule="*/59 */23 1-31/2 */11 mon-fri/2"), id="long-steps"),
     pytest.param("h100", {"nodePools[1].eks.taints[+]": {"key": "slipway.dev/pool", "value": "cpu", "effect": "NoExecute"}}, id="one-key-with-two-effects"),

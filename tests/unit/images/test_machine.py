@@ -1,8 +1,10 @@
 """What a root gets of the machine that it is on, so that packages can be installed in it."""
 
+import tomllib
+
 import pytest
 
-from images.machine import APT, PIP, PROFILE, find_unreachable, render_settings
+from images.machine import APT, PIP, PROFILE, UV, find_unreachable, render_settings, uv_settings
 
 PROXY = "http://proxy.example.test:3128"
 
@@ -16,6 +18,7 @@ def test_settings_of_apt_and_pip_and_certificates_have_their_usual_places() -> N
     assert found == {
         APT: 'Acquire::Retries "3";\n',
         PIP: "[global]\nindex-url = https://a.test\n",
+        UV: uv_settings("[global]\nindex-url = https://a.test\n"),
         "usr/local/share/ca-certificates/own/ca.crt": "PEM",
     }
 
@@ -37,3 +40,14 @@ def test_proxy_that_apt_has_of_its_own_stays() -> None:
 def test_what_only_the_machine_itself_reaches_is_named(address: str) -> None:
     found = render_settings([f'Acquire::http::Proxy "{address}";'], "", {"https_proxy": PROXY}, {})
     assert find_unreachable(found) == [f'Acquire::http::Proxy "{address}";']
+
+
+def test_uv_asks_the_indexes_that_pip_asks_and_trusts_what_the_root_trusts() -> None:
+    pip = "[global]\nindex-url = https://a.test/simple\nextra-index-url = https://b.test\n  https://c.test\ntrusted-host = c.test\n"
+    assert tomllib.loads(uv_settings(pip)) == {
+        "system-certs": True,
+        "allow-insecure-host": ["c.test"],
+        "index-strategy": "unsafe-best-match",
+        "index": [{"url": "https://b.test"}, {"url": "https://c.test"}, {"url": "https://a.test/simple", "default": True}],
+    }
+    assert uv_settings("[global]\ntimeout = 180\n") == ""

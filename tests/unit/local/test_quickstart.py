@@ -2,8 +2,6 @@
 
 import subprocess
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from local import __main__ as command_line
-from local import first_job, layout, quickstart
+from local import layout, quickstart
 from local.commands import LocalError
-from local.first_job import Login, login_address
 
 KEY = Path("/keys/id")
 PATHS = layout.find_paths(Path("/tree"), {"HOME": "/root"})
@@ -27,23 +24,13 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         ran.append(command)
         pushed = "images: {slurm: 'reg/slurm:1', controllers: 'reg/controllers:1'}"
-        said = {"push": pushed, "settings": "{}"}.get(command[3] if command[2] == "images" else "", "archive")
+        said = {"push": pushed, "settings": "{}", "ssh": "ssh alice@host"}.get(command[3], "archive")
         return subprocess.CompletedProcess(command, 0, said, "")
-
-    @contextmanager
-    def find_login(kubectl: list[str], namespace: str, user: str, key: Path) -> Generator[Login]:
-        ran.append([*kubectl, "-n", namespace])
-        yield Login("host", 22, user, key)
-
-    def run_jobs(_login: Login) -> str:
-        return "ran"
 
     program = tmp_path / "kubectl"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(quickstart.subprocess, "run", run)
-    monkeypatch.setattr(first_job, "find_login", find_login)
-    monkeypatch.setattr(first_job, "run_jobs", run_jobs)
     monkeypatch.setattr(command_line, "PATHS", PATHS)
     monkeypatch.setenv("KUBECONFIG", "/elsewhere/kubeconfig")
     monkeypatch.delenv("KUBECTL", raising=False)
@@ -64,7 +51,7 @@ def options_of(children: list[list[str]]) -> list[list[str]]:
 def test_every_child_is_told_the_local_clusters_kubeconfig_and_context(children: list[list[str]]) -> None:
     quick()
     talking = options_of(children)
-    assert len(talking) == 2
+    assert [each[3] for each in talking] == ["up", "check", "ssh"]
     for each in talking:
         assert each[each.index("--kubeconfig") + 1] == str(PATHS.kubeconfig)
         assert each[each.index("--context") + 1] == "slipway-local"
@@ -74,7 +61,7 @@ def test_every_child_is_told_the_local_clusters_kubeconfig_and_context(children:
 def test_a_cluster_of_ones_own_is_named_by_context_and_builds_nothing_here(children: list[list[str]]) -> None:
     quick("--context", "prod", "--stack", "cluster")
     talking = options_of(children)
-    assert len(children) == len(talking) == 2
+    assert [each[3] for each in children] == [each[3] for each in talking] == ["up", "check", "ssh"]
     for each in talking:
         assert "--kubeconfig" not in each
         assert each[each.index("--context") + 1] == "prod"
@@ -93,40 +80,6 @@ def test_a_registry_without_a_context_is_refused(children: list[list[str]]) -> N
     with pytest.raises(LocalError, match="CONTEXT"):
         quick("--registry", "reg")
     assert children == []
-
-
-NODES = {"items": [{"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}}]}
-
-
-@pytest.mark.parametrize(
-    ("port", "status", "expected"),
-    [
-        pytest.param({"port": 22, "nodePort": 30022}, {}, ("10.0.0.1", 30022), id="node-port"),
-        pytest.param({"port": 22, "nodePort": 30022}, {"loadBalancer": {"ingress": [{"hostname": "lb"}]}}, ("lb", 22), id="load-balancer"),
-        pytest.param({"port": 22}, {}, None, id="cluster-ip-is-forwarded"),
-    ],
-)
-def test_where_the_login_service_listens(port: Any, status: Any, expected: tuple[str, int] | None) -> None:
-    assert login_address({"spec": {"ports": [port]}, "status": status}, NODES) == expected
-
-
-def test_the_instructions_keep_the_way_open_where_there_is_no_address() -> None:
-    login = Login("127.0.0.1", 2222, "alice", KEY, ("kubectl", "--context", "my cluster", "port-forward", "service/x", "2222:22"))
-    forward, ssh = login.instructions
-    assert forward == "kubectl --context 'my cluster' port-forward service/x 2222:22 &"
-    assert ssh.startswith("ssh -i /keys/id -p 2222 ")
-
-
-@pytest.mark.parametrize(
-    ("stack", "namespace"),
-    [
-        pytest.param("dev", "slurm", id="default"),
-        pytest.param("cluster", "slurm-mini", id="said"),
-        pytest.param("nowhere", "slurm", id="no-such-stack"),
-    ],
-)
-def test_the_first_jobs_go_to_the_stacks_own_namespace(stack: str, namespace: str) -> None:
-    assert quickstart.read_facts(stack) == quickstart.Facts(namespace, "alice")
 
 
 def test_further_options_reach_standalone(children: list[list[str]]) -> None:
@@ -189,9 +142,10 @@ def test_image_whose_files_changed_meanwhile_is_built_again(tree: Path) -> None:
     program = "if 'archive' in words and open('ran').read().count('build slurm') < 2 and 'slurm' in words: sys.exit(1)"
     (tree / "images" / "__main__.py").write_text(FAKE.format(f"{program}\nprint('/archives/' + words[-1])"))
     quickstart.prepare()
-    assert [line for line in (tree / "ran").read_text().splitlines() if "load" in line or "slurm" in line] == [
+    ran = [line.partition(" /tmp/")[0] for line in (tree / "ran").read_text().splitlines()]
+    assert [line for line in ran if "load" in line or "slurm" in line] == [
         *("images build slurm", "images archive slurm", "images build slurm", "images archive slurm", "local load-image /archives/slurm"),
-        "local load-image /archives/controllers",
+        *("local load-image /archives/root --files", "local load-image /archives/controllers"),
     ]
 
 

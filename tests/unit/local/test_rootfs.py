@@ -175,3 +175,20 @@ def test_unused_root_filesystems_go_and_used_ones_stay(tmp_path: Path) -> None:
         (tmp_path / "rootfs" / name).mkdir(parents=True)
     rootfs.remove_unused(tmp_path, [tmp_path / "rootfs/used"])
     assert [path.name for path in (tmp_path / "rootfs").iterdir()] == ["used"]
+
+
+def test_unpacked_image_gets_this_machines_files_once(tmp_path: Path) -> None:
+    image = rootfs.unpack(oci_archive(tmp_path / "a.tar", {"etc/apt/x": "1"}), tmp_path / "cache")
+    files = {"etc/apt/apt.conf.d/90machine": "a\n", "etc/pip.conf": "b\n"}
+    assert rootfs.add_files(image, files)
+    assert {name: (image.rootfs / name).read_text() for name in files} == files
+    assert not rootfs.add_files(image, files)
+    assert rootfs.add_files(image, {**files, "etc/pip.conf": "c\n"})
+
+
+def test_file_whose_folder_is_a_link_out_of_the_image_is_refused(tmp_path: Path) -> None:
+    image = rootfs.unpack(oci_archive(tmp_path / "a.tar", {"a": "1"}), tmp_path / "cache")
+    (image.rootfs / "etc").symlink_to(tmp_path)
+    with pytest.raises(LocalError, match=r"/etc/pip\.conf leads out of the image"):
+        rootfs.add_files(image, {"etc/pip.conf": "x"})
+    assert not (tmp_path / "pip.conf").exists()

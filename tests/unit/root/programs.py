@@ -30,13 +30,18 @@ TARGETS = {
     "adopted-job": "adopted",
     "locale": "sshd",
     "limit": "limit",
-    "command": "mpi",
+    "command": "mpi_frame",
+    "mpi-frames": "mpi_frame",
+    "mpi-ranks": "mpi_frame",
     "script": "enter",
     "job-folder": "enter",
     "answer": "enter",
     "driver-mark": "driver",
     "target": "paths",
     "reason": "paths",
+    "container-mounts": "container_words",
+    "container-words": "container_words",
+    "container-size": "container_evict",
 }
 """Each file that the C reads and each name that it accepts, and the program that fuzzes it."""
 

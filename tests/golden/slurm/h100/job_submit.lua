@@ -7,7 +7,7 @@ local NO_VAL16, NO_VAL = 65534, 4294967294 -- what a request has that does not m
 
 local function refusal(container, mail, disk)
   if container and container ~= "" then
-    return "--container: no OCI runtime is configured here, and the program would run outside the container. Leave the option out."
+    return "--container: no OCI runtime is configured here, and the program would run outside the container. Use --container-image."
   end
   if mail and mail ~= 0 and mail ~= NO_VAL16 then
     return "--mail-type: this cluster sends no mail. Leave the option out; sacct shows how a job ended."
@@ -46,6 +46,9 @@ function slurm_cli_pre_submit(options, component)
   if why then
     slurm.log_error("%s", why)
     return slurm.ERROR
+  end
+  if options["mpi"] and string.match(options["mpi"], "^pmix") then
+    options["mpi"] = "pmi2" -- Slurm has no plugin called pmix here; every step of several tasks has a PMIx server (docs/users.md)
   end
   return slurm.SUCCESS
 end

@@ -1,0 +1,22 @@
+/* Pi by numerical integration; each rank takes every size-th slice. */
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+    const long slices = 10000000;
+    int rank, size;
+    double mine = 0, pi;
+    char host[MPI_MAX_PROCESSOR_NAME];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_processor_name(host, &(int){0});
+    for (long i = rank; i < slices; i += size) {
+        double x = (i + 0.5) / slices;
+        mine += 4 / (1 + x * x);
+    }
+    MPI_Reduce(&mine, &pi, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    printf("rank %d of %d on %s\n", rank, size, host);
+    if (rank == 0) printf("pi is %.10f\n", pi / slices);
+    return MPI_Finalize();
+}

@@ -1,0 +1,238 @@
+"""Which smoke jobs a cluster gets, and what their output means. Pure.
+
+Every job runs in the check's folder in the user's home, where it writes what is read afterwards on the login node.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from slurm.hostlists import fold
+from standalone.check.facts import Facts, NodeSet
+
+MOST_NODES = 16
+"""A set's hello runs on so many of its nodes at once."""
+_SHOWN = 8
+"""Lines of a failed job's output."""
+_MINUTES = 10
+"""Time limit of each job."""
+
+_HELLO = """mkdir -p {name}.files
+srun --quiet bash -c 'echo "$SLURMD_NODENAME $(id -un)" >{name}.files/$SLURMD_NODENAME'
+"""
+_GPUS = """echo "visible ${CUDA_VISIBLE_DEVICES:-${ROCR_VISIBLE_DEVICES:-}}"
+for device in /dev/nvidia[0-9] /dev/nvidia[0-9][0-9]; do
+  [ -e "$device" ] || continue
+  # The device cgroup answers "Operation not permitted"; a simulated device that is ours answers "No such device".
+  case $( { : <"$device"; } 2>&1) in *"not permitted"*) echo "refused $device" ;; *) echo "ours $device" ;; esac
+done
+if command -v nvidia-smi >/dev/null; then nvidia-smi -L | sed 's/^/driver /'; fi
+"""
+_MPI_C = """#include <mpi.h>
+#include <stdio.h>
+int main(int count, char **words) {
+  int rank, size, sum = 0;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) printf("ranks %d sum %d\\n", size, sum);
+  return MPI_Finalize();
+}
+"""
+_PACKAGE = """cd "$(mktemp -d)"
+mkdir -p hello/DEBIAN hello/usr/bin
+printf '%s\\n' 'Package: slipway-check' 'Version: 1' 'Architecture: all' 'Maintainer: no' 'Description: says where' >hello/DEBIAN/control
+printf '%s\\n' '#!/bin/sh' 'echo "installed $(hostname)"' >hello/usr/bin/slipway-check
+chmod 0755 hello/usr/bin/slipway-check
+dpkg-deb --root-owner-group --build hello hello.deb
+chmod -R a+rX .
+sudo -n apt-get install --yes --reinstall ./hello.deb
+rm -r "$PWD"
+"""
+TAKE_PACKAGE_AWAY = "sudo -n dpkg --purge slipway-check"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One check: what is done in the login session before, and the job."""
+
+    name: str
+    title: str
+    options: tuple[str, ...]
+    script: str
+    """Of the job, without its first line."""
+    before: str = ""
+    """A script for the login session; where it fails, there is no job."""
+    nodes: int = 1
+    node_set: NodeSet | None = None
+    asked: int = 0
+    """GPUs."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a task's job. Texts are as Slurm and the job wrote them."""
+
+    job: str = ""
+    """Its number; empty where it was refused, or what comes before it failed."""
+    submitted: float = 0.0
+    """When, by the login node's clock."""
+    state: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    output: str = ""
+    files: str = ""
+    """What the tasks of the job wrote into the shared home, as the login node sees it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    title: str
+    passed: bool | None
+    """None: not checked, and `said` tells why."""
+    said: str
+    remedy: str = ""
+    seconds: float | None = None
+
+
+def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
+    """The jobs to run, and the rows of what cannot be checked here."""
+    tasks: list[Task] = []
+    rows: list[Row] = []
+    for each in facts.node_sets:
+        usable = each.up or [node for node in each.nodes if node.may_wake][:1]
+        if not usable:
+            states = ", ".join(sorted({node.state for node in each.nodes}))
+            rows.append(
+                Row(f"hello on {each.name}", False, f"no node takes jobs: {states}", f"Why: sinfo --list-reasons -p {each.partition}")
+            )
+            continue
+        tasks.append(_hello(each, min(len(usable), MOST_NODES)))
+        if each.gpus:
+            tasks.append(_gpus(each))
+    wide = next((each for each in facts.node_sets if len(each.up) > 1), None)
+    if wide is None:
+        rows.append(Row("MPI over two nodes", None, "no node set has two nodes that are up"))
+    elif "mpicc" not in facts.tools:
+        rows.append(Row("MPI over two nodes", None, "the root has no mpicc", "docs/environment.md names what the root of images/root has."))
+    else:
+        tasks.append(_mpi(wide))
+    if facts.sudo:
+        remedy = "To check it, name a user with `admin: true` by --user."
+        rows.append(Row("package for jobs", None, f"sudo refuses {facts.user}: {facts.sudo}", remedy))
+    elif "apt-get" in facts.tools and facts.node_sets and (first := next((each for each in facts.node_sets if each.up), None)):
+        tasks.append(Task("package", "package for jobs", _options(first, 1), "slipway-check\n", _PACKAGE, node_set=first))
+    return tasks, rows
+
+
+def _options(node_set: NodeSet, nodes: int) -> tuple[str, ...]:
+    others = (f"--exclude={fold(node_set.others)}",) if node_set.others else ()
+    return (f"--partition={node_set.partition}", f"--nodes={nodes}", "--ntasks-per-node=1", f"--time={_MINUTES}", *others)
+
+
+def _hello(node_set: NodeSet, nodes: int) -> Task:
+    name = f"hello-{node_set.name}"
+    script = _HELLO.format(name=name)
+    return Task(name, f"hello on {node_set.name}", _options(node_set, nodes), script, nodes=nodes, node_set=node_set)
+
+
+def _gpus(node_set: NodeSet) -> Task:
+    """All GPUs of a node but one, so that there is one to be refused."""
+    asked = max(1, node_set.gpus - 1)
+    options = (*_options(node_set, 1), f"--gpus={asked}")
+    return Task(f"gpus-{node_set.name}", f"GPUs on {node_set.name}", options, _GPUS, node_set=node_set, asked=asked)
+
+
+def _mpi(node_set: NodeSet) -> Task:
+    compiled = f"cat >mpi.c <<'END'\n{_MPI_C}END\nmpicc mpi.c -o mpi\n"
+    return Task("mpi", "MPI over two nodes", _options(node_set, 2), "srun --quiet ./mpi\n", compiled, nodes=2, node_set=node_set)
+
+
+def judge(task: Task, result: Result, user: str) -> Row:
+    """What came of one task."""
+    if not result.job:
+        return Row(task.title, False, _last(result.output) or "it was not submitted", _end(result.output))
+    if result.state in ("PENDING", "CONFIGURING", "RUNNING"):
+        what = f"job {result.job} waited: {result.reason}" if result.state != "RUNNING" else f"job {result.job} did not end in time"
+        return Row(
+            task.title, False, what, "What is in its way: squeue, sinfo --list-reasons. Or give more time: --timeout.", result.seconds
+        )
+    if result.state != "COMPLETED":
+        said = f"job {result.job} is {result.state}" + ("" if result.output.strip() else ", and wrote nothing")
+        return Row(task.title, False, said, f"{_end(result.output)}More about it: scontrol show job {result.job}", result.seconds)
+    said, remedy = _meaning(task, result, user)
+    return Row(task.title, not remedy, said, remedy, result.seconds)
+
+
+def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
+    """What a job that completed shows, and a remedy where that is wrong."""
+    if task.name.startswith("hello-"):
+        return _judge_hello(task, result, user)
+    if task.name.startswith("gpus-"):
+        return _judge_gpus(task, result)
+    if task.name == "mpi":
+        right = "ranks 2 sum 3" in result.output
+        return _last(result.output), "" if right else "The ranks did not find each other. docs/troubleshooting.md has a section on MPI."
+    found = re.search(r"^installed (\S+)$", result.output, re.MULTILINE)
+    if found:
+        return f"installed in this session, run on {found[1]}", ""
+    return _last(result.output), "The job did not find a program that was installed: is storage.root on?"
+
+
+def _judge_hello(task: Task, result: Result, user: str) -> tuple[str, str]:
+    assert task.node_set
+    words = [line.split() for line in result.files.splitlines()]
+    nodes = sorted({line[0] for line in words if len(line) == 2})
+    known = {node.name for node in task.node_set.nodes}
+    strangers = sorted({line[1] for line in words if len(line) == 2} - {user})
+    if strangers:
+        return f"jobs ran as {', '.join(strangers)}, not as {user}", "Users and their numbers differ between login pods and workers."
+    if len(nodes) != task.nodes or not known.issuperset(nodes):
+        said = f"files of {len(nodes)} of {task.nodes} nodes are in the home"
+        return said, "The home that jobs write to is not the one of the login node: look at storage.home."
+    return f"{fold(nodes)}, each with a file in the home", ""
+
+
+def _judge_gpus(task: Task, result: Result) -> tuple[str, str]:
+    lines = result.output.splitlines()
+    counts = {word: sum(line.startswith(f"{word} ") for line in lines) for word in ("ours", "refused", "driver")}
+    visible = next((line.removeprefix("visible ") for line in lines if line.startswith("visible ")), "")
+    count = len([each for each in visible.split(",") if each])
+    said = f"asked for {task.asked}: {count} visible, {counts['ours']} open, {counts['refused']} refused"
+    if counts["driver"]:
+        said += f", {counts['driver']} in nvidia-smi"
+    devices = counts["ours"] + counts["refused"]
+    wrong = count != task.asked or (devices and counts["ours"] != task.asked) or (counts["driver"] and counts["driver"] != task.asked)
+    return said, "The job sees other GPUs than it got: look at gres.conf and ConstrainDevices." if wrong else ""
+
+
+def judge_files(rows: Sequence[Row], tasks: Sequence[Task]) -> int:
+    """How many nodes had a file in the shared home."""
+    passed = {row.title for row in rows if row.passed}
+    return sum(task.nodes for task in tasks if task.name.startswith("hello-") and task.title in passed)
+
+
+def judge_accounting(facts: Facts, jobs: Sequence[str], states: Mapping[str, str]) -> Row:
+    """Whether accounting has all jobs as they ended. `states` is what it has."""
+    title = "accounting"
+    if not facts.has_accounting:
+        return Row(title, None, "accounting is off (accounting.enabled)")
+    done = [job for job in jobs if states.get(job) == "COMPLETED"]
+    if len(done) == len(jobs):
+        return Row(title, True, f"all {len(jobs)} jobs are recorded")
+    said = f"{len(done)} of {len(jobs)} jobs are recorded as completed"
+    return Row(title, False, said, "What slurmdbd says: kubectl logs of the pod with the component slurmdbd.")
+
+
+def _end(text: str) -> str:
+    """The last lines, each with a line feed."""
+    return "".join(f"{line}\n" for line in text.strip().splitlines()[-_SHOWN:])
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""

@@ -1,0 +1,102 @@
+"""What a researcher finds at the prompt of a login session and in jobs: the root of images/root, as the dev stack has it."""
+
+import json
+import shlex
+from dataclasses import dataclass
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack
+
+TASKS = {
+    "gcc": ("printf 'int main(){return 0;}' | gcc -x c - -o /tmp/a.out && /tmp/a.out && echo ran", "ran"),
+    "g++": (
+        "printf '#include <vector>\\nint main(){return std::vector<int>().size();}' | g++ -x c++ - -o /tmp/b.out && echo built",
+        "built",
+    ),
+    "gfortran": ("printf 'print *,40+2\\nend\\n' | gfortran -x f95 - -o /tmp/c.out && /tmp/c.out", "42"),
+    "cmake-with-ninja": (
+        "rm -rf /tmp/cm && mkdir /tmp/cm && cd /tmp/cm && echo 'int main(){return 0;}' > a.c && "
+        "printf 'cmake_minimum_required(VERSION 3.20)\\nproject(a C)\\nadd_executable(a a.c)\\n' > CMakeLists.txt && "
+        "cmake -G Ninja . >/dev/null && ninja && ./a && echo built",
+        "built",
+    ),
+    "both-mpis-side-by-side": (
+        "mpicc -show; module load mpi/mpich; mpicc -show; module load mpi/openmpi; mpicc -show",
+        "-lopen_mpi|-lmpich|-lopen_mpi",
+    ),
+    "headers-of-hwloc-and-numa": ("printf '#include <hwloc.h>\\n#include <numa.h>\\n' | gcc -x c -fsyntax-only - && echo there", "there"),
+    "headers-of-slurm": ("printf '#include <slurm/slurm.h>\\n' | gcc -x c -fsyntax-only - && echo there", "there"),
+    "manual-of-sbatch": ("man -w sbatch slurm.conf", "/usr/share/man/man1/sbatch.1.gz|/usr/share/man/man5/slurm.conf.5.gz"),
+    "manual-of-libc": ("man 3 printf 2>/dev/null | head -1", "printf(3)"),
+    "manuals-by-word": ("whatis sbatch", "Submit a batch script to Slurm"),
+    "terminals-that-stay": (
+        "tmux -L t new-session -d 'sleep 60' && tmux -L t ls && screen -dmS s sleep 60 && screen -ls | grep -o Detached; "
+        "tmux -L t kill-server; screen -S s -X quit",
+        "1 windows|Detached",
+    ),
+    "editors": ("vim --version | head -1; nano --version | head -1", "VIM - Vi IMproved|GNU nano"),
+    "locale-of-a-client": ("LC_ALL=de_DE.UTF-8 perl -e 'print 1' 2>&1", "1"),
+    "python": ("python -c 'import sys; print(sys.version_info > (3, 13))'; uv --version; pip --version", "True|uv 0.|pip "),
+    "debuggers": ("gdb -batch -ex run --args true; strace -c -o /dev/null true && echo traced", "exited normally|traced"),
+    "small-tools": ("for each in wget jq unzip file lsof bc htop git git-lfs tree; do command -v $each || echo no $each; done", "!no "),
+    "pbs-names": ("qstat", "Job id"),
+    "tools-of-containers": (
+        "skopeo --version; umoci --version; mksquashfs -version; squashfuse --help 2>&1 | head -1",
+        "skopeo|umoci|mksquashfs|squashfuse",
+    ),
+    "completion-of-options": ("bash -lic '_comp_load sbatch; complete -p sbatch' 2>/dev/null", "sbatch"),
+}  # fmt: skip
+"""Command line, and what is in its output in this order, separated by bars; after `!`, what is not."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """One task."""
+
+    code: int
+    output: str
+
+
+@pytest.fixture(scope="module")
+def done(deployed: DevStack) -> dict[str, Done]:
+    """All tasks, in one session, each in a login shell as a person has it."""
+    program = """
+import json, subprocess, sys
+def run(line):
+    done = subprocess.run(["bash", "-lc", line], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+print(json.dumps({name: run(line) for name, line in json.loads(sys.argv[1]).items()}))
+"""
+    said = deployed.ssh(shlex.join(["python3", "-c", program, json.dumps({name: line for name, (line, _) in TASKS.items()})]))
+    return {name: Done(*each) for name, each in json.loads(said).items()}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_everyday_task_works_at_the_first_login(task: str, done: dict[str, Done]) -> None:
+    wanted, found = TASKS[task][1], done[task]
+    if wanted.startswith("!"):
+        assert wanted[1:] not in found.output
+        return
+    assert found.code == 0, found.output
+    rest = found.output
+    for part in wanted.split("|"):
+        assert part in rest, found.output
+        rest = rest.partition(part)[2]
+
+
+def test_module_of_a_session_and_of_a_batch_script_are_the_same(stack: DevStack) -> None:
+    script = "#!/bin/bash -l\nmodule load mpi/mpich\nwhich mpicc\n"
+    stack.ssh(f"printf %s {shlex.quote(script)} > module.sh")
+    assert stack.ssh("sbatch --wait --output=module.out module.sh >/dev/null; cat module.out") == "/opt/mpi/mpich/bin/mpicc\n"
+
+
+def test_seff_tells_what_a_job_used_of_what_it_had(stack: DevStack) -> None:
+    program = "import time\nx = bytearray(64 << 20)\nwhile time.process_time() < 2: pass"
+    stack.ssh(f"srun --mem=256 --job-name=seff python3 -c {shlex.quote(program)}")
+    lines = stack.ssh("seff $(sacct -X -n -o JobID --name=seff | tail -1)").splitlines()
+    figures = dict(line.split(": ", 1) for line in lines)
+    assert figures["State"] == "COMPLETED (exit code 0)"
+    assert figures["Memory Efficiency"].endswith("of 256.00 MB")
+    assert 64 <= float(figures["Memory Utilized"].removesuffix(" MB")) <= 256
+    assert float(figures["CPU Efficiency"].partition("%")[0]) > 50

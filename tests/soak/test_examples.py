@@ -1,0 +1,42 @@
+"""The examples that need large packages, which pip fetches: PyTorch on CPUs over two nodes, and JupyterLab.
+
+Quick: tests/cluster/test_examples.py, which trains in NumPy.
+"""
+
+import re
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+FETCH_S = 1200
+
+
+@pytest.fixture
+def home(stack: DevStack) -> str:
+    stack.ssh("rm -rf first-day && cp -r /usr/share/slipway/examples first-day")
+    return "first-day"
+
+
+def test_pytorch_trains_over_two_nodes_under_torchrun(stack: DevStack, home: str) -> None:
+    stack.ssh("python3 -m venv ~/envs/torch && ~/envs/torch/bin/pip install --quiet torch numpy", timeout_s=FETCH_S)
+    stack.ssh(f"cd {home}/training && sbatch --wait --mem=1500M torch.sh", timeout_s=FETCH_S)
+    ranks = re.findall(r"^rank (\d) of 4 on (\S+): off by (\S+)$", stack.ssh(f"cat {home}/training/torch.out"), re.MULTILINE)
+    assert sorted(rank for rank, _, _ in ranks) == ["0", "1", "2", "3"]
+    assert len({node for _, node, _ in ranks}) == 2
+    assert all(float(off) < 1e-3 for _, _, off in ranks)
+
+
+def test_notebook_answers_whoever_has_its_token(stack: DevStack, home: str) -> None:
+    stack.ssh("python3 -m venv ~/envs/jupyter && ~/envs/jupyter/bin/pip install --quiet jupyterlab", timeout_s=FETCH_S)
+    job = int(re.findall(r"\d+", stack.ssh(f"cd {home}/jupyter && sbatch notebook.sh"))[-1])
+    stack.wait_for_job(job, "RUNNING")
+    try:
+        eventually("its address", lambda: "token=" in stack.ssh(f"cat {home}/jupyter/notebook.out"), 60)
+        said = stack.ssh(f"cat {home}/jupyter/notebook.out")
+        target, token = re.findall(r"8888:(\S+:\d+)", said)[0], re.findall(r"token=(\S+)", said)[0]
+        ask = "curl --silent --output /dev/null --write-out '%{http_code}' http://{}/api/contents{}; true"
+        eventually("an answer", lambda: stack.ssh(ask.replace("{}/api", f"{target}/api").replace("{}", f"?token={token}")) == "200", 180)
+        assert stack.ssh(ask.replace("{}/api", f"{target}/api").replace("{}", "")) == "403"
+    finally:
+        stack.ssh(f"scancel {job}")

@@ -1,0 +1,87 @@
+/* What root removes of the caches of images: the oldest that nobody uses, and never through a link. */
+#include "container_evict.c"
+
+#include "harness.h"
+
+static void make_file(int folder, const char *name, const char *text) {
+    int file = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+    close(file);
+}
+
+static int make_folder(int parent, const char *name) {
+    CHECK(mkdirat(parent, name, 0700) == 0 || errno == EEXIST);
+    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY);
+    CHECK(folder >= 0);
+    return folder;
+}
+
+static void name_id(char id[ID + 1], char letter) {
+    memset(id, letter, ID);
+    id[ID] = 0;
+}
+
+/* An image of a user's, of 10 MiB by its own word, last used `age` seconds ago. */
+static void make_image(int base, const char *user, char letter, int age) {
+    char id[ID + 1];
+    name_id(id, letter);
+    owned_fd own = make_folder(base, user);
+    owned_fd images = make_folder(own, "images");
+    owned_fd image = make_folder(images, id);
+    owned_fd files = make_folder(image, "rootfs");
+    make_file(files, "file", "x");
+    make_file(image, "size", "10\n");
+    make_file(image, "used", "");
+    struct timespec when[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+    CHECK(utimensat(image, "used", when, 0) == 0);
+}
+
+static bool has_image(int base, const char *user, char letter) {
+    char path[128], id[ID + 1];
+    name_id(id, letter);
+    snprintf(path, sizeof path, "%s/images/%s", user, id);
+    return faccessat(base, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void run_size(char *text, size_t length) {
+    int image = scratch();
+    owned_fd file = openat(image, "size", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(file >= 0 && write(file, text, length) == (ssize_t)length);
+    CHECK(read_size(image) <= 1UL << 30);
+}
+
+static const char *const words[] = {"10\n", "99999999999999999999", "-1", "x", NULL};
+const struct fuzz fuzzes[] = {{"container-size", run_size, words}, {0}};
+
+void check(void) {
+    int base = scratch();
+    owned_fd outside = make_folder(base, "outside");
+    make_file(outside, "precious", "x");
+    make_image(base, "1000", 'a', 300);
+    make_image(base, "1000", 'b', 100);
+    make_image(base, "2000", 'c', 200);
+    make_image(base, "2000", 'd', 400); /* the oldest, and used by a job */
+    owned_fd own = make_folder(base, "2000");
+    owned_fd jobs = make_folder(own, "jobs");
+    owned_fd job = make_folder(jobs, "7");
+    owned_fd step = make_folder(job, "step-0");
+    char id[ID + 2];
+    name_id(id, 'd');
+    make_file(step, "image", id);
+    CHECK(symlinkat("../outside", base, "3000") == 0 && symlinkat("../../outside", own, "images2") == 0);
+    CHECK(container_evict(base, 1000) == 0 && has_image(base, "1000", 'a'));
+    CHECK(container_evict(base, 20) == 0);
+    CHECK(!has_image(base, "1000", 'a') && has_image(base, "1000", 'b') && !has_image(base, "2000", 'c') && has_image(base, "2000", 'd'));
+    CHECK(symlinkat("../../../outside", jobs, "8") == 0);
+    CHECK(container_forget_job(base, 2000, 8) <= 0 && container_forget_job(base, 3000, 7) == 0 && container_forget_job(base, 4000, 7) == 0);
+    CHECK(faccessat(outside, "precious", F_OK, 0) == 0);
+    owned_fd left = make_folder(jobs, "9");
+    owned_fd pins = make_folder(base, "pins");
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d/.", pins);
+    make_file(pins, "7", "");
+    container_sweep(base, path);
+    CHECK(faccessat(jobs, "7", F_OK, 0) == 0 && faccessat(jobs, "9", F_OK, 0) < 0);
+    CHECK(container_forget_job(base, 2000, 7) == 0 && container_evict(base, 5) == 0 && !has_image(base, "2000", 'd'));
+    root_reason_clear();
+}
