@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cluster.dev_stack import STATE, DevStack, eventually
+from configs import images
+from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 
 SHARED = "/var/lib/slipway/dev/shared"
 
@@ -15,8 +16,9 @@ def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:
     return done.stdout + done.stderr
 
 
-def slurm_image(stack: DevStack) -> str:
-    return stack.get("deployment", "dev-login")["spec"]["template"]["spec"]["containers"][0]["image"]
+def root_image() -> str:
+    """What the version that the dev stack deploys is filled from."""
+    return images.reference("root", ROOT)
 
 
 def image_without_a_shell(stack: DevStack) -> str:
@@ -33,7 +35,7 @@ def run(stack: DevStack, script: str) -> str:
 
 
 def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_own(stack: DevStack) -> None:
-    version = slurm_image(stack).rpartition(":")[2]
+    version = root_image().rpartition(":")[2]
     look = "echo $SLIPWAY_ROOT_VERSION; ls /shared; ls -d /opt/slipway/slurm 2>&1; true"
     in_job = run(stack, look)
     assert in_job.startswith(f"{version}\n")
@@ -46,7 +48,7 @@ def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_o
 
 def test_switch_touches_no_job_that_runs_and_a_switch_back_is_a_rollback(restored: DevStack) -> None:
     stack = restored
-    image = slurm_image(stack)
+    image = root_image()
     first = image.rpartition(":")[2]
     tell = "echo $SLIPWAY_ROOT_VERSION"
     job = stack.submit(
@@ -67,7 +69,7 @@ def test_switch_touches_no_job_that_runs_and_a_switch_back_is_a_rollback(restore
 
 def test_version_that_runs_no_shell_is_refused_and_the_old_one_stays(restored: DevStack) -> None:
     stack = restored
-    image = slurm_image(stack)
+    image = root_image()
     first = image.rpartition(":")[2]
     versions = [{"name": first, "image": image}, {"name": "broken", "image": image_without_a_shell(stack)}]
     said = up(stack, {"versions": versions, "current": "broken"}, check=False)
@@ -77,14 +79,14 @@ def test_version_that_runs_no_shell_is_refused_and_the_old_one_stays(restored: D
 
 def test_name_of_a_version_is_for_one_image_for_ever(restored: DevStack) -> None:
     stack = restored
-    first = slurm_image(stack).rpartition(":")[2]
+    first = root_image().rpartition(":")[2]
     said = up(stack, {"versions": [{"name": first, "image": image_without_a_shell(stack)}]}, check=False)
     assert "A name is for one image" in said
     assert run(stack, "echo $SLIPWAY_ROOT_VERSION") == first
 
 
 def test_file_put_into_the_root_on_one_machine_is_there_for_jobs_on_all(stack: DevStack) -> None:
-    version = slurm_image(stack).rpartition(":")[2]
+    version = root_image().rpartition(":")[2]
     # As root of a login session would: through the version's own files.
     put = f"cp {SHARED}/versions/{version}/usr/bin/env {SHARED}/versions/{version}/usr/local/bin/new-tool"
     stack.run("bash", "-c", put)
