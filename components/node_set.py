@@ -24,6 +24,7 @@ from components.pods import (
     ROOT_SETTINGS,
     SLURMD_PORT,
     PodDefaults,
+    annotation_volume,
     config_volume,
     container,
     daemon_command,
@@ -45,6 +46,7 @@ from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet as NodeSetConfig
 from configs.models.node_set import VolumeClaim
 from configs.models.shapes import shape_of
+from configs.models.topology import Topology
 from configs.render import shared_root, slurm
 
 TMP_PATH = shared_root.TMP
@@ -52,6 +54,10 @@ CONTAINERS_PATH = shared_root.CONTAINERS
 """Private /tmp folders of jobs."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
+PLACE_PATH = "/etc/slipway/place"
+"""Where a worker's plugin reads the node's address in the topology."""
+TOPOLOGY_ADDRESS = "slipway.dev/topology-address"
+"""The annotation of a worker's pod with that address, which the NodeSet controller writes."""
 SSH_PORT = 22
 """Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
@@ -104,6 +110,12 @@ class NodeSetArgs(TypedDict):
     """True: stand-in devices are made for the GPUs. For development only."""
     users: str
     """Name of the ConfigMap with the cluster's users."""
+    topologies: NotRequired[list[Manifest]]
+    """The networks by which Slurm places jobs: name, labels of the machines from the top, and for blocks how many there can be."""
+    label_features: NotRequired[tuple[str, ...]]
+    """Labels of the machines that become Slurm features."""
+    features: NotRequired[tuple[str, ...]]
+    """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
     identity: NotRequired[SharedMountArgs]
     """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     mounts: list[SharedMountArgs]
@@ -151,6 +163,11 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
     }
     if (identity := identity_volume(cluster)) is not None:
         args["identity"] = identity
+    if cluster.topologies:
+        args["topologies"] = [_topology(topology) for topology in cluster.topologies]
+    if cluster.label_features:
+        args["label_features"] = cluster.label_features
+        args["features"] = node_set.features
     if cluster.storage.root is not None:
         args["root"] = settings_name(cluster.name)
     if cluster.login.ssh_to_nodes:
@@ -188,6 +205,12 @@ def node_range(name: str, size: int) -> str:
     return f"{name}-[0-{size - 1}]" if size > 1 else f"{name}-0" * size
 
 
+def _topology(topology: Topology) -> Manifest:
+    """A topology as the NodeSet controller places nodes by it."""
+    blocks = {"blocks": topology.block.count} if topology.block is not None else {}
+    return {"name": topology.name, "labels": list(topology.labels), **blocks}
+
+
 def build_node_set(args: NodeSetArgs) -> Manifest:
     """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
     pods = args["pods"]
@@ -199,6 +222,11 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         **args["settings"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
+    if "topologies" in args:
+        spec["topologies"] = args["topologies"]
+    if "label_features" in args:
+        spec["labelFeatures"] = list(args["label_features"])
+        spec["features"] = list(args.get("features", ()))
     if args["volume_claims"]:
         spec["volumeClaimTemplates"] = [claim_template(claim.name, claim_args(claim)) for claim in args["volume_claims"]]
     annotations = {
@@ -234,6 +262,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
             *(empty_volume(name) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
             *([secret_volume("node-host-keys", args["ssh"]["host_keys"], mode=0o400)] if "ssh" in args else []),
             *([config_volume("user-keys", args["ssh"]["user_keys"])] if "ssh" in args and "identity" not in args else []),
+            *([annotation_volume("place", "address", TOPOLOGY_ADDRESS)] if args.get("topologies") else []),
         ],
     }
 
@@ -270,6 +299,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
         *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
+        *([mount("place", PLACE_PATH, read_only=True)] if args.get("topologies") else []),
     ]
     ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]
     return {

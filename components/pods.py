@@ -252,6 +252,12 @@ def config_volume(name: str, config_map: str, mode: int = 0o444) -> Manifest:
     return {"name": name, "configMap": {"name": config_map, "defaultMode": mode}}
 
 
+def annotation_volume(name: str, file: str, annotation: str) -> Manifest:
+    """A folder with one file: the pod's own annotation, empty while it has none. The kubelet writes it again when the annotation changes."""
+    items = [{"path": file, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}]
+    return {"name": name, "downwardAPI": {"items": items}}
+
+
 def secret_volume(name: str, secret: str, mode: int = 0o440) -> Manifest:
     """All files of a Secret; with the pod's fsGroup, that group may read them."""
     return {"name": name, "secret": {"secretName": secret, "defaultMode": mode}}

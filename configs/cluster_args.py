@@ -292,8 +292,41 @@ class Partition(TypedDict):
     """Names of `accounting.qos`, or `normal`. Type: list of string. Default: `[]` (all)."""
     qos: NotRequired[str]
     """Name of an `accounting.qos` whose limits all jobs of the partition share. Type: string. Default: none."""
+    topology: NotRequired[str]
+    """Name of the `topologies` by which jobs of the partition are placed. Type: string (a topology's name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Default: the first."""
     settings: NotRequired[dict[str, Any]]
     """Other keys of the partition line in slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+
+
+class Tree(TypedDict):
+    """A network of switches."""
+
+    labels: list[str]
+    """Labels of the Kubernetes nodes, from the top of the network down to the switch that a machine is connected to. Type: list of string (a Kubernetes label key, at most 317 characters). Required."""
+
+
+class Block(TypedDict):
+    """Groups of nodes that are close to each other, such as the machines of an NVLink domain."""
+
+    label: NotRequired[str]
+    """Label of the Kubernetes nodes whose value names the group. Type: string (a Kubernetes label key, at most 317 characters). Default: `nvidia.com/gpu.clique` (the label that NVIDIA's GPU feature discovery writes)."""
+    size: int
+    """Nodes of a group: Slurm's block size. Type: integer, 1 to 65,536. Required."""
+    count: int
+    """Most groups that there can be. In Slurm they are `<topology>-0` and so on, in the order in which they are seen. Type: integer, 1 to 65,536. Required."""
+
+
+class Topology(TypedDict):
+    """A network as Slurm is to see it: a tree or blocks, by the labels of the machines that the nodes run on."""
+
+    name: str
+    """Name of the topology, which partitions refer to; also that of the top switch of a tree. Type: string (a topology's name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Required."""
+    preset: NotRequired[str]
+    """A tree by labels that a cloud writes. `ec2`: layers of EC2's network. `gke`: block, sub-block and host. `coreweave`: InfiniBand fabric, superpod and leaf group. `zones`: region and zone. Type: one of `ec2`, `gke`, `coreweave`, `zones`. Default: not set."""
+    tree: NotRequired[Tree]
+    """A tree of switches. Type: Tree. Default: not set."""
+    block: NotRequired[Block]
+    """Blocks. Type: Block. Default: not set."""
 
 
 class Nfs(TypedDict):
@@ -945,6 +978,10 @@ class SlurmClusterArgs(TypedDict):
     """The nodes that Slurm has on the machines. Type: list of NodeSet. Required."""
     partitions: list[Partition]
     """The partitions to which users submit jobs. Type: list of Partition. Required."""
+    topologies: NotRequired[list[Topology]]
+    """Networks by which Slurm places jobs, by labels of the machines. The first counts for partitions that name none. Type: list of Topology. Default: `[]` (Slurm knows of no network)."""
+    labelFeatures: NotRequired[list[str]]
+    """Labels of the machines that become features of the nodes on them, for `sbatch --constraint`: the label's value, or, where that is "true", the name of the label after its slash. Type: list of string (a Kubernetes label key, at most 317 characters). Default: `[]`."""
     storage: Storage
     """The volumes: at least the shared one and the homes. Type: Storage. Required."""
     login: NotRequired[Login]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
 _STATE = r"(?:NodeName|PartitionName)=(\S+) (?:.*? )??State=(\S+)"
 """The first State= of a line is the state; others may stand in comments and reasons, which come after it."""
 _START = r"NodeName=(\S+) .*? SlurmdStartTime=(\S+)"
+_PLACE = r"NodeName=(\S+) .*? Topology=(\S+)"
 _NONE = ("No nodes in the system", "No partitions in the system")
 
 
@@ -71,6 +72,12 @@ def read_starts(text: str) -> "dict[str, int]":
     if strange := next((each for each in times.values() if not each.isdecimal()), ""):
         raise AnswerError(f"scontrol's times are not in seconds: {strange!r}")
     return {name: int(each) for name, each in times.items()}
+
+
+def read_places(text: str) -> "dict[str, str]":
+    """Where nodes are in the topologies (see slurm.topology), of `scontrol --oneliner show nodes`; a node that was never placed is
+    missing."""
+    return {match[1]: match[2] for line in text.splitlines() if (match := re.match(_PLACE, line))}
 
 
 def read_partitions(text: str) -> dict[str, str]:

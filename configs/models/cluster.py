@@ -13,12 +13,13 @@ from configs.models.images import Images
 from configs.models.keys import Keys
 from configs.models.kubernetes import Kubernetes
 from configs.models.login import Login
-from configs.models.node_pool import GpuOperator, NodePool, SystemNodes
+from configs.models.node_pool import GpuOperator, LabelKey, NodePool, SystemNodes
 from configs.models.node_set import NodeSet
 from configs.models.notifications import Notifications
 from configs.models.partition import Partition
 from configs.models.slurm import SlurmSettings
 from configs.models.storage import Mount, Storage
+from configs.models.topology import Topology
 
 ClusterName = Annotated[StrictStr, AfterValidator(dns_label(20, "ml"))]
 """At most 20 characters: `<cluster>-slurmrestd-<hash>` and longer names must stay under Kubernetes' 63."""
@@ -51,6 +52,12 @@ class Cluster(Model):
     """The nodes that Slurm has on the machines."""
     partitions: tuple[Partition, ...]
     """The partitions to which users submit jobs."""
+    topologies: tuple[Topology, ...] = Field(default=(), examples=[[{"name": "fabric", "preset": "ec2"}]])
+    """Networks by which Slurm places jobs, by labels of the machines. The first counts for partitions that name none. Default: Slurm knows
+    of no network."""
+    label_features: tuple[LabelKey, ...] = Field(default=(), examples=[["node.kubernetes.io/instance-type"]])
+    """Labels of the machines that become features of the nodes on them, for `sbatch --constraint`: the label's value, or, where that is
+    "true", the name of the label after its slash."""
     storage: Storage
     """The volumes: at least the shared one and the homes."""
     login: Login = Login()

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import Count, Flag, Matching, Model, Name, Settings, SlurmTime
+from configs.models.topology import TopologyName
 
 PartitionName = Annotated[
     StrictStr,
@@ -38,5 +39,7 @@ class Partition(Model):
     """Names of `accounting.qos`, or `normal`. Default: all."""
     qos: Name | None = Field(default=None, examples=["urgent"])
     """Name of an `accounting.qos` whose limits all jobs of the partition share. Default: none."""
+    topology: TopologyName | None = Field(default=None, examples=["nvlink"])
+    """Name of the `topologies` by which jobs of the partition are placed. Default: the first."""
     settings: Settings = {}
     """Other keys of the partition line in slurm.conf."""

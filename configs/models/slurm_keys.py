@@ -63,7 +63,7 @@ LINE_KEYS = frozenset({"NodeName", "PartitionName", "NodeSet", "DownNodes", "Pow
 OWN_NODE_KEYS = frozenset(
     """
     BcastAddr Boards CoresPerSocket CPUs Feature Features Gres NodeAddr NodeHostname NodeName Port RealMemory Reason Sockets SocketsPerBoard
-    State SuspendTime ThreadsPerCore
+    State SuspendTime ThreadsPerCore Topology
     """.split()  # noqa: SIM905 - words read better than a thousand quotes
 )
 """Keys of a node line that come from a node set's own fields, or that would break the set where a user set them."""
@@ -71,6 +71,7 @@ OWN_NODE_KEYS = frozenset(
 OWN_PARTITION_KEYS = frozenset(
     """
     Default DefaultTime MaxTime Nodes PartitionName PriorityTier ResumeTimeout State SuspendTime SuspendTimeout
+    Topology
     """.split()  # noqa: SIM905 - words read better than a thousand quotes
 )
 """The same of a partition line."""

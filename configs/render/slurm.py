@@ -13,6 +13,7 @@ from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
 from configs.models.shapes import machine_of, shape_of
+from configs.render.topology import render_topology
 from configs.render.wording import template
 from slurm.conf import known, pairs_of, setting
 
@@ -84,6 +85,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
         "gres.conf": template("gres.conf.j2").render(lines=gres),
         "plugstack.conf": template("plugstack.conf.j2").render(containers=cluster.slurm.containers),
+        **render_topology(cluster, [*(nodes for each in cluster.node_sets if (nodes := hostlist(each))), *_raw_nodes(cluster)]),
         **render_refusals(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
     }
@@ -102,7 +104,7 @@ def render_settings(cluster: Cluster) -> str:
     settings = {**defaults, **own}
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
-    kept += [pairs[0][1] for line in cluster.slurm.raw if (pairs := pairs_of(line)) and known(pairs[0][0], ("NodeName",))]
+    kept += _raw_nodes(cluster)
     models = {node_set.gpus.model: None for node_set in cluster.node_sets if node_set.gpus}
     return template("slurm.conf.j2").render(
         cluster=cluster,
@@ -111,7 +113,7 @@ def render_settings(cluster: Cluster) -> str:
         # Slurm looks for nodes to wake every 10 s in a quiet cluster (measured: up to 11 s to POWERING_UP, and 2 s with this).
         parameters=["enable_configless", "reconfig_on_restart", *(["power_save_interval=1"] if elastic else [])],
         elastic=bool(elastic),
-        kept=[nodes for nodes in kept if nodes and nodes.upper() != "DEFAULT"],
+        kept=[nodes for nodes in kept if nodes],
         gres_tres=["gres/gpu", *(f"gres/gpu:{model}" for model in models)] if models else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
     )
@@ -172,6 +174,12 @@ def hostlist(node_set: NodeSet, count: int | None = None) -> str:
     return f"{node_set.name}-[0-{count - 1}]"
 
 
+def _raw_nodes(cluster: Cluster) -> list[str]:
+    """The nodes of raw lines, as hostlists."""
+    first = [pairs[0] for line in cluster.slurm.raw if (pairs := pairs_of(line))]
+    return [nodes for key, nodes in first if known(key, ("NodeName",)) and nodes and nodes.upper() != "DEFAULT"]
+
+
 def node_line(cluster: Cluster, node_set: NodeSet) -> str:
     """The line of a node set. Raises KeyError for a pool that is not there."""
     shape = shape_of(cluster, node_set)
@@ -206,6 +214,7 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
     """The line of a partition. Raises KeyError for a node set that is not there."""
     sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).ordinals]
     settings = {known(key, {"DefMemPerCPU", "DefMemPerNode"}) or key: value for key, value in partition.settings.items()}
+    has_nodes = any(each.ordinals for each in cluster.node_sets)
     pairs = {
         "PartitionName": partition.name,
         # Without a node the key is left out: an empty value would swallow the next key.
@@ -218,6 +227,7 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
         **({"AllowAccounts": ",".join(partition.allow_accounts)} if partition.allow_accounts else {}),
         **({"AllowQos": ",".join(partition.allow_qos)} if partition.allow_qos else {}),
         **({"QOS": partition.qos} if partition.qos else {}),
+        **({"Topology": partition.topology} if partition.topology and has_nodes else {}),
         **({} if "DefMemPerNode" in settings or not sets else {"DefMemPerCPU": _memory_per_cpu(cluster, sets)}),
         # Of a node's partitions the longest time counts, so the partitions of an elastic set may have none.
         **({} if any(node_set.is_elastic for node_set in sets) else {"SuspendTime": "INFINITE"}),

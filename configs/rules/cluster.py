@@ -23,6 +23,7 @@ from configs.rules.qos import check_qos
 from configs.rules.shared_root import check_root
 from configs.rules.slurm import check_slurm
 from configs.rules.storage import check_storage
+from configs.rules.topology import check_topologies
 from configs.rules.tres import check_tres
 from configs.rules.users import check_users
 
@@ -40,6 +41,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_claims(cluster),
         *check_partitions(cluster, names),
         *check_partition_settings(cluster, names),
+        *check_topologies(cluster),
         *check_storage(cluster),
         *check_root(cluster),
         *check_nfs_server(cluster),

@@ -3,6 +3,7 @@
 A message tells what happened, then what to do; lists of nodes come last, as long messages are cut. Types are named so that True is good.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ def build_conditions(
         _nodes_register(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undrained(name, workers, observed),
+        *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
         _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
     ]
@@ -248,6 +250,17 @@ def _machines_answer(name: str, pods: Iterable[Worker], observed: Observed) -> C
         f"kubectl describe node {machine}. When it is off for good: kubectl delete node {machine}.{more}"
     )
     return Condition("MachinesAnswer", "False", "MachinesLost", message)
+
+
+def _placed(name: str, plan: Plan) -> Condition:
+    if not plan.topologies.unplaced:
+        return Condition("NodesPlaced", "True", "AllPlaced")
+    why = Counter(plan.topologies.unplaced.values())
+    shown = "; ".join(words for words, _ in why.most_common(3))
+    more = f"; {_count(len(why) - 3, 'machine')} more likewise" if len(why) > 3 else ""
+    nodes = range_text(name, plan.topologies.unplaced)
+    message = f"Slurm does not know where these nodes are in the network, and places jobs on them last: {shown}{more}. Nodes: {nodes}"
+    return Condition("NodesPlaced", "False", "NoPlace", message)
 
 
 def _answers(observed: Observed, machine: str) -> bool:

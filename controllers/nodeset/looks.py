@@ -1,8 +1,11 @@
 """One look at a set, for one plan: what informers, the poller and this process's memory have of it. Notes what failed and what came up."""
 
+from collections.abc import Mapping
+
 from controllers.nodeset import pods as build
 from controllers.nodeset.observe import Surroundings, observe
 from controllers.nodeset.observed import GhostPace, JobRequests, Observed, Pauses
+from controllers.nodeset.plans.topology import assign_blocks
 from controllers.nodeset.rounds import Round
 from controllers.slurm.snapshot import Snapshot
 
@@ -41,10 +44,30 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
             cancelled_at=memory.cancelled,
         ),
         ghosts=GhostPace(memory.ghost_pause_s(now) <= 0, memory.ghosts[1] if memory.ghosts else 0),
+        blocks=_find_blocks(round_, snapshot),
     )
     observed = observe(round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
     _note(round_, observed)
     return observed
+
+
+def _find_blocks(round_: Round, snapshot: Snapshot | None) -> Mapping[str, Mapping[str, int]]:
+    """The blocks of the groups of machines that have workers, of whichever set."""
+    world = round_.world
+    with_blocks = [topology for topology in round_.nodeset.spec.topologies if topology.blocks is not None]
+    if snapshot is None or not with_blocks:
+        return {}
+    machines = [(pod.metadata.name, world.machine(pod.spec.node_name)) for pod in world.pods.store.values() if pod.spec.node_name]
+    for topology in with_blocks:
+        nodes = [
+            (group, node.topology)
+            for name, machine in machines
+            if machine is not None
+            and (node := snapshot.nodes.get(name)) is not None
+            and (group := machine.metadata.labels.get(topology.labels[0]))
+        ]
+        world.blocks[topology.name] = assign_blocks(topology, nodes, world.blocks.get(topology.name, {}))
+    return {topology.name: world.blocks[topology.name] for topology in with_blocks}
 
 
 def _note(round_: Round, observed: Observed) -> None:

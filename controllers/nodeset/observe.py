@@ -10,7 +10,7 @@ from typing import Any
 
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
-from controllers.nodeset.structs import ANNOTATION_COST, ANNOTATION_REASON, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
+from controllers.nodeset.structs import ANNOTATION_ADDRESS, ANNOTATION_COST, ANNOTATION_REASON, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
@@ -38,6 +38,7 @@ class Surroundings:
     pauses: Pauses = field(default_factory=Pauses)
     jobs: JobRequests = field(default_factory=JobRequests)
     ghosts: GhostPace = field(default_factory=GhostPace)
+    blocks: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
 
 def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
@@ -79,6 +80,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         jobs=surroundings.jobs,
         claims=find_claims(nodeset, found, usable),
         ghosts=surroundings.ghosts,
+        blocks=surroundings.blocks,
     )
 
 
@@ -86,7 +88,7 @@ def machine(node: KubeNode) -> Machine:
     """A Kubernetes node as a plan sees it."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-    return Machine(node.spec.unschedulable, words, answers)
+    return Machine(node.spec.unschedulable, words, answers, node.metadata.labels)
 
 
 def other_controller(nodeset: NodeSet, meta: ObjectMeta) -> str:
@@ -150,7 +152,7 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
         if node is not None:
             end = snapshot.last_job_end(node.name)
             jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
-            nodes[ordinal] = WorkerNode(node.state, node.reason, end, jobs)
+            nodes[ordinal] = WorkerNode(node.state, node.reason, end, jobs, node.topology, node.features)
     return nodes
 
 
@@ -180,6 +182,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         cost=_whole(meta.annotations.get(ANNOTATION_COST)),
         blocked=blocked(pod, spec),
         refused=_refused(pod) if finished and not has_run else "",
+        address=meta.annotations.get(ANNOTATION_ADDRESS, ""),
     )
 
 

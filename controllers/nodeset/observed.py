@@ -88,6 +88,8 @@ class Observed:
     pauses: Pauses = field(default_factory=Pauses)
     jobs: JobRequests = field(default_factory=JobRequests)
     claims: Claims = field(default_factory=Claims)
+    blocks: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    """By topology of blocks: the number of the block of each group of machines, by the value of their label."""
     ghosts: GhostPace = field(default_factory=GhostPace)
 
     def worker(self, ordinal: int) -> Worker:

@@ -17,6 +17,7 @@ from controllers.nodeset.plans.labels import Labels, plan_labels
 from controllers.nodeset.plans.leaving import find_leaving
 from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
+from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.structs import NodeSet
 
@@ -37,13 +38,15 @@ class Plan:
     deadlines: Deadlines = field(default_factory=Deadlines)
     roll: Roll = field(default_factory=Roll)
     ghosts: Ghosts = field(default_factory=Ghosts)
+    topologies: Topologies = field(default_factory=Topologies)
     is_finished: bool = False
     """The set is being deleted and has no pod left: the finalizer may go."""
 
     @property
     def writes_to_slurm(self) -> bool:
         """True when some part is a request to Slurm."""
-        return self.drains.writes_to_slurm or self.resumes.writes_to_slurm or self.deadlines.writes_to_slurm
+        parts = (self.drains, self.resumes, self.deadlines, self.topologies)
+        return any(part.writes_to_slurm for part in parts)
 
     @property
     def needs_fresh_reading(self) -> bool:
@@ -80,5 +83,6 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at),
         roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
+        topologies=plan_topologies(nodeset, observed),
         is_finished=is_finished,
     )

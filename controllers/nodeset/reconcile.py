@@ -23,6 +23,7 @@ from controllers.nodeset.writes.labels import mark_free, protect
 from controllers.nodeset.writes.places import record_places
 from controllers.nodeset.writes.pods import create, delete, delete_unbound
 from controllers.nodeset.writes.resumes import resume_nodes
+from controllers.nodeset.writes.topology import annotate_pods, place_nodes
 from controllers.runtime.structs import Key
 from controllers.slurm.client import SlurmError
 
@@ -87,12 +88,14 @@ async def run_round(round_: Round) -> Next:
     await change_drains(round_, plan.drains)
     await resume_nodes(round_, plan.resumes)
     await end_jobs(round_, plan.deadlines)
+    await place_nodes(round_, plan.topologies)
     round_.note_lateness()
     await create(round_, observed, plan)
     await delete(round_, observed, plan)
     await delete_unbound(round_, observed, plan)
     await mark_free(round_, plan)
     await record_places(round_, observed)
+    await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
     await report(round_, observed, plan)
     if plan.is_finished:

@@ -57,6 +57,8 @@ class World:
     """Slurm nodes that keep their size, against slurm.conf, until no job can be on them."""
     may_write: Callable[[], bool] = lambda: True
     """This process leads."""
+    blocks: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """By topology of blocks: the number of the block of each group of machines. A group has the same one in all sets."""
     waking: dict[str, float] = field(default_factory=dict[str, float])
     """Nodes that wait for a pod, and since when on the clock."""
     slurm_writer: SlurmWriter = field(init=False)

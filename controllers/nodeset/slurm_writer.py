@@ -49,6 +49,11 @@ class SlurmWriter:
         self._check(asked_at)
         await self._client.release_nodes(names)
 
+    async def place_nodes(self, names: Iterable[str], topology: str | None, features: Iterable[str] | None, asked_at: float) -> None:
+        """Says where nodes are, and which features they have."""
+        self._check(asked_at)
+        await self._client.place_nodes(names, topology, features)
+
     async def requeue_jobs(self, ids: Iterable[str], asked_at: float) -> None:
         """Puts running jobs back into the queue."""
         self._check(asked_at)

@@ -18,6 +18,8 @@ LABEL_BUSY = "slipway.dev/busy"
 """On a worker's pod: `false` while Slurm says that no job can be on it. Anything else counts as busy, and may not be evicted."""
 ANNOTATION_COST = "slipway.dev/deletion-cost"
 """On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
+ANNOTATION_ADDRESS = "slipway.dev/topology-address"
+"""On a worker's pod: where its node is in the first topology, as its jobs read it in SLURM_TOPOLOGY_ADDR. The pod reads it from a volume."""
 ANNOTATION_REASON = "slipway.dev/reason"
 """On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
 
@@ -76,6 +78,16 @@ class ClaimRetention(_Struct, frozen=True):
     when_scaled: Literal["Retain", "Delete"] = "Retain"
 
 
+class Topology(_Struct, frozen=True):
+    """A network by which Slurm places jobs."""
+
+    name: str
+    labels: tuple[str, ...]
+    """Labels of the machines that say where a node is, from the top."""
+    blocks: int | None = None
+    """How many blocks topology.yaml has; None for a tree."""
+
+
 class NodeSetSpec(_Struct, frozen=True):
     """What the user wants. Either `replicas` (fixed), or `min` and `max` (elastic)."""
 
@@ -90,6 +102,10 @@ class NodeSetSpec(_Struct, frozen=True):
     placement: Literal["Any", "Pinned"] = "Any"
     volume_claim_templates: tuple[ClaimTemplate, ...] = ()
     volume_claim_retention: ClaimRetention = ClaimRetention()
+    topologies: tuple[Topology, ...] = ()
+    label_features: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    """With `label_features`: the features that slurm.conf gives all nodes of the set."""
     max_pods_in_flight: int = 500
     resume_timeout_seconds: int = 600
 

@@ -1,7 +1,7 @@
 """What is known of each worker of a set: its pod from Kubernetes, its node from Slurm, side by side. No decision is made here."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from slurm.reasons import CORDON, NODESET, POD_STOPPING, cordoned_machine, has_failed_to_resume, is_lost, is_on_purpose
@@ -44,6 +44,8 @@ class WorkerPod:
     """Why its machine's kubelet has refused it, in Kubernetes' words."""
     version: str = ""
     """Its resource version: another version means that the pod has changed."""
+    address: str = ""
+    """Where its jobs read that its node is, in the first topology."""
 
     @property
     def is_unbound(self) -> bool:
@@ -91,6 +93,9 @@ class WorkerNode:
     """When the last of its jobs ends at the latest, in seconds since 1970; None without a job or without a limit."""
     jobs: tuple[NodeJob, ...] = ()
     """While it is drained, the jobs on it, where they were asked for. That there is none only its state says."""
+    topology: str = ""
+    """Where Slurm was told that it is; empty for a node that it was told nothing of."""
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ class Machine:
     """What the administrator who cordoned it has written for the users of Slurm."""
     answers: bool = True
     """False when Kubernetes has not heard its kubelet for a while."""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,15 @@ class SlurmClient:
             change["reason"] = reason
         await self._send("POST", "nodes/", change)
 
+    async def place_nodes(self, names: Iterable[str], topology: str | None, features: Iterable[str] | None) -> None:
+        """Says where nodes are, and which features they have; None leaves that as it is. Raises SlurmError."""
+        change: dict[str, Any] = {"name": [fold(names)]}
+        if topology is not None:
+            change["topology_str"] = topology
+        if features is not None:
+            change["features"] = change["features_act"] = list(features)
+        await self._send("POST", "nodes/", change)
+
     async def release_nodes(self, names: Iterable[str]) -> None:
         """Ends the wait for SuspendTimeout of nodes that power down: Slurm may wake them at once. Raises SlurmError.
 

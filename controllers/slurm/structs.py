@@ -29,6 +29,9 @@ class Node(msgspec.Struct, frozen=True):
     address: str = ""
     partitions: tuple[str, ...] = ()
     slurmd_start_time: Number = Number()
+    topology: str = ""
+    """Where Slurm was told that it is: see slurm.topology."""
+    features: tuple[str, ...] = ()
 
     @property
     def state(self) -> NodeState:

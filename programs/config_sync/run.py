@@ -23,7 +23,7 @@ from slurm.hostlists import fold
 from slurm.reasons import SCALE_IN
 from slurm.states import is_registered, may_be_removed
 
-from . import copies, report, sizes, slurm, slurmds
+from . import copies, report, sizes, slurm, slurmds, topology
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
 from .report import PORT, Desk, Report
 from .slurm import Reading, Refused, SlurmError
@@ -102,11 +102,16 @@ class Sync:
                 self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: {waiting}")
             self.tell(f"slurmctld keeps the files it has; those of {version} wait for: {waiting}")
             return _AGAIN_S
+        forgotten: list[str] = []
         try:
             reading.check_age()
             told_at = time.time()
+            forgotten = _forget_places(version, reading)
             self._previous = copies.take_over(version, instead)
         except Refused as refusal:
+            if forgotten:
+                self.tell(f"slurmctld refused the files of {version} while nodes were placed by those before; trying again ({refusal})")
+                return _AGAIN_S
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
             closed = self._open()
             if is_taken:
@@ -237,6 +242,7 @@ class Sync:
         try:
             copies.note_bad(files, good)
             if copies.ACCEPTED.readlink() != Path(good.name) or self._desk.report.state != report.REFUSED:
+                _forget_places(good, slurm.read())
                 copies.point(copies.ACCEPTED, good.name)
                 slurm.reconfigure()
         except (OSError, SlurmError) as error:
@@ -334,6 +340,15 @@ def _plan_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[s
     resized = sizes.find_resized(old.get(sizes.SLURM_CONF, ""), new.get(sizes.SLURM_CONF, ""))
     held = frozenset(name for name in resized & reading.nodes.keys() if not may_be_removed(reading.nodes[name]))
     return held, sizes.keep_sizes(old, new, held)
+
+
+def _forget_places(folder: Path, reading: Reading) -> list[str]:
+    """Has slurmctld forget the places of nodes that it would not start with beside a topology.yaml: each is unplaced until the NodeSet
+    controller says where it is. Gives these nodes. Raises OSError, SlurmError."""
+    nodes = topology.find_misplaced(folder, reading.places)
+    if nodes:
+        slurm.forget_places(nodes)
+    return nodes
 
 
 def _read_texts(folder: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from slurm.commands import SlurmError, call
-from slurm.scontrol import AnswerError, read_partitions, read_starts, read_states
+from slurm.scontrol import AnswerError, read_partitions, read_places, read_starts, read_states
 from slurm.states import NodeState
 
 from .plan import Job
@@ -39,6 +39,8 @@ class Reading:
     """Monotonic seconds."""
     starts: Mapping[str, int] = field(default_factory=dict[str, int])
     """When each slurmd has started, in seconds since 1970."""
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where nodes were placed in the topologies."""
 
     def check_age(self) -> None:
         """Raises SlurmError once nothing may be changed by this reading."""
@@ -57,7 +59,7 @@ def read() -> Reading:
         jobs = tuple(_job(line) for line in _call("squeue", "--all", "--noheader", "--format", "%i|%P|%n").splitlines() if line.strip())
     except AnswerError as error:
         raise SlurmError(str(error)) from None
-    return Reading(nodes, partitions, jobs, asked_at, starts)
+    return Reading(nodes, partitions, jobs, asked_at, starts, read_places(lines))
 
 
 def read_slurmds() -> dict[str, Slurmd]:
@@ -95,6 +97,10 @@ def drain(nodes: Iterable[str], reason: str) -> None:
 
 def undrain(nodes: Iterable[str]) -> None:
     _call("scontrol", "update", f"NodeName={','.join(nodes)}", "State=UNDRAIN")
+
+
+def forget_places(nodes: Iterable[str]) -> None:
+    _call("scontrol", "update", f"NodeName={','.join(nodes)}", "Topology=")
 
 
 def reconfigure() -> None:

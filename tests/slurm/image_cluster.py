@@ -285,6 +285,7 @@ class ImageCluster:
             "/var/spool/slipway/containers": (self.empty(f"{node}-containers"), False),
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
+            "/etc/slipway/place": (self.empty(f"{node}-place"), True),
             **program_mount("munged"),
             **program_mount("worker"),
             **self.ssh_mounts(),

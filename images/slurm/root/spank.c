@@ -7,6 +7,7 @@
    folder that a job starts in must exist in the pod, too; inside it is looked up again. bcast.c does the same for files that are sent to a job, and
    sees to those limits. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -26,6 +27,7 @@
 #include "mpi_frame.h"
 #include "owned.h"
 #include "reason.h"
+#include "run.h"
 #include "version.h"
 
 #pragma GCC visibility push(default)
@@ -245,6 +247,26 @@ static void guard_mpi(spank_t spank) {
     else unguard_mpi(spank);
 }
 
+/* slurmd knows the place that topology.yaml gives its node, and not the one that slurmctld was told over REST: that is in a file of the pod. */
+static void tell_address(spank_t spank) {
+    char there[1024], given[1280], kind[16], address[sizeof there + sizeof given], pattern[sizeof there * 8];
+    owned_fd file = open(ROOT_ADDRESS, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, there, sizeof there - 1);
+    if (length <= 0 || spank_getenv(spank, "SLURM_TOPOLOGY_ADDR_PATTERN", given, sizeof given) != ESPANK_SUCCESS) return;
+    there[length] = 0;
+    there[strcspn(there, "\n")] = 0;
+    snprintf(kind, sizeof kind, "%.*s", (int)strcspn(given, "."), given);
+    if (*there == 0 || spank_getenv(spank, "SLURM_TOPOLOGY_ADDR", given, sizeof given) != ESPANK_SUCCESS) return;
+    const char *node = strrchr(given, '.');
+    snprintf(address, sizeof address, "%s.%s", there, node ? node + 1 : given);
+    size_t end = (size_t)snprintf(pattern, sizeof pattern, "%s.", kind);
+    for (const char *dot = strchr(there, '.'); dot && end < sizeof pattern - sizeof kind - 8; dot = strchr(dot + 1, '.'))
+        end += (size_t)snprintf(pattern + end, sizeof pattern - end, "%s.", kind);
+    snprintf(pattern + end, sizeof pattern - end, "node");
+    spank_setenv(spank, "SLURM_TOPOLOGY_ADDR", address, 1);
+    spank_setenv(spank, "SLURM_TOPOLOGY_ADDR_PATTERN", pattern, 1);
+}
+
 /* The task's process has forked and is root still. A failure is kept for slurm_spank_task_init: a task that ends here, before Slurm has
    put it in its cgroup, counts as a fault of the node and drains it. Nothing of the user's runs in between. */
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments) {
@@ -257,6 +279,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         step_goes = FAILED; /* a task without its limit could end those of others */
     }
     guard_mpi(spank);
+    tell_address(spank);
     is_inside = step_goes == STAYS || (step_goes == ENTERS && enter(spank) == 0);
     if (step_goes == STAYS) *start_folder = 0;
     return ESPANK_SUCCESS;

@@ -1,0 +1,74 @@
+"""Where nodes are in Slurm's topologies: the names of switches and blocks, and the text by which a node is placed. Pure.
+
+A node has one text for all topologies: `fabric:fabric:sp1:sp1-leaf3,nvlink:nvlink-0`, a tree's path from the top switch, or a block. Slurm
+makes the switches of a path where they are missing, but neither a top switch nor a block (measured on 26.05). A node that a topology does
+not place takes no job there, so every text names every topology.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+FILE = "topology.yaml"
+UNPLACED = "unplaced"
+"""The switch, or the block, of nodes whose place is not known."""
+_LONGEST_NUMBER = 18
+"""slurmctld crashes over a name with more than 19 digits in a row."""
+_UNIT = re.compile(r"^ *- (topology|switch|block): (\S+)$", re.MULTILINE)
+
+
+def switch_name(values: Iterable[str]) -> str:
+    """The name of the switch under the switches that the label values before the last name: `sp1-leaf3`.
+
+    It has the names above it, as Slurm puts a node under a switch of the same name elsewhere without a word. A dot separates switches in
+    SLURM_TOPOLOGY_ADDR, so there is none.
+    """
+    name = "-".join(re.sub(r"[^A-Za-z0-9_-]", "_", value) for value in values)
+    return re.sub(rf"(\d{{{_LONGEST_NUMBER}}})(?=\d)", r"\1-", name)
+
+
+def tree_place(topology: str, values: Iterable[str] | None) -> str:
+    """A node's place in a tree, by the label values of its machine from the top; None where it has none."""
+    path = tuple(values) if values is not None else None
+    names = [UNPLACED] if path is None else [switch_name(path[: depth + 1]) for depth in range(len(path))]
+    return ":".join((topology, topology, *names))
+
+
+def block_place(topology: str, block: str | None) -> str:
+    """A node's place in a topology of blocks; None where it has none."""
+    return f"{topology}:{block or UNPLACED}"
+
+
+def block_name(topology: str, number: int) -> str:
+    """The name of a block."""
+    return f"{topology}-{number}"
+
+
+def address(place: str) -> str:
+    """What SLURM_TOPOLOGY_ADDR says before the node's name: `fabric.sp1.sp1-leaf3`."""
+    return place.partition(":")[2].replace(":", ".")
+
+
+def places_of(text: str) -> dict[str, str]:
+    """The places in a node's text, by topology."""
+    return {part.partition(":")[0]: part for part in text.split(",") if part}
+
+
+def units_of(file: str) -> dict[str, frozenset[str]]:
+    """The switches and blocks that a topology.yaml of ours names, by topology."""
+    found: dict[str, set[str]] = {}
+    units: set[str] = set()
+    for kind, name in _UNIT.findall(file):
+        if kind == "topology":
+            units = found.setdefault(name, set())
+        else:
+            units.add(name)
+    return {topology: frozenset(names) for topology, names in found.items()}
+
+
+def fits(text: str, units: Mapping[str, frozenset[str]]) -> bool:
+    """True when slurmctld takes a node's text beside a topology.yaml, and the node is in each of its topologies. An empty text fits: the
+    file itself says where the node is."""
+    places = places_of(text)
+    return not places or (
+        places.keys() == units.keys() and all(place.split(":")[1:2] and place.split(":")[1] in units[name] for name, place in places.items())
+    )
