@@ -32,6 +32,8 @@ REGISTRY = f"{HOST}:5000"
 """Where nodes pull images from by plain HTTP, if something listens there; the only registry that they can reach."""
 
 POOL_LABEL = "slipway.dev/pool"
+SWITCH_LABEL = "slipway.dev/switch"
+"""Where a node is in the network: all are on one switch."""
 GPU_RESOURCE = "nvidia.com/gpu"
 
 

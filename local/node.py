@@ -164,7 +164,7 @@ def kubelet(node: Node, paths: Paths, files: dict[Path, str], binary: Path) -> P
         f"--kubeconfig={paths.pki / pki.kubelet_conf(node)}",
         f"--hostname-override={node.name}",
         f"--node-ip={node.address}",
-        f"--node-labels={layout.POOL_LABEL}={node.pool}",
+        f"--node-labels={layout.POOL_LABEL}={node.pool},{layout.SWITCH_LABEL}=local",
     )
 
 

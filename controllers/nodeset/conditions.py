@@ -259,7 +259,10 @@ def _placed(name: str, plan: Plan) -> Condition:
     shown = "; ".join(words for words, _ in why.most_common(3))
     more = f"; {_count(len(why) - 3, 'machine')} more likewise" if len(why) > 3 else ""
     nodes = range_text(name, plan.topologies.unplaced)
-    message = f"Slurm does not know where these nodes are in the network, and places jobs on them last: {shown}{more}. Nodes: {nodes}"
+    message = (
+        f"Slurm does not know where these nodes are in the network: {shown}{more}. "
+        f"A label is given with kubectl label node NAME LABEL=VALUE. The nodes are {nodes}"
+    )
     return Condition("NodesPlaced", "False", "NoPlace", message)
 
 

@@ -50,6 +50,13 @@ def nfs(*options: str, **given: Any) -> dict[str, Any]:
     return {"storage.mounts": [{**MOUNT, "nfs": {**NFS, **given, "options": [*options]}}]}
 
 
+NETWORK = "cluster.topologies[0]"
+
+
+def networks(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"topologies": [{"name": "net", **each} for each in given]}
+
+
 def check(**given: Any) -> dict[str, Any]:
     return {"healthChecks[+]": {**DISK, **given}}
 
@@ -256,6 +263,16 @@ REST = [
     pytest.param(smtp(port=465), f"{SMTP}.port", "is the port of `tls: tls`", id="port-of-tls"),
     pytest.param(smtp(tls="tls"), f"{SMTP}.port", "is the port of `tls: starttls`", id="port-of-starttls"),
     pytest.param({**smtp(), **settings(MailProg="/bin/mail")}, f"{SETTINGS}.MailProg", "is set by notifications.smtp", id="two-mailers"),
+    pytest.param(networks({}), f"{NETWORK}", "is no network yet: say `preset`, `tree` or `block`", id="topology-of-no-kind"),
+    pytest.param(networks({"preset": "ec2", "tree": {"labels": ["a"]}}), f"{NETWORK}.tree", "stands beside preset", id="topology-of-two-kinds"),
+    pytest.param(networks({"tree": {"labels": []}}), f"{NETWORK}.tree.labels", "no node would have a place", id="tree-without-labels"),
+    pytest.param(networks({"tree": {"labels": ["a", "a"]}}), f"{NETWORK}.tree.labels[1]", "twice", id="tree-with-a-label-twice"),
+    pytest.param(networks({"preset": "ec2"}, {"preset": "gke"}), "cluster.topologies[1].name", "already", id="topologies-of-one-name"),
+    pytest.param({"partitions[0].topology": "fabric"}, f"{PARTITION}.topology", "Add it to cluster.topologies.", id="topology-of-no-list"),
+    pytest.param({**networks({"preset": "ec2"}), "partitions[0].topology": "fabrik"}, f"{PARTITION}.topology", 'There are: net.', id="topology-misspelled"),
+    pytest.param({**networks({"preset": "ec2"}), **settings(TopologyPlugin="topology/flat")}, f"{SETTINGS}.TopologyPlugin", "is ignored by Slurm beside", id="topology-plugin-beside"),
+    pytest.param({"labelFeatures": ["a", "a"]}, "cluster.labelFeatures[1]", "twice", id="label-twice"),
+    pytest.param(partition(Topology="fabric"), f"{PARTITION}.settings.Topology", "is rendered from other keys", id="topology-as-a-setting"),
     pytest.param({"images": {"pullSecrets": ["a", "a"]}}, "cluster.images.pullSecrets[1]", "twice", id="pull-secret-twice"),
     pytest.param(check(schedule="*/90 * * * *"), "cluster.healthChecks[4].schedule", '"*/90" never takes its step', id="every-ninety-minutes"),
     pytest.param(check(schedule="0 0 30 2 *"), "cluster.healthChecks[4].schedule", "never comes", id="thirtieth-of-february"),
