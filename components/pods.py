@@ -253,7 +253,7 @@ def config_volume(name: str, config_map: str, mode: int = 0o444) -> Manifest:
 
 
 def annotation_volume(name: str, file: str, annotation: str) -> Manifest:
-    """A folder with one file: the pod's own annotation, empty while it has none. The kubelet writes it again when the annotation changes."""
+    """A folder with one file: the pod's own annotation, empty while it has none. The kubelet follows changes of the annotation."""
     items = [{"path": file, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}]
     return {"name": name, "downwardAPI": {"items": items}}
 

@@ -322,7 +322,7 @@ class Topology(TypedDict):
     name: str
     """Name of the topology, which partitions refer to; also that of the top switch of a tree. Type: string (a topology's name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Required."""
     preset: NotRequired[str]
-    """A tree by labels that a cloud writes. `ec2`: layers of EC2's network. `gke`: block, sub-block and host. `coreweave`: InfiniBand fabric, superpod and leaf group. `zones`: region and zone. Type: one of `ec2`, `gke`, `coreweave`, `zones`. Default: not set."""
+    """A tree by labels that a cloud writes. `ec2`: layers of EC2's network. `gke`: block, sub-block and host. `coreweave`: its fabric, superpod and leaf group. `zones`: region and zone. Type: one of `ec2`, `gke`, `coreweave`, `zones`. Default: not set."""
     tree: NotRequired[Tree]
     """A tree of switches. Type: Tree. Default: not set."""
     block: NotRequired[Block]

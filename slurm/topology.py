@@ -70,5 +70,6 @@ def fits(text: str, units: Mapping[str, frozenset[str]]) -> bool:
     file itself says where the node is."""
     places = places_of(text)
     return not places or (
-        places.keys() == units.keys() and all(place.split(":")[1:2] and place.split(":")[1] in units[name] for name, place in places.items())
+        places.keys() == units.keys()
+        and all(place.split(":")[1:2] and place.split(":")[1] in units[name] for name, place in places.items())
     )

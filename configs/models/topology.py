@@ -21,8 +21,8 @@ PRESETS = {
     "coreweave": tuple(f"ib.coreweave.cloud/{part}" for part in ("fabric", "superpod", "leafgroup")),
     "zones": ("topology.kubernetes.io/region", "topology.kubernetes.io/zone"),
 }
-"""Labels of machines, from the top of the network to the switch of a machine. Sources: EKS' user guide, "network topology labels" (what
-EC2's DescribeInstanceTopology says); GKE's guide to compact placement; CoreWeave's guide to SUNK's topology; Kubernetes' well-known labels."""
+"""Labels of machines, from the top of the network down. Sources: EKS' user guide, "network topology labels" (by EC2's
+DescribeInstanceTopology); GKE's guide to compact placement; CoreWeave's guide to SUNK's topology; Kubernetes' well-known labels."""
 
 
 class Tree(Model):
@@ -49,7 +49,7 @@ class Topology(Model):
     name: TopologyName
     """Name of the topology, which partitions refer to; also that of the top switch of a tree."""
     preset: Literal["ec2", "gke", "coreweave", "zones"] | None = None
-    """A tree by labels that a cloud writes. `ec2`: layers of EC2's network. `gke`: block, sub-block and host. `coreweave`: InfiniBand fabric,
+    """A tree by labels that a cloud writes. `ec2`: layers of EC2's network. `gke`: block, sub-block and host. `coreweave`: its fabric,
     superpod and leaf group. `zones`: region and zone."""
     tree: Tree | None = None
     """A tree of switches."""

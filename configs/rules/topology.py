@@ -18,7 +18,9 @@ def check_topologies(cluster: Cluster) -> list[Fault]:
     for at, partition in enumerate(cluster.partitions):
         if partition.topology is not None and partition.topology not in names:
             hint = did_you_mean(partition.topology, names) if names else "Add it to cluster.topologies."
-            faults.append(Fault(f"cluster.partitions[{at}].topology", f"no topology is called {quoted(partition.topology)}. {hint}", (_PATH,)))
+            faults.append(
+                Fault(f"cluster.partitions[{at}].topology", f"no topology is called {quoted(partition.topology)}. {hint}", (_PATH,))
+            )
     if cluster.topologies:
         for key in cluster.slurm.settings:
             if known(key, ("TopologyPlugin",)):

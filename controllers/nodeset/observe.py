@@ -10,7 +10,15 @@ from typing import Any
 
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
-from controllers.nodeset.structs import ANNOTATION_ADDRESS, ANNOTATION_COST, ANNOTATION_REASON, LABEL_BUSY, LABEL_REVISION, NodeSet, NodeSetSpec
+from controllers.nodeset.structs import (
+    ANNOTATION_ADDRESS,
+    ANNOTATION_COST,
+    ANNOTATION_REASON,
+    LABEL_BUSY,
+    LABEL_REVISION,
+    NodeSet,
+    NodeSetSpec,
+)
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in

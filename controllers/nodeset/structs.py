@@ -19,7 +19,7 @@ LABEL_BUSY = "slipway.dev/busy"
 ANNOTATION_COST = "slipway.dev/deletion-cost"
 """On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
 ANNOTATION_ADDRESS = "slipway.dev/topology-address"
-"""On a worker's pod: where its node is in the first topology, as its jobs read it in SLURM_TOPOLOGY_ADDR. The pod reads it from a volume."""
+"""On a worker's pod: where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
 ANNOTATION_REASON = "slipway.dev/reason"
 """On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
 

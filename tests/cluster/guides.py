@@ -22,8 +22,8 @@ def commands(guide: str) -> list[str]:
 
 
 def run(stack: DevStack, command: str) -> str:
-    """Runs one where a reader would: kubectl and the stack's own verbs in the project's folder, jobs in a login session, with a `job.sh` and
-    a `program` in the home, and an administrator's beside slurmctld. Gives its output."""
+    """Runs one where a reader would: kubectl and the stack's own verbs in the project's folder, jobs in a login session, with a `job.sh`
+    and a `program` in the home, and an administrator's beside slurmctld. Gives its output."""
     program = command.split()[0]
     if program in _OF_USERS:
         return stack.ssh(f"printf '#!/bin/bash\\nhostname\\n' | tee job.sh >program; chmod +x program; {command}")

@@ -1,4 +1,4 @@
-"""Nodes are where the labels of their machines say, with the real kubelets, NodeSet controller and Slurm; a changed label touches no job."""
+"""Nodes are where the labels of their machines say, with real kubelets, NodeSet controller and Slurm; a changed label touches no job."""
 
 from collections.abc import Iterator
 
@@ -52,7 +52,9 @@ def test_label_of_a_machine_is_followed_without_a_restart_while_jobs_run(labelle
 
     label(stack, "")
     nodeset = moved.rpartition("-")[0]
-    eventually("the missing label in the status", lambda: f"{MACHINE} has no label {layout.SWITCH_LABEL}" in placed(stack, nodeset)["message"], 60)
+    eventually(
+        "the missing label in the status", lambda: f"{MACHINE} has no label {layout.SWITCH_LABEL}" in placed(stack, nodeset)["message"], 60
+    )
     assert moved in placed(stack, nodeset)["message"]
     assert stack.job_state(job) == "RUNNING"
     stack.let_go()

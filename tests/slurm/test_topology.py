@@ -14,14 +14,14 @@ from slurm.hostlists import expand, fold
 from slurm.topology import address, block_name, block_place, tree_place
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.slurm.image_pods import Machine, wait_for
 from tests.slurm.test_rest_client import ask
 
 FOLDER = Path("/var/tmp/slipway-topology-pods")
 PREFIX = "swto-"
 NODES = ("el-0", "el-1", "el-2", "el-3")
-TREE = {"name": "fabric", "tree": {"labels": ["example.com/spine", "example.com/leaf"]}}
-BLOCKS = {"name": "nvlink", "block": {"label": "example.com/rack", "size": 2, "count": 2}}
+TREE: dict[str, Any] = {"name": "fabric", "tree": {"labels": ["example.com/spine", "example.com/leaf"]}}
+BLOCKS: dict[str, Any] = {"name": "nvlink", "block": {"label": "example.com/rack", "size": 2, "count": 2}}
 
 
 def stack(*topologies: dict[str, Any]) -> dict[str, Any]:
@@ -88,8 +88,13 @@ def test_nodes_that_nobody_has_placed_are_together_and_take_jobs(cluster: Elasti
 def test_two_node_job_gets_one_switch_and_a_segment_one_block(cluster: ElasticCluster) -> None:
     place(cluster, {"el-0": text("a", "1", 0), "el-1": text("a", "2", 1), "el-2": text("b", "1", 1), "el-3": text("a", "1", 0)})
     assert units(cluster, "fabric") == {
-        **{"fabric": "el-[0-3],fix-[0-1]", "unplaced": "fix-[0-1]", "a": "el-[0-1,3]", "a-1": "el-[0,3]", "a-2": "el-1"},
-        **{"b": "el-2", "b-1": "el-2"},
+        "fabric": "el-[0-3],fix-[0-1]",
+        "unplaced": "fix-[0-1]",
+        "a": "el-[0-1,3]",
+        "a-1": "el-[0,3]",
+        "a-2": "el-1",
+        "b": "el-2",
+        "b-1": "el-2",
     }
     assert units(cluster, "nvlink") == {"nvlink-0": "el-[0,3]", "nvlink-1": "el-[1-2]", "unplaced": "fix-[0-1]"}
     for _ in range(2):

@@ -86,7 +86,9 @@ def _find_place(topology: Topology, machine: Machine | None, blocks: Mapping[str
         return tree_place(topology.name, values), ""
     number = blocks.get(topology.name, {}).get(values[0])
     if number is None:
-        return _unplaced(topology), f"is in group {values[0]}, and all {topology.blocks} blocks of {topology.name} are taken: raise its count"
+        return _unplaced(
+            topology
+        ), f"is in group {values[0]}, and all {topology.blocks} blocks of {topology.name} are taken: raise its count"
     return block_place(topology.name, block_name(topology.name, number)), ""
 
 
