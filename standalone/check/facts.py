@@ -22,7 +22,8 @@ echo "user|$(id -un)"
 echo "folder|$(mktemp -d ~/.slipway-check.XXXXXX)"
 sinfo --noheader --Node --format='node|%N|%P|%T|%G'
 scontrol show config | sed -n 's/^AccountingStorageType *= */accounting|/p'
-for tool in mpicc apt-get; do if command -v "$tool" >/dev/null; then echo "tool|$tool"; fi; done
+for tool in mpicc apt-get gcc mksquashfs; do if command -v "$tool" >/dev/null; then echo "tool|$tool"; fi; done
+if srun --help | grep -q container-image; then echo 'tool|container-image'; fi
 if said=$(sudo -n true 2>&1); then echo 'sudo|'; else echo "sudo|${{said#sudo: }}"; fi
 """
 """A script for bash. Each line of its output is a word and values, separated by bars."""

@@ -51,6 +51,18 @@ chmod -R a+rX .
 sudo -n apt-get install --yes --reinstall ./hello.deb
 rm -r "$PWD"
 """
+_IMAGE = """mkdir -p image/bin image/etc
+echo 'of the image' >image/etc/slipway-check
+gcc -static -x c - -o image/bin/hello <<'END'
+#include <stdio.h>
+int main(void) {
+  char text[64] = "";
+  FILE *file = fopen("/etc/slipway-check", "r");
+  return file && fgets(text, sizeof text, file) && printf("file %s", text) > 0 ? 0 : 1;
+}
+END
+mksquashfs image image.sqsh -quiet -no-progress
+"""
 TAKE_PACKAGE_AWAY = "sudo -n dpkg --purge slipway-check"
 
 
@@ -121,6 +133,11 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
         rows.append(Row("MPI over two nodes", None, "the root has no mpicc", "docs/environment.md names what the root of images/root has."))
     else:
         tasks.append(_mpi(wide))
+    container = _container(facts)
+    if isinstance(container, Row):
+        rows.append(container)
+    else:
+        tasks.append(container)
     if facts.sudo:
         remedy = "To check it, name a user with `admin: true` by --user."
         rows.append(Row("package for jobs", None, f"sudo refuses {facts.user}: {facts.sudo}", remedy))
@@ -152,6 +169,20 @@ def _mpi(node_set: NodeSet) -> Task:
     return Task("mpi", "MPI over two nodes", _options(node_set, 2), "srun --quiet ./mpi\n", compiled, nodes=2, node_set=node_set)
 
 
+def _container(facts: Facts) -> Task | Row:
+    """A step in an image that is built in the login session, so that no registry is needed."""
+    title = "container"
+    first = next((each for each in facts.node_sets if each.up), None)
+    if "container-image" not in facts.tools:
+        return Row(title, None, "srun has no --container-image", "docs/containers.md says what containers need.")
+    if lacking := [tool for tool in ("gcc", "mksquashfs") if tool not in facts.tools]:
+        return Row(title, None, f"the root has no {lacking[0]} to make an image with")
+    if first is None:
+        return Row(title, None, "no node is up")
+    script = 'srun --quiet --container-image="$PWD/image.sqsh" /bin/hello\n'
+    return Task("container", title, _options(first, 1), script, _IMAGE, node_set=first)
+
+
 def judge(task: Task, result: Result, user: str) -> Row:
     """What came of one task."""
     if not result.job:
@@ -177,6 +208,9 @@ def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
     if task.name == "mpi":
         right = "ranks 2 sum 3" in result.output
         return _last(result.output), "" if right else "The ranks did not find each other. docs/troubleshooting.md has a section on MPI."
+    if task.name == "container":
+        right = "file of the image" in result.output
+        return ("a step ran in an image" if right else _last(result.output)), "" if right else "The step did not run in its image."
     found = re.search(r"^installed (\S+)$", result.output, re.MULTILINE)
     if found:
         return f"installed in this session, run on {found[1]}", ""

@@ -73,6 +73,13 @@ def test_processes_of_a_training_meet_over_two_nodes_and_learn_the_same(cluster:
     assert all(float(off) < 1e-3 for _, _, off in ranks)
 
 
+def test_program_of_an_image_reads_the_data_of_the_home_on_two_nodes(cluster: DevStack) -> None:
+    job = submit(cluster, "container", "./build.sh && sbatch job.sh")
+    cluster.wait_for_job(job)
+    said = sorted(output(cluster, "container/words.out").splitlines())
+    assert said == [f"{rank}: /data/rose.txt has 8 words" for rank in (0, 1)]
+
+
 def test_stages_of_a_pipeline_run_in_their_order(cluster: DevStack) -> None:
     job = submit(cluster, "pipeline", "./submit.sh")
     cluster.wait_for_job(job)

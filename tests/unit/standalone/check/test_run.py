@@ -57,6 +57,7 @@ def test_rows_tell_what_works_and_nothing_is_left(login: Login, tmp_path: Path) 
         "accounting": None,
         "shared home": True,
         "MPI over two nodes": None,
+        "container": None,
         "package for jobs": None,
     }
     assert (tmp_path / "cancelled").read_text() == "7\n"

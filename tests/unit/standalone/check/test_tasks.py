@@ -19,6 +19,9 @@ node|lost-0|slow|down*|gpu:2
 accounting|accounting_storage/slurmdbd
 tool|mpicc
 tool|apt-get
+tool|gcc
+tool|mksquashfs
+tool|container-image
 sudo|
 """
 
@@ -54,7 +57,7 @@ def test_an_answer_that_is_not_whole_is_no_cluster() -> None:
 def test_plan_asks_each_set_for_what_it_has_and_names_what_takes_no_jobs() -> None:
     tasks, rows = plan(facts())
     by_name = {task.name: task for task in tasks}
-    assert list(by_name) == ["hello-cpu", "hello-gpu", "gpus-gpu", "hello-big-mem", "mpi", "package"]
+    assert list(by_name) == ["hello-cpu", "hello-gpu", "gpus-gpu", "hello-big-mem", "mpi", "container", "package"]
     assert by_name["hello-cpu"].options == ("--partition=main", "--nodes=2", "--ntasks-per-node=1", "--time=10", "--exclude=gpu-0")
     assert "--gpus=3" in by_name["gpus-gpu"].options
     assert by_name["hello-big-mem"].nodes == 1
@@ -66,6 +69,8 @@ def test_plan_asks_each_set_for_what_it_has_and_names_what_takes_no_jobs() -> No
     [
         pytest.param(("tool|mpicc\n", ""), "MPI over two nodes", "the root has no mpicc", id="no-compiler"),
         pytest.param(("node|cpu-1|main*|mixed|(null)\n", ""), "MPI over two nodes", "no node set has two nodes that are up", id="one-node"),
+        pytest.param(("tool|container-image\n", ""), "container", "srun has no --container-image", id="no-containers"),
+        pytest.param(("tool|mksquashfs\n", ""), "container", "the root has no mksquashfs", id="no-tool-for-images"),
         pytest.param(("sudo|\n", "sudo|a password is required\n"), "package for jobs", "sudo refuses alice", id="no-admin"),
     ],
 )
@@ -79,6 +84,7 @@ def test_what_cannot_be_checked_is_said_and_is_no_failure(change: tuple[str, str
 CPU = NodeSet("cpu", "main", (Node("cpu-0", "idle", 0), Node("cpu-1", "idle", 0)), ())
 HELLO = Task("hello-cpu", "hello on cpu", (), "", nodes=2, node_set=CPU)
 GPUS = Task("gpus-gpu", "GPUs on gpu", (), "", asked=3)
+CONTAINER = Task("container", "container", (), "")
 MPI = Task("mpi", "MPI over two nodes", (), "", nodes=2)
 
 
@@ -103,6 +109,8 @@ OPEN = "visible 0,1,2\nours /dev/nvidia0\nours /dev/nvidia1\nours /dev/nvidia2\n
         pytest.param(GPUS, done(output="visible 0,1,2\n"), True, "3 visible", id="no-device-files"),
         pytest.param(GPUS, done(output=f"{OPEN}driver GPU 0\n"), False, "1 in nvidia-smi", id="driver-sees-others"),
         pytest.param(MPI, done(output="ranks 2 sum 3\n"), True, "ranks 2 sum 3", id="mpi"),
+        pytest.param(CONTAINER, done(output="file of the image\n"), True, "a step ran in an image", id="container"),
+        pytest.param(CONTAINER, done(output="no such file\n"), False, "no such file", id="outside-its-image"),
         pytest.param(MPI, done(output="ranks 1 sum 1\nranks 1 sum 1\n"), False, "ranks 1", id="singletons"),
         pytest.param(MPI, Result(output="sbatch: error: Invalid account\n"), False, "Invalid account", id="refused"),
         pytest.param(MPI, Result(job="7", state="PENDING", reason="Resources"), False, "job 7 waited: Resources", id="waits"),
