@@ -129,8 +129,9 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
     wide = next((each for each in facts.node_sets if len(each.up) > 1), None)
     if wide is None:
         rows.append(Row("MPI over two nodes", None, "no node set has two nodes that are up"))
-    elif "mpicc" not in facts.tools:
-        rows.append(Row("MPI over two nodes", None, "the root has no mpicc", "docs/environment.md names what the root of images/root has."))
+    elif lacking := [tool for tool in ("mpicc", "gcc") if tool not in facts.tools]:
+        remedy = "docs/environment.md names what the root of images/root has."
+        rows.append(Row("MPI over two nodes", None, f"the root has no {lacking[0]}", remedy))
     else:
         tasks.append(_mpi(wide))
     container = _container(facts)

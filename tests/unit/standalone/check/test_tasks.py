@@ -68,6 +68,7 @@ def test_plan_asks_each_set_for_what_it_has_and_names_what_takes_no_jobs() -> No
     ("change", "title", "said"),
     [
         pytest.param(("tool|mpicc\n", ""), "MPI over two nodes", "the root has no mpicc", id="no-compiler"),
+        pytest.param(("tool|gcc\n", ""), "MPI over two nodes", "the root has no gcc", id="only-the-wrapper"),
         pytest.param(("node|cpu-1|main*|mixed|(null)\n", ""), "MPI over two nodes", "no node set has two nodes that are up", id="one-node"),
         pytest.param(("tool|container-image\n", ""), "container", "srun has no --container-image", id="no-containers"),
         pytest.param(("tool|mksquashfs\n", ""), "container", "the root has no mksquashfs", id="no-tool-for-images"),
