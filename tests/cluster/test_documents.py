@@ -10,6 +10,7 @@ ELSEWHERE = {
     "docs/node-sets.md": ("jobid=7", "worker-3", "burst-7"),
     # Of the own NFS server, which this kernel could not mount; and of a version that is not there.
     "docs/storage.md": ("cluster-info dump", "create service clusterip", "kubectl taint", "dev-nfs-0", "--root-version="),
+    "docs/topology.md": ("nvlink",),
     "docs/accounting.md": ("/archive/", "dev-backup", "job/now", "state-backup", "delete pvc", "-c restore"),
 }
 

@@ -1,5 +1,5 @@
 """Topologies with the real slurmctld and its sidecar: nodes placed over REST by the controller's own client, files that change under them,
-and what jobs see. The labels of machines are for tests/unit/controllers/nodeset/plans/test_topology.py and tests/cluster/test_topology.py.
+and what jobs see. The labels of machines are for tests/unit/controllers/nodeset/test_topology.py and tests/cluster/test_topology.py.
 """
 
 import re
