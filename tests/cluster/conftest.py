@@ -2,12 +2,17 @@
 
 import contextlib
 import fcntl
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
+from local import layout, packages
+from tests.apiserver.server import run_process
 from tests.cluster.dev_stack import ROOT, STATE, DevStack
 from tests.report import put_first
 
@@ -47,6 +52,19 @@ def _held(how: int) -> Generator[None]:
         fcntl.flock(lock, how)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield
+
+
+@pytest.fixture
+def registry(stack: DevStack, tmp_path: Path) -> Iterator[str]:
+    """An empty registry on the nodes' bridge; gives its address."""
+    assert stack
+    if shutil.which("docker-registry") is None:
+        packages.install(["docker-registry"])
+    config = tmp_path / "registry.yml"
+    storage = {"filesystem": {"rootdirectory": str(tmp_path / "registry")}}
+    config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": layout.REGISTRY}}))
+    with run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
+        yield layout.REGISTRY
 
 
 @pytest.fixture(scope="session")

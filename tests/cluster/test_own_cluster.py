@@ -11,25 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from local import layout, packages
-from tests.apiserver.server import run_process
+from local import layout
 from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 
 LABEL = "slipway.dev/mini"
 NAMESPACE = "slurm-mini"
-
-
-@pytest.fixture
-def registry(stack: DevStack, tmp_path: Path) -> Iterator[str]:
-    """An empty registry on the nodes' bridge; gives its address."""
-    assert stack
-    if shutil.which("docker-registry") is None:
-        packages.install(["docker-registry"])
-    config = tmp_path / "registry.yml"
-    storage = {"filesystem": {"rootdirectory": str(tmp_path / "registry")}}
-    config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": layout.REGISTRY}}))
-    with run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
-        yield layout.REGISTRY
 
 
 class OwnCluster:
