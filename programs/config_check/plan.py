@@ -28,7 +28,7 @@ _NOTES = re.compile(r"_get_group_members: Could not find configured group")
 _MISTAKES = re.compile(r"from final GRES list|more configured than expected in slurm\.conf|Invalid hostnames in \w+ configuration")
 """Warnings about files that contradict each other: Slurm goes on without the GPUs or switches."""
 _FILES: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = (
-    (re.compile(r"topology|switch|\bblocks?\b|\btopo\b", re.IGNORECASE), ("topology.yaml", "topology.conf")),
+    (re.compile(r"topology|switch(?!/)|\bblocks?\b|\btopo\b", re.IGNORECASE), ("topology.yaml", "topology.conf")),
     (re.compile(r"gres|File=", re.IGNORECASE), ("gres.conf",)),
     (re.compile(r"cgroup"), ("cgroup.conf",)),
     (re.compile(r"plugstack|spank", re.IGNORECASE), ("plugstack.conf",)),

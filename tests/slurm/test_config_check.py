@@ -35,6 +35,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "quiet": {"slurm": {"settings": {"SlurmctldDebug": "quiet", "LogTimeFormat": "thread_id"}}},
 }
 TREE = "TopologyPlugin=topology/tree\n"
+NETWORK = "- topology: net\n  tree:\n    switches:\n    - {switch: s0, nodes: 'cpu-[0-1],nosuch'}\n"
 BAD = [
     pytest.param({"slurm.conf": "PriorityWeightTRES=CPU=1,license/matlab=2\n"}, "slurm.conf", "'license:matlab' is not a configured TRES type", id="raw-line"),
     pytest.param({"slurm.conf": "MinJobAge=soon\n"}, "slurm.conf", "MinJobAge value (soon) is not a valid number", id="value"),
@@ -45,11 +46,12 @@ BAD = [
     pytest.param({"gres.conf": "Name=gpu Fils=/dev/nvidia0\n"}, "gres.conf", "gres.conf line", id="gres-key"),
     pytest.param({"gres.conf": "Name=shard Count=4\n"}, "gres.conf", "invalid name: shard", id="gres-that-slurm.conf-does-not-have"),
     pytest.param({"slurm.conf": TREE, "topology.conf": "SwitchName=s0 Nodes=cpu-[0-1],nosuch\n"}, "topology.conf", "Invalid hostnames in switch configuration: nosuch", id="topology"),
+    pytest.param({"topology.yaml": NETWORK}, "topology.yaml", "Invalid hostnames in switch configuration: nosuch", id="topologies"),
     pytest.param({"slurm.conf": TREE}, "slurm.conf", "topology.conf: No such file or directory", id="topology-missing"),
     pytest.param({"cgroup.conf": "ConstrainCoers=yes\n"}, "cgroup.conf", "unrecognized key: ConstrainCoers", id="cgroup"),
     pytest.param({"job_submit.lua": "this is no Lua\n"}, "job_submit.lua", "job_submit.lua:", id="script"),
 ]  # fmt: skip
-"""What is put at the end of the dev stack's files, and what slurmctld says of which file."""
+"""What is put at the end of the dev stack's files, without its topologies, and what slurmctld says of which file."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def files_of(edits: dict[str, Any]) -> dict[str, str]:
 def readings(image: str) -> dict[str, dict[str, Any]]:
     """What the program says of every set of files, by its name. A single container reads all of them."""
     sets = {name: files_of(edits) for name, edits in GOOD.items()}
-    base = files_of({})
+    base = files_of({"topologies": []})
     for case in BAD:
         added: dict[str, str] = case.values[0]  # type: ignore[assignment]
         sets[str(case.id)] = {**base, **{name: base.get(name, "") + text for name, text in added.items()}}

@@ -27,6 +27,8 @@ SOUND_ONES = {
     for name, example, edits in CASES
     if example == "dev" and name != OF_THE_DATABASE and any(key.startswith(("slurm", "partitions", "nodeSets")) for key in edits)
 }
+FLAT: dict[str, Any] = {"topologies": []}
+"""Slurm heeds TopologyPlugin where there is no topology.yaml."""
 SKIPPED = [
     pytest.param("NodeName=cpu-", "CoreSpecCount=2", "CoreSpecCount=2 is invalid, reset to 1", id="all-cores-kept"),
     pytest.param("NodeName=gpu-", "CpuSpecList=5", "Ignoring CpuSpecList", id="kept-cpu-that-is-not-there"),
@@ -78,7 +80,8 @@ def readings(image_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
     base = files_of({})
     sets = {name: files_of(edits) for name, edits in SOUND_ONES.items()}
     sets["skipped"] = {**base, "slurm.conf": skipped()}
-    sets |= {f"fatal-{case.id}": {**base, "slurm.conf": f"{base['slurm.conf']}{case.values[0]}\n"} for case in FATAL}
+    flat = files_of(FLAT)
+    sets |= {f"fatal-{case.id}": {**flat, "slurm.conf": f"{flat['slurm.conf']}{case.values[0]}\n"} for case in FATAL}
     return read_sets(image_root, tmp_path_factory.mktemp("heeded"), "dev", sets)
 
 

@@ -80,7 +80,7 @@ def test_programs_run_as_the_node() -> None:
     assert program.name == "kubelet-worker-0"
     assert program.argv[:4] == ("nsenter", "--mount=/run/slipway/mnt/worker-0", "--net=/run/netns/slipway-worker-0", "--")
     assert f"--kubeconfig=/tree/.slipway/pki/{pki.kubelet_conf(WORKERS[0])}" in program.argv
-    assert f"--node-labels={layout.POOL_LABEL}=workers" in program.argv
+    assert f"--node-labels={layout.POOL_LABEL}=workers,{layout.SWITCH_LABEL}=local" in program.argv
     assert program.cgroup_procs[0].endswith("/slipway/worker-0/runtime/cgroup.procs")
 
 
