@@ -12,7 +12,7 @@ BUILD = """set -e
 rm -rf mpi-image; mkdir -p mpi-image/image/{tmp,bin,etc}; cd mpi-image
 mpicc -O2 /usr/share/slipway/examples/mpi/pi.c -o image/bin/pi
 libs=/usr/lib/x86_64-linux-gnu
-cp -r --parents $libs/openmpi $libs/pmix2 /usr/share/openmpi /usr/share/pmix image/
+cp -r --parents $libs/openmpi $libs/pmix2 /usr/share/openmpi image/
 find image -name '*.so*' -type f | xargs ldd image/bin/pi 2>/dev/null | awk '$3 ~ /^[/]/ {print $3} $1 ~ /^[/]lib/ {print $1}' |
   sort -u | while read -r file; do mkdir -p "image/$(dirname "$file")"; cp -L -n "$file" "image/$file"; done
 mksquashfs image pi.sqsh -noappend -quiet -no-progress
