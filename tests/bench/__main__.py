@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import containers, forty, guard, informers, live, plots, shared_root, sleeping, waking
+from tests.bench import containers, forty, guard, informers, live, mpi, plots, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -166,6 +166,13 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("object edited by hand until it is as deployed", 10, guarded.edit_to_restored_s))
     figures.append(figure("object deleted by hand until it is made again", 10, guarded.delete_to_restored_s))
     figures.append(figure("memory of the guard", 50, [guarded.memory_mb], unit="MB"))
+    costs_of_mpi = mpi.measure()
+    ranks = f"{mpi.RANKS} ranks of OpenMPI on 2 nodes by plain srun"
+    figures.append(figure(f"{ranks}: MPI_Init relative to mpirun's; medians of {mpi.INITS}", 1.5, [costs_of_mpi["init"]], unit=""))
+    figures.append(figure(f"{ranks}: starts that failed, of {mpi.STARTS}", 0, [costs_of_mpi["failed"]], unit=""))
+    for name, what in (("small", "8 bytes"), ("large", "1 MiB")):
+        say = f"OpenMPI by plain srun: {what} to another node and back, relative to mpirun's; medians of {mpi.PING_PONGS}"
+        figures.append(figure(say, 1.05, [costs_of_mpi[name]], unit=""))
     real = forty.measure()
     figures.append(figure("40 real pods on two kubelets: 1 to 40 idle", 11, [round_.out_s for round_ in real]))
     figures.append(figure("40 real pods on two kubelets: 40 plain pods, 1 to 40 Ready", None, [round_.plain_s for round_ in real]))
