@@ -22,14 +22,14 @@ echo "user|$(id -un)"
 echo "folder|$(mktemp -d ~/.slipway-check.XXXXXX)"
 sinfo --noheader --Node --format='node|%N|%P|%T|%G'
 scontrol show config | sed -n 's/^AccountingStorageType *= */accounting|/p'
-for tool in mpicc apt-get gcc mksquashfs; do if command -v "$tool" >/dev/null; then echo "tool|$tool"; fi; done
+for tool in mpicc apt-get gcc mksquashfs all_reduce_perf; do if command -v "$tool" >/dev/null; then echo "tool|$tool"; fi; done
 if srun --help | grep -q container-image; then echo 'tool|container-image'; fi
 if said=$(sudo -n true 2>&1); then echo 'sudo|'; else echo "sudo|${{said#sudo: }}"; fi
 """
 """A script for bash. Each line of its output is a word and values, separated by bars."""
 
 _USABLE = {"idle", "mixed", "allocated", "completing"}
-_GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
+_GPUS = re.compile(r"\bgpu(?::([^:,()]+))?:(\d+)")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Node:
     state: str
     """As sinfo writes it, with the mark at its end: `~` is powered down, `*` does not answer."""
     gpus: int
+    model: str = ""
+    """Of the GPUs, as in Slurm's GRES; empty where it has no type."""
 
     @property
     def is_up(self) -> bool:
@@ -71,6 +73,11 @@ class NodeSet:
     def gpus(self) -> int:
         """GPUs of each node."""
         return self.nodes[0].gpus
+
+    @property
+    def model(self) -> str:
+        """Their model."""
+        return self.nodes[0].model
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,8 @@ def read_facts(output: str) -> Facts:
             if partition.endswith("*"):
                 partition = said.default = partition.removesuffix("*")
             found = _GPUS.search(gres)
-            said.partitions.setdefault(partition, {})[name] = Node(name, state, int(found[1]) if found else 0)
+            gpus = (int(found[2]), found[1] or "") if found else (0,)
+            said.partitions.setdefault(partition, {})[name] = Node(name, state, *gpus)
         elif word == "tool":
             said.tools.update(values)
         elif values:

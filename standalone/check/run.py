@@ -8,7 +8,7 @@ from time import monotonic
 
 from standalone.check.facts import QUESTION, Facts, read_facts
 from standalone.check.login import Login
-from standalone.check.tasks import TAKE_PACKAGE_AWAY, Result, Row, Task, judge, judge_accounting, judge_files, plan
+from standalone.check.tasks import TAKE_PACKAGE_AWAY, Result, Row, Task, judge, judge_accounting, judge_files, judge_missing, plan
 from standalone.faults import StandaloneError
 
 _ANSWER_S = 120
@@ -34,6 +34,7 @@ def check(login: Login, timeout_s: float) -> list[Row]:
         _wait(login, results, timeout_s)
         _collect(login, facts, results)
         rows += [judge(task, results[task.name], facts.user) for task in tasks]
+        unchecked += judge_missing(tasks, results)
         rows.append(_recorded(login, facts, [result.job for result in results.values() if result.state == "COMPLETED"]))
     finally:
         _tidy(login, facts, [result.job for result in results.values() if result.job])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from slurm.gpu_links import least_gb_per_s
 from slurm.hostlists import fold
 from standalone.check.facts import Facts, NodeSet
 
@@ -28,6 +29,11 @@ for device in /dev/nvidia[0-9] /dev/nvidia[0-9][0-9]; do
 done
 if command -v nvidia-smi >/dev/null; then nvidia-smi -L | sed 's/^/driver /'; fi
 """
+_NCCL = """if ! nvidia-smi -L >/dev/null 2>&1; then echo 'no driver'; exit; fi
+all_reduce_perf --minbytes 1G --maxbytes 4G --stepfactor 2 --ngpus "$SLURM_GPUS_ON_NODE"
+"""
+_NCCL_ROW = re.compile(r"^ *(\d+) +\d+ +float +sum +-?\d+ +[\d.]+ +[\d.]+ +([\d.]+) +(\d+|N/A)\b", re.MULTILINE)
+"""Bytes, bus bandwidth and wrong values, not in place. Source: nccl-tests, src/common.cu and doc/PERFORMANCE.md."""
 _MPI_C = """#include <mpi.h>
 #include <stdio.h>
 int main(int count, char **words) {
@@ -126,6 +132,9 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
         tasks.append(_hello(each, min(len(usable), MOST_NODES)))
         if each.gpus:
             tasks.append(_gpus(each))
+        if each.gpus > 1 and "all_reduce_perf" in facts.tools:
+            options = (*_options(each, 1), f"--gpus={each.gpus}")
+            tasks.append(Task(f"nccl-{each.name}", f"NCCL on {each.name}", options, _NCCL, node_set=each, asked=each.gpus))
     wide = next((each for each in facts.node_sets if len(each.up) > 1), None)
     if wide is None:
         rows.append(Row("MPI over two nodes", None, "no node set has two nodes that are up"))
@@ -196,6 +205,8 @@ def judge(task: Task, result: Result, user: str) -> Row:
     if result.state != "COMPLETED":
         said = f"job {result.job} is {result.state}" + ("" if result.output.strip() else ", and wrote nothing")
         return Row(task.title, False, said, f"{_end(result.output)}More about it: scontrol show job {result.job}", result.seconds)
+    if task.name.startswith("nccl-") and result.output.strip() == "no driver":
+        return Row(task.title, None, "the node has no driver", seconds=result.seconds)
     said, remedy = _meaning(task, result, user)
     return Row(task.title, not remedy, said, remedy, result.seconds)
 
@@ -206,6 +217,8 @@ def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
         return _judge_hello(task, result, user)
     if task.name.startswith("gpus-"):
         return _judge_gpus(task, result)
+    if task.name.startswith("nccl-"):
+        return _judge_nccl(task, result)
     if task.name == "mpi":
         right = "ranks 2 sum 3" in result.output
         return _last(result.output), "" if right else "The ranks did not find each other. docs/troubleshooting.md has a section on MPI."
@@ -243,6 +256,34 @@ def _judge_gpus(task: Task, result: Result) -> tuple[str, str]:
     devices = counts["ours"] + counts["refused"]
     wrong = count != task.asked or (devices and counts["ours"] != task.asked) or (counts["driver"] and counts["driver"] != task.asked)
     return said, "The job sees other GPUs than it got: look at gres.conf and ConstrainDevices." if wrong else ""
+
+
+def _judge_nccl(task: Task, result: Result) -> tuple[str, str]:
+    assert task.node_set
+    found = _NCCL_ROW.findall(result.output)
+    if not found:
+        return _last(result.output), "all_reduce_perf printed no figure. Was it built for this CUDA? docs/environment.md has the recipe."
+    _, figure, wrong = max(found, key=lambda row: int(row[0]))
+    model = task.node_set.model
+    least = least_gb_per_s(model)
+    said = f"all-reduce over {task.asked} GPUs: {float(figure):.0f} GB/s"
+    if wrong.strip("N/A0"):
+        return f"{said}, {wrong} wrong values", "A GPU or a link computes wrong values: take the node out, and run `dcgmi diag -r 3` on it."
+    if least is None:
+        return f"{said}; no figure is known for {model or 'GPUs without a type'}", ""
+    remedy = f"{model} reach {least:.0f} GB/s. On the node, `nvidia-smi nvlink -s` shows links that are down, and `nvidia-smi topo -m` the paths."
+    return f"{said}, at least {least:.0f} expected", "" if float(figure) >= least else remedy
+
+
+def judge_missing(tasks: Sequence[Task], results: Mapping[str, Result]) -> list[Row]:
+    """Rows for what was not checked, as the jobs' output shows: a driver, and no nccl-tests to run on it."""
+    there = {task.name for task in tasks}
+    return [
+        Row(f"NCCL on {task.node_set.name}", None, "the root has no all_reduce_perf", "docs/environment.md: nccl-tests.")
+        for task in tasks
+        if task.node_set and task.name.startswith("gpus-") and task.node_set.gpus > 1
+        if f"nccl-{task.node_set.name}" not in there and re.search("^driver ", results[task.name].output, re.MULTILINE)
+    ]
 
 
 def judge_files(rows: Sequence[Row], tasks: Sequence[Task]) -> int:

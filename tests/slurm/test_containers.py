@@ -443,6 +443,13 @@ def test_image_larger_than_the_disk_is_one_line(world: Site) -> None:
         world.cluster.inside("gpu-0", f"umount {CACHE}/{ALICE}")
 
 
+def test_image_of_200_000_files_has_them_all(world: Site) -> None:
+    """Their tables alone are larger than all that they hold."""
+    many = [folder("many"), *(entry(f"many/{n}", b"x") for n in range(200_000))]
+    name = world.push("many", *many)
+    assert world.srun(name, "set -- /many/*; echo $# files; cat /many/199999", "--nodelist=gpu-0").splitlines() == ["200000 files", "x"]
+
+
 def test_image_with_setuid_programs_and_devices_gives_no_rights(world: Site) -> None:
     name = world.push(
         "rights",

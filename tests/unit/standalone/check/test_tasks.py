@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from standalone.check.facts import Facts, Node, NodeSet, read_facts, set_of
-from standalone.check.tasks import Result, Row, Task, judge, judge_accounting, plan
+from standalone.check.tasks import Result, Row, Task, judge, judge_accounting, judge_missing, plan
 
 ANSWER = """Warning: something that a login file prints
 user|alice
@@ -82,6 +82,19 @@ def test_what_cannot_be_checked_is_said_and_is_no_failure(change: tuple[str, str
     assert said in row.said
 
 
+def test_nccl_runs_on_all_gpus_of_a_node_where_the_root_has_its_tests() -> None:
+    tasks, _ = plan(facts(ANSWER.replace("tool|gcc", "tool|all_reduce_perf\ntool|gcc")))
+    [nccl] = [task for task in tasks if task.name == "nccl-gpu"]
+    assert "--gpus=4" in nccl.options
+
+
+def test_driver_without_nccl_tests_is_said() -> None:
+    tasks, _ = plan(facts())
+    rows = judge_missing(tasks, {task.name: done(f"{OPEN}driver GPU 0\n") for task in tasks})
+    assert titles(rows) == {"NCCL on gpu": None}
+    assert judge_missing(tasks, {task.name: done(OPEN) for task in tasks}) == []
+
+
 CPU = NodeSet("cpu", "main", (Node("cpu-0", "idle", 0), Node("cpu-1", "idle", 0)), ())
 HELLO = Task("hello-cpu", "hello on cpu", (), "", nodes=2, node_set=CPU)
 GPUS = Task("gpus-gpu", "GPUs on gpu", (), "", asked=3)
@@ -93,6 +106,21 @@ def done(output: str = "", files: str = "") -> Result:
     return Result(job="7", state="COMPLETED", output=output, files=files)
 
 
+NCCL = {
+    model: Task("nccl-gpu", "NCCL on gpu", (), "", node_set=NodeSet("gpu", "gpu", (Node("gpu-0", "idle", 8, model),), ()), asked=8)
+    for model in ("h100", "l4", "")
+}
+PERF = """# nThread 1 nGpus 8 minBytes 1073741824 maxBytes 4294967296 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+  1073741824     268435456     float     sum      -1   4221.2  254.37  445.14      0   4213.5  254.83  445.96      0
+  4294967296    1073741824     float     sum      -1    15938  269.47  471.58      0    15951  269.26  471.21      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 458.473
+"""
+"""What all_reduce_perf prints on a node with eight H100 (nccl-tests' format)."""
 FILES = "cpu-0 alice\ncpu-1 alice\n"
 OPEN = "visible 0,1,2\nours /dev/nvidia0\nours /dev/nvidia1\nours /dev/nvidia2\nrefused /dev/nvidia3\n"
 
@@ -110,6 +138,12 @@ OPEN = "visible 0,1,2\nours /dev/nvidia0\nours /dev/nvidia1\nours /dev/nvidia2\n
         pytest.param(GPUS, done(output="visible 0,1,2\n"), True, "3 visible", id="no-device-files"),
         pytest.param(GPUS, done(output=f"{OPEN}driver GPU 0\n"), False, "1 in nvidia-smi", id="driver-sees-others"),
         pytest.param(MPI, done(output="ranks 2 sum 3\n"), True, "ranks 2 sum 3", id="mpi"),
+        pytest.param(NCCL["h100"], done(output=PERF), True, "all-reduce over 8 GPUs: 472 GB/s, at least 338 expected", id="nccl"),
+        pytest.param(NCCL["h100"], done(output=PERF.replace("471.58", " 89.01")), False, "89 GB/s", id="a-link-is-down"),
+        pytest.param(NCCL["h100"], done(output=PERF.replace("471.58      0", "471.58     64")), False, "64 wrong values", id="wrong-sums"),
+        pytest.param(NCCL["l4"], done(output=PERF), True, "472 GB/s; no figure is known for l4", id="pcie"),
+        pytest.param(NCCL[""], done(output=PERF), True, "no figure is known for GPUs without a type", id="no-model"),
+        pytest.param(NCCL["h100"], done(output="Test NCCL failure\n"), False, "Test NCCL failure", id="nccl-fails"),
         pytest.param(CONTAINER, done(output="file of the image\n"), True, "a step ran in an image", id="container"),
         pytest.param(CONTAINER, done(output="no such file\n"), False, "no such file", id="outside-its-image"),
         pytest.param(MPI, done(output="ranks 1 sum 1\nranks 1 sum 1\n"), False, "ranks 1", id="singletons"),
@@ -124,6 +158,10 @@ def test_what_a_job_shows(task: Task, result: Result, passed: bool, said: str) -
     assert row.passed is passed
     assert said in row.said
     assert bool(row.remedy) is not passed, "whoever reads of a failure reads what to do"
+
+
+def test_simulated_gpus_have_no_bandwidth() -> None:
+    assert judge(NCCL["h100"], done(output="no driver\n"), "alice").passed is None
 
 
 @pytest.mark.parametrize(
