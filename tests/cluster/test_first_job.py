@@ -122,46 +122,43 @@ def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
         assert "Permission denied" in done.stderr
 
 
-def test_quickstart_ends_with_a_check_of_all_that_a_user_needs_and_how_to_log_in(stack: DevStack) -> None:
-    done = stack.run(sys.executable, "-m", "local", "quickstart", "--stack", "dev", "--key", str(KEY.relative_to(ROOT)), timeout_s=400)
-    rows = re.findall(
-        r"^ (\S) (login|hello on \w+|GPUs on gpu|MPI over two nodes|package for jobs|accounting|shared home) +(.*)$", done.stdout, re.M
-    )
-    seen = {title: (mark, said) for mark, title, said in rows}
-    assert list(seen) == [
-        *("login", "hello on cpu", "hello on gpu", "GPUs on gpu", "hello on burst"),
-        *("MPI over two nodes", "package for jobs", "accounting", "shared home"),
-    ]
-    assert {mark for mark, _ in seen.values()} == {"✓"}, done.stdout
-    assert "3 visible, 3 open, 1 refused" in seen["GPUs on gpu"][1]
-    assert "ranks 2 sum 3" in seen["MPI over two nodes"][1]
-    assert re.search(r"run on (cpu|gpu)-\d", seen["package for jobs"][1])
-    assert stack.ssh("ls -A ~ | grep slipway-check; squeue --me --noheader; dpkg-query -W slipway-check 2>/dev/null; true") == ""
-    assert f"-p {NODE_PORT}" in done.stdout
-    settings = json.loads(stack.run(sys.executable, "-m", *SETTINGS).stdout)  # of the machine: so apt and pip work in the root
-    assert stack.ssh(f"cat /dev/null {' '.join(f'/{path}' for path in settings)}") == "".join(settings.values())
-
-
-def test_make_up_names_its_own_cluster_whatever_kubeconfig_says(stack: DevStack, tmp_path: Path) -> None:
+def test_make_up_names_its_own_cluster_whatever_kubeconfig_says_and_ends_with_a_check_of_all_that_a_user_needs(
+    stack: DevStack, tmp_path: Path
+) -> None:
     """KUBECONFIG names a cluster that counts its visitors."""
     with socket.create_server(("127.0.0.1", 0)) as visitors:
         cluster = {"name": "theirs", "cluster": {"server": f"http://127.0.0.1:{visitors.getsockname()[1]}"}}
         context = {"name": "slipway-local", "context": {"cluster": "theirs", "user": ""}}
         config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context], "current-context": "slipway-local"}
         (tmp_path / "kubeconfig").write_text(json.dumps(config))
-        environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
-        command = ("make", "--no-print-directory", "up", "STACK=dev")
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert 'context "slipway-local", server https://198.18.0.1:6443, namespace slurm' in done.stdout
-        previewed = subprocess.run(
-            ("make", "--no-print-directory", "preview"), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert "Nothing to change" in previewed.stdout, previewed.stdout + previewed.stderr
+        said = _make("up", tmp_path / "kubeconfig")
+        assert 'context "slipway-local", server https://198.18.0.1:6443, namespace slurm' in said
+        assert "Nothing to change" in _make("preview", tmp_path / "kubeconfig")
         visitors.setblocking(False)
         with pytest.raises(BlockingIOError):
             visitors.accept()
-    stack.wait_until_idle()
+    titles = r"login|hello on \w+|GPUs on gpu|MPI over two nodes|container|package for jobs|accounting|shared home"
+    seen = {title: (mark, words) for mark, title, words in re.findall(rf"^ (\S) ({titles}) +(.*)$", said, re.MULTILINE)}
+    assert list(seen) == [
+        *("login", "hello on cpu", "hello on gpu", "GPUs on gpu", "hello on burst"),
+        *("MPI over two nodes", "container", "package for jobs", "accounting", "shared home"),
+    ]
+    assert {mark for mark, _ in seen.values()} == {"✓"}, said
+    assert "3 visible, 3 open, 1 refused" in seen["GPUs on gpu"][1]
+    assert "ranks 2 sum 3" in seen["MPI over two nodes"][1]
+    assert re.search(r"run on (cpu|gpu)-\d", seen["package for jobs"][1])
+    assert stack.ssh("ls -A ~ | grep slipway-check; squeue --me --noheader; dpkg-query -W slipway-check 2>/dev/null; true") == ""
+    assert f"-p {NODE_PORT}" in said
+    settings = json.loads(stack.run(sys.executable, "-m", *SETTINGS).stdout)  # of the machine: so apt and pip work in the root
+    assert stack.ssh(f"cat /dev/null {' '.join(f'/{path}' for path in settings)}") == "".join(settings.values())
+
+
+def _make(verb: str, kubeconfig: Path) -> str:
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    command = ("make", "--no-print-directory", verb, "STACK=dev")
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_user_goes_by_ssh_to_a_node_where_a_job_of_theirs_runs_and_to_no_other(stack: DevStack) -> None:

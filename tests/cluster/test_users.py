@@ -1,6 +1,7 @@
 """A home for users on the real cluster, with all that the dev stack leaves out: a directory, accounts, two login pods, backups, new keys.
 
-One deployment for all tests here. They are the last ones, by name: putting the keys back would disturb others for minutes.
+One deployment for all tests here. They are the last ones, by name: putting the keys back would disturb others for minutes, and is left to
+the session that begins next with this cluster (DevStack.mend).
 """
 
 import json
@@ -77,7 +78,6 @@ def home(deployed: DevStack) -> Iterator[Home]:
     finally:
         directory.kill()
         deployed.slurm("scancel --user=alice; scancel --user=carol; scancel --user=ada", check=False)
-        deployed.standalone("up", "--force-conflicts", timeout_s=900)
 
 
 def test_user_of_the_directory_logs_in_runs_a_job_and_is_out_within_a_minute_of_removal(home: Home) -> None:
