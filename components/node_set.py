@@ -128,6 +128,8 @@ class NodeSetArgs(TypedDict):
     """Seconds that a stopping node waits for its jobs."""
     job_processes: str
     """Processes that a job may have on a node, and how many more for each of its CPUs: `512+256`; empty for no limit."""
+    job_disks: str
+    """What jobs have of the node's disk: `tmp=20480 scratch=102400`, in MiB; empty for nothing of their own."""
     settings: Manifest
     """What the controller decides by, as the spec of the NodeSet object has it."""
     volume_claims: tuple[VolumeClaim, ...]
@@ -157,6 +159,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "mounts": shared_mounts(cluster, cluster.mounts_of(node_set)),
         "drain_grace_s": node_set.drain_grace_s,
         "job_processes": slurm.job_processes(cluster),
+        "job_disks": slurm.job_disks(node_set),
         "settings": controller_settings(node_set),
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
@@ -288,6 +291,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         "SLIPWAY_GPUS": str(args["gpus"]),
         "SLIPWAY_SIMULATED_GPUS": str(args["gpus"] if args["simulated_gpus"] else 0),
         **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
+        **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
     }
     mounts = [

@@ -454,6 +454,8 @@ class Storage(TypedDict):
     """Homes of the users, at /home. Type: Source. Required."""
     mounts: NotRequired[list[Mount]]
     """Further shared volumes. Type: list of Mount. Default: `[]`."""
+    projects: NotRequired[str]
+    """Where the folders of accounts with `folder: true` are: a folder directly below /shared or below one of `mounts`, or such a mount itself. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `/shared/projects`."""
     nfsServer: NotRequired[NfsServer]
     """An NFS server in the cluster, for sources that say `nfsServer: true`. Type: NfsServer. Default: none."""
     state: NotRequired[Disk]
@@ -702,6 +704,8 @@ class Account(TypedDict):
     """Names of unix groups. Their members are users of the account, and follow the group. Type: list of string. Default: `[]`."""
     perUser: NotRequired[dict[str, UserInAccount]]
     """What single users have in the account, by user name. Type: mapping of string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters) to UserInAccount. Default: `{}`."""
+    folder: NotRequired[bool]
+    """True: the members of the account's one group share the folder `<storage.projects>/<name>`. It stays when the account goes. Type: true or false. Default: `false`."""
     defaultFor: NotRequired[list[str]]
     """Users whose jobs go to this account when they name none. Type: list of string. Default: `[]` (the first account that has the user)."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
 from configs.faults import quoted
-from configs.models.fields import Count, Line, Matching, Model, Name, Seconds, Shown, SlurmTime, UserName, refuse, whole
+from configs.models.fields import Count, Flag, Line, Matching, Model, Name, Seconds, Shown, SlurmTime, UserName, refuse, whole
 
 _TRES = re.compile(r"(cpu|node|billing|gres/gpu(?::[a-z][a-z0-9_.-]*)?)=\d{1,15}|mem=\d{1,15}[MGTP]?", re.ASCII)
 
@@ -210,6 +210,8 @@ class Account(Model):
     """Names of unix groups. Their members are users of the account, and follow the group."""
     per_user: dict[UserName, UserInAccount] = {}
     """What single users have in the account, by user name."""
+    folder: Flag = False
+    """True: the members of the account's one group share the folder `<storage.projects>/<name>`. It stays when the account goes."""
     default_for: tuple[Name, ...] = Field(default=(), examples=[["ada"]])
     """Users whose jobs go to this account when they name none. Default: the first account that has the user."""
 

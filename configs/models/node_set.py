@@ -105,6 +105,22 @@ class VolumeClaimRetention(Model):
     """What becomes of a node's disks when the set shrinks and the node is removed."""
 
 
+class Tmp(Model):
+    """What each job has for /tmp and /var/tmp together on a node."""
+
+    size_mib: MiB = Field(examples=[20_480])
+    """Size, in MiB. A job that fills it up gets "No space left on device", and no other job notices."""
+    medium: Literal["Disk", "Memory"] = "Disk"
+    """Disk: room on the node's disk that is set aside when the job begins. Memory: a tmpfs, whose files count as the job's memory."""
+
+
+class Scratch(Model):
+    """What each job has at /scratch on a node, removed at its end."""
+
+    size_mib: MiB = Field(examples=[102_400])
+    """Size, in MiB, set aside on the node's disk when the job begins."""
+
+
 class NodeSet(Model):
     """Slurm nodes of one kind, one worker pod each: `<name>-0` and so on. Fixed (`size`) or elastic (`min` and `max`)."""
 
@@ -128,6 +144,10 @@ class NodeSet(Model):
     """Disks that each node has of its own."""
     volume_claim_retention: VolumeClaimRetention = VolumeClaimRetention()
     """When these disks are deleted."""
+    tmp: Tmp | None = Field(default=None, examples=[{"sizeMiB": 20_480}])
+    """Limit of each job's /tmp and /var/tmp. Default: none; jobs share the node's disk."""
+    scratch: Scratch | None = Field(default=None, examples=[{"sizeMiB": 102_400}])
+    """A /scratch of each job's own on the node's disk. Default: none."""
     max_pods_in_flight: Positive = Field(default=500, le=MAX_NODES, examples=[200])
     """Most pods that may be created and not yet ready at the same time."""
     cpus: Positive | None = None

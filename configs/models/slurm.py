@@ -87,6 +87,9 @@ class SlurmSettings(Model):
     """Processes and threads that one job may have on one node, in addition to those for its CPUs. null: no limit."""
     processes_per_cpu: Annotated[Whole, Field(ge=0, le=100_000)] = Field(default=256, examples=[512])
     """Processes and threads that each CPU of the job on the node adds to them."""
+    efficiency_report: Flag = False
+    """True: at the end of a batch script, its output file gets what the job used of its CPUs and memory on that node, as `seff` says it
+    of whole jobs."""
     containers: Containers = Field(default=Containers(), examples=[{"cacheMiB": 204_800, "registry": "registry.example.com"}])
     """Containers of jobs."""
     settings: Settings = {}

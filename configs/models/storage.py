@@ -118,6 +118,9 @@ class Storage(Model):
     """Homes of the users, at /home."""
     mounts: tuple[Mount, ...] = Field(default=(), examples=[[{"name": "datasets", "mountPath": "/data", "claim": "fsx-datasets"}]])
     """Further shared volumes."""
+    projects: AbsolutePath = Field(default="/shared/projects", examples=["/data/projects"])
+    """Where the folders of accounts with `folder: true` are: a folder directly below /shared or below one of `mounts`, or such a mount
+    itself."""
     nfs_server: NfsServer | None = None
     """An NFS server in the cluster, for sources that say `nfsServer: true`. Default: none."""
     state: Disk = Disk()

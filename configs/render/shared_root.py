@@ -3,6 +3,7 @@
 The settings are read by images/slurm/root at each job and session; its conf.c says what each line means.
 """
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -15,6 +16,8 @@ TMP = "/var/spool/slipway/tmp"
 """Where workers have their jobs' private /tmp; a node set may claim a disk for it."""
 CONTAINERS = "/var/spool/slipway/containers"
 """Where workers have the images of containers; a node set may claim a disk for it."""
+SCRATCH = "/scratch"
+"""Where a job has its own room on the node's disk, in node sets with `scratch`."""
 SPOOL = "/var/spool/slurmd"
 """slurmd's own folder, as slurm.conf has it."""
 SUDOERS = "sudoers"
@@ -63,7 +66,9 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
     Further mounts and disks of a node set are left out in the pods that have them not.
     """
     disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP, CONTAINERS}
-    some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
+    has_projects = is_below_shared(cluster) and any(account.folder for account in cluster.accounting.accounts)
+    projects = [cluster.storage.projects] if has_projects else []
+    some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks, *projects})
     lines = [
         "# Rendered by Slipway; read anew by every job and session. Its lines are explained in images/slurm/root/conf.h.",
         *(f"shared={SHARED}", f"tmp={TMP}", f"spool={SPOOL}"),
@@ -75,6 +80,11 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
         f"outside={slurm_uid}",
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def is_below_shared(cluster: Cluster) -> bool:
+    """True when the folders of projects are on the shared volume."""
+    return posixpath.dirname(cluster.storage.projects) == SHARED
 
 
 def render_sudoers(cluster: Cluster) -> str:

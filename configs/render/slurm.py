@@ -84,7 +84,9 @@ def render(cluster: Cluster) -> dict[str, str]:
         "slurm.conf": render_settings(cluster) + nodes,
         "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
         "gres.conf": template("gres.conf.j2").render(lines=gres),
-        "plugstack.conf": template("plugstack.conf.j2").render(containers=cluster.slurm.containers),
+        "plugstack.conf": template("plugstack.conf.j2").render(
+            containers=cluster.slurm.containers, efficiency_report=cluster.slurm.efficiency_report
+        ),
         **render_topology(cluster, [*(nodes for each in cluster.node_sets if (nodes := hostlist(each))), *_raw_nodes(cluster)]),
         **render_refusals(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
@@ -132,6 +134,13 @@ def job_processes(cluster: Cluster) -> str:
     """Most processes of a job on a node, as images/slurm/root reads them: so many, and so many more for each CPU. Empty: no limit."""
     base = cluster.slurm.processes_per_job
     return "" if base is None else f"{base}+{cluster.slurm.processes_per_cpu}"
+
+
+def job_disks(node_set: NodeSet) -> str:
+    """What jobs have of a node's disk, as programs/worker and images/slurm/root/disk.c read it; empty for nothing."""
+    tmp, scratch = node_set.tmp, node_set.scratch
+    kind = "tmp-in-memory" if tmp and tmp.medium == "Memory" else "tmp"
+    return " ".join([*([f"{kind}={tmp.size_mib}"] if tmp else []), *([f"scratch={scratch.size_mib}"] if scratch else [])])
 
 
 def render_slurmdbd(cluster: Cluster) -> str:

@@ -4,11 +4,13 @@ tests/unit/components/test_names.py compares the names listed here with those th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
+from configs.models.shapes import shape_of
+from configs.render.shared_root import SCRATCH
 from configs.rules.names import check_unique
 from configs.rules.storage import check_place, volumes_of
 
@@ -69,6 +71,20 @@ def _check_places(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]
             faults.append(Fault(f"{own}.name", f"{quoted(claim.name)} is the name of a volume that workers have. Take another."))
         faults += check_place(f"{own}.mountPath", claim.mount_path, places, is_disk=True)
         places[own] = claim.mount_path
+    return [*faults, *_check_job_disks(path, node_set, cluster, places)]
+
+
+def _check_job_disks(path: str, node_set: NodeSet, cluster: Cluster, places: Mapping[str, str]) -> list[Fault]:
+    """Faults of what jobs have of the node's disk: something else at /scratch, and a /tmp in memory that no job could fill."""
+    faults: list[Fault] = []
+    taken = [where for where, place in places.items() if place == SCRATCH or place.startswith(f"{SCRATCH}/")]
+    if node_set.scratch is not None and taken:
+        message = f"jobs have their own {SCRATCH}, which {taken[0]} has already. Give that another place, or leave scratch out."
+        faults.append(Fault(f"{path}.scratch", message, (taken[0],)))
+    tmp = node_set.tmp
+    if tmp is not None and tmp.medium == "Memory" and tmp.size_mib > (memory_mib := shape_of(cluster, node_set).memory_mib):
+        message = f"{tmp.size_mib} MiB in memory is more than a node has ({memory_mib}). Lower it, or say medium: Disk."
+        faults.append(Fault(f"{path}.tmp.sizeMiB", message, (f"{path}.memoryMiB", f"{path}.pool", "cluster.nodePools")))
     return faults
 
 

@@ -19,6 +19,7 @@ from configs.rules.notifications import check_notifications
 from configs.rules.partition import check_partitions
 from configs.rules.partition_settings import check_partition_settings
 from configs.rules.preemption import check_preemption
+from configs.rules.projects import check_projects
 from configs.rules.qos import check_qos
 from configs.rules.shared_root import check_root
 from configs.rules.slurm import check_slurm
@@ -51,6 +52,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_backup(cluster),
         *check_keys(cluster),
         *check_accounts(cluster, names, has_directory=cluster.login.ldap is not None),
+        *check_projects(cluster, has_directory=cluster.login.ldap is not None),
         *check_qos(cluster),
         *check_preemption(cluster),
         *check_tres(cluster),

@@ -21,12 +21,14 @@ from slurm.signals import Signals
 from . import limits
 from .limits import say
 from .plan import Next, may_set_capabilities, plan_end
+from .projects import Projects
 from .state import write_state
 
 _PORT = 6817
 _DIAL_S = 3
 _AGAIN_S = 3
 _STATE_S = 30
+_PROJECTS_S = 10
 _FAILED_S = 10
 _HOST_KEY = "ssh_host_ed25519_key"
 _HOST_KEYS = Path("/etc/slipway/host-keys")
@@ -37,7 +39,8 @@ _LOCALE = "/usr/lib/slipway/sshd_locale.so"
 
 
 class Login:
-    """One login pod. The main thread has sshd and hears signals; two others keep sackd and what sessions show."""
+    """One login pod. The main thread has sshd and hears signals; others keep sackd, what sessions show, and the folders of
+    projects."""
 
     def __init__(self, signals: Signals, controller: str, grace_s: int) -> None:
         self._signals = signals
@@ -49,7 +52,7 @@ class Login:
 
     def run(self) -> int:
         """Until the end of the pod: its exit code."""
-        for keep in (self._keep_configuration, self._keep_state):
+        for keep in (self._keep_configuration, self._keep_state, self._keep_projects):
             threading.Thread(target=keep, daemon=True).start()
         # sshd reads such a file as its user, and none that others could have written (StrictModes). What is given here comes before
         # sshd_config.
@@ -148,6 +151,13 @@ class Login:
                 say(now)
             told = now
             time.sleep(pause_s)
+
+    def _keep_projects(self) -> None:
+        """In a thread of its own, as a file server that is away holds it up."""
+        projects = Projects(say)
+        while True:
+            projects.look()
+            time.sleep(_PROJECTS_S)
 
     def _answers(self) -> bool:
         try:

@@ -107,6 +107,8 @@ class ImageCluster:
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
     has_admins: bool = False
     """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
+    groups: str = ""
+    """Further lines of the users' group file."""
     key_spread_s: int = 120
     """Seconds that kubelets have to bring a changed munge key to all pods."""
 
@@ -116,7 +118,7 @@ class ImageCluster:
         password = secrets.token_hex(12)
         users = {
             "passwd": f"alice:x:{ALICE}:{ALICE}::/home/alice:/bin/bash\nbob:x:{BOB}:{BOB}::/home/bob:/bin/bash\n",
-            "group": f"alice:x:{ALICE}:\nbob:x:{BOB}:\n",
+            "group": f"alice:x:{ALICE}:\nbob:x:{BOB}:\n{self.groups}",
             "shadow": "alice:*:19700:0:99999:7:::\nbob:*:19700:0:99999:7:::\n",
         }
         key_of_munge = {"munge.key": secrets.token_bytes(1024)}

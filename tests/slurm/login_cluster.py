@@ -18,7 +18,9 @@ LOGINS = ("t-login", "t-login-2")
 NAMES = {"t-slurmctld-0": ["t-slurmctld"], "gpu-0": [], "gpu-1": [], **{pod: [] for pod in LOGINS}}
 SERVICE = "t-login.slurm.svc"
 """The Service of the login nodes, as their munged looks it up."""
-LOGIN_CONF = f"{CONF}file?=/etc/ssh/ssh_config.d/slipway.conf\n"
+LOGIN_CONF = f"{CONF}file?=/etc/ssh/ssh_config.d/slipway.conf\nmount?=/shared/projects\n"
+LAB = "lab:x:20001:alice,bob\nothers:x:20002:bob\n"
+"""Groups that users share."""
 
 
 class Session:
@@ -94,9 +96,9 @@ class LoginCluster(RootCluster):
         wait_for("login", lambda: "main" in self.session("sinfo", pod=pod), deadline_s=30)
         return login
 
-    def settings_of_login(self, limits: str = "", banner: str = "") -> None:
+    def settings_of_login(self, limits: str = "", banner: str = "", projects: str = "") -> None:
         """What the ConfigMap of the login nodes says."""
-        self.volume("login", {"limits": limits, "banner": banner})
+        self.volume("login", {"limits": limits, "banner": banner, "projects": projects})
 
 
 @contextmanager
@@ -108,7 +110,7 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[LoginCluster]:
     for key in ("id", "host", "node-host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
     stack = copy.deepcopy(STACK) | {"accounting": {"enabled": False}}
-    cluster = LoginCluster(machine, stack=stack, names=NAMES, ssh_to_nodes=True)
+    cluster = LoginCluster(machine, stack=stack, names=NAMES, ssh_to_nodes=True, groups=LAB)
     cluster.user_mounts = {"/shared": (cluster.shared, False), "/etc/slipway/root": cluster.path("root")}
     cluster.login_capabilities = (*LOGIN_CAPABILITIES, "SYS_ADMIN")
     try:

@@ -70,6 +70,28 @@ def test_job_names_the_service_of_the_login_nodes_as_its_alloc_node(cluster: Log
     waits.end()
 
 
+# Folders that accounts share.
+
+
+def test_members_of_an_account_share_its_folder_from_logins_and_jobs_and_others_do_not(cluster: LoginCluster) -> None:
+    """A login pod without FSETID makes it; jobs and sessions in the versioned root see it, and files there are the group's."""
+    cluster.settings_of_login(projects="/shared/projects/nlp lab\n/shared/projects/chem others\n")
+    folders = cluster.shared / "projects"
+    wait_for("the folders", lambda: {each.name for each in folders.glob("*")} == {"nlp", "chem"}, deadline_s=60)
+    assert [(each.stat().st_mode & 0o7777, each.stat().st_uid, each.stat().st_gid) for each in (folders / "nlp", folders / "chem")] == [
+        (0o2770, 0, 20001),
+        (0o2770, 0, 20002),
+    ]
+    cluster.session("umask 002; echo data > /shared/projects/nlp/set; mkdir /shared/projects/nlp/deep")
+    script = "cd /shared/projects/nlp && cat set && echo more >> set && id -un"
+    assert cluster.session(f"srun sh -c '{script}'", "bob").split() == ["data", "bob"]
+    assert cluster.session("stat -c %G:%a /shared/projects/nlp/deep; tail -1 /shared/projects/nlp/set").split() == ["lab:2775", "more"]
+    assert "Permission denied" in cluster.session("ls /shared/projects/chem", check=False)
+    assert "Permission denied" in cluster.session("srun ls /shared/projects/chem; rmdir /shared/projects/nlp", check=False)
+    cluster.settings_of_login()
+    cluster.session("ls /shared/projects/nlp/set")  # an account that goes takes no data along
+
+
 # Into workers.
 
 

@@ -322,6 +322,9 @@ static void fill(int root) {
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) bind_path(root, folders[i], folders[i], false, true, "");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (access(files[i], F_OK) == 0) bind_path(root, files[i], files[i], false, true, "");
+    struct statx found;
+    bool has_scratch = statx(AT_FDCWD, "/scratch", 0, STATX_TYPE, &found) == 0 && (found.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+    if (has_scratch) bind_path(root, "/scratch", "/scratch", false, true, "");
     if (access("/run/nvidia", F_OK) == 0) bind_path(root, "/run/nvidia", "/run/nvidia", true, true, "");
     if (given.passwd && !given.remap) add_line(root, "/etc/passwd", given.passwd, getuid());
     if (given.group && !given.remap) add_line(root, "/etc/group", given.group, getgid());

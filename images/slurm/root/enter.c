@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "disk.h"
 #include "lock.h"
 #include "mount.h"
 #include "owned.h"
@@ -152,15 +153,25 @@ static int cover_both(const char *job_tmp) {
 
 /* Where there are no versions: the pod as it is, but for what jobs have of their own. As above, by calls that kernels before 5.12 have, too. */
 static int stay(const char *job_tmp) {
+    char scratch[ROOT_PATH_MAX + 32];
     if (cover_both(job_tmp) < 0) return -1;
+    snprintf(scratch, sizeof scratch, "%s/scratch", job_tmp);
+    if (access(scratch, F_OK) == 0 && cover(ROOT_SCRATCH, job_tmp, "scratch") < 0) return -1;
     if (umount2(ROOT_PINS, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) return root_fail("hiding " ROOT_PINS ": %m");
     return cover_open("/dev/shm", 0) < 0 ? -1 : cover_open("/run/lock", 0);
+}
+
+/* What the job has of the node's disk is mounted in its own namespace only, and goes with it. */
+static int put_disks(const char *job_tmp) {
+    struct root_disks disks;
+    if (root_disks_read(ROOT_DISKS_PATH, &disks) < 0) return -1;
+    return enslave() < 0 ? -1 : root_disks_put(&disks, job_tmp);
 }
 
 static void build(const struct root_conf *conf, const char *version, const char *job_tmp, int answer, int permission) {
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (unshare_pinnable() == 0 && (conf->has_versions ? root_place(conf, version, job_tmp) : stay(job_tmp)) == 0) byte = 1;
+    if (unshare_pinnable() == 0 && put_disks(job_tmp) == 0 && (conf->has_versions ? root_place(conf, version, job_tmp) : stay(job_tmp)) == 0) byte = 1;
     ssize_t done = write(answer, &byte, 1);
     if (byte == 0) done = write(answer, root_reason(), strlen(root_reason()));
     close(answer);
@@ -312,11 +323,47 @@ int root_job_join(int space, const char *script) {
 /* A file of --output there would stay on the node after the job, seen and counted by nobody. */
 static int close_memory(void) { return cover_open("/dev/shm", MS_RDONLY) < 0 ? -1 : cover_open("/run/lock", MS_RDONLY); }
 
-int root_step_cover(const struct root_conf *conf, uint32_t job) {
+/* Copies of the mounts at these places of another namespace, for the calling thread, whose own `back` is. -1 in place of what is none. */
+static int clone_there(int space, int back, const char *const places[], int trees[], size_t count) {
+    owned_fd folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return root_fail("the step's folder: %m");
+    if (setns(space, CLONE_NEWNS) < 0) return root_fail("joining the job's namespace: %m");
+    for (size_t i = 0; i < count; i++) trees[i] = root_clone(places[i], true);
+    if (setns(back, CLONE_NEWNS) < 0 || fchdir(folder) < 0) return root_fail("leaving the job's namespace: %m");
+    return 0;
+}
+
+/* Takes the tree over. */
+static int cover_with(int given, const char *place) {
+    owned_fd tree = given;
+    if (tree < 0) return root_fail("the job has no %s", place);
+    if (move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) < 0) return root_fail("showing the job's %s: %m", place);
+    return mount(NULL, place, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, NULL) == 0 ? 0 : root_fail("restricting the job's %s: %m", place);
+}
+
+/* The same where the job has disks, which are mounted in its own namespace only. */
+static int cover_with_disks(int space, const struct root_disks *disks) {
+    static const char *const places[] = {"/tmp", "/var/tmp", ROOT_SCRATCH};
+    size_t count = disks->scratch_mib ? 3 : 2;
+    int trees[3] = {-1, -1, -1}, result = 0;
+    owned_fd back = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (back < 0) return root_fail("the step's namespace: %m");
+    if (enslave() < 0 || clone_there(space, back, places, trees, count) < 0) result = -1;
+    for (size_t i = 0; i < count; i++) {
+        if (result == 0) result = cover_with(root_hand_over(&trees[i]), places[i]);
+        else root_close_now(&trees[i]);
+    }
+    return result;
+}
+
+int root_step_cover(const struct root_conf *conf, uint32_t job, int space) {
     char job_tmp[ROOT_PATH_MAX + 20];
+    struct root_disks disks;
     snprintf(job_tmp, sizeof job_tmp, "%s/%u", conf->tmp, job);
+    if (root_disks_read(ROOT_DISKS_PATH, &disks) < 0) return -1;
     if (unshare(CLONE_NEWNS) < 0) return root_fail("unshare: %m");
-    return cover_both(job_tmp) < 0 ? -1 : close_memory();
+    bool has_disks = disks.tmp_mib || disks.scratch_mib;
+    return (has_disks ? cover_with_disks(space, &disks) : cover_both(job_tmp)) < 0 ? -1 : close_memory();
 }
 
 int root_step_refuse(void) {

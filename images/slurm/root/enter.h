@@ -20,9 +20,9 @@ int root_job_find(uint32_t job, root_version version);
 /* The calling process joins it. `script`: NULL, or a file of the pod (a batch script) whose folder is made visible inside, read-only. */
 int root_job_join(int space, const char *script);
 
-/* The calling process, the slurmstepd of a step, sees the job's /tmp and /var/tmp in place of the pod's, nothing in /dev/shm and /run/lock, where it
+/* The calling process, the slurmstepd of a step, sees the /tmp, /var/tmp and /scratch of the job, whose namespace is given, in place of the pod's, nothing in /dev/shm and /run/lock, where it
    cannot write either, and all else of the pod. Pins of jobs are not to be seen from then on: the kernel copies none of them into a new namespace. */
-int root_step_cover(const struct root_conf *conf, uint32_t job);
+int root_step_cover(const struct root_conf *conf, uint32_t job, int space);
 
 /* The same for the slurmstepd of a step whose tasks will not run: its files and its tasks' epilogs are still its user's to name. /tmp and /var/tmp are
    empty, and go with the step. */

@@ -191,6 +191,14 @@ int root_group_list(pid_t task, char list[ROOT_GROUPS_MAX]) {
     return 0;
 }
 
+void root_group_of_job(pid_t task, const char *controller, char folder[ROOT_GROUPS_MAX]) {
+    char process[16];
+    group_path found;
+    snprintf(process, sizeof process, "%d", (int)task);
+    bool is_known = find_folder(process, controller, found) && cut_to_job(found);
+    snprintf(folder, ROOT_GROUPS_MAX, "%s", is_known ? found : "");
+}
+
 /* On v2 only a group without others below it takes processes: here that of one of the step's tasks, which Slurm keeps till the step's end. */
 static int enter_step(const char *step) {
     char path[2 * sizeof(group_path) + 16];

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "disk.h"
 #include "driver.h"
 #include "log.h"
 #include "mount.h"
@@ -36,6 +37,13 @@ static int put_tmp(int root, const char *job_tmp) {
     if (put(root, root_clone(tmp, true), tmp, "/tmp", false) < 0) return -1;
     if (put(root, root_clone(var_tmp, true), var_tmp, "/var/tmp", false) < 0) return -1;
     return job_tmp ? put(root, root_tmpfs("1777"), "a tmpfs", "/dev/shm", false) : 0;
+}
+
+/* After the configured mounts: a disk of the pod's at that place is of another kind of node. */
+static int put_scratch(int root, const char *job_tmp) {
+    char path[ROOT_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/scratch", job_tmp);
+    return access(path, F_OK) < 0 ? 0 : put(root, root_clone(path, true), path, ROOT_SCRATCH, false);
 }
 
 /* In place of slurmd's spool a tmpfs, for the script of a batch job to come, with the configuration that SLURM_CONF names in jobs. */
@@ -149,7 +157,8 @@ static int fill(int root, const struct root_conf *conf, const char *version, con
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
     if ((job_tmp ? put_job(root, root_hand_over(&run)) : put_session(root)) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || root_log_place(root, version, job_tmp != NULL) < 0 || put_configured(root, conf) < 0) return -1;
-    return job_tmp ? put_spool(root, conf->spool) : 0;
+    if (job_tmp == NULL) return 0;
+    return put_scratch(root, job_tmp) < 0 ? -1 : put_spool(root, conf->spool);
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */

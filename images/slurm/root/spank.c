@@ -198,7 +198,7 @@ static int prepare(spank_t spank, const struct root_conf *conf) {
     uint32_t job;
     if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return root_fail("Slurm names no job");
     job_space = root_job_open(conf, job, *asked ? asked : NULL, job_version);
-    return job_space < 0 ? -1 : root_step_cover(conf, job);
+    return job_space < 0 ? -1 : root_step_cover(conf, job, job_space);
 }
 
 /* A step's slurmstepd, before it opens the step's files. A failure is kept for slurm_spank_task_init: one of slurmstepd's own counts as a fault of
