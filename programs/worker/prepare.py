@@ -15,8 +15,15 @@ _STOPPING = "/run/slipway/stopping"
 """Made by the stop hook of the container before this one."""
 _SU = "/usr/lib/slipway/su"
 _ROOT_SETTINGS = "/etc/slipway/root/root.conf"
+_JOB_FOLDERS = "/var/spool/slipway/tmp"
+"""Where jobs have their folders, as images/slurm/root/conf.c has it by default."""
+_DISKS = "/run/slipway/disks"
+"""What each job has of the node's disk, for images/slurm/root/disk.c."""
+_DISK_CHECK = "/usr/lib/slipway/disk-check"
+_SCRATCH = "/scratch"
 _SHARE_DRIVER = ("bash", "/opt/slipway/programs/worker/share-driver.sh")
 _CGROUPS = "/sys/fs/cgroup"
+_TOO_OLD = "FAILED: this image is older than Slipway's scripts: build and push it again"
 _NVIDIA = 195
 """The major number of its devices."""
 _TRIES = 20
@@ -55,12 +62,13 @@ def prepare(say: Callable[[str], None]) -> None:
     _make_devices(int(os.environ.get("SLIPWAY_SIMULATED_GPUS") or 0))
     _hide_gpus(has_gpus=os.environ.get("SLIPWAY_GPUS") != "0")
     if not os.access(_SU, os.F_OK):  # with Debian's own, a program of a user's could run outside of every job
-        raise PrepareError("FAILED: this image is older than Slipway's scripts: build and push it again")
+        raise PrepareError(_TOO_OLD)
     subprocess.run(["mount", "--bind", _SU, "/usr/bin/su"], check=True)  # slurmd runs it for jobs that have no cgroup yet
     if (
         os.access(_ROOT_SETTINGS, os.F_OK) and subprocess.run(_SHARE_DRIVER, check=False).returncode
     ):  # jobs see another root than this pod's
         say("jobs will not find the driver's files; see the lines above")
+    _give_disks(os.environ.get("SLIPWAY_JOB_DISKS", ""))
     _prepare_cgroup()
     _shield()
     _raise_limits(say)
@@ -87,6 +95,29 @@ def _hide_gpus(has_gpus: bool) -> None:
             f"the pod has no /dev of its own, so {named} would be open to jobs: take a machine without GPUs for this node set"
         )
     subprocess.run(["rm", "-rf", *devices], check=True)
+
+
+def _give_disks(wanted: str) -> None:
+    """Has each job get its own part of the node's disk from now on, once a small one was made, and was full when it should be."""
+    if not wanted:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_DISKS)
+        return
+    if not os.access(_DISK_CHECK, os.X_OK):
+        raise PrepareError(_TOO_OLD)
+    trial = f"{_JOB_FOLDERS}/trial"
+    os.makedirs(trial, mode=0o700, exist_ok=True)
+    tried = subprocess.run([_DISK_CHECK, trial], capture_output=True, text=True, check=False)
+    subprocess.run(["rm", "-rf", trial], check=True)
+    if tried.returncode:
+        raise PrepareError(
+            f"jobs cannot get their own part of the node's disk here: {tried.stderr.strip() or f'code {tried.returncode}'}. Mend the machine, "
+            "or leave tmp and scratch out of the node set"
+        )
+    os.makedirs(_SCRATCH, exist_ok=True)  # for jobs that see the pod; all others have it in their own root
+    with open(f"{_DISKS}.new", "w", encoding="ascii") as file:
+        file.write(f"{wanted}\n")
+    os.rename(f"{_DISKS}.new", _DISKS)
 
 
 def own_group(text: str) -> str:

@@ -106,6 +106,8 @@ class ImageCluster:
     """Workers have sshd; `node-host-keys` and `keys` are volumes then."""
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
     has_admins: bool = False
+    job_disks: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What jobs have of their node's disk, by the node."""
     """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
     groups: str = ""
     """Further lines of the users' group file."""
@@ -299,6 +301,7 @@ class ImageCluster:
             "SLIPWAY_GPUS": "4",
             "SLIPWAY_SIMULATED_GPUS": "4",
             "SLIPWAY_JOB_PROCESSES": job_processes(load_cluster(self.stack, Path(), "Pulumi.test.yaml")),
+            **({"SLIPWAY_JOB_DISKS": self.job_disks[node]} if node in self.job_disks else {}),
             **(more or {}),
         }
         return self._start(node, "slurmd", daemon_command("worker"), mounts, env, privileged=True)

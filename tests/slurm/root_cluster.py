@@ -208,8 +208,11 @@ def running(
     more_logins: tuple[str, ...] = (),
     ssh_to_nodes: bool = False,
     stack: Mapping[str, Any] = STACK,
+    job_disks: Mapping[str, str] | None = None,
 ) -> Generator[RootCluster]:
-    """The cluster, ready, with the first version as the current one; and away again. `sudoers` says who is an admin."""
+    """The cluster, ready, with the first version as the current one; and away again. `sudoers` says who is an admin, `job_disks` what jobs
+    have of a node's disk.
+    """
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
@@ -217,7 +220,7 @@ def running(
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
     names = {**NAMES, **{pod: [] for pod in more_logins}}
     cluster = RootCluster(machine, stack=copy.deepcopy({**stack, "accounting": {"enabled": False}}), names=names)
-    cluster.ssh_to_nodes = ssh_to_nodes
+    cluster.ssh_to_nodes, cluster.job_disks = ssh_to_nodes, job_disks or {}
     # Pods may write their hosts, as those of Kubernetes may.
     hosts = {"/etc/hosts": (folder / "hosts", False)}
     cluster.user_mounts = {"/shared": (cluster.shared, False), "/etc/slipway/root": cluster.path("root"), **hosts}

@@ -78,7 +78,7 @@ class Site:
 @pytest.fixture(scope="module")
 def world(image_root: Path) -> Iterator[Site]:
     """Two nodes, a versioned root, two registries."""
-    with running(Path("/var/tmp/slipway-containers"), "swco-", image_root, versions=("v1",)) as cluster:
+    with running(Path("/var/tmp/slipway-containers"), "swco-", image_root, versions=("v1",), job_disks={"gpu-1": "scratch=32"}) as cluster:
         world = Site(cluster)
         try:
             world.prepare()
@@ -171,6 +171,11 @@ def test_tmp_is_the_jobs_and_the_environments_list_wins(world: Site) -> None:
     )
     job = world.cluster.batch(probe)
     assert world.cluster.out(job).split() == ["there", "job", "image"]
+
+
+def test_scratch_of_the_job_is_in_its_containers(world: Site) -> None:
+    script = f"srun sh -c 'echo of the job >/scratch/file'; srun --container-image={ONE} sh -c 'cat /scratch/file; touch /scratch/new'; ls /scratch"
+    assert world.cluster.out(world.cluster.batch(script, "--nodelist=gpu-1")).splitlines() == ["of the job", "file", "new"]
 
 
 def test_remapped_root_is_root_of_nothing_but_its_files(world: Site) -> None:

@@ -10,11 +10,15 @@ from shlex import quote
 
 import pytest
 
+from configs.load import load_cluster
+from configs.render.slurm import render
 from tests.slurm.image_cluster import ALICE, BOB, STACK
 from tests.slurm.image_pods import PROJECT, PodError, wait_for
 from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
 
+DISKS = {"gpu-1": "tmp=24 scratch=40"}
+"""What jobs have of a node's disk there, in MiB; on the other node they have no more than folders of their own."""
 PROCESSES = 150
 """Limit of a job with one CPU here."""
 FILL = """#!/bin/bash
@@ -66,9 +70,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
     image = tmp_path_factory.mktemp("limits-image")
     unpack(image)
     many = {"name": "many", "nodeSets": ["gpu"], "settings": {"OverSubscribe": "FORCE:4"}}
-    slurm = {**STACK["slurm"], "processesPerJob": PROCESSES - 10, "processesPerCpu": 10}
+    settings = {**STACK["slurm"].get("settings", {}), "JobAcctGatherType": "jobacct_gather/cgroup"}  # as where there is accounting
+    slurm = {**STACK["slurm"], "settings": settings, "processesPerJob": PROCESSES - 10, "processesPerCpu": 10}
     stack = {**STACK, "partitions": [*STACK["partitions"], many], "slurm": slurm}
-    with running(Path("/var/tmp/slipway-limits-pods"), "swjb-", image, ssh_to_nodes=True, stack=stack) as cluster:
+    with running(Path("/var/tmp/slipway-limits-pods"), "swjb-", image, ssh_to_nodes=True, stack=stack, job_disks=DISKS) as cluster:
         home = cluster.machine.folder / "volume-home"
         cluster.ssh("chmod 755 .")
         cluster.ssh("true", user="bob")
@@ -253,6 +258,111 @@ def test_without_a_versioned_root_steps_and_sessions_of_a_job_share_its_tmp_and_
     assert said[2:] == ["[]", "/home/bob"]
     cluster.slurm("scancel", job)
     wait_for("the end of its /tmp", lambda: cluster.inside("gpu-0", f"ls -A {TMP} {PINS} | grep -v : || true") == "")
+
+
+FULL = """
+for place in /tmp /scratch; do
+  dd if=/dev/zero of=$place/full bs=1M count=100 2>&1 | grep -o 'No space left on device'
+  echo $(($(stat --format=%s $place/full) >> 20))
+done
+echo begun; sleep 600
+"""
+
+
+@ROOTED
+def test_disk_that_a_job_fills_up_is_its_own_and_as_large_as_the_node_set_says(cluster: RootCluster, rooted: bool) -> None:
+    cluster.settings(CONF if rooted else None)
+    options = ("--partition=many", "--mem=100", "--nodelist=gpu-1")
+    job = background(cluster, FULL, "begun", *options)
+    said = cluster.ssh("cat $(ls -t background.* | head -1)").split("\n")
+    assert [said[0], said[2]] == ["No space left on device"] * 2
+    assert 18 <= int(said[1]) <= 24
+    assert 30 <= int(said[3]) <= 40
+    probe = "ls -A /tmp /var/tmp /scratch; dd if=/dev/zero of=/scratch/mine bs=1M count=20 2>&1 | tail -1; stat --format=%a /scratch /tmp"
+    other = cluster.ssh(f"srun {' '.join(options)} bash -c '{probe}'", user="bob")
+    assert other.split("\n")[:5] == ["/scratch:", "", "/tmp:", "", "/var/tmp:"]
+    assert "20971520 bytes" in other
+    assert other.split()[-2:] == ["1777", "1777"]
+    assert cluster.ssh(f"srun --jobid={job} --overlap ls /scratch") == "full"
+    assert cluster.ssh("ssh gpu-1 ls /tmp /scratch").split() == ["/scratch:", "full", "/tmp:", "full"]
+    cluster.slurm("scancel", job)
+    wait_for("the end of its disks", lambda: disks_in_use(cluster) == [])
+    wait_for("the end of its folder", lambda: cluster.inside("gpu-1", f"ls -A {TMP} {PINS} | grep -v : || true") == "")
+
+
+def test_disks_of_a_job_whose_daemons_are_killed_go_with_it(cluster: RootCluster) -> None:
+    job = background(cluster, "echo begun; sleep 600", "begun", "--mem=100", "--nodelist=gpu-1")
+    assert len(disks_in_use(cluster)) == 2
+    cluster.inside("gpu-1", f"pkill -KILL -f 'slurmstepd: \\[{job}[.]'")
+    cluster.slurm("scancel", job)
+    wait_for("the end of its disks", lambda: disks_in_use(cluster) == [], deadline_s=60)
+
+
+def test_scratch_gives_no_right_to_set_uid_programs_and_devices(cluster: RootCluster) -> None:
+    said = cluster.ssh("srun --mem=100 --nodelist=gpu-1 bash -c 'findmnt --noheadings --output TARGET,OPTIONS --list | grep -E \"^/(scratch|tmp|var/tmp) \"'")
+    assert len(said.splitlines()) == 3
+    assert all("nosuid" in line and "nodev" in line for line in said.splitlines())
+
+
+def test_job_for_which_the_nodes_disk_has_no_room_says_so_and_leaves_nothing(cluster: RootCluster) -> None:
+    cluster.inside("gpu-1", f"mount -t tmpfs -o size=30m tmpfs {TMP}")
+    try:
+        said = cluster.ssh("srun --mem=100 --nodelist=gpu-1 echo ran 2>&1", check=False)
+        assert "setting 40 MiB of the node's disk aside for the job: No space left on device" in said
+        assert "ran" not in said.split()
+        wait_for("no disk", lambda: disks_in_use(cluster) == [])
+    finally:
+        cluster.inside("gpu-1", f"umount --lazy {TMP}")
+
+
+def test_machine_where_a_disk_of_a_job_cannot_be_made_is_told_with_its_reason(cluster: RootCluster) -> None:
+    """The worker's program asks so before it starts slurmd."""
+    script = "mkdir -p /mnt/small; mount -t tmpfs -o size=4m tmpfs /mnt/small; /usr/lib/slipway/disk-check /mnt/small 2>&1; echo $?; umount -l /mnt/small"
+    said = cluster.inside("gpu-1", script)
+    assert "setting 8 MiB of the node's disk aside for the job: No space left on device" in said
+    assert said.endswith("\n1")
+
+
+def disks_in_use(cluster: RootCluster) -> list[str]:
+    """Loop devices over files of jobs: their names are gone from the folder already."""
+    return [line for line in cluster.inside("gpu-1", "losetup --list --noheadings --output NAME,BACK-FILE").splitlines() if TMP in line or ".disk" in line]
+
+
+@pytest.fixture
+def reporting(cluster: RootCluster) -> Iterator[RootCluster]:
+    """The cluster with `slurm.efficiencyReport`."""
+    folder = cluster.machine.folder / "volume-slurm"
+    before = {path.name: path.read_text() for path in folder.iterdir() if not path.name.startswith("..")}
+    slurm = {**cluster.stack["slurm"], "efficiencyReport": True}
+    rendered = render(load_cluster({**cluster.stack, "slurm": slurm}, PROJECT, "Pulumi.test.yaml"))
+    cluster.volume("slurm", {**before, "plugstack.conf": rendered["plugstack.conf"]})
+    cluster.slurm("scontrol", "reconfigure")
+    try:
+        yield cluster
+    finally:
+        cluster.volume("slurm", before)
+        cluster.slurm("scontrol", "reconfigure")
+
+
+@ROOTED
+def test_output_of_a_batch_job_ends_with_what_it_used(reporting: RootCluster, rooted: bool) -> None:
+    reporting.settings(CONF if rooted else None)
+    busy = "srun true; end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done; echo of the job"
+    job = reporting.batch(busy, "--mem=100", "--nodelist=gpu-1")
+    said = reporting.out(job)
+    words, _, report = said.partition("\n\n")
+    assert words == "of the job"
+    assert report.startswith(f"Job {job} on gpu-1, ")
+    [share] = re.findall(r"^CPU Efficiency: ([\d.]+)% of ", report, re.MULTILINE)
+    assert 20 < float(share) <= 120
+    assert re.search(r"^Memory Efficiency: [\d.]+% of 100.00 MB$", report, re.MULTILINE)
+
+
+def test_report_disturbs_no_job_whose_output_is_no_file_or_has_gone(reporting: RootCluster) -> None:
+    for script, output in (("true", "/dev/null"), ("rm gone.$SLURM_JOB_ID", "gone.%j"), ("exec >&-", "closed.%j")):
+        job = reporting.ssh(f"sbatch --parsable --mem=100 --output={output} --wrap '{script}'")
+        assert ended(reporting, job) == "COMPLETED"
+    assert reporting.ssh("srun --mem=100 echo ran; ls gone.* 2>/dev/null; true") == "ran"
 
 
 def test_without_a_versioned_root_jobs_of_slurms_own_user_look_at_the_node(cluster: RootCluster) -> None:

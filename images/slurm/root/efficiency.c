@@ -29,13 +29,14 @@ size_t efficiency_write(const struct efficiency *given, char text[EFFICIENCY_MAX
     figure cpu, core, wall, used, granted, others = "";
     double all = (double)given->wall_us * (double)given->cpus;
     if (given->nodes > 1) snprintf(others, sizeof others, ", one of its %" PRIu32 " nodes", given->nodes);
-    int length = snprintf(
-        text, EFFICIENCY_MAX,
-        "\nJob %" PRIu32 " on %.64s%s, from the start of its script to the end (the whole job: seff %" PRIu32 ")\n"
-        "Cores: %lu\nCPU Utilized: %s\nCPU Efficiency: %.2f%% of %s core-walltime\nWall-clock time: %s\n"
-        "Memory Utilized: %s at most, cached files included\n",
-        given->job, given->node, others, given->job, given->cpus, write_time(given->cpu_us, cpu), share((double)given->cpu_us, all),
-        write_time((uint64_t)all, core), write_time(given->wall_us, wall), write_size(given->used, used));
+    int length = snprintf(text, EFFICIENCY_MAX,
+                          "\nJob %" PRIu32 " on %.64s%s, from the start of its script to the end (the whole job: seff %" PRIu32 ")\n"
+                          "Cores: %lu\nWall-clock time: %s\n",
+                          given->job, given->node, others, given->job, given->cpus, write_time(given->wall_us, wall));
+    if (given->has_cpu)
+        length += snprintf(text + length, EFFICIENCY_MAX - (size_t)length, "CPU Utilized: %s\nCPU Efficiency: %.2f%% of %s core-walltime\n",
+                           write_time(given->cpu_us, cpu), share((double)given->cpu_us, all), write_time((uint64_t)all, core));
+    length += snprintf(text + length, EFFICIENCY_MAX - (size_t)length, "Memory Utilized: %s at most, cached files included\n", write_size(given->used, used));
     if (given->granted)
         length += snprintf(text + length, EFFICIENCY_MAX - (size_t)length, "Memory Efficiency: %.2f%% of %s\n", share((double)given->used, (double)given->granted),
                            write_size(given->granted, granted));

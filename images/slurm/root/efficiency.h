@@ -2,6 +2,7 @@
 #ifndef SLIPWAY_EFFICIENCY_H
 #define SLIPWAY_EFFICIENCY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,7 @@ struct efficiency {
     uint32_t job, nodes;      /* nodes of the whole job */
     unsigned long cpus;       /* of the job on this node */
     uint64_t cpu_us, wall_us; /* used by all its processes here; since its script began */
+    bool has_cpu;             /* on v1, Slurm makes groups of cpuacct for accounting alone */
     uint64_t used, granted;   /* bytes: the most at one time, with files in the page cache; granted is 0 where there is no limit */
 };
 

@@ -112,19 +112,20 @@ static bool read_figure(const char *folder, const char *second, const char *firs
 }
 
 static bool measure(spank_t spank, struct efficiency *figures) {
-    static char cpus[32], node[256];
+    static char node[256];
     char text[4096];
     struct timespec now;
     uint64_t mib;
+    uint16_t cpus;
     if (spank_get_item(spank, S_JOB_ID, &figures->job) != ESPANK_SUCCESS || spank_get_item(spank, S_JOB_NNODES, &figures->nodes) != ESPANK_SUCCESS) return false;
-    if (spank_getenv(spank, "SLURM_CPUS_ON_NODE", cpus, sizeof cpus) != ESPANK_SUCCESS || (figures->cpus = strtoul(cpus, NULL, 10)) == 0) return false;
-    if (spank_getenv(spank, "SLURMD_NODENAME", node, sizeof node) != ESPANK_SUCCESS) return false;
+    if (spank_get_item(spank, S_JOB_NCPUS, &cpus) != ESPANK_SUCCESS || cpus == 0 || gethostname(node, sizeof node - 1) < 0) return false;
+    figures->cpus = cpus;
     if (spank_get_item(spank, S_JOB_ALLOC_MEM, &mib) == ESPANK_SUCCESS) figures->granted = mib << 20;
     figures->node = node;
     clock_gettime(CLOCK_MONOTONIC, &now);
     figures->wall_us = (uint64_t)(now.tv_sec - began.tv_sec) * 1000000 + (uint64_t)(now.tv_nsec / 1000) - (uint64_t)(began.tv_nsec / 1000);
-    if (!read_figure(cpu_group, "cpuacct.usage", "cpu.stat", text)) return false;
-    figures->cpu_us = efficiency_cpu_us(text);
+    figures->has_cpu = read_figure(cpu_group, "cpuacct.usage", "cpu.stat", text);
+    if (figures->has_cpu) figures->cpu_us = efficiency_cpu_us(text);
     if (!read_figure(memory_group, "memory.max_usage_in_bytes", "memory.peak", text)) return false;
     figures->used = strtoull(text, NULL, 10);
     return true;

@@ -193,9 +193,10 @@ int root_group_list(pid_t task, char list[ROOT_GROUPS_MAX]) {
 
 void root_group_of_job(pid_t task, const char *controller, char folder[ROOT_GROUPS_MAX]) {
     char process[16];
-    group_path found;
+    group_path group, top, shown, found;
     snprintf(process, sizeof process, "%d", (int)task);
-    bool is_known = find_folder(process, controller, found) && cut_to_job(found);
+    int kind = find_group(process, "memory", group);
+    bool is_known = kind && find_mount(kind, controller, top, shown) && join_paths(group, top, shown, found) && cut_to_job(found);
     snprintf(folder, ROOT_GROUPS_MAX, "%s", is_known ? found : "");
 }
 

@@ -33,7 +33,8 @@ int root_group_join(uint32_t job);
 /* Removes what root_group_limit made, and kills the processes that are left in it: the job has ended. */
 void root_group_remove(uint32_t job);
 
-/* The folder of the job that a task belongs to, in the hierarchy of a controller. Empty where the pod shows none. */
+/* The folder of the job that a task belongs to, in the hierarchy of a controller: the one of its memory group, as Slurm 26.05 adds tasks to groups of
+   cpuacct (v1) later than it calls plugins. Empty where the pod shows none. */
 void root_group_of_job(pid_t task, const char *controller, char folder[ROOT_GROUPS_MAX]);
 
 #endif

@@ -42,6 +42,8 @@ TARGETS = {
     "container-mounts": "container_words",
     "container-words": "container_words",
     "container-size": "container_evict",
+    "disks": "disk",
+    "usage": "efficiency",
 }
 """Each file that the C reads and each name that it accepts, and the program that fuzzes it."""
 
