@@ -1,6 +1,6 @@
 """How fast the GPUs of a machine talk to each other, by model: what an all-reduce among them is measured by.
 
-Figures are NVIDIA's data sheets', halved: those count both directions. nccl-tests' bus bandwidth is of one direction (PERFORMANCE.md there).
+Figures are NVIDIA's data sheets', halved: those count both directions, and nccl-tests' bus bandwidth is of one (PERFORMANCE.md there).
 """
 
 from types import MappingProxyType
@@ -8,11 +8,11 @@ from types import MappingProxyType
 LINK_GB_PER_S = MappingProxyType({"v100": 150, "a100": 300, "h100": 450, "h200": 450, "b200": 900, "b300": 900, "gb200": 900, "gb300": 900})
 """GB/s of one GPU over NVLink, in one direction. GPUs that have PCIe alone are not named."""
 LEAST_SHARE = 0.75
-"""Of this, the least that an all-reduce of gigabytes within one machine reaches where nothing is wrong: rings without NVLink SHARP get to 80 %,
-and with it 8 H100 exceed 100 %."""
+"""Of this, the least that an all-reduce of gigabytes within one machine reaches where nothing is wrong: rings without NVLink SHARP get to
+80 %, and with it 8 H100 exceed 100 %."""
 
 
 def least_gb_per_s(model: str) -> float | None:
-    """The least bus bandwidth of an all-reduce within a machine with these GPUs; None where none is known. `model` is as in Slurm's GRES."""
+    """The least bus bandwidth of an all-reduce within a machine with these GPUs, `model` as in Slurm's GRES; None where none is known."""
     link = LINK_GB_PER_S.get(model.lower())
     return None if link is None else LEAST_SHARE * link

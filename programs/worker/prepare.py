@@ -111,8 +111,8 @@ def _give_disks(wanted: str) -> None:
     subprocess.run(["rm", "-rf", trial], check=True)
     if tried.returncode:
         raise PrepareError(
-            f"jobs cannot get their own part of the node's disk here: {tried.stderr.strip() or f'code {tried.returncode}'}. Mend the machine, "
-            "or leave tmp and scratch out of the node set"
+            f"jobs cannot get their own part of the node's disk here: {tried.stderr.strip() or f'code {tried.returncode}'}. "
+            "Mend the machine, or leave tmp and scratch out of the node set"
         )
     os.makedirs(_SCRATCH, exist_ok=True)  # for jobs that see the pod; all others have it in their own root
     with open(f"{_DISKS}.new", "w", encoding="ascii") as file:

@@ -113,8 +113,7 @@ def read_facts(output: str) -> Facts:
             if partition.endswith("*"):
                 partition = said.default = partition.removesuffix("*")
             found = _GPUS.search(gres)
-            gpus = (int(found[2]), found[1] or "") if found else (0,)
-            said.partitions.setdefault(partition, {})[name] = Node(name, state, *gpus)
+            said.partitions.setdefault(partition, {})[name] = Node(name, state, *((int(found[2]), found[1] or "") if found else (0, "")))
         elif word == "tool":
             said.tools.update(values)
         elif values:

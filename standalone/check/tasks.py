@@ -271,7 +271,9 @@ def _judge_nccl(task: Task, result: Result) -> tuple[str, str]:
         return f"{said}, {wrong} wrong values", "A GPU or a link computes wrong values: take the node out, and run `dcgmi diag -r 3` on it."
     if least is None:
         return f"{said}; no figure is known for {model or 'GPUs without a type'}", ""
-    remedy = f"{model} reach {least:.0f} GB/s. On the node, `nvidia-smi nvlink -s` shows links that are down, and `nvidia-smi topo -m` the paths."
+    remedy = (
+        f"{model} reach {least:.0f} GB/s. `nvidia-smi nvlink -s` on the node shows links that are down, `nvidia-smi topo -m` the paths."
+    )
     return f"{said}, at least {least:.0f} expected", "" if float(figure) >= least else remedy
 
 

@@ -1,4 +1,4 @@
-"""OpenMPI programs by plain srun beside mpirun, in turns, on two nodes of the local cluster's dev stack: what a start costs, whether each start
+"""OpenMPI programs by plain srun beside mpirun, in turns, on two nodes of the local cluster's dev stack: what a start costs, whether each
 works, and what a message costs.
 
 Both nodes are on one machine, whose cores the ranks share; so ranks that wait give their core away.
@@ -30,8 +30,8 @@ done
 
 
 def measure() -> dict[str, float]:
-    """Ratios of srun's medians to mpirun's: `init` of MPI_Init, `small` of 8 bytes there and back, `large` of 1 MiB; and `failed`, how many of all
-    starts by srun.
+    """Ratios of srun's medians to mpirun's: `init` of MPI_Init, `small` of 8 bytes there and back, `large` of 1 MiB; and `failed`, how many
+    of all starts by srun.
     """
     stack = DevStack()
     stack.ssh("cat >mpi_cost.c && mpicc -O2 mpi_cost.c -o mpi_cost", stdin=PROGRAM)

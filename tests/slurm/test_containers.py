@@ -174,7 +174,8 @@ def test_tmp_is_the_jobs_and_the_environments_list_wins(world: Site) -> None:
 
 
 def test_scratch_of_the_job_is_in_its_containers(world: Site) -> None:
-    script = f"srun sh -c 'echo of the job >/scratch/file'; srun --container-image={ONE} sh -c 'cat /scratch/file; touch /scratch/new'; ls /scratch"
+    inside = f"srun --container-image={ONE} sh -c 'cat /scratch/file; touch /scratch/new'"
+    script = f"srun sh -c 'echo of the job >/scratch/file'; {inside}; ls /scratch"
     assert world.cluster.out(world.cluster.batch(script, "--nodelist=gpu-1")).splitlines() == ["of the job", "file", "new"]
 
 

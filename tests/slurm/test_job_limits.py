@@ -299,9 +299,10 @@ def test_disks_of_a_job_whose_daemons_are_killed_go_with_it(cluster: RootCluster
 
 
 def test_scratch_gives_no_right_to_set_uid_programs_and_devices(cluster: RootCluster) -> None:
-    said = cluster.ssh("srun --mem=100 --nodelist=gpu-1 bash -c 'findmnt --noheadings --output TARGET,OPTIONS --list | grep -E \"^/(scratch|tmp|var/tmp) \"'")
-    assert len(said.splitlines()) == 3
-    assert all("nosuid" in line and "nodev" in line for line in said.splitlines())
+    look = r"findmnt --noheadings --output TARGET,OPTIONS --list | grep -E '^/(scratch|tmp|var/tmp) '"
+    said = cluster.ssh(f"srun --mem=100 --nodelist=gpu-1 bash -c {quote(look)}").splitlines()
+    assert len(said) == 3
+    assert all("nosuid" in line and "nodev" in line for line in said)
 
 
 def test_job_for_which_the_nodes_disk_has_no_room_says_so_and_leaves_nothing(cluster: RootCluster) -> None:
@@ -317,15 +318,19 @@ def test_job_for_which_the_nodes_disk_has_no_room_says_so_and_leaves_nothing(clu
 
 def test_machine_where_a_disk_of_a_job_cannot_be_made_is_told_with_its_reason(cluster: RootCluster) -> None:
     """The worker's program asks so before it starts slurmd."""
-    script = "mkdir -p /mnt/small; mount -t tmpfs -o size=4m tmpfs /mnt/small; /usr/lib/slipway/disk-check /mnt/small 2>&1; echo $?; umount -l /mnt/small"
-    said = cluster.inside("gpu-1", script)
+    small = "mkdir -p /mnt/small; mount -t tmpfs -o size=4m tmpfs /mnt/small"
+    said = cluster.inside("gpu-1", f"{small}; /usr/lib/slipway/disk-check /mnt/small 2>&1; echo $?; umount -l /mnt/small")
     assert "setting 8 MiB of the node's disk aside for the job: No space left on device" in said
     assert said.endswith("\n1")
 
 
 def disks_in_use(cluster: RootCluster) -> list[str]:
     """Loop devices over files of jobs: their names are gone from the folder already."""
-    return [line for line in cluster.inside("gpu-1", "losetup --list --noheadings --output NAME,BACK-FILE").splitlines() if TMP in line or ".disk" in line]
+    return [
+        line
+        for line in cluster.inside("gpu-1", "losetup --list --noheadings --output NAME,BACK-FILE").splitlines()
+        if TMP in line or ".disk" in line
+    ]
 
 
 @pytest.fixture

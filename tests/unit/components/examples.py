@@ -132,6 +132,7 @@ NODE_SET: NodeSetArgs = {
     "mounts": MOUNTS,
     "drain_grace_s": 3600,
     "job_processes": "512+256",
+    "job_disks": "",
     "settings": {
         "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "10%"},
         "drain": {"action": "Requeue", "deadlineSeconds": 600},

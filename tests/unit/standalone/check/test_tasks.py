@@ -110,7 +110,7 @@ NCCL = {
     model: Task("nccl-gpu", "NCCL on gpu", (), "", node_set=NodeSet("gpu", "gpu", (Node("gpu-0", "idle", 8, model),), ()), asked=8)
     for model in ("h100", "l4", "")
 }
-PERF = """# nThread 1 nGpus 8 minBytes 1073741824 maxBytes 4294967296 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+PERF = """# nThread 1 nGpus 8 minBytes 1073741824 maxBytes 4294967296 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1
 #
 #                                                              out-of-place                       in-place
 #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
