@@ -10,6 +10,7 @@ from configs.models.fields import (
     DnsLabel,
     Flag,
     GpuModel,
+    Line,
     Matching,
     MaxUnavailable,
     MiB,
@@ -51,6 +52,9 @@ class Gpus(Model):
     """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`."""
     count: Positive
     """GPUs of one Slurm node."""
+    driver_name: Line | None = Field(default=None, examples=["NVIDIA H100 80GB HBM3"])
+    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Default: any name with `model`
+    in it."""
 
 
 class PodResources(Model):

@@ -48,6 +48,7 @@ def build_conditions(
         _pods_start(name, plan, pods, observed),
         _pods_end(nodeset, pods, observed),
         _machines_answer(name, pods, observed),
+        *_gpus_as_declared(nodeset, workers, observed),
         _nodes_register(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undrained(name, workers, observed),
@@ -127,7 +128,8 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
         )
         return Condition("NodesRegister", "False", "OffInSlurm", message)
     unregistered = [worker for worker in pods if worker.pod is not None and not worker.pod.terminating and not worker.is_registered]
-    late = [worker.ordinal for worker in unregistered if worker.pod is not None and observed.now - worker.pod.created_at > limit]
+    waiting = [worker for worker in unregistered if not worker.has_gpu_drain]
+    late = [worker.ordinal for worker in waiting if worker.pod is not None and observed.now - worker.pod.created_at > limit]
     failed = [worker.ordinal for worker in observed.workers() if worker.has_failed_to_resume and worker.pod is None]
     given_up = [worker.ordinal for worker in observed.workers() if nodeset.spec.is_elastic and worker.is_given_up]
     silent = [ordinal for ordinal in given_up if ordinal not in failed]
@@ -144,6 +146,27 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
         message += _resumed(name, failed, observed)
         return Condition("NodesRegister", "False", "DidNotRegister", message)
     return Condition("NodesRegister", "True", "AllRegister")
+
+
+def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
+    """From the first fault on: before it nothing is known here, as only a fault is written to Slurm."""
+    kind, name = "GpusAsDeclared", nodeset.metadata.name
+    faults: dict[str, list[int]] = {}
+    for worker in workers:
+        if worker.gpu_fault:
+            faults.setdefault(worker.gpu_fault, []).append(worker.ordinal)
+    if not faults:
+        if all(condition.type != kind for condition in nodeset.status.conditions):
+            return []
+        return [Condition(kind, "Unknown", "SlurmSilent") if observed.nodes is None else Condition(kind, "True", "NoneDiffers")]
+    shown = sorted(faults.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
+    more = f"; {_count(len(faults) - 3, 'fault')} more" if len(faults) > 3 else ""
+    text = "; ".join(f"{range_text(name, ordinals)}: {fault}" for fault, ordinals in shown)
+    message = (
+        "Nodes whose GPUs are not those of the config get no job, and their slurmd waits until they are. Repair the machine, or "
+        f"correct gpus in the stack file. {text}{more}"
+    )
+    return [Condition(kind, "False", "GpusDiffer", message)]
 
 
 def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
