@@ -154,8 +154,7 @@ def read_amd(text: str) -> "tuple[Gpu, ...]":
     """From `amd-smi static --json`: a list, or since ROCm 7 an object with the list. Raises GpuError for another form."""
     try:
         answer: Any = json.loads(text)
-        entries: list[Any] = answer if isinstance(answer, list) else answer["gpu_data"]
-        return tuple([_amd(entry) for entry in entries])
+        return tuple([_amd(entry) for entry in (answer["gpu_data"] if "gpu_data" in answer else answer)])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise GpuError(f"amd-smi said {text.strip()[:80]!r} ({type(error).__name__}: {error})") from None
 
