@@ -204,6 +204,22 @@ class VolumeClaimRetention(TypedDict):
     """What becomes of a node's disks when the set shrinks and the node is removed. Type: one of `Retain`, `Delete`. Default: `Retain`."""
 
 
+class Tmp(TypedDict):
+    """What each job has for /tmp and /var/tmp together on a node."""
+
+    sizeMiB: int
+    """Size, in MiB. A job that fills it up gets "No space left on device", and no other job notices. Type: integer, 1 to 1,000,000,000. Unit: MiB. Required."""
+    medium: NotRequired[str]
+    """Disk: room on the node's disk that is set aside when the job begins. Memory: a tmpfs, whose files count as the job's memory. Type: one of `Disk`, `Memory`. Default: `Disk`."""
+
+
+class Scratch(TypedDict):
+    """What each job has at /scratch on a node, removed at its end."""
+
+    sizeMiB: int
+    """Size, in MiB, set aside on the node's disk when the job begins. Type: integer, 1 to 1,000,000,000. Unit: MiB. Required."""
+
+
 class Gpus(TypedDict):
     """The GPUs of one Slurm node; they must be what the pool's machine has."""
 
@@ -213,6 +229,8 @@ class Gpus(TypedDict):
     """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`. Type: string (a GPU model: lower case, as in h100 or a10g, at most 32 characters). Required."""
     count: int
     """GPUs of one Slurm node. Type: integer, 1 to 2,147,483,647. Required."""
+    driverName: NotRequired[str]
+    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Type: string (one line of printable characters). Default: any name with `model` in it."""
 
 
 class PodResources(TypedDict):
@@ -247,6 +265,10 @@ class NodeSet(TypedDict):
     """Disks that each node has of its own. Type: list of VolumeClaim. Default: `[]`."""
     volumeClaimRetention: NotRequired[VolumeClaimRetention]
     """When these disks are deleted. Type: VolumeClaimRetention. Default: those of its keys."""
+    tmp: NotRequired[Tmp]
+    """Limit of each job's /tmp and /var/tmp. Type: Tmp. Default: none; jobs share the node's disk."""
+    scratch: NotRequired[Scratch]
+    """A /scratch of each job's own on the node's disk. Type: Scratch. Default: none."""
     maxPodsInFlight: NotRequired[int]
     """Most pods that may be created and not yet ready at the same time. Type: integer, 1 to 65,536. Default: `500`."""
     cpus: NotRequired[int]
@@ -949,6 +971,8 @@ class SlurmSettings(TypedDict):
     """Processes and threads that one job may have on one node, in addition to those for its CPUs. null: no limit. Type: integer, 100 to 4,000,000. Default: `512`."""
     processesPerCpu: NotRequired[int]
     """Processes and threads that each CPU of the job on the node adds to them. Type: integer, 0 to 100,000. Default: `256`."""
+    efficiencyReport: NotRequired[bool]
+    """True: at the end of a batch script, its output file gets what the job used of its CPUs and memory on that node, as `seff` says it of whole jobs. Type: true or false. Default: `false`."""
     containers: NotRequired[Containers]
     """Containers of jobs. Type: Containers. Default: those of its keys."""
     settings: NotRequired[dict[str, Any]]
