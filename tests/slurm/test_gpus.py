@@ -1,0 +1,138 @@
+"""Workers whose GPUs are not those of the config, against a real slurmctld: simulated GPUs that vanish and come back.
+
+A simulated GPU is a device file of the worker's pod, so a test takes it away as a machine would.
+"""
+
+import copy
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.elastic_cluster import ElasticCluster
+from tests.slurm.image_cluster import STACK
+from tests.slurm.image_pods import Container, Machine, wait_for
+
+FOLDER = Path("/var/tmp/slipway-gpus-pods")
+FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1")
+FAULT = "slipway: gpus: 3 GPUs, and the config says 4"
+DECLARED = {"vendor": "nvidia", "model": "h100", "count": 4, "memoryMiB": 81559}
+
+
+class GpuCluster(ElasticCluster):
+    """A fixed and an elastic set of nodes with four GPUs each."""
+
+    def worker(self, node: str, gpus: int = 4) -> Container:
+        """Makes the pod of a node anew, on a machine with so many GPUs."""
+        self.remove(node)
+        more = {"SLIPWAY_SIMULATED_GPUS": str(gpus), "SLIPWAY_DECLARED_GPUS": json.dumps(DECLARED)}
+        return self.slurmd(node, more={**more, **({"SLIPWAY_ELASTIC": "1"} if node in ELASTIC else {})})
+
+    def inside(self, node: str, script: str) -> str:
+        """Runs a script in a worker."""
+        return self.containers[f"{node}/slurmd"].run("bash", "-c", script, check=False)
+
+    def reason(self, node: str) -> str:
+        """Why a node is drained or down, without Slurm's note of who and when."""
+        found = re.search(r" Reason=(.*?) \[", self.node(node))
+        return found[1] if found else ""
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[GpuCluster]:
+    """slurmctld and both fixed workers; the tests start the elastic ones."""
+    machine = Machine(FOLDER, image_root, "swgp-")
+    machine.close()
+    FOLDER.mkdir(mode=0o755)
+    stack = copy.deepcopy(STACK)
+    stack["accounting"] = {"enabled": False}
+    part = {"pool": "workers", "cpus": 2, "memoryMiB": 1024, "gpus": {"model": "h100", "count": 4}, "simulatedGpus": True}
+    stack["nodePools"][0] |= {"max": 4}
+    stack["nodePools"][0]["hardware"] |= {"memoryMiB": 64_000, "coresPerSocket": 2}
+    stack["nodeSets"] = [{"name": "fix", "size": 2, **part}, {"name": "el", "min": 0, "max": 2, **part}]
+    stack["partitions"] = [
+        {"name": name, "nodeSets": [of], "default": name == "main"} for name, of in {"main": "fix", "burst": "el"}.items()
+    ]
+    made = GpuCluster(machine, stack=stack, names={"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC)}})
+    try:
+        made.prepare()
+        for pod in ("t-slurmctld-0", *FIXED):
+            made.munged(pod)
+        made.slurmctld()
+        made.reconfigure()
+        made.taken()
+        made.up(*FIXED)
+        yield made
+    finally:
+        machine.keep_logs()
+        machine.close()
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def test_node_whose_gpu_vanishes_takes_no_job_and_comes_back_by_itself(cluster: GpuCluster) -> None:
+    """Other nodes and their jobs do not notice. The job that waits for the node starts once the GPU is back."""
+    other = cluster.running("--nodelist=fix-1", "--gpus=1", "--mem=50")
+    cluster.inside("fix-0", "rm /dev/nvidia3; pkill --exact slurmd")
+    waiting = ""
+    try:
+        wait_for("the drain", lambda: cluster.reason("fix-0") == FAULT, deadline_s=60)
+        waiting = cluster.submit("--nodelist=fix-0", "--gpus=4", "--mem=50")
+        log = cluster.containers["fix-0/slurmd"]
+        wait_for("words", lambda: "slurmd waits until the GPUs are those of the config: 3 GPUs, and the config says 4" in log.log)
+        wait_for("a node without slurmd", lambda: cluster.inside("fix-0", "pgrep --exact slurmd") == "")
+        assert "DRAIN" in cluster.state("fix-0")
+        assert (cluster.job(waiting), cluster.job(other)) == ("PENDING", "RUNNING")
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        wait_for("the waiting job", lambda: cluster.job(waiting) == "RUNNING", deadline_s=90)
+        assert "DRAIN" not in cluster.state("fix-0")
+        assert (cluster.job(other), cluster.job(other, "Restarts")) == ("RUNNING", "0")
+    finally:
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        cluster.slurm("scancel", other, *([waiting] if waiting else []))
+    wait_for("idle nodes", lambda: all(cluster.state(node) == "IDLE+CLOUD" for node in FIXED), deadline_s=60)
+
+
+def test_node_that_starts_with_too_few_gpus_never_registers_until_they_are_there(cluster: GpuCluster) -> None:
+    cluster.worker("fix-0", gpus=3)
+    try:
+        wait_for("the drain", lambda: cluster.reason("fix-0") == FAULT, deadline_s=60)
+        assert cluster.inside("fix-0", "pgrep --exact slurmd") == ""
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=90)
+    finally:
+        cluster.up("fix-0")
+
+
+def test_person_keeps_a_node_whose_gpus_came_back(cluster: GpuCluster) -> None:
+    """A drain of somebody else's is neither overwritten nor lifted."""
+    cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=DRAIN", "Reason=fan is loud")
+    cluster.worker("fix-0", gpus=3)
+    try:
+        log = cluster.containers["fix-0/slurmd"]
+        wait_for("words", lambda: "slurmd waits until the GPUs are those" in log.log, deadline_s=60)
+        assert cluster.reason("fix-0") == "fan is loud"
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        wait_for("slurmd", lambda: cluster.state("fix-0") == "IDLE+CLOUD+DRAIN", deadline_s=90)
+        assert cluster.reason("fix-0") == "fan is loud"
+    finally:
+        cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=UNDRAIN")
+        cluster.up("fix-0")
+
+
+def test_job_that_woke_a_node_with_too_few_gpus_runs_on_another(cluster: GpuCluster) -> None:
+    """It does not wait for ResumeTimeout, which is two minutes here, and ten by default."""
+    job = cluster.submit("--partition=burst", "--nodelist=el-0", "--gpus=4", "--mem=50")
+    try:
+        wait_for("a node that wakes", lambda: "POWERING_UP" in cluster.state("el-0"), deadline_s=60)
+        cluster.worker("el-0", gpus=3)
+        wait_for("the drain", lambda: FAULT in cluster.reason("el-0"), deadline_s=60)
+        wait_for("a job that waits again", lambda: cluster.job(job) == "PENDING", deadline_s=60)
+        cluster.slurm("scontrol", "update", f"JobId={job}", "ReqNodeList=el-1", "StartTime=now")
+        wait_for("another node that wakes", lambda: "POWERING_UP" in cluster.state("el-1"), deadline_s=60)
+        cluster.worker("el-1")
+        wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=90)
+    finally:
+        cluster.slurm("scancel", job)
