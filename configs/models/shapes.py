@@ -29,6 +29,34 @@ class Shape:
         return self.gpus.count if self.gpus else 0
 
 
+def gpu_cores(shape: Shape) -> tuple[str, ...]:
+    """The cores beside each GPU, in Slurm's numbers; nothing where that is not known, or where all cores are beside all of them.
+
+    Without a word of the user's the GPUs are spread evenly over the sockets, as machines with several processors are built.
+    """
+    if shape.gpus is None or shape.gpus.cores or shape.sockets == 1 or shape.gpus.count % shape.sockets:
+        return shape.gpus.cores if shape.gpus else ()
+    each = shape.gpus.count // shape.sockets
+    first = [at // each * shape.cores_per_socket for at in range(shape.gpus.count)]
+    return tuple(core_range(at, shape.cores_per_socket) for at in first)
+
+
+def core_range(first: int, count: int) -> str:
+    """So many cores from the first on, as gres.conf has them."""
+    return str(first) if count == 1 else f"{first}-{first + count - 1}"
+
+
+def gpu_groups(shape: Shape) -> list[tuple[int, int, str]]:
+    """GPUs in a row that have the same cores beside them: the first, how many, and the cores; empty ones where `gpu_cores` has none."""
+    groups: list[tuple[int, int, str]] = []
+    for at, cores in enumerate(gpu_cores(shape) or ("",) * shape.gpu_count):
+        if groups and groups[-1][2] == cores:
+            groups[-1] = (groups[-1][0], groups[-1][1] + 1, cores)
+        else:
+            groups.append((at, 1, cores))
+    return groups
+
+
 def machine_of(pool: NodePool) -> Machine:
     """The machine of a pool, from the catalogue or as it is spelled out. Raises KeyError for an unknown type."""
     if pool.hardware is None:

@@ -53,6 +53,7 @@ def cluster(image_root: Path) -> Iterator[GpuCluster]:
     stack["nodePools"][0] |= {"max": 4}
     stack["nodePools"][0]["hardware"] |= {"memoryMiB": 64_000, "coresPerSocket": 2}
     stack["nodeSets"] = [{"name": "fix", "size": 2, **part}, {"name": "el", "min": 0, "max": 2, **part}]
+    stack["nodeSets"][0]["gpus"] = {**part["gpus"], "cores": ["0", "0", "1", "1"]}
     stack["partitions"] = [
         {"name": name, "nodeSets": [of], "default": name == "main"} for name, of in {"main": "fix", "burst": "el"}.items()
     ]
@@ -136,3 +137,17 @@ def test_job_that_woke_a_node_with_too_few_gpus_runs_on_another(cluster: GpuClus
         wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=90)
     finally:
         cluster.slurm("scancel", job)
+
+
+def test_job_gets_the_cores_beside_its_gpus(cluster: GpuCluster) -> None:
+    """A job without GPUs on the core beside the first two leaves these to nobody who insists on near cores."""
+    options = ("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:2", "--gres-flags=enforce-binding")
+    jobs = [cluster.running(*options), cluster.running(*options)]
+    third = cluster.submit("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:1")
+    try:
+        details = [cluster.slurm("scontrol", "--details", "--oneliner", "show", "job", job) for job in jobs]
+        near = {tuple(re.findall(r" CPU_IDs=(\S+) .*?\(IDX:(\S+?)\)", each)[0]) for each in details}
+        assert near == {("0", "0-1"), ("1", "2-3")}
+        assert cluster.job(third) == "PENDING"
+    finally:
+        cluster.slurm("scancel", *jobs, third)

@@ -77,6 +77,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
             "nodeSets[1].gpus": {"vendor": "amd", "model": "mi300x", "count": 8},
         },
     ),
+    "dev-cores-beside-gpus": ("dev", {"nodeSets[1].gpus.cores": ["0", "0", "1", "1"]}),
+    "dev-cores-kept-for-gpus": ("dev", {"nodeSets[1].gpus.cores": ["0-3"] * 4, "nodePools[0].hardware.coresPerSocket": 4, "nodePools[0].max": 9, "nodeSets[1].cpus": 4, "nodeSets[1].slurmd": {"RestrictedCoresPerGPU": 1}}),
+    "h100-cores-kept-for-gpus": ("h100", {"nodeSets[0].slurmd": {"RestrictedCoresPerGPU": 12}}),
     "h100-ten-thousand": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": 10_000}),
     "h100-ten-thousand-elastic": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": GONE, "nodeSets[0].min": 64, "nodeSets[0].max": 10_000}),
 }  # fmt: skip
