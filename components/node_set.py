@@ -47,7 +47,7 @@ from configs.models.cluster import Cluster
 from configs.models.machines import Machine
 from configs.models.node_set import Gpus, VolumeClaim
 from configs.models.node_set import NodeSet as NodeSetConfig
-from configs.models.shapes import machine_of, shape_of
+from configs.models.shapes import gpu_sockets, machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
 
@@ -170,6 +170,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
     }
     if shape.gpus is not None:
         args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
+        if shape.sockets > 1 and (sockets := gpu_sockets(shape)):
+            args["declared_gpus"]["sockets"] = list(sockets)
     if (identity := identity_volume(cluster)) is not None:
         args["identity"] = identity
     if cluster.topologies:

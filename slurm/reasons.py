@@ -81,6 +81,11 @@ def gpu_fault(reason: str) -> str:
     return written(reason).removeprefix(GPUS) if reason.startswith(GPUS) else ""
 
 
+def gpu_remark(comment: str) -> str:
+    """What a node's comment says of its GPUs, if a worker wrote it; empty for any other comment."""
+    return comment.removeprefix(GPUS) if comment.startswith(GPUS) else ""
+
+
 def has_failed_to_resume(reason: str) -> bool:
     """True when Slurm gave the node up because it did not register in time, whatever the reason was before."""
     return reason.startswith(RESUME_FAILED) or reason.endswith(f" : {RESUME_FAILED}")

@@ -43,14 +43,6 @@ ReservationName = Annotated[
 ]
 
 
-CoreRanges = Annotated[
-    StrictStr,
-    AfterValidator(
-        Matching(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", 'cores by their numbers, as in "0-47" or "0-23,48-71"', 256, "0-47")
-    ),
-]
-
-
 class Gpus(Model):
     """The GPUs of one Slurm node; they must be what the pool's machine has."""
 
@@ -63,9 +55,9 @@ class Gpus(Model):
     driver_name: Line | None = Field(default=None, examples=["NVIDIA H100 80GB HBM3"])
     """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Default: any name with `model`
     in it."""
-    cores: tuple[CoreRanges, ...] = Field(default=(), examples=[["0-47", "48-95"]])
-    """The cores beside each GPU, one item a GPU in the order of their device files, in Slurm's numbers: from 0, without hardware threads,
-    socket by socket. Default: GPUs evenly over the machine's sockets, the first ones beside the first socket."""
+    sockets: tuple[Count, ...] = Field(default=(), examples=[[0, 0, 1, 1]])
+    """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Default: GPUs evenly over the machine's
+    sockets, the first ones beside socket 0."""
 
 
 class PodResources(Model):

@@ -8,7 +8,7 @@ from collections import Counter
 
 from configs.faults import Fault, quoted
 from configs.models.node_set import NodeSet
-from configs.models.shapes import Shape, gpu_cores
+from configs.models.shapes import Shape, gpu_sockets
 from configs.rules.slurm_types import readable
 from configs.rules.slurm_words import NODE_VALUES
 from slurm.conf import number_of
@@ -43,47 +43,33 @@ def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tup
         faults.append(Fault(f"{path}.gpus.count", message, sources))
     if "RestrictedCoresPerGPU" in given and (mistake := _restricted_mistake(number_of(given["RestrictedCoresPerGPU"][1]) or 0, shape)):
         faults.append(fault("RestrictedCoresPerGPU", mistake))
-    return [*faults, *_check_cores(f"{path}.gpus.cores", shape, cores, about)]
+    return [*faults, *_check_sockets(f"{path}.gpus.sockets", shape, about)]
 
 
 def _restricted_mistake(cores: int, shape: Shape) -> str:
     """What is wrong with so many cores kept for each GPU; empty when nothing is."""
     if not shape.gpu_count:
         return "is for nodes with GPUs, and this set has none. Leave it out."
-    near = gpu_cores(shape)
+    near = gpu_sockets(shape)
     if not near:
-        return "needs the cores beside each GPU for gres.conf, which nobody has told. Say them under gpus.cores."
-    for ranges, gpus in Counter(near).items():
-        if cores * gpus > (there := len(_numbers(ranges))):
-            return f"{cores} for each of {gpus} GPUs are more than the cores beside them ({ranges}: {there}). Lower it."
+        return f"needs to know which of {shape.sockets} sockets is beside each of {shape.gpu_count} GPUs. Say it under gpus.sockets."
+    gpus = max(Counter(near).values())
+    if cores * gpus > shape.cores_per_socket:
+        return f"{cores} for each of {gpus} GPUs beside a socket are more than its cores ({shape.cores_per_socket}). Lower it."
     return ""
 
 
-def _check_cores(path: str, shape: Shape, cores: int, about: tuple[str, ...]) -> list[Fault]:
-    """Faults of the cores beside each GPU, where the user gives them."""
-    given = shape.gpus.cores if shape.gpus else ()
+def _check_sockets(path: str, shape: Shape, about: tuple[str, ...]) -> list[Fault]:
+    """Faults of the socket beside each GPU, where the user gives them."""
+    given = shape.gpus.sockets if shape.gpus else ()
     if not given:
         return []
     if len(given) != shape.gpu_count:
-        message = f"{len(given)} items for {shape.gpu_count} GPUs. Give one for each GPU, in the order of their device files."
+        message = f"{len(given)} sockets for {shape.gpu_count} GPUs. Give one for each GPU, in the order of their device files."
         return [Fault(path, message, about)]
-    faults: list[Fault] = []
-    for at, ranges in enumerate(given):
-        numbers = _numbers(ranges)
-        if not numbers:
-            faults.append(Fault(f"{path}[{at}]", f"{quoted(ranges)} goes backwards. Give the lower number first.", about))
-        elif max(numbers) >= cores:
-            message = f"{quoted(ranges)} names core {max(numbers)}, and the node has 0 to {cores - 1}. Count cores, not hardware threads."
-            faults.append(Fault(f"{path}[{at}]", message, about))
-    return faults
-
-
-def _numbers(ranges: str) -> frozenset[int]:
-    """The cores of some ranges; none where one goes backwards."""
-    pairs = [(int(first), int(last or first)) for first, _, last in (each.partition("-") for each in ranges.split(","))]
-    if any(last < first for first, last in pairs):
-        return frozenset()
-    return frozenset(number for first, last in pairs for number in range(first, last + 1))
+    named = f"0 to {shape.sockets - 1}" if shape.sockets > 1 else "0 only"
+    message = f"there is no socket {{}}: a node of this set has {named}. A set with cpus of its own is one socket."
+    return [Fault(f"{path}[{at}]", message.format(each), about) for at, each in enumerate(given) if each >= shape.sockets]
 
 
 def _list_mistake(text: str, cpus: int) -> str | None:

@@ -4,7 +4,7 @@ A message tells what happened, then what to do; lists of nodes come last, as lon
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -150,23 +150,36 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
 
 def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
     """From the first fault on: before it nothing is known here, as only a fault is written to Slurm."""
-    kind, name = "GpusAsDeclared", nodeset.metadata.name
-    faults: dict[str, list[int]] = {}
+    faults, remarks = dict[str, list[int]](), dict[str, list[int]]()
     for worker in workers:
         if worker.gpu_fault:
             faults.setdefault(worker.gpu_fault, []).append(worker.ordinal)
-    if not faults:
+        if worker.node is not None and worker.node.gpu_remark:
+            remarks.setdefault(worker.node.gpu_remark, []).append(worker.ordinal)
+    differ = (
+        "Nodes whose GPUs are not those of the config get no job, and their slurmd waits until they are. Repair the machine, or "
+        "correct gpus in the stack file."
+    )
+    elsewhere = "Jobs run, on cores that are farther from their GPUs than they could be: correct gpus.sockets of the node set."
+    return [
+        *_differences(nodeset, observed, ("GpusAsDeclared", "GpusDiffer", differ), faults),
+        *_differences(nodeset, observed, ("CoresFollowGpus", "OtherSockets", elsewhere), remarks),
+    ]
+
+
+def _differences(
+    nodeset: NodeSet, observed: Observed, words: tuple[str, str, str], found: Mapping[str, Sequence[int]]
+) -> Iterable[Condition]:
+    """A condition from the first difference on. `words` are its type, its reason and what it means; `found` are ordinals by difference."""
+    kind, reason, meaning = words
+    if not found:
         if all(condition.type != kind for condition in nodeset.status.conditions):
             return []
         return [Condition(kind, "Unknown", "SlurmSilent") if observed.nodes is None else Condition(kind, "True", "NoneDiffers")]
-    shown = sorted(faults.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
-    more = f"; {_count(len(faults) - 3, 'fault')} more" if len(faults) > 3 else ""
-    text = "; ".join(f"{range_text(name, ordinals)}: {fault}" for fault, ordinals in shown)
-    message = (
-        "Nodes whose GPUs are not those of the config get no job, and their slurmd waits until they are. Repair the machine, or "
-        f"correct gpus in the stack file. {text}{more}"
-    )
-    return [Condition(kind, "False", "GpusDiffer", message)]
+    shown = sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
+    more = f"; {_count(len(found) - 3, 'difference')} more" if len(found) > 3 else ""
+    text = "; ".join(f"{range_text(nodeset.metadata.name, ordinals)}: {difference}" for difference, ordinals in shown)
+    return [Condition(kind, "False", reason, f"{meaning} {text}{more}")]
 
 
 def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:

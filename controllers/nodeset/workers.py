@@ -96,6 +96,8 @@ class WorkerNode:
     topology: str = ""
     """Where Slurm was told that it is; empty for a node that it was told nothing of."""
     features: tuple[str, ...] = ()
+    gpu_remark: str = ""
+    """Which of its GPUs are beside other sockets than gres.conf says, in its worker's words."""
 
 
 @dataclass(frozen=True, slots=True)

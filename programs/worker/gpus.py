@@ -43,6 +43,8 @@ class Declared:
     driver_name: str = ""
     """The driver's own name for the model, where `model` is no part of it."""
     is_simulated: bool = False
+    sockets: "tuple[int, ...]" = ()
+    """The socket beside each GPU, as gres.conf has it; none where it does not tell."""
 
 
 @record
@@ -62,7 +64,8 @@ def read_declared(text: str, is_simulated: bool) -> Declared | None:
     if not text:
         return None
     given = json.loads(text)
-    return Declared(given["vendor"], given["model"], given["count"], given.get("memoryMiB", 0), given.get("driverName", ""), is_simulated)
+    name, sockets = given.get("driverName", ""), tuple(given.get("sockets", ()))
+    return Declared(given["vendor"], given["model"], given["count"], given.get("memoryMiB", 0), name, is_simulated, sockets)
 
 
 def compare(declared: Declared, found: "tuple[Gpu, ...]", devices: int) -> "list[str]":
@@ -79,6 +82,22 @@ def compare(declared: Declared, found: "tuple[Gpu, ...]", devices: int) -> "list
         for fault in _faults(declared, gpu):
             faults.setdefault(fault, []).append(at)
     return [f"{_named(at, declared.count)} {fault}" for fault, at in faults.items()]
+
+
+def compare_sockets(declared: Declared, found: "tuple[int | None, ...]") -> "list[str]":
+    """GPUs beside another socket than gres.conf says, by the order of the device files; None is a GPU whose socket is not known.
+
+    Jobs run there all the same, on cores that are farther from their GPU than they could be.
+    """
+    wrong = [
+        f"GPU {at} is beside socket {there}, and gres.conf says {said}"
+        for at, (said, there) in enumerate(zip(declared.sockets, found, strict=False))
+        if there is not None and said != there
+    ]
+    if not wrong:
+        return []
+    told = ", ".join("?" if there is None else str(there) for there in found)
+    return [*wrong[:2], *([f"{len(wrong) - 2} more likewise"] if len(wrong) > 2 else []), f"gpus.sockets should be [{told}]"]
 
 
 def describe(faults: "list[str]") -> str:
@@ -137,6 +156,45 @@ def read(declared: Declared) -> "tuple[tuple[Gpu, ...], int]":
     return read_nvidia(_ask([command, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"])), devices
 
 
+def read_sockets(declared: Declared, system: str = "/sys", processes: str = "/proc") -> "tuple[int | None, ...]":
+    """The socket beside each GPU, in the order of the device files, as the kernel has it; empty where it does not tell.
+
+    NVIDIA's driver says which device file is which PCI device; AMD's device files are in /sys as any device of graphics.
+    """
+    try:
+        places = _nvidia_places(processes) if declared.vendor == "nvidia" else _amd_places(system)
+        return tuple([_socket(f"{system}/bus/pci/devices/{place}", system) for _, place in sorted(places.items())])
+    except OSError:
+        return ()
+
+
+def _nvidia_places(processes: str) -> "dict[int, str]":
+    folder, places = f"{processes}/driver/nvidia/gpus", dict[int, str]()
+    for place in os.listdir(folder):
+        if found := re.search(r"^Device Minor:\s*(\d+)", _text(f"{folder}/{place}/information"), re.MULTILINE):
+            places[int(found[1])] = place.lower()
+    return places
+
+
+def _amd_places(system: str) -> "dict[int, str]":
+    folder, places = f"{system}/class/drm", dict[int, str]()
+    for name in os.listdir(folder):
+        if found := re.fullmatch(r"renderD(\d+)", name):
+            places[int(found[1])] = os.path.realpath(f"{folder}/{name}/device").rpartition("/")[2]
+    return places
+
+
+def _socket(device: str, system: str) -> "int | None":
+    """The socket of the first CPU that is local to a device. Sockets are numbered by the kernel as Slurm numbers them: from 0 up."""
+    cpu = re.match(r"\d+", _text(f"{device}/local_cpulist"))
+    return int(_text(f"{system}/devices/system/cpu/cpu{cpu[0]}/topology/physical_package_id")) if cpu else None
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read()
+
+
 def read_nvidia(text: str) -> "tuple[Gpu, ...]":
     """From what nvidia-smi prints for `_FIELDS`, a GPU a line. Raises GpuError for a line of another form."""
     gpus: list[Gpu] = []
@@ -154,17 +212,16 @@ def read_amd(text: str) -> "tuple[Gpu, ...]":
     """From `amd-smi static --json`: a list, or since ROCm 7 an object with the list. Raises GpuError for another form."""
     try:
         answer: Any = json.loads(text)
-        return tuple([_amd(entry) for entry in (answer["gpu_data"] if "gpu_data" in answer else answer)])
+        return tuple([_amd(entry) for entry in (answer["gpu_data"] if text.lstrip().startswith("{") else answer)])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise GpuError(f"amd-smi said {text.strip()[:80]!r} ({type(error).__name__}: {error})") from None
 
 
 def _amd(entry: "Any") -> Gpu:
-    """Sizes were text with a unit before ROCm 6.1. N/A: a guest is not told the name."""
-    size: Any = entry["vram"]["size"]
-    number = str(size["value"] if "value" in size else size).partition(" ")[0]
+    """A size is an object of number and unit, or a text with both. N/A: a guest is not told."""
+    size = re.search(r"\d+", json.dumps(entry["vram"]["size"]))
     name: str = entry["asic"]["market_name"]
-    return Gpu("" if name == "N/A" else name, int(number) if number.isdecimal() else 0, entry["bus"]["bdf"])
+    return Gpu("" if name == "N/A" else name, int(size[0]) if size else 0, entry["bus"]["bdf"])
 
 
 def _find(program: str) -> str:

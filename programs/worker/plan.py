@@ -35,6 +35,13 @@ class SetDown:
 
 
 @record
+class Remark:
+    """Write this as the node's comment; empty text removes it."""
+
+    text: str
+
+
+@record
 class Restart:
     """Start slurmd again, which registers the node."""
 
@@ -112,6 +119,13 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
     if "DOWN" in flags and reasons.is_on_purpose(node.reason):
         return None
     return None if has_drain and reasons.gpu_fault(node.reason) == fault else Drain(reasons.gpus(fault))
+
+
+def plan_remark(node: Node, remark: str) -> Remark | None:
+    """What becomes of the node's comment, where GPUs are beside other sockets than gres.conf says. A comment of others stays."""
+    wanted = reasons.gpus(remark) if remark else ""
+    is_free = not node.comment or node.comment.startswith(reasons.GPUS)
+    return Remark(wanted) if is_free and node.comment != wanted else None
 
 
 def needs_boot(node: Node | None) -> bool:

@@ -19,11 +19,11 @@ from slurm.scontrol import Node
 from slurm.signals import Signals
 from slurm.states import waits_for_power
 
-from .gpus import Declared, GpuError, compare, describe, read_declared
+from .gpus import Declared, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
 from .gpus import read as read_gpus
-from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_settle, plan_watch
+from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_remark, plan_settle, plan_watch
 from .prepare import PrepareError, prepare
-from .slurm import SlurmError, read, write
+from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
 from .stopping import is_stopping
 
@@ -123,6 +123,7 @@ class Worker:
                 reading = read(self._name, self._server)
                 change = plan_settle(reading.node, fault) if reading.node else None
                 if reading.node and not fault and (change is None or tries == _MOST_TRIES):
+                    self._tell_sockets(reading.node, reading)
                     return reading.node
                 if change:
                     write(self._name, change, reading, self._server)
@@ -149,6 +150,15 @@ class Worker:
             return describe(compare(self._gpus, *read_gpus(self._gpus)))
         except (GpuError, OSError) as error:
             return f"the driver does not tell which GPUs there are: {error}"
+
+    def _tell_sockets(self, node: Node, reading: Reading) -> None:
+        """Has slurmctld keep, as the node's comment, which GPUs are beside other sockets than gres.conf says."""
+        if self._gpus is None:
+            return
+        remark = describe(compare_sockets(self._gpus, read_sockets(self._gpus)))
+        if change := plan_remark(node, remark):
+            write(self._name, change, reading, self._server)
+            say(change.text or "the GPUs are beside the sockets that gres.conf says")
 
     def _await_gpus(self) -> None:
         """Before slurmd starts again: until the GPUs are those of the config. Running steps need slurmd: for them a drain is enough."""

@@ -41,6 +41,11 @@ class GpuCluster(ElasticCluster):
         return found[1] if found else ""
 
 
+def files(cluster: GpuCluster) -> dict[str, str]:
+    """Slurm's files as slurmctld has been given them."""
+    return {file.name: file.read_text() for file in (cluster.machine.folder / "volume-slurm" / "..data").iterdir()}
+
+
 @pytest.fixture(scope="module")
 def cluster(image_root: Path) -> Iterator[GpuCluster]:
     """slurmctld and both fixed workers; the tests start the elastic ones."""
@@ -49,11 +54,11 @@ def cluster(image_root: Path) -> Iterator[GpuCluster]:
     FOLDER.mkdir(mode=0o755)
     stack = copy.deepcopy(STACK)
     stack["accounting"] = {"enabled": False}
-    part = {"pool": "workers", "cpus": 2, "memoryMiB": 1024, "gpus": {"model": "h100", "count": 4}, "simulatedGpus": True}
+    part = {"pool": "workers", "memoryMiB": 1024, "gpus": {"model": "h100", "count": 4}, "simulatedGpus": True}
     stack["nodePools"][0] |= {"max": 4}
-    stack["nodePools"][0]["hardware"] |= {"memoryMiB": 64_000, "coresPerSocket": 2}
+    stack["nodePools"][0]["hardware"] |= {"memoryMiB": 64_000, "sockets": 2, "coresPerSocket": 1}
     stack["nodeSets"] = [{"name": "fix", "size": 2, **part}, {"name": "el", "min": 0, "max": 2, **part}]
-    stack["nodeSets"][0]["gpus"] = {**part["gpus"], "cores": ["0", "0", "1", "1"]}
+    stack["slurm"] |= {"settings": {"SlurmdParameters": "config_overrides"}}  # two sockets, whatever this machine has
     stack["partitions"] = [
         {"name": name, "nodeSets": [of], "default": name == "main"} for name, of in {"main": "fix", "burst": "el"}.items()
     ]
@@ -151,3 +156,24 @@ def test_job_gets_the_cores_beside_its_gpus(cluster: GpuCluster) -> None:
         assert cluster.job(third) == "PENDING"
     finally:
         cluster.slurm("scancel", *jobs, third)
+
+
+def test_cores_that_change_beside_gpus_leave_running_jobs_alone(cluster: GpuCluster) -> None:
+    """As an upgrade does, from a release whose gres.conf has no cores."""
+    job = cluster.running("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:2")
+    other = copy.deepcopy(cluster.stack)
+    try:
+        for sockets, cores in (([1, 1, 0, 0], True), ([], False), ([], True)):
+            other["nodeSets"][0]["gpus"] = {**other["nodeSets"][0]["gpus"], "sockets": sockets}
+            cluster.configure(other)
+            if not cores:
+                gres = (cluster.machine.folder / "volume-slurm" / "gres.conf").read_text()
+                cluster.volume("slurm", {**files(cluster), "gres.conf": re.sub(" Cores=.*", "", gres)})
+            cluster.taken()
+            wait_for("slurmds with the files", lambda: all(cluster.state(node) in ("IDLE+CLOUD", "MIXED+CLOUD") for node in FIXED))
+            assert (cluster.job(job), cluster.job(job, "Restarts")) == ("RUNNING", "0")
+            next_job = cluster.running("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:2")
+            cluster.slurm("scancel", next_job)
+    finally:
+        cluster.slurm("scancel", job)
+    wait_for("idle nodes", lambda: all(cluster.state(node) == "IDLE+CLOUD" for node in FIXED), deadline_s=60)

@@ -63,6 +63,14 @@ def test_gpus_that_differ_are_a_condition_and_an_event_with_both_values() -> Non
     assert "GpusDiffer" in {event["reason"] for event in build_events(nodeset(), said, "a")}
 
 
+def test_gpus_beside_other_sockets_are_a_condition_that_degrades_nothing() -> None:
+    remark = "GPU 1 is beside socket 1, and gres.conf says 0; gpus.sockets should be [0, 1]"
+    said, _ = gpu_condition(look(IDLE, (pod(), node(gpu_remark=remark)), IDLE))
+    [told] = [each for each in said.conditions if each.type == "CoresFollowGpus"]
+    assert (told.status, told.reason, said.phase) == ("False", "OtherSockets", "Ready")
+    assert told.message.endswith(f"gpu-1: {remark}")
+
+
 def test_set_whose_gpus_never_differed_says_nothing_of_them_and_one_that_was_mended_does() -> None:
     assert gpu_condition(look(IDLE, IDLE, IDLE))[1] == []
     before = Condition("GpusAsDeclared", "False", "GpusDiffer", "", 3, "2025-01-01T00:00:00Z")

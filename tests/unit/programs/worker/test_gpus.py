@@ -1,11 +1,24 @@
 """Which differences between the GPUs of a machine and those of the config are told, and how the drivers' words are read."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from programs.worker.gpus import Declared, Gpu, GpuError, compare, describe, is_named, read_amd, read_declared, read_nvidia
+from programs.worker.gpus import (
+    Declared,
+    Gpu,
+    GpuError,
+    compare,
+    compare_sockets,
+    describe,
+    is_named,
+    read_amd,
+    read_declared,
+    read_nvidia,
+    read_sockets,
+)
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", 81559, "00000000:19:00.0")
 A100 = Gpu("NVIDIA A100-SXM4-80GB", 81920)
@@ -152,3 +165,57 @@ def test_answer_of_another_form_is_no_reading(text: str) -> None:
 )
 def test_declaration_is_read_as_the_pod_has_it(text: str, declared: Declared | None) -> None:
     assert read_declared(text, is_simulated=False) == declared
+
+
+@pytest.mark.parametrize(
+    ("declared", "found", "told"),
+    [
+        pytest.param((0, 0, 1, 1), (0, 0, 1, 1), "", id="as-declared"),
+        pytest.param((0, 0, 1, 1), (0, 0, None, 1), "", id="one-not-known"),
+        pytest.param((0, 0, 1, 1), (), "", id="none-known"),
+        pytest.param((), (0, 0, 1, 1), "", id="none-declared"),
+        pytest.param(
+            (0, 0, 1, 1),
+            (0, 1, 1, 1),
+            "GPU 1 is beside socket 1, and gres.conf says 0; gpus.sockets should be [0, 1, 1, 1]",
+            id="one-differs",
+        ),
+        pytest.param(
+            (0, 0, 1, 1),
+            (1, 1, 0, 0),
+            "GPU 0 is beside socket 1, and gres.conf says 0; GPU 1 is beside socket 1, and gres.conf says 0; 2 more likewise; "
+            "gpus.sockets should be [1, 1, 0, 0]",
+            id="all-differ",
+        ),
+    ],
+)
+def test_gpus_beside_other_sockets_are_told_with_the_remedy(declared: tuple[int, ...], found: tuple[int | None, ...], told: str) -> None:
+    assert describe(compare_sockets(Declared("nvidia", "h100", 4, sockets=declared), found)) == told
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_sockets_are_those_of_the_device_files_whatever_the_order_on_the_bus(tmp_path: Path) -> None:
+    """/dev/nvidia0 is the second device on the bus here."""
+    for place, minor, cpus in (("0000:19:00.0", 1, "48-95"), ("0000:9b:00.0", 0, "0-47")):
+        write(tmp_path / "proc/driver/nvidia/gpus" / place / "information", f"Model: \t\t NVIDIA H100\nDevice Minor: \t {minor}\n")
+        write(tmp_path / "sys/bus/pci/devices" / place / "local_cpulist", f"{cpus}\n")
+    for cpu, socket in ((0, 0), (48, 1)):
+        write(tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id", f"{socket}\n")
+    asked = str(tmp_path / "sys"), str(tmp_path / "proc")
+    assert read_sockets(Declared("nvidia", "h100", 2), *asked) == (0, 1)
+    assert read_sockets(Declared("amd", "mi300x", 2), *asked) == ()
+    assert read_sockets(Declared("nvidia", "h100", 2), str(tmp_path / "sys"), str(tmp_path / "none")) == ()
+
+
+def test_sockets_of_amds_gpus_are_found_by_their_device_files(tmp_path: Path) -> None:
+    for place, minor, socket in (("0000:85:00.0", 128, 1), ("0000:05:00.0", 129, 0)):
+        device = tmp_path / "bus/pci/devices" / place
+        write(device / "local_cpulist", f"{socket * 8}-{socket * 8 + 7}\n")
+        write(tmp_path / f"devices/system/cpu/cpu{socket * 8}/topology/physical_package_id", f"{socket}\n")
+        (tmp_path / f"class/drm/renderD{minor}").mkdir(parents=True)
+        (tmp_path / f"class/drm/renderD{minor}/device").symlink_to(device)
+    assert read_sockets(Declared("amd", "mi300x", 2), str(tmp_path)) == (1, 0)

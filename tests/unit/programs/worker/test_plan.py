@@ -2,7 +2,21 @@
 
 import pytest
 
-from programs.worker.plan import Drain, Leave, Lift, Restart, SetDown, Wait, needs_boot, plan_gpus, plan_settle, plan_stop, plan_watch
+from programs.worker.plan import (
+    Drain,
+    Leave,
+    Lift,
+    Remark,
+    Restart,
+    SetDown,
+    Wait,
+    needs_boot,
+    plan_gpus,
+    plan_remark,
+    plan_settle,
+    plan_stop,
+    plan_watch,
+)
 from slurm.scontrol import Node
 from slurm.states import node_state
 from tests.unit.slurm.law import Law, every_state
@@ -115,6 +129,21 @@ def test_jobs_of_an_earlier_pod_are_given_back_before_the_gpus_are_told_of() -> 
 def test_drain_for_gpus_is_never_lifted_by_a_start_while_they_differ(law: Law) -> None:
     for reason in (GPUS, OURS, "fan is loud", ""):
         assert not isinstance(plan_settle(node(law.words, reason), FAULT), Lift)
+
+
+@pytest.mark.parametrize(
+    ("comment", "remark", "change"),
+    [
+        pytest.param("", "GPU 1", Remark("slipway: gpus: GPU 1"), id="written"),
+        pytest.param("slipway: gpus: GPU 1", "GPU 1", None, id="written-already"),
+        pytest.param("slipway: gpus: GPU 1", "", Remark(""), id="removed"),
+        pytest.param("rack 7", "GPU 1", None, id="a-persons-stays"),
+        pytest.param("rack 7", "", None, id="a-persons-stays-where-nothing-is-to-be-said"),
+        pytest.param("", "", None, id="nothing-to-say"),
+    ],
+)
+def test_remark_on_gpus_is_the_nodes_comment_unless_a_person_wrote_one(comment: str, remark: str, change: Remark | None) -> None:
+    assert plan_remark(Node("gpu-0", node_state(["IDLE"]), comment=comment), remark) == change
 
 
 def test_node_without_a_drain_has_none_lifted() -> None:
