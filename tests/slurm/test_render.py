@@ -136,7 +136,9 @@ def test_slurmctld_answers_on_its_http_endpoints(readings: dict[str, Reading], v
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_rendered_node_is_a_powered_down_cloud_node_of_its_shape(readings: dict[str, Reading], variant: str) -> None:
     nodes = readings[variant].records("nodes")
-    for line in files_of(variant)["slurm.conf"].splitlines():
+    files = files_of(variant)
+    gres = files["gres.conf"].splitlines()
+    for line in files["slurm.conf"].splitlines():
         if not line.startswith("NodeName=") or " State=CLOUD" not in line:
             continue
         said = dict(pairs_of(line) or [])
@@ -150,7 +152,10 @@ def test_every_rendered_node_is_a_powered_down_cloud_node_of_its_shape(readings:
             said["ThreadsPerCore"],
         )
         assert node["RealMemory"] == said["RealMemory"]
-        assert node["Gres"] == said.get("Gres", "(null)")
+        # slurmctld says beside which sockets the GPUs are, as far as gres.conf tells it.
+        has_cores = any(each.startswith(f"NodeName={said['NodeName']} ") and " Cores=" in each for each in gres)
+        sockets = "0" if said["SocketsPerBoard"] == "1" else f"0-{int(said['SocketsPerBoard']) - 1}"
+        assert node["Gres"] == said.get("Gres", "(null)") + (f"(S:{sockets})" if has_cores else "")
         assert node["AvailableFeatures"] == said.get("Feature", "(null)")
 
 
