@@ -19,6 +19,7 @@ from tests.slurm.image_pods import Container, Machine, wait_for
 FOLDER = Path("/var/tmp/slipway-gpus-pods")
 FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1")
 FAULT = "slipway: gpus: 3 GPUs, and the config says 4"
+TOLD_BY_DRIVER = "the driver does not tell which GPUs there are: nvidia-smi ended with 15: Unable to determine the device handle for GPU 0"
 DECLARED = {"vendor": "nvidia", "model": "h100", "count": 4, "memoryMiB": 81559}
 
 
@@ -26,7 +27,7 @@ class GpuCluster(ElasticCluster):
     """A fixed and an elastic set of nodes with four GPUs each."""
 
     def worker(self, node: str, gpus: int = 4) -> Container:
-        """Makes the pod of a node anew, on a machine with so many GPUs."""
+        """Makes the pod of a node anew, on a machine with so many simulated GPUs; 0 for one with a driver."""
         self.remove(node)
         more = {"SLIPWAY_SIMULATED_GPUS": str(gpus), "SLIPWAY_DECLARED_GPUS": json.dumps(DECLARED)}
         return self.slurmd(node, more={**more, **({"SLIPWAY_ELASTIC": "1"} if node in ELASTIC else {})})
@@ -177,3 +178,28 @@ def test_cores_that_change_beside_gpus_leave_running_jobs_alone(cluster: GpuClus
     finally:
         cluster.slurm("scancel", job)
     wait_for("idle nodes", lambda: all(cluster.state(node) == "IDLE+CLOUD" for node in FIXED), deadline_s=60)
+
+
+def test_words_of_the_driver_decide_where_there_is_one(cluster: GpuCluster) -> None:
+    """A stand-in for nvidia-smi: one that fails, one of another model, and one of the right model."""
+    cluster.worker("fix-0", gpus=0)
+    smi = "cat > /usr/bin/nvidia-smi.new; chmod +x /usr/bin/nvidia-smi.new; mv /usr/bin/nvidia-smi.new /usr/bin/nvidia-smi"
+    row = "'%s, 81559, 00000000:0%d:00.0, Disabled\\n'"
+
+    def driver(script: str, fault: str) -> None:
+        cluster.inside("fix-0", f"{smi} <<'END'\n#!/bin/bash\n{script}\nEND\n")
+        wait_for(fault or "slurmd", lambda: cluster.reason("fix-0") == (fault and f"slipway: gpus: {fault}"), deadline_s=60)
+
+    try:
+        wait_for("no GPU", lambda: cluster.reason("fix-0") == "slipway: gpus: no GPU, and the config says 4", deadline_s=60)
+        cluster.inside("fix-0", "for n in 0 1 2 3; do mknod --mode=666 /dev/nvidia$n c 195 $n; done")
+        driver("echo 'Unable to determine the device handle for GPU 0'; exit 15", TOLD_BY_DRIVER)
+        driver(
+            f"for n in 1 2 3 4; do printf {row} 'NVIDIA A100-SXM4-80GB' $n; done",
+            'each GPU is "NVIDIA A100-SXM4-80GB", and the config says h100',
+        )
+        driver(f"for n in 1 2 3 4; do printf {row} 'NVIDIA H100 80GB HBM3' $n; done", "")
+        wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+    finally:
+        cluster.worker("fix-0")
+        cluster.up("fix-0")
