@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
 
 _DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
 _FOLDERS = ("/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/bin", "/opt/rocm/bin")
-_FIELDS = ("name", "memory.total", "pci.bus_id", "mig.mode.current")
+_FIELDS = ("name", "memory.total", "mig.mode.current")
 _READ_S = 120
 """Without its persistence mode NVIDIA's driver starts each GPU for the question, seconds each."""
 _MEMORY_SHARE = 0.05
@@ -53,8 +53,6 @@ class Gpu:
 
     name: str = ""
     memory_mib: int = 0
-    bus: str = ""
-    """Its PCI address."""
     is_divided: bool = False
     """True in NVIDIA's MIG mode, in which jobs cannot use the GPU as a whole."""
 
@@ -201,8 +199,8 @@ def read_nvidia(text: str) -> "tuple[Gpu, ...]":
     for line in text.splitlines():
         fields = [field.strip() for field in line.split(",")]
         if len(fields) == len(_FIELDS):
-            name, memory, bus, mig = fields
-            gpus.append(Gpu(name, int(memory) if memory.isdecimal() else 0, bus, mig == "Enabled"))
+            name, memory, mig = fields
+            gpus.append(Gpu(name, int(memory) if memory.isdecimal() else 0, mig == "Enabled"))
         elif line.strip() and line.strip() != "No devices were found":
             raise GpuError(f"nvidia-smi said: {line.strip()}")
     return tuple(gpus)
@@ -221,7 +219,7 @@ def _amd(entry: "Any") -> Gpu:
     """A size is an object of number and unit, or a text with both. N/A: a guest is not told."""
     size = re.search(r"\d+", json.dumps(entry["vram"]["size"]))
     name: str = entry["asic"]["market_name"]
-    return Gpu("" if name == "N/A" else name, int(size[0]) if size else 0, entry["bus"]["bdf"])
+    return Gpu("" if name == "N/A" else name, int(size[0]) if size else 0)
 
 
 def _find(program: str) -> str:

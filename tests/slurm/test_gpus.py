@@ -183,11 +183,11 @@ def test_cores_that_change_beside_gpus_leave_running_jobs_alone(cluster: GpuClus
 def test_words_of_the_driver_decide_where_there_is_one(cluster: GpuCluster) -> None:
     """A stand-in for nvidia-smi: one that fails, one of another model, and one of the right model."""
     cluster.worker("fix-0", gpus=0)
-    smi = "cat > /usr/bin/nvidia-smi.new; chmod +x /usr/bin/nvidia-smi.new; mv /usr/bin/nvidia-smi.new /usr/bin/nvidia-smi"
-    row = "'%s, 81559, 00000000:0%d:00.0, Disabled\\n'"
+    new, smi = "/usr/bin/nvidia-smi.new", "/usr/bin/nvidia-smi"
+    row = "'%s, 81559, Disabled\\n'"
 
     def driver(script: str, fault: str) -> None:
-        cluster.inside("fix-0", f"{smi} <<'END'\n#!/bin/bash\n{script}\nEND\n")
+        cluster.inside("fix-0", f"cat > {new} <<'END'\n#!/bin/bash\n{script}\nEND\nchmod 755 {new}; mv {new} {smi}")
         wait_for(fault or "slurmd", lambda: cluster.reason("fix-0") == (fault and f"slipway: gpus: {fault}"), deadline_s=60)
 
     try:
@@ -195,10 +195,10 @@ def test_words_of_the_driver_decide_where_there_is_one(cluster: GpuCluster) -> N
         cluster.inside("fix-0", "for n in 0 1 2 3; do mknod --mode=666 /dev/nvidia$n c 195 $n; done")
         driver("echo 'Unable to determine the device handle for GPU 0'; exit 15", TOLD_BY_DRIVER)
         driver(
-            f"for n in 1 2 3 4; do printf {row} 'NVIDIA A100-SXM4-80GB' $n; done",
+            f"for n in 1 2 3 4; do printf {row} 'NVIDIA A100-SXM4-80GB'; done",
             'each GPU is "NVIDIA A100-SXM4-80GB", and the config says h100',
         )
-        driver(f"for n in 1 2 3 4; do printf {row} 'NVIDIA H100 80GB HBM3' $n; done", "")
+        driver(f"for n in 1 2 3 4; do printf {row} 'NVIDIA H100 80GB HBM3'; done", "")
         wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
     finally:
         cluster.worker("fix-0")
