@@ -5,6 +5,7 @@ Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches
 is deleted by others drains its Slurm node and waits for its jobs.
 """
 
+import json
 import math
 from typing import NotRequired, TypedDict
 
@@ -43,9 +44,10 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
+from configs.models.machines import Machine
+from configs.models.node_set import Gpus, VolumeClaim
 from configs.models.node_set import NodeSet as NodeSetConfig
-from configs.models.node_set import VolumeClaim
-from configs.models.shapes import shape_of
+from configs.models.shapes import gpu_sockets, machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
 
@@ -106,6 +108,8 @@ class NodeSetArgs(TypedDict):
     """Memory that one node may use at most, in MiB: what Slurm may give to jobs."""
     gpus: int
     """GPUs of one node; 0 for none."""
+    declared_gpus: NotRequired[Manifest]
+    """What the worker compares with the GPUs that it finds before it starts slurmd."""
     simulated_gpus: bool
     """True: stand-in devices are made for the GPUs. For development only."""
     users: str
@@ -164,6 +168,10 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
     }
+    if shape.gpus is not None:
+        args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
+        if shape.sockets > 1 and (sockets := gpu_sockets(shape)):
+            args["declared_gpus"]["sockets"] = list(sockets)
     if (identity := identity_volume(cluster)) is not None:
         args["identity"] = identity
     if cluster.topologies:
@@ -206,6 +214,18 @@ class NodeSet(pulumi.ComponentResource):
 def node_range(name: str, size: int) -> str:
     """The Slurm nodes of a set as a range; empty for none."""
     return f"{name}-[0-{size - 1}]" if size > 1 else f"{name}-0" * size
+
+
+def _declared_gpus(gpus: Gpus, machine: Machine) -> Manifest:
+    """A node's GPUs as programs/worker/gpus.py reads them. The catalogue and the pool say how much memory one has, if anything does."""
+    memory_mib = machine.gpus.memory_mib if machine.gpus else 0
+    return {
+        "vendor": gpus.vendor,
+        "model": gpus.model,
+        "count": gpus.count,
+        **({"memoryMiB": memory_mib} if memory_mib else {}),
+        **({"driverName": gpus.driver_name} if gpus.driver_name else {}),
+    }
 
 
 def _topology(topology: Topology) -> Manifest:
@@ -290,6 +310,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         "SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]),
         "SLIPWAY_GPUS": str(args["gpus"]),
         "SLIPWAY_SIMULATED_GPUS": str(args["gpus"] if args["simulated_gpus"] else 0),
+        **({"SLIPWAY_DECLARED_GPUS": json.dumps(args["declared_gpus"])} if "declared_gpus" in args else {}),
         **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
         **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),

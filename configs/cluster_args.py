@@ -229,6 +229,10 @@ class Gpus(TypedDict):
     """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`. Type: string (a GPU model: lower case, as in h100 or a10g, at most 32 characters). Required."""
     count: int
     """GPUs of one Slurm node. Type: integer, 1 to 2,147,483,647. Required."""
+    driverName: NotRequired[str]
+    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Type: string (one line of printable characters). Default: any name with `model` in it."""
+    sockets: NotRequired[list[int]]
+    """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Type: list of integer, 0 to 2,147,483,647. Default: `[]` (GPUs evenly over the machine's sockets, the first ones beside socket 0)."""
 
 
 class PodResources(TypedDict):

@@ -9,6 +9,8 @@ POD_STOPPING = f"{OWN}pod stopping"
 """By a worker's stop hook: the pod is about to end."""
 POD_REPLACED = f"{OWN}pod was replaced"
 """By a worker that starts where an earlier pod ended under jobs; the node is DOWN then, and comes back by registering."""
+GPUS = f"{OWN}gpus: "
+"""Start of a worker's drain of a node whose GPUs are not those of the config: `slipway: gpus: <both values>`. slurmd waits meanwhile."""
 NODESET = f"{OWN}nodeset "
 """Start of the NodeSet controller's drains that take a worker away."""
 SCALE_IN = f"{NODESET}scale-in"
@@ -43,7 +45,7 @@ def is_lost(reason: str) -> bool:
 
 def is_drain_of_a_pod(reason: str) -> bool:
     """True for a drain that is about the pod, not the machine: it ends with the pod, so the next pod of the node lifts it."""
-    return reason.startswith((POD_STOPPING, NODESET))
+    return reason.startswith((POD_STOPPING, GPUS, NODESET))
 
 
 def is_automatic(reason: str) -> bool:
@@ -56,7 +58,7 @@ def is_automatic(reason: str) -> bool:
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, CORDON))
+    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON))
 
 
 def cordon(machine: str, words: str = "") -> str:
@@ -67,6 +69,21 @@ def cordon(machine: str, words: str = "") -> str:
 def cordoned_machine(reason: str) -> str:
     """The Kubernetes node that such a reason names; empty for any other reason."""
     return reason.removeprefix(CORDON).partition(":")[0].strip() if reason.startswith(CORDON) else ""
+
+
+def gpus(fault: str) -> str:
+    """The reason of a worker's drain for GPUs that are not those of the config."""
+    return f"{GPUS}{fault}"
+
+
+def gpu_fault(reason: str) -> str:
+    """What such a reason says of the GPUs; empty for any other reason."""
+    return written(reason).removeprefix(GPUS) if reason.startswith(GPUS) else ""
+
+
+def gpu_remark(comment: str) -> str:
+    """What a node's comment says of its GPUs, if a worker wrote it; empty for any other comment."""
+    return comment.removeprefix(GPUS) if comment.startswith(GPUS) else ""
 
 
 def has_failed_to_resume(reason: str) -> bool:

@@ -38,6 +38,8 @@ class Node:
     partitions: tuple[str, ...] = ()
     extra: str = ""
     """Slurm's free field of the node."""
+    comment: str = ""
+    """Its other one, which `scontrol show node` shows as Comment."""
 
 
 def read_nodes(text: str) -> dict[str, Node]:
@@ -95,6 +97,7 @@ def _node(entry: "dict[str, Any]") -> Node:
         reason_user=entry.get("reason_set_by_user") or "",
         partitions=tuple(entry["partitions"]),
         extra=entry.get("extra") or "",
+        comment=entry.get("comment") or "",
     )
 
 

@@ -10,6 +10,7 @@ from configs.models.fields import (
     DnsLabel,
     Flag,
     GpuModel,
+    Line,
     Matching,
     MaxUnavailable,
     MiB,
@@ -51,6 +52,12 @@ class Gpus(Model):
     """Model, in lower case, as in Slurm's `Gres=gpu:<model>:<count>`."""
     count: Positive
     """GPUs of one Slurm node."""
+    driver_name: Line | None = Field(default=None, examples=["NVIDIA H100 80GB HBM3"])
+    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Default: any name with `model`
+    in it."""
+    sockets: tuple[Count, ...] = Field(default=(), examples=[[0, 0, 1, 1]])
+    """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Default: GPUs evenly over the machine's
+    sockets, the first ones beside socket 0."""
 
 
 class PodResources(Model):

@@ -29,6 +29,32 @@ class Shape:
         return self.gpus.count if self.gpus else 0
 
 
+def gpu_sockets(shape: Shape) -> tuple[int, ...]:
+    """The socket beside each GPU; nothing where that is not known.
+
+    Without a word of the user's the GPUs are spread evenly over the sockets, as machines with several processors are built.
+    """
+    if shape.gpus is None or shape.gpus.sockets or shape.gpus.count % shape.sockets:
+        return shape.gpus.sockets if shape.gpus else ()
+    return tuple(at // (shape.gpus.count // shape.sockets) for at in range(shape.gpus.count))
+
+
+def gpu_groups(shape: Shape) -> list[tuple[int, int, str]]:
+    """GPUs in a row that are beside the same socket: the first, how many, and its cores in Slurm's numbers; none where nobody knows them.
+
+    Slurm heeds whole sockets only: of other ranges it says that they do not match socket boundaries, and forgets them (26.05.5).
+    """
+    groups: list[tuple[int, int, str]] = []
+    each = shape.cores_per_socket
+    cores = [f"{at * each}-{(at + 1) * each - 1}" if each > 1 else str(at) for at in gpu_sockets(shape)]
+    for at, near in enumerate(cores or [""] * shape.gpu_count):
+        if groups and groups[-1][2] == near:
+            groups[-1] = (groups[-1][0], groups[-1][1] + 1, near)
+        else:
+            groups.append((at, 1, near))
+    return groups
+
+
 def machine_of(pool: NodePool) -> Machine:
     """The machine of a pool, from the catalogue or as it is spelled out. Raises KeyError for an unknown type."""
     if pool.hardware is None:

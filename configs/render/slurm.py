@@ -12,7 +12,7 @@ from configs.models.cluster import Cluster
 from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
-from configs.models.shapes import machine_of, shape_of
+from configs.models.shapes import gpu_groups, machine_of, shape_of
 from configs.render.topology import render_topology
 from configs.render.wording import template
 from slurm.conf import known, pairs_of, setting
@@ -79,7 +79,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
         raw=cluster.slurm.raw,
     )
-    gres = [gres_line(node_set, node_set.gpus) for node_set in cluster.node_sets if node_set.ordinals and node_set.gpus]
+    gres = [line for each in cluster.node_sets if each.ordinals and each.gpus for line in gres_lines(cluster, each, each.gpus)]
     return {
         "slurm.conf": render_settings(cluster) + nodes,
         "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
@@ -245,12 +245,16 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
     return _line(pairs)
 
 
-def gres_line(node_set: NodeSet, gpus: Gpus) -> str:
-    """The device files of a set's GPUs."""
-    prefix, first = _DEVICE_FILES[gpus.vendor]
-    last = first + gpus.count - 1
-    files = f"{prefix}{first}" if gpus.count == 1 else f"{prefix}[{first}-{last}]"
-    return _line({"NodeName": hostlist(node_set), "Name": "gpu", "Type": gpus.model, "File": files})
+def gres_lines(cluster: Cluster, node_set: NodeSet, gpus: Gpus) -> list[str]:
+    """The device files of a set's GPUs, a line for those that have the same cores beside them."""
+    prefix, offset = _DEVICE_FILES[gpus.vendor]
+    lines: list[str] = []
+    for first, count, cores in gpu_groups(shape_of(cluster, node_set)):
+        begin, end = offset + first, offset + first + count - 1
+        files = f"{prefix}{begin}" if count == 1 else f"{prefix}[{begin}-{end}]"
+        near = {"Cores": cores} if cores else {}
+        lines.append(_line({"NodeName": hostlist(node_set), "Name": "gpu", "Type": gpus.model, "File": files, **near}))
+    return lines
 
 
 def _memory_per_cpu(cluster: Cluster, sets: list[NodeSet]) -> int:

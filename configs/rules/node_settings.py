@@ -4,9 +4,11 @@ slurmctld starts with most of these mistakes and quietly takes another value: Co
 _create_conf_node of Slurm's src/common/read_config.c, and _set_gpu_spec of src/slurmctld/node_mgr.c for RestrictedCoresPerGPU.
 """
 
+from collections import Counter
+
 from configs.faults import Fault, quoted
 from configs.models.node_set import NodeSet
-from configs.models.shapes import Shape
+from configs.models.shapes import Shape, gpu_sockets
 from configs.rules.slurm_types import readable
 from configs.rules.slurm_words import NODE_VALUES
 from slurm.conf import number_of
@@ -39,11 +41,35 @@ def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tup
     if shape.gpu_count > MOST_GPUS:
         message = f"{shape.gpu_count} is more than Slurm can count on a node ({MOST_GPUS}). Lower it, in the pool, too."
         faults.append(Fault(f"{path}.gpus.count", message, sources))
-    if "RestrictedCoresPerGPU" in given:
-        with_gpus = "needs the cores beside each GPU, which gres.conf does not tell here: slurmctld would refuse the nodes. Leave it out."
-        without = "is for nodes with GPUs, and this set has none. Leave it out."
-        faults.append(fault("RestrictedCoresPerGPU", with_gpus if shape.gpu_count else without))
-    return faults
+    if "RestrictedCoresPerGPU" in given and (mistake := _restricted_mistake(number_of(given["RestrictedCoresPerGPU"][1]) or 0, shape)):
+        faults.append(fault("RestrictedCoresPerGPU", mistake))
+    return [*faults, *_check_sockets(f"{path}.gpus.sockets", shape, about)]
+
+
+def _restricted_mistake(cores: int, shape: Shape) -> str:
+    """What is wrong with so many cores kept for each GPU; empty when nothing is."""
+    if not shape.gpu_count:
+        return "is for nodes with GPUs, and this set has none. Leave it out."
+    near = gpu_sockets(shape)
+    if not near:
+        return f"needs to know which of {shape.sockets} sockets is beside each of {shape.gpu_count} GPUs. Say it under gpus.sockets."
+    gpus = max(Counter(near).values())
+    if cores * gpus > shape.cores_per_socket:
+        return f"{cores} for each of {gpus} GPUs beside a socket are more than its cores ({shape.cores_per_socket}). Lower it."
+    return ""
+
+
+def _check_sockets(path: str, shape: Shape, about: tuple[str, ...]) -> list[Fault]:
+    """Faults of the socket beside each GPU, where the user gives them."""
+    given = shape.gpus.sockets if shape.gpus else ()
+    if not given:
+        return []
+    if len(given) != shape.gpu_count:
+        message = f"{len(given)} sockets for {shape.gpu_count} GPUs. Give one for each GPU, in the order of their device files."
+        return [Fault(path, message, about)]
+    named = f"0 to {shape.sockets - 1}" if shape.sockets > 1 else "0 only"
+    message = f"there is no socket {{}}: a node of this set has {named}. A set with cpus of its own is one socket."
+    return [Fault(f"{path}[{at}]", message.format(each), about) for at, each in enumerate(given) if each >= shape.sockets]
 
 
 def _list_mistake(text: str, cpus: int) -> str | None:

@@ -4,7 +4,7 @@ A message tells what happened, then what to do; lists of nodes come last, as lon
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -48,6 +48,7 @@ def build_conditions(
         _pods_start(name, plan, pods, observed),
         _pods_end(nodeset, pods, observed),
         _machines_answer(name, pods, observed),
+        *_gpus_as_declared(nodeset, workers, observed),
         _nodes_register(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
         _undrained(name, workers, observed),
@@ -127,7 +128,8 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
         )
         return Condition("NodesRegister", "False", "OffInSlurm", message)
     unregistered = [worker for worker in pods if worker.pod is not None and not worker.pod.terminating and not worker.is_registered]
-    late = [worker.ordinal for worker in unregistered if worker.pod is not None and observed.now - worker.pod.created_at > limit]
+    waiting = [worker for worker in unregistered if not worker.has_gpu_drain]
+    late = [worker.ordinal for worker in waiting if worker.pod is not None and observed.now - worker.pod.created_at > limit]
     failed = [worker.ordinal for worker in observed.workers() if worker.has_failed_to_resume and worker.pod is None]
     given_up = [worker.ordinal for worker in observed.workers() if nodeset.spec.is_elastic and worker.is_given_up]
     silent = [ordinal for ordinal in given_up if ordinal not in failed]
@@ -144,6 +146,40 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
         message += _resumed(name, failed, observed)
         return Condition("NodesRegister", "False", "DidNotRegister", message)
     return Condition("NodesRegister", "True", "AllRegister")
+
+
+def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
+    """From the first fault on: before it nothing is known here, as only a fault is written to Slurm."""
+    faults, remarks = dict[str, list[int]](), dict[str, list[int]]()
+    for worker in workers:
+        if worker.gpu_fault:
+            faults.setdefault(worker.gpu_fault, []).append(worker.ordinal)
+        if worker.node is not None and worker.node.gpu_remark:
+            remarks.setdefault(worker.node.gpu_remark, []).append(worker.ordinal)
+    differ = (
+        "Nodes whose GPUs are not those of the config get no job, and their slurmd waits until they are. Repair the machine, or "
+        "correct gpus in the stack file."
+    )
+    elsewhere = "Jobs run, on cores that are farther from their GPUs than they could be: correct gpus.sockets of the node set."
+    return [
+        *_differences(nodeset, observed, ("GpusAsDeclared", "GpusDiffer", differ), faults),
+        *_differences(nodeset, observed, ("CoresFollowGpus", "OtherSockets", elsewhere), remarks),
+    ]
+
+
+def _differences(
+    nodeset: NodeSet, observed: Observed, words: tuple[str, str, str], found: Mapping[str, Sequence[int]]
+) -> Iterable[Condition]:
+    """A condition from the first difference on. `words` are its type, its reason and what it means; `found` are ordinals by difference."""
+    kind, reason, meaning = words
+    if not found:
+        if all(condition.type != kind for condition in nodeset.status.conditions):
+            return []
+        return [Condition(kind, "Unknown", "SlurmSilent") if observed.nodes is None else Condition(kind, "True", "NoneDiffers")]
+    shown = sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
+    more = f"; {_count(len(found) - 3, 'difference')} more" if len(found) > 3 else ""
+    text = "; ".join(f"{range_text(nodeset.metadata.name, ordinals)}: {difference}" for difference, ordinals in shown)
+    return [Condition(kind, "False", reason, f"{meaning} {text}{more}")]
 
 
 def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:

@@ -23,6 +23,7 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
+from slurm.reasons import gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -160,7 +161,7 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
         if node is not None:
             end = snapshot.last_job_end(node.name)
             jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
-            nodes[ordinal] = WorkerNode(node.state, node.reason, end, jobs, node.topology, node.features)
+            nodes[ordinal] = WorkerNode(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment))
     return nodes
 
 

@@ -94,8 +94,8 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
         if held_up:
             return "Deleting", held_up
         return "Deleting", f"{range_text(name, busy)} still busy; each goes when its jobs have ended." if busy else "Pods are stopping."
-    for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "NodesRegister", "PodsStart"):
-        if by_type[kind].status == "False":
+    for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "GpusAsDeclared", "NodesRegister", "PodsStart"):
+        if kind in by_type and by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
     if held_up:
         return "Draining", held_up

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from slurm.reasons import CORDON, NODESET, POD_STOPPING, cordoned_machine, has_failed_to_resume, is_lost, is_on_purpose
+from slurm.reasons import CORDON, GPUS, NODESET, POD_STOPPING, cordoned_machine, gpu_fault, has_failed_to_resume, is_lost, is_on_purpose
 from slurm.states import (
     NodeState,
     has_jobs,
@@ -96,6 +96,8 @@ class WorkerNode:
     topology: str = ""
     """Where Slurm was told that it is; empty for a node that it was told nothing of."""
     features: tuple[str, ...] = ()
+    gpu_remark: str = ""
+    """Which of its GPUs are beside other sockets than gres.conf says, in its worker's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class Worker:
     @cached_property
     def has_own_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.has_cordon_drain
+        return self.has_our_drain or self.has_stop_drain or self.has_cordon_drain or self.has_gpu_drain
 
     @cached_property
     def has_our_drain(self) -> bool:
@@ -155,6 +157,16 @@ class Worker:
     def has_stop_drain(self) -> bool:
         """True when the pod's stop hook has drained it."""
         return self._is_drained_for(POD_STOPPING)
+
+    @property
+    def has_gpu_drain(self) -> bool:
+        """True when its pod has drained it, as its GPUs are not those of the config. The pod lifts that, or the next one."""
+        return self._is_drained_for(GPUS)
+
+    @property
+    def gpu_fault(self) -> str:
+        """How its GPUs differ from the config; empty without such a drain."""
+        return gpu_fault(self.node.reason) if self.node is not None and self.has_gpu_drain else ""
 
     @property
     def has_cordon_drain(self) -> bool:

@@ -24,6 +24,7 @@ class Node(msgspec.Struct, frozen=True):
     name: str
     words: tuple[str, ...] = msgspec.field(name="state", default=())
     reason: str = ""
+    comment: str = ""
     reason_changed_at: Number = Number()
     reason_set_by_user: str = ""
     address: str = ""

@@ -35,6 +35,13 @@ class SetDown:
 
 
 @record
+class Remark:
+    """Write this as the node's comment; empty text removes it."""
+
+    text: str
+
+
+@record
 class Restart:
     """Start slurmd again, which registers the node."""
 
@@ -82,14 +89,43 @@ def plan_stop(name: str, node: Node | None, has_steps: bool) -> Drain | Wait | L
     return Wait(f"waiting for jobs to end (state {state})")
 
 
-def plan_settle(node: Node) -> SetDown | Lift | None:
-    """What is to be done before slurmd starts about what an earlier pod of this node left behind; None when nothing is left to do."""
+def plan_settle(node: Node, fault: str = "") -> SetDown | Drain | Lift | None:
+    """What is to be done before slurmd starts about what an earlier pod of this node left behind; None when nothing is left to do.
+
+    `fault` says how the GPUs differ from the config: then a drain of this pod's own takes the place of an earlier pod's.
+    """
     if has_jobs_begun(node.state):
         # Their processes ended with that pod. Slurm would learn it in minutes only, and hold the jobs until then.
         return SetDown(reasons.written(node.reason) or reasons.POD_REPLACED)
+    if fault:
+        return plan_gpus(node, fault)
     if "DRAIN" in node.state.flags and reasons.is_drain_of_a_pod(node.reason):
         return Lift(node.reason)
     return None
+
+
+def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
+    """What keeps jobs off a node whose GPUs are not those of the config, while `fault` says so; what lets them back on after that.
+
+    A node that wakes is drained, too: its job would wait for ResumeTimeout, and be requeued then. A drain of others, or their DOWN, keeps
+    jobs away as well, and stays theirs.
+    """
+    flags, is_ours = node.state.flags, node.reason.startswith(reasons.GPUS)
+    has_drain = "DRAIN" in flags and "UNDRAIN" not in flags
+    if not fault:
+        return Lift(node.reason) if is_ours and has_drain else None
+    if not node.state.is_known or (has_drain and not reasons.is_drain_of_a_pod(node.reason)):
+        return None
+    if "DOWN" in flags and reasons.is_on_purpose(node.reason):
+        return None
+    return None if has_drain and reasons.gpu_fault(node.reason) == fault else Drain(reasons.gpus(fault))
+
+
+def plan_remark(node: Node, remark: str) -> Remark | None:
+    """What becomes of the node's comment, where GPUs are beside other sockets than gres.conf says. A comment of others stays."""
+    wanted = reasons.gpus(remark) if remark else ""
+    is_free = not node.comment or node.comment.startswith(reasons.GPUS)
+    return Remark(wanted) if is_free and node.comment != wanted else None
 
 
 def needs_boot(node: Node | None) -> bool:

@@ -14,13 +14,16 @@ import time
 from collections.abc import Callable
 
 from programs.munged.daemon import LATEST_S, Munged
+from slurm import reasons
 from slurm.scontrol import Node
 from slurm.signals import Signals
 from slurm.states import waits_for_power
 
-from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_settle, plan_watch
+from .gpus import Declared, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
+from .gpus import read as read_gpus
+from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_remark, plan_settle, plan_watch
 from .prepare import PrepareError, prepare
-from .slurm import SlurmError, read, write
+from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
 from .stopping import is_stopping
 
@@ -29,6 +32,8 @@ _DIAL_S = 3
 _MUNGE_S = 10
 _AGAIN_S = 3
 _MOST_TRIES = 20
+_GPUS_S = 5
+"""Between two looks at GPUs that are not those of the config."""
 _STOP_S = 5
 """Seconds that slurmd has to end; it takes a tenth of one. 26.05.5 that is told to end right after its start may hang for ever, once in a
 hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
@@ -49,11 +54,12 @@ class Worker:
     The main thread waits until a signal comes, also that of a child's end, or a wish of the other thread.
     """
 
-    def __init__(self, name: str, controller: str, is_elastic: bool) -> None:
+    def __init__(self, name: str, controller: str, is_elastic: bool, gpus: Declared | None = None) -> None:
         self._name = name
         self._controller = controller
         self._server = f"{controller}:{_PORT}"
         self._is_elastic = is_elastic
+        self._gpus = gpus
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
@@ -75,6 +81,7 @@ class Worker:
                 break
             say(f"{end}; starting it again in {_AGAIN_S} s (jobs' steps run on)")
             self._pause(_AGAIN_S)
+            self._await_gpus()
             try:
                 node = read(self._name).node
             except SlurmError:
@@ -109,13 +116,14 @@ class Worker:
 
     def _settle(self) -> Node | None:
         """Until nothing of an earlier pod is left; gives the node as it is then, or None when the pod is about to end."""
-        last, tries = "", 0
+        last, tries, fault = "", 0, self._gpu_fault()
         while not self._signals.is_stopping:
             try:
                 # slurmd has not fetched the files for clients yet.
                 reading = read(self._name, self._server)
-                change = plan_settle(reading.node) if reading.node else None
-                if reading.node and (change is None or tries == _MOST_TRIES):
+                change = plan_settle(reading.node, fault) if reading.node else None
+                if reading.node and not fault and (change is None or tries == _MOST_TRIES):
+                    self._tell_sockets(reading.node, reading)
                     return reading.node
                 if change:
                     write(self._name, change, reading, self._server)
@@ -124,14 +132,55 @@ class Worker:
                     if tries > 1:
                         self._pause(0.5)
                     continue
-                now = f"waiting until slurmctld knows node {self._name}"
+                now = _held(fault) if reading.node else f"waiting until slurmctld knows node {self._name}"
             except SlurmError as error:
                 now = f"waiting for slurmctld's answer about node {self._name}: {error}"
             if now != last:
                 say(now)
             last = now
-            self._pause(1)
+            self._pause(_GPUS_S if fault else 1)
+            fault = fault and self._gpu_fault()
         return None
+
+    def _gpu_fault(self) -> str:
+        """How the GPUs differ from the config; empty when they do not, and for a node without GPUs."""
+        if self._gpus is None:
+            return ""
+        try:
+            return describe(compare(self._gpus, *read_gpus(self._gpus)))
+        except (GpuError, OSError) as error:
+            return f"the driver does not tell which GPUs there are: {error}"
+
+    def _tell_sockets(self, node: Node, reading: Reading) -> None:
+        """Has slurmctld keep, as the node's comment, which GPUs are beside other sockets than gres.conf says."""
+        if self._gpus is None:
+            return
+        remark = describe(compare_sockets(self._gpus, read_sockets(self._gpus)))
+        if change := plan_remark(node, remark):
+            write(self._name, change, reading, self._server)
+            say(change.text or "the GPUs are beside the sockets that gres.conf says")
+
+    def _await_gpus(self) -> None:
+        """Before slurmd starts again: until the GPUs are those of the config. Running steps need slurmd: for them a drain is enough."""
+        told = ""
+        while not self._signals.is_stopping and ((fault := self._gpu_fault()) or told):
+            now = _held(fault)
+            try:
+                reading = read(self._name)
+                change = plan_gpus(reading.node, fault) if reading.node else None
+                if change and not (isinstance(change, Lift) and is_stopping()):
+                    write(self._name, change, reading)
+                    say(_done(change))
+                if not fault:
+                    return
+            except SlurmError as error:
+                now = f"waiting for slurmctld's answer about node {self._name}: {error}"
+            if now != told:
+                say(now)
+            told = now
+            if has_steps():
+                return
+            self._pause(_GPUS_S)
 
     def _watch(self, before: Node | None) -> None:
         pause_s, told = 1, ""
@@ -148,6 +197,10 @@ class Worker:
                 # After the reading: the hook says that it stops before it drains.
                 steps = waits_for_power(node.state) and has_steps()
                 change = plan_watch(node, before, self._is_elastic, is_stopping(), time.monotonic() - self._started_at, steps)
+                if change is None and self._gpus and node.reason.startswith(reasons.GPUS) and not is_stopping():
+                    fault = self._gpu_fault()
+                    reading = read(self._name)  # nvidia-smi may have taken long
+                    change = plan_gpus(reading.node, fault) if reading.node else None
                 if isinstance(change, Restart):
                     self._restart(node)
                     pause_s = 1
@@ -177,12 +230,18 @@ class Worker:
 
 def _done(change: Drain | Lift | SetDown) -> str:
     match change:
+        case Drain(reason) if reason.startswith(reasons.GPUS):
+            return f"drained the node: {reason}"
         case Drain(reason):
             return f"registering cleared the reason of the drain; wrote it back: {reason}"
         case SetDown():
             return "an earlier pod of this node ended with jobs on it; told slurmctld, which requeues them"
         case Lift(reason):
             return f"lifted the drain of Slipway's own: {reason}"
+
+
+def _held(fault: str) -> str:
+    return f"slurmd waits until the GPUs are those of the config: {fault}"
 
 
 def _answers(host: str) -> bool:
@@ -223,7 +282,8 @@ def main() -> int:
         say(str(error))
         return 1
     controller = os.environ["SLIPWAY_SLURMCTLD"]
-    worker = Worker(os.uname().nodename, controller, bool(os.environ.get("SLIPWAY_ELASTIC")))
+    gpus = read_declared(os.environ.get("SLIPWAY_DECLARED_GPUS", ""), is_simulated=os.environ.get("SLIPWAY_SIMULATED_GPUS", "0") != "0")
+    worker = Worker(os.uname().nodename, controller, bool(os.environ.get("SLIPWAY_ELASTIC")), gpus)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
     _keep("munged", Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)).run)
     return worker.run()

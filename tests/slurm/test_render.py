@@ -77,6 +77,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
             "nodeSets[1].gpus": {"vendor": "amd", "model": "mi300x", "count": 8},
         },
     ),
+    "dev-gpus-beside-two-sockets": ("dev", {"nodePools[0].hardware.sockets": 2, "nodePools[0].hardware.coresPerSocket": 1, "nodePools[0].max": 9, "nodeSets[1].cpus": GONE, "nodeSets[1].gpus.sockets": [1, 0, 0, 1]}),
+    "dev-gpus-beside-nobody-knows": ("dev", {"nodePools[0].hardware.sockets": 3, "nodePools[0].max": 9, "nodeSets[1].cpus": GONE}),
+    "dev-cores-kept-for-gpus": ("dev", {"nodePools[0].hardware.coresPerSocket": 4, "nodePools[0].max": 9, "nodeSets[1].cpus": 4, "nodeSets[1].slurmd": {"RestrictedCoresPerGPU": 1}}),
+    "h100-cores-kept-for-gpus": ("h100", {"nodeSets[0].slurmd": {"RestrictedCoresPerGPU": 12}}),
     "h100-ten-thousand": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": 10_000}),
     "h100-ten-thousand-elastic": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": GONE, "nodeSets[0].min": 64, "nodeSets[0].max": 10_000}),
 }  # fmt: skip
@@ -132,7 +136,9 @@ def test_slurmctld_answers_on_its_http_endpoints(readings: dict[str, Reading], v
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_rendered_node_is_a_powered_down_cloud_node_of_its_shape(readings: dict[str, Reading], variant: str) -> None:
     nodes = readings[variant].records("nodes")
-    for line in files_of(variant)["slurm.conf"].splitlines():
+    files = files_of(variant)
+    gres = files["gres.conf"].splitlines()
+    for line in files["slurm.conf"].splitlines():
         if not line.startswith("NodeName=") or " State=CLOUD" not in line:
             continue
         said = dict(pairs_of(line) or [])
@@ -146,7 +152,10 @@ def test_every_rendered_node_is_a_powered_down_cloud_node_of_its_shape(readings:
             said["ThreadsPerCore"],
         )
         assert node["RealMemory"] == said["RealMemory"]
-        assert node["Gres"] == said.get("Gres", "(null)")
+        # slurmctld says beside which sockets the GPUs are, as far as gres.conf tells it.
+        has_cores = any(each.startswith(f"NodeName={said['NodeName']} ") and " Cores=" in each for each in gres)
+        sockets = "0" if said["SocketsPerBoard"] == "1" else f"0-{int(said['SocketsPerBoard']) - 1}"
+        assert node["Gres"] == said.get("Gres", "(null)") + (f"(S:{sockets})" if has_cores else "")
         assert node["AvailableFeatures"] == said.get("Feature", "(null)")
 
 

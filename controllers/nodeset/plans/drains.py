@@ -124,7 +124,7 @@ def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted:
         # slurmctld's sidecar drains nodes that are off before it removes them, and may end before it does. And a pod that stopped has
         # drained its node, which Slurm may have powered down since.
         return nodeset.spec.is_elastic and worker.is_off and worker.ordinal not in observed.on_their_way and not worker.is_given_up
-    if worker.ordinal not in wanted or not pod.ready or pod.terminating:
+    if worker.ordinal not in wanted or not pod.ready or pod.terminating or worker.has_gpu_drain:
         return False
     machine = observed.machine_of(worker)
     if pod.machine is not None and (machine is None or machine.is_cordoned):

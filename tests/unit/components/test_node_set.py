@@ -1,5 +1,6 @@
 """Workers: unknown is busy, and a set of any size is one object."""
 
+import json
 from typing import Any
 
 import pytest
@@ -224,3 +225,32 @@ def test_updates_drains_and_disks_are_passed_on() -> None:
     }
     assert made["settings"].items() <= spec(made).items()
     assert made["volume_claims"] == (VolumeClaim(name="scratch", mount_path="/local", size="1Ti"),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "declared"),
+    [
+        pytest.param(
+            {},
+            {"vendor": "nvidia", "model": "h100", "count": 8, "memoryMiB": 81920, "sockets": [0, 0, 0, 0, 1, 1, 1, 1]},
+            id="as-the-catalogue-has-them",
+        ),
+        pytest.param(
+            {"gpus": {"model": "h100", "count": 8, "driverName": "NVIDIA H100 80GB HBM3", "sockets": [1, 0] * 4}},
+            {
+                "vendor": "nvidia",
+                "model": "h100",
+                "count": 8,
+                "memoryMiB": 81920,
+                "driverName": "NVIDIA H100 80GB HBM3",
+                "sockets": [1, 0] * 4,
+            },
+            id="as-given",
+        ),
+        pytest.param({"cpus": 64}, {"vendor": "nvidia", "model": "h100", "count": 8, "memoryMiB": 81920}, id="part-of-a-machine"),
+    ],
+)
+def test_worker_knows_which_gpus_are_declared(settings: dict[str, Any], declared: dict[str, Any]) -> None:
+    [container] = settings_spec(**settings)["template"]["spec"]["containers"]
+    [given] = [json.loads(each["value"]) for each in container["env"] if each["name"] == "SLIPWAY_DECLARED_GPUS"]
+    assert given == declared

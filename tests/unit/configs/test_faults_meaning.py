@@ -26,6 +26,15 @@ def slurmd(**given: Any) -> dict[str, Any]:
     return {"nodeSets[0].slurmd": given}
 
 
+SOCKETS: dict[str, Any] = {
+    "nodePools[0].hardware.sockets": 2,
+    "nodePools[0].hardware.coresPerSocket": 2,
+    "nodePools[0].max": 9,
+    "nodeSets[1].cpus": GONE,
+}
+"""The nodes with GPUs have all of a machine of two processors."""
+
+
 def gpus(**given: Any) -> dict[str, Any]:
     return {"nodeSets[1].slurmd": given}
 
@@ -91,7 +100,11 @@ NODES = [
     pytest.param(slurmd(TmpDisk="UNLIMITED"), f"{SET}.slurmd.TmpDisk", "nothing that Slurm reads as TmpDisk", id="endless-disk"),
     pytest.param(slurmd(CpuBind="cors"), f"{SET}.slurmd.CpuBind", "Give none, socket, ldom, core or thread", id="unknown-binding"),
     pytest.param(slurmd(RestrictedCoresPerGPU=1), f"{SET}.slurmd.RestrictedCoresPerGPU", "this set has none", id="cores-for-gpus-that-are-not-there"),
-    pytest.param(gpus(RestrictedCoresPerGPU=1), "cluster.nodeSets[1].slurmd.RestrictedCoresPerGPU", "gres.conf", id="cores-for-gpus-without-topology"),
+    pytest.param({**gpus(RestrictedCoresPerGPU=1), **SOCKETS, "nodePools[0].hardware.sockets": 3}, "cluster.nodeSets[1].slurmd.RestrictedCoresPerGPU", "which of 3 sockets is beside each of 4 GPUs. Say it under gpus.sockets", id="cores-for-gpus-without-sockets"),
+    pytest.param({**gpus(RestrictedCoresPerGPU=2), **SOCKETS}, "cluster.nodeSets[1].slurmd.RestrictedCoresPerGPU", "2 for each of 2 GPUs beside a socket are more than its cores (2)", id="more-cores-for-gpus-than-there-are"),
+    pytest.param({**SOCKETS, "nodeSets[1].gpus.sockets": [0]}, "cluster.nodeSets[1].gpus.sockets", "1 sockets for 4 GPUs", id="socket-of-one-gpu-only"),
+    pytest.param({**SOCKETS, "nodeSets[1].gpus.sockets": [0, 0, 1, 2]}, "cluster.nodeSets[1].gpus.sockets[3]", "no socket 2: a node of this set has 0 to 1", id="socket-that-is-not-there"),
+    pytest.param({"nodeSets[1].gpus.sockets": [0, 0, 0, 1]}, "cluster.nodeSets[1].gpus.sockets[3]", "0 only. A set with cpus of its own is one socket", id="socket-of-a-part-of-a-machine"),
     pytest.param({"nodeSets[0].update": {"maxUnavailable": 10**6}}, f"{SET}.update.maxUnavailable", "1000000 is neither", id="more-away-than-a-cluster-can-have"),
     pytest.param({"nodePools[0].hardware.coresPerSocket": 70_000, "nodeSets[0].cpus": 66_000}, f"{SET}.cpus", "more than Slurm can count on a node (65533)", id="cpus-beyond-16-bits"),
     pytest.param({"nodePools[0].hardware.gpus.count": 2000, "nodeSets[1].gpus.count": 2000}, "cluster.nodeSets[1].gpus.count", "more than Slurm can count on a node (1024)", id="gpus-beyond-a-bitmap"),

@@ -208,8 +208,28 @@ def test_cgroup_plugin_follows_the_version(version: str, plugin: str) -> None:
 def test_gres_lists_the_device_files(vendor: str, count: int, files: str) -> None:
     gpus = {"vendor": vendor, "model": "m", "count": count}
     rendered = render(cluster("dev", {"nodePools[0].hardware.gpus": gpus, "nodeSets[1].gpus": gpus}))
-    assert line_of(rendered["gres.conf"], "NodeName=") == {"NodeName": "gpu-[0-1]", "Name": "gpu", "Type": "m", "File": files}
+    line = line_of(rendered["gres.conf"], "NodeName=")
+    assert line == {"NodeName": "gpu-[0-1]", "Name": "gpu", "Type": "m", "File": files, "Cores": line["Cores"]}
     assert line_of(rendered["slurm.conf"], "NodeName=gpu-")["Gres"] == f"gpu:m:{count}"
+
+
+@pytest.mark.parametrize(
+    ("sockets", "cores", "given", "near"),
+    [
+        pytest.param(2, 24, [], {"/dev/nvidia[0-1]": "0-23", "/dev/nvidia[2-3]": "24-47"}, id="evenly-over-sockets"),
+        pytest.param(4, 1, [], {f"/dev/nvidia{at}": str(at) for at in range(4)}, id="one-each"),
+        pytest.param(3, 8, [], {"/dev/nvidia[0-3]": None}, id="not-to-be-spread-evenly"),
+        pytest.param(1, 8, [], {"/dev/nvidia[0-3]": "0-7"}, id="one-socket"),
+        pytest.param(2, 4, [1, 0, 0, 1], {"/dev/nvidia0": "4-7", "/dev/nvidia[1-2]": "0-3", "/dev/nvidia3": "4-7"}, id="as-given"),
+    ],
+)
+def test_gres_tells_the_cores_beside_each_gpu(sockets: int, cores: int, given: list[int], near: dict[str, str | None]) -> None:
+    hardware = {"sockets": sockets, "coresPerSocket": cores, "gpus": {"model": "m", "count": 4}, "memoryMiB": 64_000}
+    gpus = {"model": "m", "count": 4, "sockets": given}
+    edits = {"nodePools[0].hardware": hardware, "nodePools[0].max": 9, "nodeSets[1].gpus": gpus, "nodeSets[1].cpus": GONE}
+    rendered = render(cluster("dev", edits))
+    lines = [dict(pairs_of(line) or ()) for line in rendered["gres.conf"].splitlines() if line.startswith("NodeName=")]
+    assert {line["File"]: line.get("Cores") for line in lines} == near
 
 
 def test_every_rendered_key_is_one_that_slurm_knows() -> None:

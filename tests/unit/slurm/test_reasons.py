@@ -1,6 +1,6 @@
 import pytest
 
-from slurm.reasons import has_failed_to_resume, is_automatic, is_drain_of_a_pod, is_lost, written
+from slurm.reasons import gpu_fault, gpus, has_failed_to_resume, is_automatic, is_drain_of_a_pod, is_lost, is_on_purpose, written
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,7 @@ from slurm.reasons import has_failed_to_resume, is_automatic, is_drain_of_a_pod,
         pytest.param("slipway: nodeset update", True, False, False, id="update"),
         pytest.param("slipway: nodeset update : ResumeTimeout reached", True, False, True, id="update-of-a-node-that-never-came"),
         pytest.param("slipway: nodeset scale-in : Not responding : ResumeTimeout reached", True, False, True, id="both-appended"),
+        pytest.param("slipway: gpus: 7 GPUs, and the config says 8", True, False, False, id="gpus"),
         pytest.param("slipway: cordon worker-3: new fans", False, False, False, id="cordon"),
         pytest.param("slipway: check disk: 0 MiB free : Not responding", False, False, False, id="check"),
         pytest.param("slipway: pod was replaced", False, True, False, id="pod-replaced"),
@@ -22,6 +23,13 @@ from slurm.reasons import has_failed_to_resume, is_automatic, is_drain_of_a_pod,
 )
 def test_reason_keeps_its_owner_whatever_slurm_appends(reason: str, of_a_pod: bool, automatic: bool, failed: bool) -> None:
     assert (is_drain_of_a_pod(reason), is_automatic(reason), has_failed_to_resume(reason)) == (of_a_pod, automatic, failed)
+
+
+def test_fault_of_gpus_is_read_back_whatever_slurm_appends() -> None:
+    reason = gpus("7 GPUs, and the config says 8")
+    assert gpu_fault(f"{reason} : Not responding") == "7 GPUs, and the config says 8"
+    assert gpu_fault("slipway: check gpu: 7 GPU devices, 8 declared") == ""
+    assert not is_on_purpose(reason)
 
 
 @pytest.mark.parametrize("appended", ["", " : Not responding", " : ResumeTimeout reached", " : Not responding : ResumeTimeout reached"])

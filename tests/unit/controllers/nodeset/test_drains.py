@@ -28,6 +28,7 @@ BACK = {"machine-7": Machine()}
 
 
 CORDON = "slipway: cordon machine-7: new fans"
+GPUS = "slipway: gpus: 7 GPUs, and the config says 8"
 
 
 ON_7 = pod(machine="machine-7")
@@ -121,6 +122,17 @@ def acts(spec: dict[str, Any], seen: Observed) -> dict[str, Any]:
             look((None, node("IDLE POWERED_DOWN")), (None, node("IDLE POWERED_DOWN"))),
             {"drain": {SCALE_IN: (1,)}},
             id="beyond-max-is-drained-and-asleep-is-not",
+        ),
+        # GPUs that differ from the config: the pod has drained its node, and lifts that itself.
+        pytest.param({"replicas": 1}, look((ON_7, node("IDLE DRAIN", GPUS))), {}, id="gpus-stay-drained"),
+        pytest.param({"min": 0, "max": 1}, look((None, node("IDLE CLOUD DRAIN POWERED_DOWN", GPUS))), {"undrain": (0,)}, id="gpus-and-off"),
+        pytest.param({"replicas": 1}, look((None, node("IDLE DRAIN", GPUS))), {"create": (0,)}, id="gpus-without-a-pod"),
+        pytest.param({"replicas": 0}, look((ON_7, node("IDLE DRAIN", GPUS))), {"delete": (0,)}, id="gpus-of-a-pod-that-leaves"),
+        pytest.param(
+            {"replicas": 1},
+            look((pod(revision="old", ready=False, machine="machine-7"), node("IDLE CLOUD DRAIN NOT_RESPONDING", GPUS))),
+            {"delete": (0,)},
+            id="gpus-of-an-older-template",
         ),
         # Cordoned machines.
         pytest.param({"replicas": 1}, look((ON_7, node()), machines=CORDONED), {"drain": {CORDON: (0,)}}, id="cordon-drains"),

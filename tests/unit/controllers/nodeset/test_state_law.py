@@ -10,7 +10,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
-from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE
+from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE, gpus
 from slurm.states import NodeState, node_state
 from tests.unit.controllers.nodeset.examples import NOW, nodeset, pod
 from tests.unit.slurm.law import Law, every_state
@@ -18,6 +18,7 @@ from tests.unit.slurm.law import Law, every_state
 OLD = {"revision": "old", "machine": "m", "has_run": True, "marked_busy": True}
 DEADLINE = Drain("Cancel", 60)
 FOREIGN = ("fan is loud", "slipway: check disk: full")
+GPUS = gpus("7 GPUs, and the config says 8")
 OURS = (UPDATE, SCALE_IN, f"{UPDATE} : Not responding", "slipway: cordon m")
 CORDONED = {"m": Machine(is_cordoned=True)}
 
@@ -80,7 +81,7 @@ def plans(
 
 @every_state
 def test_pod_goes_only_where_no_job_can_be(law: Law) -> None:
-    for name, reason, _, made in plans(law, ANY, ["", *OURS, *FOREIGN, POD_STOPPING]):
+    for name, reason, _, made in plans(law, ANY, ["", *OURS, *FOREIGN, POD_STOPPING, GPUS]):
         assert law.is_free or not made.deletions.free, (name, reason)
         assert made.needs_fresh_reading or not made.deletions.free, (name, reason)
 
@@ -97,7 +98,7 @@ def test_leaving_pod_goes_or_its_node_is_drained_first_as_the_state_says(law: La
 def test_only_a_node_that_may_be_drained_is(law: Law) -> None:
     """A drain of ours may get another reason, which changes nothing for jobs."""
     is_drained, is_known = "DRAIN" in law.words, state_of(law).is_known
-    for name, reason, _, made in plans(law, ANY, ["", *OURS, POD_STOPPING, *FOREIGN] if is_drained else [""]):
+    for name, reason, _, made in plans(law, ANY, ["", *OURS, POD_STOPPING, GPUS, *FOREIGN] if is_drained else [""]):
         has_new_reason = is_drained and is_known and (not reason or reason in OURS)
         assert law.may_be_drained or has_new_reason or not made.drains.drain, (name, reason)
 

@@ -1,14 +1,16 @@
 """What the status says, and that it says what to do."""
 
+import msgspec
 import pytest
 
 from controllers.nodeset.conditions import Silence, least_ready
+from controllers.nodeset.events import build_events
 from controllers.nodeset.observed import JobRequests, Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status, cut
-from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
+from controllers.nodeset.structs import Condition, Drain, NodeSet, NodeSetStatus, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob
-from slurm.reasons import SCALE_IN, UPDATE
+from slurm.reasons import SCALE_IN, UPDATE, gpus
 from tests.unit.controllers.nodeset.examples import BUSY, GHOST, IDLE, NO_REQUEUE, NOW, OLD, SALLOC, look, node, nodeset, pod
 
 
@@ -35,6 +37,47 @@ def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of
     told = next(each for each in build_status(one, seen, made, None, "2026-01-01T00:00:00Z").conditions if each.type == "DrainsEnd")
     assert "job 8 of srun or salloc: end with scancel 8; job 7 as slurmrestd is too old" in told.message
     assert "scontrol requeue 7" in told.message
+
+
+GPUS = gpus("7 GPUs, and the config says 8")
+OTHER_GPUS = gpus('each GPU is "NVIDIA A100-SXM4-80GB", and the config says h100')
+
+
+def gpu_condition(seen: Observed, before: tuple[Condition, ...] = ()) -> tuple[NodeSetStatus, list[Condition]]:
+    one = nodeset(replicas=3)
+    one = msgspec.structs.replace(one, status=NodeSetStatus(conditions=before))
+    said = build_status(one, seen, plan_nodeset(one, seen), None, "2026-01-01T00:00:00Z")
+    return said, [each for each in said.conditions if each.type == "GpusAsDeclared"]
+
+
+def test_gpus_that_differ_are_a_condition_and_an_event_with_both_values() -> None:
+    held = pod(ready=False)
+    seen = look(IDLE, (held, node("IDLE CLOUD DRAIN NOT_RESPONDING", GPUS)), (held, node("IDLE CLOUD DRAIN POWERED_DOWN", OTHER_GPUS)))
+    said, [told] = gpu_condition(seen)
+    assert (told.status, told.reason) == ("False", "GpusDiffer")
+    assert "gpu-1: 7 GPUs, and the config says 8" in told.message
+    assert 'gpu-2: each GPU is "NVIDIA A100-SXM4-80GB", and the config says h100' in told.message
+    assert (said.phase, said.why) == ("Degraded", told.message)
+    others = {each.type: each.status for each in said.conditions}
+    assert (others["NodesRegister"], others["Undrained"]) == ("True", "True")
+    assert "GpusDiffer" in {event["reason"] for event in build_events(nodeset(), said, "a")}
+
+
+def test_gpus_beside_other_sockets_are_a_condition_that_degrades_nothing() -> None:
+    remark = "GPU 1 is beside socket 1, and gres.conf says 0; gpus.sockets should be [0, 1]"
+    said, _ = gpu_condition(look(IDLE, (pod(), node(gpu_remark=remark)), IDLE))
+    [told] = [each for each in said.conditions if each.type == "CoresFollowGpus"]
+    assert (told.status, told.reason, said.phase) == ("False", "OtherSockets", "Ready")
+    assert told.message.endswith(f"gpu-1: {remark}")
+
+
+def test_set_whose_gpus_never_differed_says_nothing_of_them_and_one_that_was_mended_does() -> None:
+    assert gpu_condition(look(IDLE, IDLE, IDLE))[1] == []
+    before = Condition("GpusAsDeclared", "False", "GpusDiffer", "", 3, "2025-01-01T00:00:00Z")
+    [told] = gpu_condition(look(IDLE, IDLE, IDLE), (before,))[1]
+    assert (told.status, told.last_transition_time) == ("True", "2026-01-01T00:00:00Z")
+    [told] = gpu_condition(look(IDLE, IDLE, IDLE, silent=True), (before,))[1]
+    assert told.status == "Unknown"
 
 
 def test_message_of_a_thousand_nodes_still_says_what_to_do() -> None:

@@ -2,7 +2,21 @@
 
 import pytest
 
-from programs.worker.plan import Drain, Leave, Lift, Restart, SetDown, Wait, needs_boot, plan_settle, plan_stop, plan_watch
+from programs.worker.plan import (
+    Drain,
+    Leave,
+    Lift,
+    Remark,
+    Restart,
+    SetDown,
+    Wait,
+    needs_boot,
+    plan_gpus,
+    plan_remark,
+    plan_settle,
+    plan_stop,
+    plan_watch,
+)
 from slurm.scontrol import Node
 from slurm.states import node_state
 from tests.unit.slurm.law import Law, every_state
@@ -63,6 +77,7 @@ def test_start_says_down_only_where_jobs_had_begun(law: Law) -> None:
         pytest.param(f"{OURS} : Not responding", True, id="away-longer-than-slurmd-timeout"),
         pytest.param("slipway: nodeset update : ResumeTimeout reached", True, id="nodeset-update-that-did-not-come-up"),
         pytest.param("slipway: nodeset scale-in", True, id="scale-in"),
+        pytest.param("slipway: gpus: 3 GPUs, and the config says 4", True, id="gpus-that-differed"),
         pytest.param("slipway: check disk: / is read-only", False, id="a-check-lifts-its-own"),
         pytest.param("slipway: cordon machine-7", False, id="cordon"),
         pytest.param("fan is loud", False, id="an-administrator"),
@@ -73,6 +88,62 @@ def test_start_says_down_only_where_jobs_had_begun(law: Law) -> None:
 @pytest.mark.parametrize("words", ["IDLE+CLOUD+DRAIN", "DOWN+CLOUD+DRAIN+NOT_RESPONDING", "IDLE+CLOUD+DRAIN+POWERED_DOWN"])
 def test_start_lifts_the_drain_of_a_pod_by_its_prefix_and_no_other(words: str, reason: str, lifted: bool) -> None:
     assert plan_settle(node(words, reason)) == (Lift(reason) if lifted else None)
+
+
+FAULT = "3 GPUs, and the config says 4"
+GPUS = f"slipway: gpus: {FAULT}"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "fault", "change"),
+    [
+        pytest.param("IDLE+CLOUD", "", FAULT, Drain(GPUS), id="drained"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", "", FAULT, Drain(GPUS), id="never-registered"),
+        pytest.param("MIXED+CLOUD+POWERING_UP+NOT_RESPONDING", "", FAULT, Drain(GPUS), id="a-job-waits-for-it"),
+        pytest.param("MIXED+CLOUD", "", FAULT, Drain(GPUS), id="jobs-run"),
+        pytest.param("IDLE+CLOUD+DRAIN", GPUS, FAULT, None, id="drained-already"),
+        pytest.param("DOWN+CLOUD+DRAIN+NOT_RESPONDING", f"{GPUS} : Not responding", FAULT, None, id="drained-already-and-silent"),
+        pytest.param("IDLE+CLOUD+DRAIN", "slipway: gpus: 2 GPUs, and the config says 4", FAULT, Drain(GPUS), id="another-fault"),
+        pytest.param("IDLE+CLOUD+DRAIN", OURS, FAULT, Drain(GPUS), id="of-an-earlier-pod"),
+        pytest.param("IDLE+CLOUD+DRAIN", "fan is loud", FAULT, None, id="a-persons-drain"),
+        pytest.param("DOWN+CLOUD", "fan is loud", FAULT, None, id="a-persons-down"),
+        pytest.param("DOWN+CLOUD+NOT_RESPONDING", "Not responding", FAULT, Drain(GPUS), id="slurms-down"),
+        pytest.param("STRANGE", "", FAULT, None, id="unknown-state"),
+        pytest.param("IDLE+CLOUD+DRAIN", GPUS, "", Lift(GPUS), id="mended"),
+        pytest.param("IDLE+CLOUD+DRAIN", "fan is loud", "", None, id="mended-and-somebody-elses"),
+        pytest.param("IDLE+CLOUD", "", "", None, id="nothing-to-do"),
+    ],
+)
+def test_gpus_that_differ_keep_jobs_off_the_node_until_they_do_not(
+    words: str, reason: str, fault: str, change: Drain | Lift | None
+) -> None:
+    assert plan_gpus(node(words, reason), fault) == change
+
+
+def test_jobs_of_an_earlier_pod_are_given_back_before_the_gpus_are_told_of() -> None:
+    assert isinstance(plan_settle(node("MIXED+CLOUD"), FAULT), SetDown)
+    assert plan_settle(node("DOWN+CLOUD", "slipway: pod was replaced"), FAULT) == Drain(GPUS)
+
+
+@every_state
+def test_drain_for_gpus_is_never_lifted_by_a_start_while_they_differ(law: Law) -> None:
+    for reason in (GPUS, OURS, "fan is loud", ""):
+        assert not isinstance(plan_settle(node(law.words, reason), FAULT), Lift)
+
+
+@pytest.mark.parametrize(
+    ("comment", "remark", "change"),
+    [
+        pytest.param("", "GPU 1", Remark("slipway: gpus: GPU 1"), id="written"),
+        pytest.param("slipway: gpus: GPU 1", "GPU 1", None, id="written-already"),
+        pytest.param("slipway: gpus: GPU 1", "", Remark(""), id="removed"),
+        pytest.param("rack 7", "GPU 1", None, id="a-persons-stays"),
+        pytest.param("rack 7", "", None, id="a-persons-stays-where-nothing-is-to-be-said"),
+        pytest.param("", "", None, id="nothing-to-say"),
+    ],
+)
+def test_remark_on_gpus_is_the_nodes_comment_unless_a_person_wrote_one(comment: str, remark: str, change: Remark | None) -> None:
+    assert plan_remark(Node("gpu-0", node_state(["IDLE"]), comment=comment), remark) == change
 
 
 def test_node_without_a_drain_has_none_lifted() -> None:

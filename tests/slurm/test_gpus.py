@@ -1,0 +1,205 @@
+"""Workers whose GPUs are not those of the config, against a real slurmctld: simulated GPUs that vanish and come back.
+
+A simulated GPU is a device file of the worker's pod, so a test takes it away as a machine would.
+"""
+
+import copy
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.elastic_cluster import ElasticCluster
+from tests.slurm.image_cluster import STACK
+from tests.slurm.image_pods import Container, Machine, wait_for
+
+FOLDER = Path("/var/tmp/slipway-gpus-pods")
+FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1")
+FAULT = "slipway: gpus: 3 GPUs, and the config says 4"
+TOLD_BY_DRIVER = "the driver does not tell which GPUs there are: nvidia-smi ended with 15: Unable to determine the device handle for GPU 0"
+DECLARED = {"vendor": "nvidia", "model": "h100", "count": 4, "memoryMiB": 81559}
+
+
+class GpuCluster(ElasticCluster):
+    """A fixed and an elastic set of nodes with four GPUs each."""
+
+    def worker(self, node: str, gpus: int = 4) -> Container:
+        """Makes the pod of a node anew, on a machine with so many simulated GPUs; 0 for one with a driver."""
+        self.remove(node)
+        more = {"SLIPWAY_SIMULATED_GPUS": str(gpus), "SLIPWAY_DECLARED_GPUS": json.dumps(DECLARED)}
+        return self.slurmd(node, more={**more, **({"SLIPWAY_ELASTIC": "1"} if node in ELASTIC else {})})
+
+    def inside(self, node: str, script: str) -> str:
+        """Runs a script in a worker."""
+        return self.containers[f"{node}/slurmd"].run("bash", "-c", script, check=False)
+
+    def reason(self, node: str) -> str:
+        """Why a node is drained or down, without Slurm's note of who and when."""
+        found = re.search(r" Reason=(.*?) \[", self.node(node))
+        return found[1] if found else ""
+
+
+def files(cluster: GpuCluster) -> dict[str, str]:
+    """Slurm's files as slurmctld has been given them."""
+    return {file.name: file.read_text() for file in (cluster.machine.folder / "volume-slurm" / "..data").iterdir()}
+
+
+@pytest.fixture(scope="module")
+def cluster(image_root: Path) -> Iterator[GpuCluster]:
+    """slurmctld and both fixed workers; the tests start the elastic ones."""
+    machine = Machine(FOLDER, image_root, "swgp-")
+    machine.close()
+    FOLDER.mkdir(mode=0o755)
+    stack = copy.deepcopy(STACK)
+    stack["accounting"] = {"enabled": False}
+    part = {"pool": "workers", "memoryMiB": 1024, "gpus": {"model": "h100", "count": 4}, "simulatedGpus": True}
+    stack["nodePools"][0] |= {"max": 4}
+    stack["nodePools"][0]["hardware"] |= {"memoryMiB": 64_000, "sockets": 2, "coresPerSocket": 1}
+    stack["nodeSets"] = [{"name": "fix", "size": 2, **part}, {"name": "el", "min": 0, "max": 2, **part}]
+    stack["slurm"] |= {"settings": {"SlurmdParameters": "config_overrides"}}  # two sockets, whatever this machine has
+    stack["partitions"] = [
+        {"name": name, "nodeSets": [of], "default": name == "main"} for name, of in {"main": "fix", "burst": "el"}.items()
+    ]
+    made = GpuCluster(machine, stack=stack, names={"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC)}})
+    try:
+        made.prepare()
+        for pod in ("t-slurmctld-0", *FIXED):
+            made.munged(pod)
+        made.slurmctld()
+        made.reconfigure()
+        made.taken()
+        made.up(*FIXED)
+        yield made
+    finally:
+        machine.keep_logs()
+        machine.close()
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def test_node_whose_gpu_vanishes_takes_no_job_and_comes_back_by_itself(cluster: GpuCluster) -> None:
+    """Other nodes and their jobs do not notice. The job that waits for the node starts once the GPU is back."""
+    other = cluster.running("--nodelist=fix-1", "--gpus=1", "--mem=50")
+    cluster.inside("fix-0", "rm /dev/nvidia3; pkill --exact slurmd")
+    waiting = ""
+    try:
+        wait_for("the drain", lambda: cluster.reason("fix-0") == FAULT, deadline_s=60)
+        waiting = cluster.submit("--nodelist=fix-0", "--gpus=4", "--mem=50")
+        log = cluster.containers["fix-0/slurmd"]
+        wait_for("words", lambda: "slurmd waits until the GPUs are those of the config: 3 GPUs, and the config says 4" in log.log)
+        wait_for("a node without slurmd", lambda: cluster.inside("fix-0", "pgrep --exact slurmd") == "")
+        assert "DRAIN" in cluster.state("fix-0")
+        assert (cluster.job(waiting), cluster.job(other)) == ("PENDING", "RUNNING")
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        wait_for("the waiting job", lambda: cluster.job(waiting) == "RUNNING", deadline_s=90)
+        assert "DRAIN" not in cluster.state("fix-0")
+        assert (cluster.job(other), cluster.job(other, "Restarts")) == ("RUNNING", "0")
+    finally:
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        cluster.slurm("scancel", other, *([waiting] if waiting else []))
+    wait_for("idle nodes", lambda: all(cluster.state(node) == "IDLE+CLOUD" for node in FIXED), deadline_s=60)
+
+
+def test_node_that_starts_with_too_few_gpus_never_registers_until_they_are_there(cluster: GpuCluster) -> None:
+    cluster.worker("fix-0", gpus=3)
+    try:
+        wait_for("the drain", lambda: cluster.reason("fix-0") == FAULT, deadline_s=60)
+        assert cluster.inside("fix-0", "pgrep --exact slurmd") == ""
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=90)
+    finally:
+        cluster.up("fix-0")
+
+
+def test_person_keeps_a_node_whose_gpus_came_back(cluster: GpuCluster) -> None:
+    """A drain of somebody else's is neither overwritten nor lifted."""
+    cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=DRAIN", "Reason=fan is loud")
+    cluster.worker("fix-0", gpus=3)
+    try:
+        log = cluster.containers["fix-0/slurmd"]
+        wait_for("words", lambda: "slurmd waits until the GPUs are those" in log.log, deadline_s=60)
+        assert cluster.reason("fix-0") == "fan is loud"
+        cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
+        wait_for("slurmd", lambda: cluster.state("fix-0") == "IDLE+CLOUD+DRAIN", deadline_s=90)
+        assert cluster.reason("fix-0") == "fan is loud"
+    finally:
+        cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=UNDRAIN")
+        cluster.up("fix-0")
+
+
+def test_job_that_woke_a_node_with_too_few_gpus_runs_on_another(cluster: GpuCluster) -> None:
+    """It does not wait for ResumeTimeout, which is two minutes here, and ten by default."""
+    job = cluster.submit("--partition=burst", "--nodelist=el-0", "--gpus=4", "--mem=50")
+    try:
+        wait_for("a node that wakes", lambda: "POWERING_UP" in cluster.state("el-0"), deadline_s=60)
+        cluster.worker("el-0", gpus=3)
+        wait_for("the drain", lambda: FAULT in cluster.reason("el-0"), deadline_s=60)
+        wait_for("a job that waits again", lambda: cluster.job(job) == "PENDING", deadline_s=60)
+        cluster.slurm("scontrol", "update", f"JobId={job}", "ReqNodeList=el-1", "StartTime=now")
+        wait_for("another node that wakes", lambda: "POWERING_UP" in cluster.state("el-1"), deadline_s=60)
+        cluster.worker("el-1")
+        wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=90)
+    finally:
+        cluster.slurm("scancel", job)
+
+
+def test_job_gets_the_cores_beside_its_gpus(cluster: GpuCluster) -> None:
+    """A job without GPUs on the core beside the first two leaves these to nobody who insists on near cores."""
+    options = ("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:2", "--gres-flags=enforce-binding")
+    jobs = [cluster.running(*options), cluster.running(*options)]
+    third = cluster.submit("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:1")
+    try:
+        details = [cluster.slurm("scontrol", "--details", "--oneliner", "show", "job", job) for job in jobs]
+        near = {tuple(re.findall(r" CPU_IDs=(\S+) .*?\(IDX:(\S+?)\)", each)[0]) for each in details}
+        assert near == {("0", "0-1"), ("1", "2-3")}
+        assert cluster.job(third) == "PENDING"
+    finally:
+        cluster.slurm("scancel", *jobs, third)
+
+
+def test_cores_that_change_beside_gpus_leave_running_jobs_alone(cluster: GpuCluster) -> None:
+    """As an upgrade does, from a release whose gres.conf has no cores."""
+    job = cluster.running("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:2")
+    other = copy.deepcopy(cluster.stack)
+    try:
+        for sockets, cores in (([1, 1, 0, 0], True), ([], False), ([], True)):
+            other["nodeSets"][0]["gpus"] = {**other["nodeSets"][0]["gpus"], "sockets": sockets}
+            cluster.configure(other)
+            if not cores:
+                gres = (cluster.machine.folder / "volume-slurm" / "gres.conf").read_text()
+                cluster.volume("slurm", {**files(cluster), "gres.conf": re.sub(" Cores=.*", "", gres)})
+            cluster.taken()
+            wait_for("slurmds with the files", lambda: all(cluster.state(node) in ("IDLE+CLOUD", "MIXED+CLOUD") for node in FIXED))
+            assert (cluster.job(job), cluster.job(job, "Restarts")) == ("RUNNING", "0")
+            next_job = cluster.running("--nodelist=fix-1", "--ntasks=1", "--mem=50", "--gres=gpu:2")
+            cluster.slurm("scancel", next_job)
+    finally:
+        cluster.slurm("scancel", job)
+    wait_for("idle nodes", lambda: all(cluster.state(node) == "IDLE+CLOUD" for node in FIXED), deadline_s=60)
+
+
+def test_words_of_the_driver_decide_where_there_is_one(cluster: GpuCluster) -> None:
+    """A stand-in for nvidia-smi: one that fails, one of another model, and one of the right model."""
+    cluster.worker("fix-0", gpus=0)
+    new, smi = "/usr/bin/nvidia-smi.new", "/usr/bin/nvidia-smi"
+    row = "'%s, 81559, Disabled\\n'"
+
+    def driver(script: str, fault: str) -> None:
+        cluster.inside("fix-0", f"cat > {new} <<'END'\n#!/bin/bash\n{script}\nEND\nchmod 755 {new}; mv {new} {smi}")
+        wait_for(fault or "slurmd", lambda: cluster.reason("fix-0") == (fault and f"slipway: gpus: {fault}"), deadline_s=60)
+
+    try:
+        wait_for("no GPU", lambda: cluster.reason("fix-0") == "slipway: gpus: no GPU, and the config says 4", deadline_s=60)
+        cluster.inside("fix-0", "for n in 0 1 2 3; do mknod --mode=666 /dev/nvidia$n c 195 $n; done")
+        driver("echo 'Unable to determine the device handle for GPU 0'; exit 15", TOLD_BY_DRIVER)
+        driver(
+            f"for n in 1 2 3 4; do printf {row} 'NVIDIA A100-SXM4-80GB'; done",
+            'each GPU is "NVIDIA A100-SXM4-80GB", and the config says h100',
+        )
+        driver(f"for n in 1 2 3 4; do printf {row} 'NVIDIA H100 80GB HBM3'; done", "")
+        wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+    finally:
+        cluster.worker("fix-0")
+        cluster.up("fix-0")
