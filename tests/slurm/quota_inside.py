@@ -38,6 +38,7 @@ except subprocess.TimeoutExpired:
 print(f"{time.monotonic() - began}|{said}", end="")
 """
 PATIENT_S = 60
+LOG = Path("/tmp/ganesha.log")
 DISK = ("ubda", "b", "98", "0")
 _INIT_MODULE, _POWER_OFF = 313, 0x4321FEDC
 
@@ -52,7 +53,7 @@ def wait_until(*command: str) -> None:
     end = time.monotonic() + PATIENT_S
     while (tried := subprocess.run(command, capture_output=True, text=True, check=False)).returncode:
         if time.monotonic() > end:
-            raise TimeoutError(f"{command}: {tried.stdout}{tried.stderr}")
+            raise TimeoutError(f"{command}: {tried.stdout}{tried.stderr}{LOG.read_text() if LOG.exists() else ''}")
         time.sleep(0.2)
 
 
@@ -106,7 +107,7 @@ def serve_nfs() -> list[int]:
         run(*command)
     servers = [
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid
-        for command in (("ganesha.nfsd", "-F", "-f", "/tmp/ganesha.conf", "-L", "/tmp/ganesha.log"), ("rpc.rquotad", "-F"))
+        for command in (("ganesha.nfsd", "-F", "-f", "/tmp/ganesha.conf", "-L", str(LOG), "-p", "/tmp/ganesha.pid"), ("rpc.rquotad", "-F"))
     ]
     options = "addr=127.0.0.1,clientaddr=127.0.0.1,vers=4.2"
     wait_until("mount", "-i", "-t", "nfs4", "-o", options, "127.0.0.1:/home", SEEN_BY_NFS)
