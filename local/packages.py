@@ -22,7 +22,15 @@ PACKAGES = {
 }
 """A file that must be there, and the package that brings it."""
 
-SERVICES = ("containerd.service", "etcd.service", "nftables.service", "slapd.service", "docker-registry.service")
+SERVICES = (
+    "containerd.service",
+    "etcd.service",
+    "nftables.service",
+    "slapd.service",
+    "docker-registry.service",
+    "rpcbind.service",
+    "rpcbind.socket",
+)
 """What these packages, and those of tests, would start at the next boot, on a machine with systemd."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
@@ -58,7 +66,7 @@ def install(packages: list[str]) -> None:
 
 
 def _brings(packages: list[str], service: str) -> bool:
-    return any(service.removesuffix(".service") in (package, package.split("-")[0]) for package in packages)
+    return any(service.rpartition(".")[0] in (package, package.split("-")[0]) for package in packages)
 
 
 def _exists(path: str) -> bool:

@@ -7,7 +7,6 @@ rm -f /etc/munge/munge.key
 install -m 0644 /tmp/slurm/nsswitch.conf /etc/nsswitch.conf
 install -m 0644 /tmp/slurm/ssh_config /etc/ssh/ssh_config.d/slipway.conf
 install -m 0755 /tmp/build/seff /usr/bin/seff
-install -m 0644 /tmp/build/quota.sh /etc/profile.d/slipway-quota.sh
 install -d -m 0755 /var/lib/extrausers /usr/lib/slipway
 # What a researcher begins with: cp -r /usr/share/slipway/examples ~
 mkdir -p /usr/share/slipway

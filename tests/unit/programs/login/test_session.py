@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,32 @@ def test_end_of_a_session_does_nothing(node: Path, monkeypatch: pytest.MonkeyPat
     session.main()
     assert capsys.readouterr().out == ""
     assert not (node / f"cgroup/v2/users/{UID}").exists()
+
+
+def test_home_comes_after_the_state_and_a_silent_server_costs_no_login(
+    node: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (node / "settings/banner").write_text("Welcome\n")
+
+    def tell(*_: object) -> str:
+        return "Your home: 1.0 GiB of 2.0 GiB used.\n"
+
+    monkeypatch.setattr(session.quota, "describe", tell)
+    session.main()
+    assert capsys.readouterr().out == "Welcome\nYour home: 1.0 GiB of 2.0 GiB used.\n"
+
+    def hang(*_: object) -> str:
+        raise subprocess.TimeoutExpired("quota", 2)
+
+    monkeypatch.setattr(session.quota, "describe", hang)
+    session.main()
+    assert capsys.readouterr().out == "Welcome\n"
+    assert "no answer about the quota of" in (node / "log").read_text()
+
+    def fail(*_: object) -> str:
+        raise FileNotFoundError(2, "No such file or directory", "quota")
+
+    monkeypatch.setattr(session.quota, "describe", fail)
+    session.main()
+    assert capsys.readouterr().out == "Welcome\n"
+    assert "cannot show the quota of home" in (node / "log").read_text()
