@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack
+from tests.cluster.dev_stack import DevStack, eventually
 
 TASKS = {
     "gcc": ("printf 'int main(){return 0;}' | gcc -x c - -o /tmp/a.out && /tmp/a.out && echo ran", "ran"),
@@ -100,3 +100,11 @@ def test_seff_tells_what_a_job_used_of_what_it_had(stack: DevStack) -> None:
     assert figures["Memory Efficiency"].endswith("of 256.00 MB")
     assert 64 <= float(figures["Memory Utilized"].removesuffix(" MB")) <= 256
     assert float(figures["CPU Efficiency"].partition("%")[0]) > 50
+
+
+def test_job_has_a_scratch_of_its_own_that_is_gone_after_it(stack: DevStack) -> None:
+    full = "dd if=/dev/zero of=/scratch/full bs=1M count=100 2>&1 | grep -o 'No space left on device'; ls /scratch"
+    assert stack.ssh(f"srun --nodelist=gpu-0 bash -c {shlex.quote(full)}").splitlines() == ["No space left on device", "full"]
+    assert stack.ssh("srun --nodelist=gpu-0 ls -A /scratch") == ""
+    devices = ("exec", "gpu-0", "-c", "slurmd", "--", "losetup", "--list", "--noheadings", "--output", "BACK-FILE")
+    eventually("no disk of a job", lambda: "scratch.disk" not in stack.kubectl(*devices), 60)
