@@ -5,14 +5,16 @@ Settings: `vendor`, `count`, `simulated`, `maxUncorrectableErrors`. Device files
 """
 
 import json
+import os
 import re
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from slurm.gpus import count_devices, find_program
-
+_DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
 _FIELDS = ("index", "pstate", "ecc.errors.uncorrected.volatile.total", "retired_pages.pending", "remapped_rows.failure")
 _ANSWERS = re.compile(r"P\d+")
 _NO_SUCH_MEMORY = ("[N/A]", "N/A", "[Not Supported]", "Disabled")
@@ -70,10 +72,18 @@ def _state(fields: list[str]) -> State:
     return State(index, performance, int(errors) if errors.isdigit() else 0, "Yes" in (pending, failure))
 
 
+def count_devices(vendor: str) -> int:
+    folder, pattern = _DEVICES[vendor]
+    if not Path(folder).is_dir():
+        return 0
+    return sum(1 for file in Path(folder).iterdir() if re.fullmatch(pattern, file.name) and stat.S_ISCHR(file.stat().st_mode))
+
+
 def ask_nvidia() -> list[State] | None:
     """The states of all GPUs; None where there is no nvidia-smi. Raises CalledProcessError when the driver does not answer."""
-    command = find_program("nvidia-smi")
-    if not command:
+    path = ["/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/bin"]
+    command = next((f"{folder}/nvidia-smi" for folder in path if os.access(f"{folder}/nvidia-smi", os.X_OK)), None)
+    if command is None:
         return None
     query = [command, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"]
     return read_states(subprocess.run(query, capture_output=True, text=True, check=True).stdout)

@@ -7,15 +7,17 @@ neither is there it counts device files. Simulated GPUs are the device files tha
 import json
 import os
 import re
+import stat
 import subprocess
 
-from slurm.gpus import count_devices, find_program
 from slurm.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # each worker pays for what is imported here
     from typing import Any
 
+_DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
+_FOLDERS = ("/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/bin", "/opt/rocm/bin")
 _FIELDS = ("name", "memory.total", "mig.mode.current")
 _READ_S = 120
 """Without its persistence mode NVIDIA's driver starts each GPU for the question, seconds each."""
@@ -140,13 +142,13 @@ def _named(at: "list[int]", count: int) -> str:
 
 def read(declared: Declared) -> "tuple[tuple[Gpu, ...], int]":
     """The GPUs in the driver's order, and the number of device files. Raises GpuError when the driver does not answer."""
-    devices = count_devices(declared.vendor)
+    devices = _count_devices(declared.vendor)
     if declared.is_simulated:
         return (Gpu(declared.driver_name or declared.model, declared.memory_mib),) * devices, devices
     if declared.vendor == "amd":
-        command = find_program("amd-smi")
+        command = _find("amd-smi")
         return (read_amd(_ask([command, "static", "--json"])) if command else (Gpu(),) * devices), devices
-    command = find_program("nvidia-smi")
+    command = _find("nvidia-smi")
     if not command:
         return (Gpu(),) * devices, devices
     return read_nvidia(_ask([command, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"])), devices
@@ -220,6 +222,10 @@ def _amd(entry: "Any") -> Gpu:
     return Gpu("" if name == "N/A" else name, int(size[0]) if size else 0)
 
 
+def _find(program: str) -> str:
+    return next((f"{folder}/{program}" for folder in _FOLDERS if os.access(f"{folder}/{program}", os.X_OK)), "")
+
+
 def _ask(command: "list[str]") -> str:
     name = command[0].rpartition("/")[2]
     try:
@@ -232,3 +238,12 @@ def _ask(command: "list[str]") -> str:
         said = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
         raise GpuError(f"{name} ended with {done.returncode}: {said[-1]}")
     return done.stdout
+
+
+def _count_devices(vendor: str) -> int:
+    folder, pattern = _DEVICES[vendor]
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return 0
+    return sum(1 for name in names if re.fullmatch(pattern, name) and stat.S_ISCHR(os.stat(f"{folder}/{name}").st_mode))

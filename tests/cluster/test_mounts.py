@@ -31,7 +31,7 @@ CLAIM = {
 }
 MOUNTS = [
     {"name": "data", "mountPath": "/data", "hostPath": "/var/lib/slipway/dev/test-data"},
-    {"name": "scratch", "mountPath": "/scratch", "claim": "scratch", "readOnly": True},
+    {"name": "scratch", "mountPath": "/datasets", "claim": "scratch", "readOnly": True},
 ]
 
 
@@ -50,7 +50,7 @@ def test_mounts_are_in_logins_and_in_jobs_of_the_sets_that_want_them(claimed: De
     )
     stack.wait_until_settled()
     stack.ssh("sudo install -d -o alice /data/mine; echo hello > /data/mine/word")
-    look = 'cat /data/mine/word; grep -c " /scratch " /proc/self/mountinfo; touch /scratch/x 2>&1 | grep -o Read-only; true'
+    look = 'cat /data/mine/word; grep -c " /datasets " /proc/self/mountinfo; touch /datasets/x 2>&1 | grep -o Read-only; true'
     for place in ("bash -c", "srun --nodelist=cpu-0 bash -c"):
         assert stack.ssh(f"{place} '{look}'").split() == ["hello", "1", "Read-only"]
     assert stack.ssh(f"srun --nodelist=gpu-0 bash -c '{look}'").split() == ["hello", "0"]
