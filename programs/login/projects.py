@@ -77,7 +77,7 @@ class Projects:
         self._told: set[str] = set()
 
     def look(self) -> None:
-        """One look at all folders. Whatever fails is said, and tried again at the next look."""
+        """One look at all folders. The log names what fails, and the next look tries it again."""
         notes: list[str] = []
         try:
             wanted = read_projects(self._file.read_text(errors="replace"))
@@ -129,7 +129,7 @@ def _make(make: Make) -> None:
         os.mkdir(new, 0o700, dir_fd=top)
         try:
             os.chown(new, 0, make.gid, dir_fd=top, follow_symlinks=False)
-            # The kernel takes setgid away from who is neither in the group nor has FSETID, which login pods lack without admins.
+            # The kernel clears setgid, unless the process is in the group or has FSETID. Login pods without admins have no FSETID.
             command = ["chmod", f"{MODE:o}", new]
             subprocess.run(command, group=make.gid, cwd=f"/proc/self/fd/{top}", check=True, capture_output=True, text=True)
             os.rename(new, name, src_dir_fd=top, dst_dir_fd=top)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
     from typing import Any
 
 _DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
+"""As in programs/node_checks/gpu.py, which travels to nodes alone and can import none of ours."""
 _FOLDERS = ("/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/bin", "/opt/rocm/bin")
 _FIELDS = ("name", "memory.total", "mig.mode.current")
 _READ_S = 120

@@ -27,7 +27,7 @@ class GpuCluster(ElasticCluster):
     """A fixed and an elastic set of nodes with four GPUs each."""
 
     def worker(self, node: str, gpus: int = 4) -> Container:
-        """Makes the pod of a node anew, on a machine with so many simulated GPUs; 0 for one with a driver."""
+        """Makes the pod of a node anew, on a machine with that many simulated GPUs; 0 stands for a machine with a driver."""
         self.remove(node)
         more = {"SLIPWAY_SIMULATED_GPUS": str(gpus), "SLIPWAY_DECLARED_GPUS": json.dumps(DECLARED)}
         return self.slurmd(node, more={**more, **({"SLIPWAY_ELASTIC": "1"} if node in ELASTIC else {})})
