@@ -90,6 +90,8 @@ def build_operator(operator: GpuOperatorArgs) -> dict[str, Any]:
             "driver": {"enabled": operator["driver"], "upgradePolicy": {"autoUpgrade": False}},
             "toolkit": {"enabled": operator["toolkit"]},
             "operator": {"runtimeClass": OPERATOR_CLASS},
+            # Workers take whole machines, and Slurm hands out instances of MIG: to Kubernetes a GPU is one GPU, divided or not.
+            "mig": {"strategy": "none"},
             "daemonsets": {"tolerations": tolerations},
             "node-feature-discovery": {"worker": {"tolerations": tolerations}},
         },

@@ -121,7 +121,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
     return {
         "name": node_set.name,
         "size": node_set.ordinals,
-        "gpus": shape.gpu_count if check.check == "gpu" else 0,
+        "gpus": shape.gres_count if check.check == "gpu" else 0,
         "settings": {**CHECK_SETTINGS[check.check], **check.settings, **facts},
     }
 

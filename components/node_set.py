@@ -225,6 +225,7 @@ def _declared_gpus(gpus: Gpus, machine: Machine) -> Manifest:
         "count": gpus.count,
         **({"memoryMiB": memory_mib} if memory_mib else {}),
         **({"driverName": gpus.driver_name} if gpus.driver_name else {}),
+        **({"mig": [{"profile": each.profile, "count": each.count} for each in gpus.mig]} if gpus.mig else {}),
     }
 
 

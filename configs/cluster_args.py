@@ -220,6 +220,15 @@ class Scratch(TypedDict):
     """Size, in MiB, set aside on the node's disk when the job begins. Type: integer, 1 to 1,000,000,000. Unit: MiB. Required."""
 
 
+class Mig(TypedDict):
+    """GPU instances of one profile, each with the whole of its compute. Slurm hands them out one by one."""
+
+    profile: str
+    """Profile of the instances, as `nvidia-smi mig -lgip` names it. In Slurm they are `gpu:<model>_<profile>`. Type: string (a profile of NVIDIA's MIG, as nvidia-smi writes it: 1g.10gb, 3g.40gb, at most 9 characters). Required."""
+    count: int
+    """Instances of this profile on each GPU. Type: integer, 1 to 7. Required."""
+
+
 class Gpus(TypedDict):
     """The GPUs of one Slurm node; they must be what the pool's machine has."""
 
@@ -233,6 +242,8 @@ class Gpus(TypedDict):
     """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Type: string (one line of printable characters). Default: any name with `model` in it."""
     sockets: NotRequired[list[int]]
     """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Type: list of integer, 0 to 2,147,483,647. Default: `[]` (GPUs evenly over the machine's sockets, the first ones beside socket 0)."""
+    mig: NotRequired[list[Mig]]
+    """The instances that each GPU is divided into by NVIDIA's MIG. Type: list of Mig. Default: `[]` (whole GPUs)."""
 
 
 class PodResources(TypedDict):

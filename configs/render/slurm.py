@@ -16,6 +16,7 @@ from configs.models.shapes import gpu_groups, machine_of, shape_of
 from configs.render.topology import render_topology
 from configs.render.wording import template
 from slurm.conf import known, pairs_of, setting
+from slurm.mig import device_files
 
 PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
 
@@ -107,7 +108,7 @@ def render_settings(cluster: Cluster) -> str:
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
     kept += _raw_nodes(cluster)
-    models = {node_set.gpus.model: None for node_set in cluster.node_sets if node_set.gpus}
+    types = {kind: None for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
     return template("slurm.conf.j2").render(
         cluster=cluster,
         slurm=cluster.slurm,
@@ -116,7 +117,7 @@ def render_settings(cluster: Cluster) -> str:
         parameters=["enable_configless", "reconfig_on_restart", *(["power_save_interval=1"] if elastic else [])],
         elastic=bool(elastic),
         kept=[nodes for nodes in kept if nodes],
-        gres_tres=["gres/gpu", *(f"gres/gpu:{model}" for model in models)] if models else [],
+        gres_tres=["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
     )
 
@@ -200,7 +201,7 @@ def node_line(cluster: Cluster, node_set: NodeSet) -> str:
         "CoresPerSocket": shape.cores_per_socket,
         "ThreadsPerCore": shape.threads_per_core,
         "RealMemory": shape.memory_mib,
-        **({"Gres": f"gpu:{shape.gpus.model}:{shape.gpus.count}"} if shape.gpus else {}),
+        **({"Gres": ",".join(f"gpu:{kind}:{count}" for kind, count in shape.gpus.types.items())} if shape.gpus else {}),
         **({"Feature": ",".join(node_set.features)} if node_set.features else {}),
         **({} if any(key.lower() == "weight" for key in node_set.slurmd) else _weight(cluster, node_set)),
         **node_set.slurmd,
@@ -246,14 +247,21 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
 
 
 def gres_lines(cluster: Cluster, node_set: NodeSet, gpus: Gpus) -> list[str]:
-    """The device files of a set's GPUs, a line for those that have the same cores beside them."""
+    """The device files of a set's GPUs, a line for those that have the same cores beside them. Of instances of MIG each has a line, whose
+    files belong together."""
     prefix, offset = _DEVICE_FILES[gpus.vendor]
+    nodes = hostlist(node_set)
     lines: list[str] = []
     for first, count, cores in gpu_groups(shape_of(cluster, node_set)):
-        begin, end = offset + first, offset + first + count - 1
-        files = f"{prefix}{begin}" if count == 1 else f"{prefix}[{begin}-{end}]"
         near = {"Cores": cores} if cores else {}
-        lines.append(_line({"NodeName": hostlist(node_set), "Name": "gpu", "Type": gpus.model, "File": files, **near}))
+        begin, end = offset + first, offset + first + count - 1
+        if not gpus.mig:
+            files = f"{prefix}{begin}" if count == 1 else f"{prefix}[{begin}-{end}]"
+            lines.append(_line({"NodeName": nodes, "Name": "gpu", "Type": gpus.model, "File": files, **near}))
+        for gpu in range(begin, end + 1) if gpus.mig else ():
+            for at, profile in enumerate(each.profile for each in gpus.mig for _ in range(each.count)):
+                files = ",".join([f"{prefix}{gpu}", *device_files(gpu, at)])
+                lines.append(_line({"NodeName": nodes, "Name": "gpu", "Type": f"{gpus.model}_{profile}", "MultipleFiles": files, **near}))
     return lines
 
 

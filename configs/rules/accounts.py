@@ -156,7 +156,7 @@ def _limited(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
 def _check_limits(cluster: Cluster) -> list[Fault]:
     """Limits that nobody would keep, and GPUs that Slurm does not count."""
     enforced = set(cluster.accounting.enforce)
-    models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
+    models = {kind for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
     about = ("cluster.nodeSets",)
     weight = stated(cluster).get("PriorityWeightAssoc")
     faults: list[Fault] = []

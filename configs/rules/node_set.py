@@ -5,15 +5,20 @@ from collections import Counter
 
 from configs.faults import Fault, closest, did_you_mean, quoted, repeats
 from configs.models.cluster import Cluster
-from configs.models.machines import Machine
+from configs.models.machines import Gpu, Machine
 from configs.models.node_pool import NodePool
-from configs.models.node_set import NodeSet
+from configs.models.node_set import Gpus, NodeSet
 from configs.models.shapes import Shape, known_machine, shape_on
 from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS
 from configs.rules.names import PROGRAMS, RESERVED_BY_SLURM, Names, check_references, check_unique
 from configs.rules.node_settings import check_node_settings
 from configs.rules.slurm_types import check_settings
 from configs.rules.slurm_words import NODE_VALUES
+
+_MIG_SLICES = 7
+"""Parts of a GPU's compute that NVIDIA's MIG hands out. Source: its MIG User Guide, Partitioning."""
+_MIG_ROUNDING = 1.05
+"""Names of profiles have whole gigabytes, rounded up: two of 3g.71gb fit into 143,771 MiB."""
 
 
 def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
@@ -150,8 +155,29 @@ def _check_gpus(path: str, node_set: NodeSet, pool: NodePool, machine: Machine, 
         # Each worker pod sees all device files of its machine, so two sets with some GPUs each would hand out the same devices.
         message = f"{asked.count} does not match: {who} has {there.count}, and a node set takes all of them or none."
         faults.append(Fault(f"{path}.gpus.count", message, about))
+    faults += _check_mig(f"{path}.gpus.mig", asked, there, about)
     if node_set.simulated_gpus and pool.eks:
         faults.append(Fault(f"{path}.simulatedGpus", "an EKS machine has its own GPUs. Simulated ones are for development."))
+    return faults
+
+
+def _check_mig(path: str, gpus: Gpus, there: Gpu, about: tuple[str, ...]) -> list[Fault]:
+    """Faults of the instances that each GPU is divided into."""
+    if not gpus.mig:
+        return []
+    if gpus.vendor != "nvidia":
+        return [Fault(path, f"is NVIDIA's, and the GPUs are of {gpus.vendor}. Leave it out.", about)]
+    faults = [
+        Fault(f"{path}[{at}].profile", f"{quoted(gpus.mig[at].profile)} stands in this list twice. Add its counts.", about)
+        for at, _ in repeats([each.profile for each in gpus.mig])
+    ]
+    slices = sum(each.slices * each.count for each in gpus.mig)
+    if slices > _MIG_SLICES:
+        faults.append(Fault(path, f"needs {slices} slices of compute, and a GPU has {_MIG_SLICES}. Lower a count.", about))
+    memory_mib = sum(each.memory_gb * each.count for each in gpus.mig) * 1000
+    if there.memory_mib and memory_mib > there.memory_mib * _MIG_ROUNDING:
+        message = f"needs {memory_mib // 1000} GB, and {quoted(there.model)} has {there.memory_mib} MiB. Take the profiles of this model."
+        faults.append(Fault(path, message, about))
     return faults
 
 

@@ -38,8 +38,8 @@ def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tup
         faults.append(fault("CpuSpecList", mistake))
     if shape.cpus > MOST_CPUS:
         faults.append(Fault(f"{path}.cpus", f"{shape.cpus} is more than Slurm can count on a node ({MOST_CPUS}). Lower it.", sources))
-    if shape.gpu_count > MOST_GPUS:
-        message = f"{shape.gpu_count} is more than Slurm can count on a node ({MOST_GPUS}). Lower it, in the pool, too."
+    if shape.gres_count > MOST_GPUS:
+        message = f"{shape.gres_count} is more than Slurm can count on a node ({MOST_GPUS}). Lower it, in the pool, too."
         faults.append(Fault(f"{path}.gpus.count", message, sources))
     if "RestrictedCoresPerGPU" in given and (mistake := _restricted_mistake(number_of(given["RestrictedCoresPerGPU"][1]) or 0, shape)):
         faults.append(fault("RestrictedCoresPerGPU", mistake))
@@ -53,9 +53,10 @@ def _restricted_mistake(cores: int, shape: Shape) -> str:
     near = gpu_sockets(shape)
     if not near:
         return f"needs to know which of {shape.sockets} sockets is beside each of {shape.gpu_count} GPUs. Say it under gpus.sockets."
-    gpus = max(Counter(near).values())
+    gpus = max(Counter(near).values()) * shape.gres_count // shape.gpu_count
+    what = "instances of MIG" if shape.gpus and shape.gpus.mig else "GPUs"
     if cores * gpus > shape.cores_per_socket:
-        return f"{cores} for each of {gpus} GPUs beside a socket are more than its cores ({shape.cores_per_socket}). Lower it."
+        return f"{cores} for each of {gpus} {what} beside a socket are more than its cores ({shape.cores_per_socket}). Lower it."
     return ""
 
 

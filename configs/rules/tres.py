@@ -76,8 +76,8 @@ def _gres(cluster: Cluster) -> set[str] | None:
     raw = [key for line in cluster.slurm.raw for key, _ in pairs_of(line) or ()]
     if any(known(key, ("GresTypes", "Gres")) for key in (*raw, *cluster.slurm.settings)):
         return None
-    models = {node_set.gpus.model for node_set in cluster.node_sets if node_set.gpus}
-    return {*tres.GPU, *(f"gpu:{model}" for model in models)} if models else set()
+    types = {kind for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
+    return {*tres.GPU, *(f"gpu:{kind}" for kind in types)} if types else set()
 
 
 def _listed(cluster: Cluster) -> list[str]:

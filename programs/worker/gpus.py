@@ -12,8 +12,11 @@ import subprocess
 
 from slurm.records import record
 
+from .mig import Instance, MigError, read_instances
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # each worker pays for what is imported here
+    from collections.abc import Sequence
     from typing import Any
 
 _DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
@@ -46,6 +49,8 @@ class Declared:
     is_simulated: bool = False
     sockets: "tuple[int, ...]" = ()
     """The socket beside each GPU, as gres.conf has it; none where it does not tell."""
+    profiles: "tuple[str, ...]" = ()
+    """Profiles of the instances of MIG that each GPU is to have, in the order of gres.conf; none for whole GPUs."""
 
 
 @record
@@ -56,6 +61,8 @@ class Gpu:
     memory_mib: int = 0
     is_divided: bool = False
     """True in NVIDIA's MIG mode, in which jobs cannot use the GPU as a whole."""
+    instances: "tuple[Instance, ...]" = ()
+    """What it is divided into; read only where the config has instances."""
 
 
 def read_declared(text: str, is_simulated: bool) -> Declared | None:
@@ -64,7 +71,8 @@ def read_declared(text: str, is_simulated: bool) -> Declared | None:
         return None
     given = json.loads(text)
     name, sockets = given.get("driverName", ""), tuple(given.get("sockets", ()))
-    return Declared(given["vendor"], given["model"], given["count"], given.get("memoryMiB", 0), name, is_simulated, sockets)
+    profiles = tuple([each["profile"] for each in given.get("mig", ()) for _ in range(each["count"])])
+    return Declared(given["vendor"], given["model"], given["count"], given.get("memoryMiB", 0), name, is_simulated, sockets, profiles)
 
 
 def compare(declared: Declared, found: "tuple[Gpu, ...]", devices: int) -> "list[str]":
@@ -126,9 +134,18 @@ def _faults(declared: Declared, gpu: Gpu) -> "list[str]":
         faults.append(f'is "{gpu.name}", and the config says {declared.model}')
     if gpu.memory_mib and declared.memory_mib and abs(gpu.memory_mib - declared.memory_mib) > declared.memory_mib * _MEMORY_SHARE:
         faults.append(f"has {gpu.memory_mib} MiB of memory, and the config says {declared.memory_mib}")
-    if gpu.is_divided:
+    if gpu.is_divided and not declared.profiles:
         faults.append("is in MIG mode, and the config has whole GPUs")
+    elif declared.profiles and not gpu.is_divided:
+        faults.append("is not in MIG mode, and the config has instances")
+    elif (found := sorted([each.profile for each in gpu.instances])) != sorted(declared.profiles):
+        faults.append(f"is divided into {_counted(found)}, and the config says {_counted(declared.profiles)}")
     return faults
+
+
+def _counted(profiles: "Sequence[str]") -> str:
+    """`2 3g.40gb and 1 1g.10gb`"""
+    return " and ".join([f"{profiles.count(each)} of {each}" for each in dict.fromkeys(profiles)]) or "nothing"
 
 
 def _gpus(count: int) -> str:
@@ -145,14 +162,32 @@ def read(declared: Declared) -> "tuple[tuple[Gpu, ...], int]":
     """The GPUs in the driver's order, and the number of device files. Raises GpuError when the driver does not answer."""
     devices = _count_devices(declared.vendor)
     if declared.is_simulated:
-        return (Gpu(declared.driver_name or declared.model, declared.memory_mib),) * devices, devices
+        return tuple([_simulate(declared, number) for number in range(devices)]), devices
     if declared.vendor == "amd":
         command = _find("amd-smi")
         return (read_amd(_ask([command, "static", "--json"])) if command else (Gpu(),) * devices), devices
     command = _find("nvidia-smi")
+    if not command and declared.profiles:
+        raise GpuError("there is no nvidia-smi, which alone knows the instances of MIG")
     if not command:
         return (Gpu(),) * devices, devices
-    return read_nvidia(_ask([command, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"])), devices
+    gpus = read_nvidia(_ask([command, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"]))
+    return _with_instances(gpus, command) if declared.profiles else gpus, devices
+
+
+def _simulate(declared: Declared, number: int) -> Gpu:
+    instances = tuple([Instance(number, each, f"MIG-simulated-{number}-{at}", (at, 0)) for at, each in enumerate(declared.profiles)])
+    return Gpu(declared.driver_name or declared.model, declared.memory_mib, bool(instances), instances)
+
+
+def _with_instances(gpus: "tuple[Gpu, ...]", command: str) -> "tuple[Gpu, ...]":
+    try:
+        found = read_instances(_ask([command, "-L"]), _ask([command, "-q", "-x"]))
+    except MigError as error:
+        raise GpuError(str(error)) from None
+    if len(found) != len(gpus):
+        raise GpuError(f"nvidia-smi lists {_gpus(len(found))}, and answers for {len(gpus)}")
+    return tuple([Gpu(gpu.name, gpu.memory_mib, gpu.is_divided, each) for gpu, each in zip(gpus, found, strict=True)])
 
 
 def read_sockets(declared: Declared, system: str = "/sys", processes: str = "/proc") -> "tuple[int | None, ...]":

@@ -19,8 +19,10 @@ from slurm.scontrol import Node
 from slurm.signals import Signals
 from slurm.states import waits_for_power
 
-from .gpus import Declared, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
+from .gpus import Declared, Gpu, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
 from .gpus import read as read_gpus
+from .mig import MigError
+from .mig import place as place_instances
 from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_remark, plan_settle, plan_watch
 from .prepare import PrepareError, prepare
 from .slurm import Reading, SlurmError, read, write
@@ -147,9 +149,20 @@ class Worker:
         if self._gpus is None:
             return ""
         try:
-            return describe(compare(self._gpus, *read_gpus(self._gpus)))
+            found, devices = read_gpus(self._gpus)
         except (GpuError, OSError) as error:
             return f"the driver does not tell which GPUs there are: {error}"
+        return describe(compare(self._gpus, found, devices)) or self._place_instances(found)
+
+    def _place_instances(self, found: tuple[Gpu, ...]) -> str:
+        """Makes the device files that gres.conf has for instances of MIG, before slurmd looks for them; says why, where that fails."""
+        if self._gpus is None or not self._gpus.profiles:
+            return ""
+        try:
+            place_instances([each for gpu in found for each in gpu.instances], self._gpus.profiles, self._gpus.is_simulated)
+        except (MigError, OSError) as error:
+            return f"the instances of MIG cannot be handed out: {error}"
+        return ""
 
     def _tell_sockets(self, node: Node, reading: Reading) -> None:
         """Has slurmctld keep, as the node's comment, which GPUs are beside other sockets than gres.conf says."""

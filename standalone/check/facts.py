@@ -41,7 +41,7 @@ class Node:
     """As sinfo writes it, with the mark at its end: `~` is powered down, `*` does not answer."""
     gpus: int
     model: str = ""
-    """Of the GPUs, as in Slurm's GRES; empty where it has no type."""
+    """Of the GPUs, as in Slurm's GRES, the first where there are several; empty where it has no type."""
 
     @property
     def is_up(self) -> bool:
@@ -112,8 +112,9 @@ def read_facts(output: str) -> Facts:
             name, partition, state, gres = values
             if partition.endswith("*"):
                 partition = said.default = partition.removesuffix("*")
-            found = _GPUS.search(gres)
-            said.partitions.setdefault(partition, {})[name] = Node(name, state, *((int(found[2]), found[1] or "") if found else (0, "")))
+            found = _GPUS.findall(gres)
+            model = found[0][0] if found else ""
+            said.partitions.setdefault(partition, {})[name] = Node(name, state, sum(int(count) for _, count in found), model)
         elif word == "tool":
             said.tools.update(values)
         elif values:

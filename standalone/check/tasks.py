@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from slurm import mig
 from slurm.gpu_links import least_gb_per_s
 from slurm.hostlists import fold
 from standalone.check.facts import Facts, NodeSet
@@ -22,13 +23,15 @@ _HELLO = """mkdir -p {name}.files
 srun --quiet bash -c 'echo "$SLURMD_NODENAME $(id -un)" >{name}.files/$SLURMD_NODENAME'
 """
 _GPUS = """echo "visible ${CUDA_VISIBLE_DEVICES:-${ROCR_VISIBLE_DEVICES:-}}"
-for device in /dev/nvidia[0-9] /dev/nvidia[0-9][0-9]; do
+devices='/dev/nvidia[0-9] /dev/nvidia[0-9][0-9]'
+if [ -d @MIG@ ]; then devices='@MIG@/*-ci' only=MIG; fi
+for device in $devices; do
   [ -e "$device" ] || continue
   # The device cgroup answers "Operation not permitted"; a simulated device that is ours answers "No such device".
   case $( { : <"$device"; } 2>&1) in *"not permitted"*) echo "refused $device" ;; *) echo "ours $device" ;; esac
 done
-if command -v nvidia-smi >/dev/null; then nvidia-smi -L | sed 's/^/driver /'; fi
-"""
+if command -v nvidia-smi >/dev/null; then nvidia-smi -L | grep "$only" | sed 's/^/driver /'; fi
+""".replace("@MIG@", mig.FOLDER)
 _NCCL = """if ! nvidia-smi -L >/dev/null 2>&1; then echo 'no driver'; exit; fi
 all_reduce_perf --minbytes 1G --maxbytes 4G --stepfactor 2 --ngpus "$SLURM_GPUS_ON_NODE"
 """
@@ -132,7 +135,7 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
         tasks.append(_hello(each, min(len(usable), MOST_NODES)))
         if each.gpus:
             tasks.append(_gpus(each))
-        if each.gpus > 1 and "all_reduce_perf" in facts.tools:
+        if _has_links(each) and "all_reduce_perf" in facts.tools:
             options = (*_options(each, 1), f"--gpus={each.gpus}")
             tasks.append(Task(f"nccl-{each.name}", f"NCCL on {each.name}", options, _NCCL, node_set=each, asked=each.gpus))
     wide = next((each for each in facts.node_sets if len(each.up) > 1), None)
@@ -172,6 +175,11 @@ def _gpus(node_set: NodeSet) -> Task:
     asked = max(1, node_set.gpus - 1)
     options = (*_options(node_set, 1), f"--gpus={asked}")
     return Task(f"gpus-{node_set.name}", f"GPUs on {node_set.name}", options, _GPUS, node_set=node_set, asked=asked)
+
+
+def _has_links(node_set: NodeSet) -> bool:
+    """Instances of MIG do not talk to each other."""
+    return node_set.gpus > 1 and not mig.is_instance(node_set.model)
 
 
 def _mpi(node_set: NodeSet) -> Task:
@@ -283,7 +291,7 @@ def judge_missing(tasks: Sequence[Task], results: Mapping[str, Result]) -> list[
     return [
         Row(f"NCCL on {task.node_set.name}", None, "the root has no all_reduce_perf", "docs/environment.md: nccl-tests.")
         for task in tasks
-        if task.node_set and task.name.startswith("gpus-") and task.node_set.gpus > 1
+        if task.node_set and task.name.startswith("gpus-") and _has_links(task.node_set)
         if f"nccl-{task.node_set.name}" not in there and re.search("^driver ", results[task.name].output, re.MULTILINE)
     ]
 

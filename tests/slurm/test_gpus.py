@@ -1,8 +1,9 @@
-"""Workers whose GPUs are not those of the config, against a real slurmctld: simulated GPUs that vanish and come back.
+"""Workers whose GPUs are not those of the config, against a real slurmctld: simulated GPUs that vanish and come back, and their parts.
 
 A simulated GPU is a device file of the worker's pod, so a test takes it away as a machine would.
 """
 
+import contextlib
 import copy
 import json
 import re
@@ -13,14 +14,23 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.elastic_cluster import ElasticCluster
-from tests.slurm.image_cluster import STACK
-from tests.slurm.image_pods import Container, Machine, wait_for
+from tests.slurm.image_cluster import ALICE, STACK
+from tests.slurm.image_pods import Container, Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-gpus-pods")
 FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1")
 FAULT = "slipway: gpus: 3 GPUs, and the config says 4"
 TOLD_BY_DRIVER = "the driver does not tell which GPUs there are: nvidia-smi ended with 15: Unable to determine the device handle for GPU 0"
 DECLARED = {"vendor": "nvidia", "model": "h100", "count": 4, "memoryMiB": 81559}
+MIG = [{"profile": "3g.40gb", "count": 1}, {"profile": "1g.10gb", "count": 2}]
+"""What each of the four GPUs of `mig-0` is divided into."""
+OPEN = """#!/bin/bash
+for file in /dev/nvidia? /dev/slipway-mig/*; do
+  case $( { : <$file; } 2>&1) in *"not permitted"*) ;; *) found="$found ${file#/dev/}" ;; esac
+done
+echo "$CUDA_VISIBLE_DEVICES$found"
+"""
+"""What CUDA is told, and the devices that a task may open. The kernel has nothing behind simulated ones."""
 
 
 class GpuCluster(ElasticCluster):
@@ -29,12 +39,22 @@ class GpuCluster(ElasticCluster):
     def worker(self, node: str, gpus: int = 4) -> Container:
         """Makes the pod of a node anew, on a machine with that many simulated GPUs; 0 stands for a machine with a driver."""
         self.remove(node)
-        more = {"SLIPWAY_SIMULATED_GPUS": str(gpus), "SLIPWAY_DECLARED_GPUS": json.dumps(DECLARED)}
+        declared = DECLARED | ({"mig": MIG} if node == "mig-0" else {})
+        more = {"SLIPWAY_SIMULATED_GPUS": str(gpus), "SLIPWAY_DECLARED_GPUS": json.dumps(declared)}
         return self.slurmd(node, more={**more, **({"SLIPWAY_ELASTIC": "1"} if node in ELASTIC else {})})
 
     def inside(self, node: str, script: str) -> str:
         """Runs a script in a worker."""
         return self.containers[f"{node}/slurmd"].run("bash", "-c", script, check=False)
+
+    def output(self, script: str, *options: str) -> list[str]:
+        """The lines that a batch job on `mig-0` prints."""
+        place = "/home/alice/gpus.out"
+        self.inside("mig-0", f"rm -f {place}; install -d -o {ALICE} /home/alice")
+        command = ("sbatch", "--wait", "--partition=parts", "--mem=50", "--chdir=/tmp", f"--output={place}", *options, f"--wrap={script}")
+        with contextlib.suppress(PodError):  # the lines say why
+            self.slurm(*command, user=ALICE)
+        return self.inside("mig-0", f"cat {place}").splitlines()
 
     def reason(self, node: str) -> str:
         """Why a node is drained or down, without Slurm's note of who and when."""
@@ -55,23 +75,25 @@ def cluster(image_root: Path) -> Iterator[GpuCluster]:
     FOLDER.mkdir(mode=0o755)
     stack = copy.deepcopy(STACK)
     stack["accounting"] = {"enabled": False}
-    part = {"pool": "workers", "memoryMiB": 1024, "gpus": {"model": "h100", "count": 4}, "simulatedGpus": True}
-    stack["nodePools"][0] |= {"max": 4}
+    gpus = {"model": "h100", "count": 4}
+    part = {"pool": "workers", "memoryMiB": 1024, "gpus": gpus, "simulatedGpus": True}
+    stack["nodePools"][0] |= {"max": 5}
     stack["nodePools"][0]["hardware"] |= {"memoryMiB": 64_000, "sockets": 2, "coresPerSocket": 1}
-    stack["nodeSets"] = [{"name": "fix", "size": 2, **part}, {"name": "el", "min": 0, "max": 2, **part}]
+    parts = {"name": "mig", "size": 1, **part, "gpus": {**gpus, "mig": MIG}}
+    stack["nodeSets"] = [{"name": "fix", "size": 2, **part}, {"name": "el", "min": 0, "max": 2, **part}, parts]
     stack["slurm"] |= {"settings": {"SlurmdParameters": "config_overrides"}}  # two sockets, whatever this machine has
     stack["partitions"] = [
-        {"name": name, "nodeSets": [of], "default": name == "main"} for name, of in {"main": "fix", "burst": "el"}.items()
+        {"name": name, "nodeSets": [of], "default": name == "main"} for name, of in {"main": "fix", "burst": "el", "parts": "mig"}.items()
     ]
-    made = GpuCluster(machine, stack=stack, names={"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC)}})
+    made = GpuCluster(machine, stack=stack, names={"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC, "mig-0")}})
     try:
         made.prepare()
-        for pod in ("t-slurmctld-0", *FIXED):
+        for pod in ("t-slurmctld-0", *FIXED, "mig-0"):
             made.munged(pod)
         made.slurmctld()
         made.reconfigure()
         made.taken()
-        made.up(*FIXED)
+        made.up(*FIXED, "mig-0")
         yield made
     finally:
         machine.keep_logs()
@@ -178,6 +200,63 @@ def test_cores_that_change_beside_gpus_leave_running_jobs_alone(cluster: GpuClus
     finally:
         cluster.slurm("scancel", job)
     wait_for("idle nodes", lambda: all(cluster.state(node) == "IDLE+CLOUD" for node in FIXED), deadline_s=60)
+
+
+def test_instances_of_mig_are_open_to_the_tasks_that_got_them_alone(cluster: GpuCluster) -> None:
+    """Each task has one GPU's device file and the two of its instance, and CUDA is told the instance's own name."""
+    cluster.inside("mig-0", f"mkdir -p /home/alice; cat >/home/alice/open <<'END'\n{OPEN}END\nchmod 755 /home/alice/open")
+    said = cluster.output("srun --quiet /home/alice/open", "--ntasks=2", "--gpus-per-task=h100_1g.10gb:1")
+    assert len(set(said)) == len(said) == 2
+    for name, *files in map(str.split, said):
+        found = re.fullmatch(r"MIG-simulated-(\d)-([12])", name)
+        assert found
+        assert files == [f"nvidia{found[1]}", f"slipway-mig/{found[1]}-{found[2]}-ci", f"slipway-mig/{found[1]}-{found[2]}-gi"]
+
+
+def test_job_with_several_instances_of_mig_is_told_all_of_them(cluster: GpuCluster) -> None:
+    said = cluster.output("echo $CUDA_VISIBLE_DEVICES", "--gpus=h100_3g.40gb:4")
+    assert said == ["MIG-simulated-0-0,MIG-simulated-1-0,MIG-simulated-2-0,MIG-simulated-3-0"]
+
+
+def test_node_whose_instances_of_mig_are_others_takes_no_job(cluster: GpuCluster) -> None:
+    """A stand-in for nvidia-smi: one GPU divided otherwise, then all of them as declared. The kernel's table of devices is not there."""
+    cluster.worker("mig-0", gpus=0)
+    listed = {"3g.40gb": 1, "1g.10gb": 2}
+
+    def driver(wrong: dict[str, int]) -> None:
+        rows = "".join("NVIDIA H100 80GB HBM3, 81559, Enabled\n" for _ in range(4))
+        listing, details = _nvidia_smi([wrong, listed, listed, listed])
+        script = f"case $* in\n-L) cat <<'E'\n{listing}E\n;;\n*-x*) cat <<'E'\n{details}E\n;;\n*) cat <<'E'\n{rows}E\nesac\n"
+        cluster.inside("mig-0", f"cat >/usr/bin/smi.new <<'END'\n#!/bin/bash\n{script}END\nchmod 755 /usr/bin/smi.new")
+        cluster.inside("mig-0", "mv /usr/bin/smi.new /usr/bin/nvidia-smi")
+
+    try:
+        fault = "the driver does not tell which GPUs there are: there is no nvidia-smi, which alone knows the instances of MIG"
+        wait_for("words", lambda: cluster.reason("mig-0") == f"slipway: gpus: {fault}", deadline_s=60)
+        cluster.inside("mig-0", "for n in 0 1 2 3; do mknod --mode=666 /dev/nvidia$n c 195 $n; done")
+        driver({"3g.40gb": 2})
+        fault = "GPU 0 is divided into 2 of 3g.40gb, and the config says 1 of 3g.40gb and 2 of 1g.10gb"
+        wait_for("the difference", lambda: cluster.reason("mig-0") == f"slipway: gpus: {fault}", deadline_s=60)
+        driver(listed)
+        fault = "the instances of MIG cannot be handed out: the kernel knows no nvidia-caps: the driver has no MIG"
+        wait_for("the next word", lambda: cluster.reason("mig-0") == f"slipway: gpus: {fault}", deadline_s=60)
+    finally:
+        cluster.worker("mig-0")
+        cluster.up("mig-0")
+
+
+def _nvidia_smi(gpus: list[dict[str, int]]) -> tuple[str, str]:
+    """What `nvidia-smi -L` and `-q -x` say of GPUs that are divided so."""
+    listing, details = "", ""
+    for at, profiles in enumerate(gpus):
+        listing += f"GPU {at}: NVIDIA H100 80GB HBM3 (UUID: GPU-{at})\n"
+        details += f"<gpu><minor_number>{at}</minor_number><mig_devices>"
+        for index, profile in enumerate(name for name, count in profiles.items() for _ in range(count)):
+            listing += f"  MIG {profile}     Device  {index}: (UUID: MIG-{at}-{index})\n"
+            ids = f"<gpu_instance_id>{index + 1}</gpu_instance_id><compute_instance_id>0</compute_instance_id>"
+            details += f"<mig_device><index>{index}</index>{ids}</mig_device>"
+        details += "</mig_devices></gpu>\n"
+    return listing, f"<?xml version='1.0'?>\n<nvidia_smi_log>{details}</nvidia_smi_log>\n"
 
 
 def test_words_of_the_driver_decide_where_there_is_one(cluster: GpuCluster) -> None:

@@ -22,6 +22,7 @@
 #include "enter.h"
 #include "group.h"
 #include "limit.h"
+#include "mig.h"
 #include "mount.h"
 #include "mpi.h"
 #include "mpi_frame.h"
@@ -280,6 +281,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
     }
     guard_mpi(spank);
     tell_address(spank);
+    root_mig_keep();
     is_inside = step_goes == STAYS || (step_goes == ENTERS && enter(spank) == 0);
     if (step_goes == STAYS) *start_folder = 0;
     return ESPANK_SUCCESS;
@@ -327,6 +329,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
         slurm_error("slipway: the job has no folder %s (%s): going to /tmp instead", start_folder, strerror(errno));
         if (chdir("/tmp") < 0) return ESPANK_ERROR;
     }
+    const char *instances = root_mig_names();
+    if (*instances) spank_setenv(spank, "CUDA_VISIBLE_DEVICES", instances, 1);
     if (!is_mpi_daemon && root_mpi_join(spank)) unguard_mpi(spank);
     return ESPANK_SUCCESS;
 }

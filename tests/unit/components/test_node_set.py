@@ -247,6 +247,11 @@ def test_updates_drains_and_disks_are_passed_on() -> None:
             },
             id="as-given",
         ),
+        pytest.param(
+            {"cpus": 64, "gpus": {"model": "h100", "count": 8, "mig": [{"profile": "1g.10gb", "count": 7}]}},
+            {"vendor": "nvidia", "model": "h100", "count": 8, "memoryMiB": 81920, "mig": [{"profile": "1g.10gb", "count": 7}]},
+            id="divided",
+        ),
         pytest.param({"cpus": 64}, {"vendor": "nvidia", "model": "h100", "count": 8, "memoryMiB": 81920}, id="part-of-a-machine"),
     ],
 )

@@ -232,6 +232,25 @@ def test_gres_tells_the_cores_beside_each_gpu(sockets: int, cores: int, given: l
     assert {line["File"]: line.get("Cores") for line in lines} == near
 
 
+def test_gres_has_a_line_for_each_instance_of_mig() -> None:
+    """On four GPUs of two sockets: an instance of three slices, then two of one."""
+    hardware = {"sockets": 2, "coresPerSocket": 4, "gpus": {"model": "m", "count": 4}, "memoryMiB": 64_000}
+    mig = [{"profile": "3g.40gb", "count": 1}, {"profile": "1g.10gb", "count": 2}]
+    gpus = {"model": "m", "count": 4, "mig": mig}
+    edits = {"nodePools[0].hardware": hardware, "nodePools[0].max": 9, "nodeSets[1].gpus": gpus, "nodeSets[1].cpus": GONE}
+    rendered = render(cluster("dev", edits))
+    lines = [dict(pairs_of(line) or ()) for line in rendered["gres.conf"].splitlines() if line.startswith("NodeName=")]
+    assert [(line["Type"], line["Cores"]) for line in lines[:3]] == [("m_3g.40gb", "0-3"), ("m_1g.10gb", "0-3"), ("m_1g.10gb", "0-3")]
+    assert [line["MultipleFiles"] for line in lines[-2:]] == [
+        "/dev/nvidia3,/dev/slipway-mig/3-1-gi,/dev/slipway-mig/3-1-ci",
+        "/dev/nvidia3,/dev/slipway-mig/3-2-gi,/dev/slipway-mig/3-2-ci",
+    ]
+    assert (len(lines), {line["Cores"] for line in lines[-6:]}) == (12, {"4-7"})
+    assert line_of(rendered["slurm.conf"], "NodeName=gpu-")["Gres"] == "gpu:m_3g.40gb:4,gpu:m_1g.10gb:8"
+    [tracked] = line_of(rendered["slurm.conf"], "AccountingStorageTRES").values()
+    assert tracked == "gres/gpu,gres/gpu:m_3g.40gb,gres/gpu:m_1g.10gb"
+
+
 def test_every_rendered_key_is_one_that_slurm_knows() -> None:
     for name in EXAMPLES:
         assert {key.lower() for key in GLOBAL_KEYS} >= set(rendered_keys(render_settings(cluster(name))))

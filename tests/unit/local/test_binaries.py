@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local import binaries
+from local import binaries, outside
 from local.binaries import ALL, COREDNS, KUBERNETES, Cache, content_key, linker_flags, parse_go_version, pinned_version
 from local.commands import LocalError
 
@@ -14,8 +14,19 @@ from local.commands import LocalError
 def test_every_module_pins_its_version_and_names_its_tools(module: binaries.Module) -> None:
     go_mod = (module.folder / "go.mod").read_text()
     assert pinned_version(module, go_mod).startswith("v")
+    if module.main.exists():
+        assert re.search(rf"^module \S+/{module.programs[0]}$", go_mod, re.MULTILINE)
+        return
     tools = [line.split("/")[-1] for line in re.split(r"^tool\b", go_mod, flags=re.MULTILINE)[1].split(")")[0].splitlines()]
     assert set(module.programs) <= set(tools)
+
+
+def test_coredns_has_the_plugins_that_its_corefile_names_and_no_others() -> None:
+    manifest = (binaries.MODULES.parent / "manifests" / "coredns.yaml").read_text()
+    corefile = manifest.partition("Corefile: |\n")[2].partition("\n---")[0]
+    corefile = corefile.replace("${FORWARD}", outside.render_forward(["192.0.2.1"])) + outside.render_forward([]).replace("\n    ", "\n")
+    named = set(re.findall(r"^(?: {8})?([a-z]+) ?.*$", corefile, re.MULTILINE)) - {"rcode"}
+    assert set(re.findall(r'_ "github.com/coredns/coredns/plugin/(\w+)"', COREDNS.main.read_text())) == named
 
 
 def test_missing_requirement_is_a_clear_error() -> None:
@@ -46,11 +57,11 @@ def test_go_version_is_read(text: str, version: tuple[int, int, int] | None) -> 
 
 
 def test_key_depends_on_every_input_and_on_nothing_else() -> None:
-    inputs = ["mod", "sum", "go1.26.8 linux/amd64", "-s -w"]
+    inputs = ["mod", "sum", "main", "go1.26.8 linux/amd64", "-s -w"]
     keys = {content_key(*inputs)}
-    for position in range(4):
+    for position in range(5):
         keys.add(content_key(*[text + "x" * (index == position) for index, text in enumerate(inputs)]))
-    assert len(keys) == 5
+    assert len(keys) == 6
     assert content_key(*inputs) == content_key(*inputs)
 
 

@@ -30,6 +30,7 @@ TARGETS = {
     "adopted-job": "adopted",
     "locale": "sshd",
     "limit": "limit",
+    "mig-list": "mig",
     "command": "mpi_frame",
     "mpi-frames": "mpi_frame",
     "mpi-ranks": "mpi_frame",

@@ -88,6 +88,14 @@ def test_nccl_runs_on_all_gpus_of_a_node_where_the_root_has_its_tests() -> None:
     assert "--gpus=4" in nccl.options
 
 
+def test_instances_of_mig_are_counted_together_and_have_no_links_to_measure() -> None:
+    answer = ANSWER.replace("tool|gcc", "tool|all_reduce_perf\ntool|gcc").replace("gpu:h100:4", "gpu:h100_3g.40gb:4,gpu:h100_1g.10gb:8")
+    tasks, _ = plan(facts(answer))
+    assert [task.asked for task in tasks if task.name == "gpus-gpu"] == [11]
+    assert judge_missing(tasks, {task.name: done(f"{OPEN}driver   MIG 1g.10gb\n") for task in tasks}) == []
+    assert not [task for task in tasks if task.name.startswith("nccl")]
+
+
 def test_driver_without_nccl_tests_is_said() -> None:
     tasks, _ = plan(facts())
     rows = judge_missing(tasks, {task.name: done(f"{OPEN}driver GPU 0\n") for task in tasks})
