@@ -86,9 +86,9 @@ def parse_go_version(text: str) -> tuple[int, int, int] | None:
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
-def content_key(go_mod: str, go_sum: str, main: str, go: str, flags: str) -> str:
-    """What a build depends on, as 16 hex digits."""
-    return sha256("\0".join([go_mod, go_sum, main, go, flags]).encode()).hexdigest()[:16]
+def content_key(go_mod: str, go_sum: str, go: str, flags: str, main: str = "") -> str:
+    """What a build depends on, as 16 hex digits; `main` is a program of the folder's own."""
+    return sha256("\0".join([go_mod, go_sum, go, flags, *([main] if main else [])]).encode()).hexdigest()[:16]
 
 
 class Cache:
@@ -134,7 +134,7 @@ class Cache:
     def _folder(self, module: Module, go: Go) -> Path:
         _, flags = _recipe(module)
         main = module.main.read_text() if module.main.exists() else ""
-        key = content_key((module.folder / "go.mod").read_text(), (module.folder / "go.sum").read_text(), main, go.version, flags)
+        key = content_key((module.folder / "go.mod").read_text(), (module.folder / "go.sum").read_text(), go.version, flags, main)
         return self._bin / f"{module.name}-{key}"
 
     def _programs(self, folders: dict[Module, Path]) -> dict[str, Path]:

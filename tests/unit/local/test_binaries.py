@@ -57,7 +57,7 @@ def test_go_version_is_read(text: str, version: tuple[int, int, int] | None) -> 
 
 
 def test_key_depends_on_every_input_and_on_nothing_else() -> None:
-    inputs = ["mod", "sum", "main", "go1.26.8 linux/amd64", "-s -w"]
+    inputs = ["mod", "sum", "go1.26.8 linux/amd64", "-s -w", "main"]
     keys = {content_key(*inputs)}
     for position in range(5):
         keys.add(content_key(*[text + "x" * (index == position) for index, text in enumerate(inputs)]))
