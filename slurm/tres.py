@@ -15,6 +15,7 @@ GPU = ("gpu", "gpumem", "gpuutil")
 """Generic resources that come with GPUs. Source: slurm.conf(5): gres/gpu also sets gres/gpumem and gres/gpuutil."""
 
 _NAME = re.compile(rf"(?:{'|'.join(PLAIN)})|(?:{'|'.join(NAMED)})/[a-z0-9_.@-]+(?::[a-z0-9_.-]+)?", re.ASCII | re.IGNORECASE)
+_GPUS = re.compile(r"\bgpu(?::([^:,()]+))?:(\d+)")
 _GRES = re.compile(r"gres/([^:]+)(?::(.+))?", re.ASCII | re.IGNORECASE)
 
 
@@ -27,3 +28,11 @@ def gres_of(name: str) -> tuple[str, str] | None:
     """The name and the model, which may be empty, of a generic resource: `gres/gpu:h100` is ("gpu", "h100"). None for other TRES."""
     found = _GRES.fullmatch(name)
     return None if found is None else (found[1].lower(), found[2] or "")
+
+
+def count_gpus(gres: str) -> dict[str, int]:
+    """GPUs by type in a node's Gres or GresUsed: `gpu:h100:4(S:0-1)`, `gpu:2`. The type is empty where there is none."""
+    counts: dict[str, int] = {}
+    for kind, count in _GPUS.findall(gres):
+        counts[kind] = counts.get(kind, 0) + int(count)
+    return counts

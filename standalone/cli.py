@@ -1,4 +1,4 @@
-"""`python -m standalone preview|explain|render|up|destroy|check|ssh|ci`: options to calls, errors to exit code 1. Decides nothing."""
+"""`python -m standalone preview|explain|render|up|destroy|status|check|ssh|ci`: options to calls, errors to exit code 1."""
 
 import contextlib
 import functools
@@ -27,6 +27,7 @@ from standalone.check import run as smoke
 from standalone.faults import StandaloneError, StoppedError, unforeseen
 from standalone.kubeconfig import Where
 from standalone.plan import Change, as_json, masked
+from standalone.status import live
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
@@ -349,6 +350,17 @@ def destroy(
     with _stoppable():
         removal.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
+
+
+@_verb("status")
+def status(
+    given: Given,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and look again every two seconds; Ctrl-C ends it.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write it as JSON instead; - is standard output.")] = None,
+) -> None:
+    """Shows a live cluster: node sets, nodes that are out of service and why, the queue, checks, backups, and how old each reading is."""
+    api, namespace = login.connect(given.project, given.where)
+    live.show(shared_screen(), api, namespace, watch, json_file)
 
 
 User = Annotated[str | None, typer.Option(help="Whose jobs they are. Default: the first of login.users who has a private key here.")]

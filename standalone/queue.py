@@ -1,4 +1,4 @@
-"""The jobs of a live cluster, for the story of a change: asked for through the API server, from the program beside slurmrestd.
+"""Jobs and nodes of a live cluster, for previews and status: asked for through the API server, from the program beside slurmrestd.
 
 Needs `get` on `services/proxy` and on the Secret with the cluster's JWT key. Whatever goes wrong makes the jobs unknown, with the reason,
 and never an empty list.
@@ -7,8 +7,8 @@ and never an empty list.
 import base64
 import binascii
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from changes.jobs import QueueError, read_queue
 from changes.story import Queue
@@ -26,29 +26,39 @@ _KEY = "jwt_hs256.key"
 _USER = "slurm"
 """slurmrestd and squeue show all jobs to it, whatever PrivateData says."""
 _LIFE_S = 120
+_T = TypeVar("_T")
+
+
+class SilentError(Exception):
+    """Slurm has not told what it was asked for; the text says why."""
 
 
 def read(api: Api, namespace: str) -> Queue:
     """The jobs of the Slurm cluster in a namespace, or why they are unknown."""
     try:
+        return Queue(ask(api, namespace, "queue", read_queue))
+    except SilentError as error:
+        return Queue(unknown=str(error))
+
+
+def ask(api: Api, namespace: str, what: str, understand: Callable[[object], _T]) -> _T:
+    """What the program beside slurmrestd lists under that name, as `understand` makes it of its JSON; a ValueError of that is a wrong
+    answer. Raises SilentError."""
+    try:
         services = api.list(_SERVICE, namespace, labelSelector=_SELECTOR)
         if len(services) != 1:
             names = ", ".join(each["metadata"]["name"] for each in services)
-            return Queue(unknown=f"namespace {namespace} has {names or 'no'} Service of slurmrestd; one cluster is expected there")
-        return Queue(read_queue(_ask(api, services[0])))
+            raise SilentError(f"namespace {namespace} has {names or 'no'} Service of slurmrestd; one cluster is expected there")
+        about = services[0]["metadata"]
+        token = mint(_key(api, about), _USER, time.time(), _LIFE_S)
+        path = f"/api/v1/namespaces/{about['namespace']}/services/{about['name']}:{_PORT}/proxy/{what}/"
+        return understand(api.request("GET", path, headers={"X-SLURM-USER-TOKEN": token}).json())
     except UnreachableError as error:
-        return Queue(unknown=f"the cluster does not answer any more: {error}")
+        raise SilentError(f"the cluster does not answer any more: {error}") from None
     except RefusedError as error:
-        return Queue(unknown=_refusal(error))
-    except (QueueError, ValueError) as error:
-        return Queue(unknown=f"the answer cannot be read: {error}")
-
-
-def _ask(api: Api, service: Mapping[str, Any]) -> object:
-    about = service["metadata"]
-    token = mint(_key(api, about), _USER, time.time(), _LIFE_S)
-    path = f"/api/v1/namespaces/{about['namespace']}/services/{about['name']}:{_PORT}/proxy/queue/"
-    return api.request("GET", path, headers={"X-SLURM-USER-TOKEN": token}).json()
+        raise SilentError(_refusal(error)) from None
+    except ValueError as error:
+        raise SilentError(f"the answer cannot be read: {error}") from None
 
 
 def _key(api: Api, about: Mapping[str, Any]) -> bytes:
@@ -65,7 +75,7 @@ def _refusal(error: RefusedError) -> str:
     if error.code == 403:
         hint = " (a preview that tells the fate of jobs may `get` services/proxy and the cluster's JWT Secret)"
     if error.code == 404:
-        hint = " (an older slurmrestd pod does not list the queue; the next `up` brings one that does)"
+        hint = " (an older slurmrestd pod does not list it; the next `up` brings one that does)"
     if error.code in (502, 503, 504):
         hint = " (slurmctld or slurmrestd is not ready)"
     return f"{error}{hint}"

@@ -42,6 +42,10 @@ class Outcome:
     """`drained`, `kept drained`, `lifted` or nothing."""
 
 
+BUSY = Outcome(SKIPPED, "busy")
+"""Jobs have the node."""
+
+
 @dataclass(frozen=True)
 class Reserve:
     """Keep everyone else off the node; remember why it is drained."""
@@ -173,7 +177,7 @@ def _hindrance(node: Node, in_reservation: bool = False) -> Outcome | None:
     if waits_for_power(node.state) or words & _ASLEEP:
         return Outcome(SKIPPED, f"powered down: {flags}")
     if is_busy(node.state):
-        return Outcome(SKIPPED, "busy")
+        return BUSY
     if words & _KEPT and not in_reservation:
         return Outcome(SKIPPED, f"kept for others: {flags}")
     return None if is_idle(node.state) else Outcome(UNKNOWN, f"in a state that is not known here: {flags}")

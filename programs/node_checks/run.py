@@ -21,6 +21,7 @@ from typing import Any
 from slurm.scontrol import Node
 
 from .plan import (
+    BUSY,
     PASSED,
     SKIPPED,
     UNKNOWN,
@@ -41,6 +42,10 @@ from .plan import (
 from .slurm import Slurm, SlurmError
 
 _MOST_STEPS = 12
+_OTHERS_S = 120
+"""Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
+_PAUSE_S = 1.0
+_MOST_WRITES = 5
 
 
 @dataclass(frozen=True)
@@ -141,8 +146,17 @@ def extra_with(extra: str, check: str, outcome: Outcome, at: str) -> str | None:
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
 
-def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], clock: Callable[[], float] = time.monotonic) -> None:
-    """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError when Slurm cannot be read."""
+def run_all(
+    spec: Spec,
+    slurm: Slurm,
+    report: Callable[[str, Outcome], None],
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError when Slurm cannot be read.
+
+    A node that only other checks have is waited for; one that has a user's job is skipped.
+    """
     nodes = slurm.nodes()
     reservations = slurm.reservations(spec.name)
     steps = plan_checks(spec.name, spec.targets, nodes, reservations)
@@ -162,7 +176,12 @@ def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], cl
             return slurm.run(spec.name, node, program, target.settings, spec.timeout_s, target.gpus, held)
 
         try:
-            outcome = Outcome(UNKNOWN, "no time left in this run") if clock() > end else check_node(spec, name, step, slurm, allowance, run)
+            began = clock()
+            outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, allowance, run)
+            while outcome == BUSY and clock() <= min(end, began + _OTHERS_S) and slurm.is_held_by_checks(name):
+                pause(_PAUSE_S)
+                again = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations(spec.name).get(name), None)
+                outcome = check_node(spec, name, again, slurm, allowance, run)
         except SlurmError as error:
             outcome = Outcome(UNKNOWN, f"Slurm: {error}")
         report(name, outcome)
@@ -173,14 +192,21 @@ def run_all(spec: Spec, slurm: Slurm, report: Callable[[str, Outcome], None], cl
 
 
 def record(spec: Spec, slurm: Slurm, outcomes: Mapping[str, Outcome], at: str) -> None:
-    """Writes the results into the nodes' `Extra`, one call for all nodes that get the same text. A skipped node keeps its last result."""
-    nodes = slurm.nodes()
-    texts: dict[str, list[str]] = {}
-    for name, outcome in outcomes.items():
-        if name in nodes and outcome.result != SKIPPED and (text := extra_with(nodes[name].extra, spec.name, outcome, at)):
-            texts.setdefault(text, []).append(name)
-    for text, names in texts.items():
-        slurm.record(names, text)
+    """Writes the results into the nodes' `Extra`, one call for all nodes that get the same text. A skipped node keeps its last result.
+
+    Slurm has no compare-and-set: what another check has overwritten meanwhile is written again.
+    """
+    for _ in range(_MOST_WRITES):
+        nodes = slurm.nodes()
+        texts: dict[str, list[str]] = {}
+        for name, outcome in outcomes.items():
+            text = extra_with(nodes[name].extra, spec.name, outcome, at) if name in nodes and outcome.result != SKIPPED else None
+            if text is not None and text != nodes[name].extra:
+                texts.setdefault(text, []).append(name)
+        if not texts:
+            return
+        for text, names in texts.items():
+            slurm.record(names, text)
 
 
 def _end_at_once(number: int, _: FrameType | None) -> None:

@@ -15,12 +15,14 @@ from typing import Any
 from slurm.commands import SlurmError, call
 from slurm.scontrol import AnswerError, Node, read_nodes
 
-from .plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome, Reservation, reason_prefix
+from .plan import BUSY, FAILED, PASSED, UNKNOWN, Outcome, Reservation, reason_prefix
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
 _ANSWER_S = 20
 _POLL_S = 0.2
+_JOB = "slipway-check-"
+"""Start of the names of checks' jobs."""
 _TOP_PRIORITY = 4294967293
 """The highest that Slurm takes from its own user: a check of an idle node never waits behind the queue."""
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
@@ -74,6 +76,11 @@ class Slurm:
         """Writes the `Extra` field of nodes, all the same."""
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
+    def is_held_by_checks(self, node: str) -> bool:
+        """True when the jobs on a node are those of checks, or gone."""
+        names = _call("squeue", "--noheader", "--all", f"--nodelist={node}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
+        return all(name.strip().startswith(_JOB) for name in names.splitlines() if name.strip())
+
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
     ) -> Outcome:
@@ -83,7 +90,7 @@ class Slurm:
         waits in the queue. The program travels on standard input: workers need no copy of it.
         """
         command = [
-            *("srun", "--quiet", f"--job-name=slipway-check-{check}", "--chdir=/", "--export=PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
+            *("srun", "--quiet", f"--job-name={_JOB}{check}", "--chdir=/", "--export=PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
             *("--nodes=1", "--ntasks=1", f"--nodelist={node.name}", "--exclusive", "--mem=0", "--mpi=none", "--cpu-bind=none"),
             *(f"--immediate={_IMMEDIATE_S}", f"--priority={_TOP_PRIORITY}", f"--time={-(-timeout_s // 60) + 1}"),
             *([f"--partition={node.partitions[0]}"] if node.partitions else []),
@@ -115,7 +122,7 @@ def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome
     except (IndexError, KeyError, TypeError, ValueError):
         pass
     if any(words in errors for words in _BUSY_WORDS):
-        return Outcome(SKIPPED, "busy")
+        return BUSY
     if code in (124, 137):
         return Outcome(UNKNOWN, f"did not end within {timeout_s} s")
     last = (errors.strip().splitlines() or ["no output"])[-1]

@@ -1,4 +1,6 @@
-"""What squeue is asked for, and its lines: as jobs of slurmrestd's /jobs/, or as they are for a preview. Pure."""
+"""What squeue and sinfo are asked for, and their lines: as jobs of slurmrestd's /jobs/, or field by field for people's commands. Pure."""
+
+from collections.abc import Sequence
 
 STATES = "RUNNING,SUSPENDED,CONFIGURING,COMPLETING,STOPPED,SIGNALING,STAGE_OUT,RESIZING"
 FIELDS = ("JobID", "State", "NodeList", "EndTime", "BatchFlag", "Requeue", "ArrayJobID", "ArrayTaskID", "HetJobID")
@@ -7,23 +9,36 @@ COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={STATES}", f"-
 
 QUEUE_FIELDS = (
     *("JobArrayID", "State", "NodeList", "EndTime", "TimeLimit", "UserName", "Account", "Partition"),
-    *("ReqNodes", "Feature", "tres-alloc"),
+    *("ReqNodes", "Feature", "tres-alloc", "SubmitTime", "Reason"),
 )
+NODE_FIELDS = ("NodeList", "StateComplete", "CPUsState", "Gres", "GresUsed", "Reason", "User", "TimeStamp", "Extra")
 _BETWEEN = "\x1f"
 """Ends each field: a constraint may hold the bar that ends those of FIELDS."""
 QUEUE_COMMAND = ("squeue", "--noheader", "--all", "--local", f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in QUEUE_FIELDS)}")
 """Every job that runs or waits. The waiting tasks of an array are a single line."""
+_NODES = ",".join(f"{field}:0{_BETWEEN}" for field in NODE_FIELDS)
+NODE_COMMAND = ("sinfo", "--noheader", "--all", "--local", "--Node", f"--Format={_NODES}")
+"""Every node, once for each of its partitions."""
 
 
 def parse_queue(text: str) -> list[dict[str, object]]:
     """squeue's lines by field, as text. Raises ValueError for a line that has not all fields."""
-    jobs: list[dict[str, object]] = []
+    return _rows(text, QUEUE_FIELDS)
+
+
+def parse_nodes(text: str) -> list[dict[str, object]]:
+    """sinfo's lines by field, each node once. Raises ValueError for a line that has not all fields."""
+    return [*{row["NodeList"]: row for row in _rows(text, NODE_FIELDS)}.values()]
+
+
+def _rows(text: str, fields: Sequence[str]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
     for line in text.splitlines():
         values = [value.strip() for value in line.split(_BETWEEN)]
-        if len(values) != len(QUEUE_FIELDS) + 1:
-            raise ValueError(f"{line!r} has not {len(QUEUE_FIELDS)} fields")
-        jobs.append(dict(zip(QUEUE_FIELDS, values, strict=False)))
-    return jobs
+        if len(values) != len(fields) + 1:
+            raise ValueError(f"{line!r} has not {len(fields)} fields")
+        rows.append(dict(zip(fields, values, strict=False)))
+    return rows
 
 
 def parse(text: str) -> list[dict[str, object]]:

@@ -1,5 +1,5 @@
-"""The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words. And all
-jobs, for previews: GET /queue/.
+"""The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words. For people's
+commands, all jobs (GET /queue/) and all nodes (GET /nodes/).
 
 slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
 their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
@@ -14,7 +14,7 @@ import resource
 import subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from .jobs import COMMAND, QUEUE_COMMAND, parse, parse_queue
+from .jobs import COMMAND, NODE_COMMAND, QUEUE_COMMAND, parse, parse_nodes, parse_queue
 
 PORT = 6821
 SQUEUE_S = 50
@@ -24,29 +24,33 @@ MEMORY = 1 << 30
 TOKEN = re.compile(r"[\w.-]+\Z")
 
 
-LISTS = {"/jobs/": (COMMAND, parse), "/queue/": (QUEUE_COMMAND, parse_queue)}
-"""By path, what squeue is asked for, and what reads its answer."""
+LISTS = {
+    "/jobs/": (COMMAND, parse, "jobs"),
+    "/queue/": (QUEUE_COMMAND, parse_queue, "jobs"),
+    "/nodes/": (NODE_COMMAND, parse_nodes, "nodes"),
+}
+"""By path: the command, what reads its answer, and what the list is called."""
 
 
 def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
     """HTTP status and body for one caller."""
     if path not in LISTS:
-        return 404, _fault(f"there is {' and '.join(LISTS)}")
-    command, read = LISTS[path]
+        return 404, _fault(f"there is {', '.join(LISTS)}")
+    command, read, name = LISTS[path]
     if not TOKEN.match(token):
         return 511, _fault("no token in X-SLURM-USER-TOKEN")
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
     except subprocess.TimeoutExpired:
-        return 504, _fault(f"squeue did not end within {SQUEUE_S} s")
+        return 504, _fault(f"{command[0]} did not end within {SQUEUE_S} s")
     said = done.stderr.strip()
     if done.returncode:
-        return (511 if "uthenticat" in said else 502), _fault(f"squeue: {said}")
+        return (511 if "uthenticat" in said else 502), _fault(f"{command[0]}: {said}")
     try:
-        return 200, {"jobs": read(done.stdout), "errors": []}
+        return 200, {name: read(done.stdout), "errors": []}
     except (KeyError, ValueError) as error:
-        return 502, _fault(f"squeue's answer makes no sense: {error}")
+        return 502, _fault(f"{command[0]}'s answer makes no sense: {error}")
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -18,15 +18,21 @@ _CONFIG = "slipway:cluster"
 @contextmanager
 def open_login(project: Project, where: Where, user: str | None, key: Path | None) -> Generator[Login]:
     """The way in for `user`, by default the first of the stack file who has a private key here. Raises StandaloneError."""
-    cluster = _cluster(project)
+    cluster = cluster_of(project)
     name, file = _who(cluster, project.root, user, key)
-    context = where.context or cluster.get("kubernetes", {}).get("context")
-    connected = api.connect(kubeconfig.find(project.root, where.kubeconfig, context))
-    with find_login(connected, str(cluster.get("namespace", "slurm")), name, file) as login:
+    connected, namespace = connect(project, where)
+    with find_login(connected, namespace, name, file) as login:
         yield login
 
 
-def _cluster(project: Project) -> dict[str, Any]:
+def connect(project: Project, where: Where) -> tuple[api.Api, str]:
+    """The cluster of a stack file, which has been sent nothing yet, and the namespace there. Raises StandaloneError."""
+    cluster = cluster_of(project)
+    context = where.context or cluster.get("kubernetes", {}).get("context")
+    return api.connect(kubeconfig.find(project.root, where.kubeconfig, context)), str(cluster.get("namespace", "slurm"))
+
+
+def cluster_of(project: Project) -> dict[str, Any]:
     try:
         return dict(json.loads(project.config[_CONFIG]))
     except (KeyError, ValueError, TypeError):

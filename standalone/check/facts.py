@@ -1,8 +1,9 @@
 """What a cluster says of itself in a login session: the question, and the answer as values."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from slurm.tres import count_gpus
 
 WAIT_FOR_ACCOUNT = """if scontrol show config | grep -q '^AccountingStorageEnforce .*associations'; then
   until scontrol --oneliner show assoc_mgr flags=assoc users="$(id -un)" 2>/dev/null | grep -qF " UserName=$(id -un)("; do
@@ -29,7 +30,6 @@ if said=$(sudo -n true 2>&1); then echo 'sudo|'; else echo "sudo|${{said#sudo: }
 """A script for bash. Each line of its output is a word and values, separated by bars."""
 
 _USABLE = {"idle", "mixed", "allocated", "completing"}
-_GPUS = re.compile(r"\bgpu(?::([^:,()]+))?:(\d+)")
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,8 @@ def read_facts(output: str) -> Facts:
             name, partition, state, gres = values
             if partition.endswith("*"):
                 partition = said.default = partition.removesuffix("*")
-            found = _GPUS.findall(gres)
-            model = found[0][0] if found else ""
-            said.partitions.setdefault(partition, {})[name] = Node(name, state, sum(int(count) for _, count in found), model)
+            gpus = count_gpus(gres)
+            said.partitions.setdefault(partition, {})[name] = Node(name, state, sum(gpus.values()), next(iter(gpus), ""))
         elif word == "tool":
             said.tools.update(values)
         elif values:

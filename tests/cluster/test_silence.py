@@ -36,6 +36,9 @@ def be_silent(stack: DevStack, meanwhile: Callable[[], None]) -> None:
     eventually("said", lambda: "nothing is removed until it does" in status(stack, "cpu")["why"], 60)
     eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 60)
     stack.wait_for_job(job)
+    read = stack.standalone("status").stdout
+    assert "nodes never (" in read
+    assert "No job runs or waits." not in read
     meanwhile()
     assert {pod: uid(stack, pod) for pod in pods} == pods
     assert not any("DRAIN" in state for state in stack.nodes().values())

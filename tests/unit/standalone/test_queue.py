@@ -57,7 +57,7 @@ FAILURES: dict[str, tuple[dict[str, tuple[int, Any]], str]] = {
     "no right to the proxy": ({QUEUE: (403, STATUS)}, "it is so (a preview that tells the fate of jobs may `get` services/proxy"),
     "no right to the key": ({SECRET: (403, STATUS)}, "may `get` services/proxy and the cluster's JWT Secret"),
     "no key": ({SECRET: (200, {"data": {}})}, "Secret dev-jwt has no jwt_hs256.key"),
-    "an older slurmrestd pod": ({QUEUE: (404, STATUS)}, "an older slurmrestd pod does not list the queue"),
+    "an older slurmrestd pod": ({QUEUE: (404, STATUS)}, "an older slurmrestd pod does not list it"),
     "no pod": ({QUEUE: (503, STATUS)}, "it is so (slurmctld or slurmrestd is not ready)"),
     "slurmctld is silent": ({QUEUE: (504, STATUS)}, "slurmctld or slurmrestd is not ready"),
     "no JSON": ({QUEUE: (200, "squeue: error")}, "the answer cannot be read"),

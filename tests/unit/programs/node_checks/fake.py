@@ -1,6 +1,6 @@
 """A Slurm in memory with the few operations that health checks use, which can be killed at any of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ class FakeSlurm(Slurm):
     on_job: Callable[[str], None] = lambda _: None
     """Called while a check runs on a node: what others do meanwhile."""
     log: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    checked: set[str] = field(default_factory=set[str])
+    """Nodes that have a job of another check, and no other job."""
 
     def nodes(self, name: str = "") -> dict[str, Node]:
         return {each: node for each, node in self.known.items() if name in ("", each)}
@@ -64,6 +66,19 @@ class FakeSlurm(Slurm):
         assert self.held.get(node.name) == held, "Slurm starts only jobs of its reservation there"
         self.on_job(node.name)
         return self.found[node.name]
+
+    def record(self, nodes: Iterable[str], extra: str) -> None:
+        for name in nodes:
+            self._operate("record", name)
+            self.known[name] = _changed(self.known[name], extra=extra)
+
+    def is_held_by_checks(self, node: str) -> bool:
+        return node in self.checked
+
+    def end_other_check(self, name: str) -> None:
+        """The job of another check ends."""
+        self.checked.discard(name)
+        self._flags(name, add={"IDLE"}, remove={"ALLOCATED"})
 
     def is_open_to_users(self, name: str) -> bool:
         return name not in self.held and "DRAIN" not in self.known[name].state.flags

@@ -1,6 +1,7 @@
 """Whole runs against a Slurm in memory: whatever the nodes are, whatever others do meanwhile, wherever the run is killed."""
 
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -120,10 +121,43 @@ def test_node_that_no_longer_belongs_to_the_check_is_drained_again_and_let_go() 
 
 def test_nodes_beyond_the_deadline_are_unknown() -> None:
     slurm = cluster(["idle", "idle"], [PASSED, PASSED])
-    times = iter([0, 10, 700])
+    times = iter([0, 10, 700, 700])
     outcomes: dict[str, Outcome] = {}
     run_all(spec(2), slurm, outcomes.__setitem__, clock=lambda: next(times))
     assert outcomes == {"n-0": FINDINGS[PASSED], "n-1": Outcome(UNKNOWN, "no time left in this run")}
+
+
+def run_beside_another_check(ends_after: int) -> tuple[Outcome, list[float]]:
+    """A run on a node that another check has, for so many looks; and the pauses of the run."""
+    slurm = cluster(["busy"], [PASSED])
+    slurm.checked.add("n-0")
+    outcomes: dict[str, Outcome] = {}
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == ends_after:
+            slurm.end_other_check("n-0")
+
+    run_all(spec(1), slurm, outcomes.__setitem__, clock=lambda: sum(pauses), pause=pause)
+    return outcomes["n-0"], pauses
+
+
+def test_node_that_another_check_has_is_waited_for() -> None:
+    outcome, pauses = run_beside_another_check(ends_after=3)
+    assert (outcome, len(pauses)) == (FINDINGS[PASSED], 3)
+
+
+def test_check_that_never_ends_is_not_waited_for_without_end() -> None:
+    outcome, pauses = run_beside_another_check(ends_after=10_000)
+    assert (outcome, sum(pauses) <= 121) == (FINDINGS[SKIPPED], True)
+
+
+def test_node_with_a_job_of_a_user_is_skipped_at_once() -> None:
+    slurm = cluster(["busy"], [PASSED])
+    outcomes: dict[str, Outcome] = {}
+    run_all(spec(1), slurm, outcomes.__setitem__, clock=lambda: 0, pause=lambda _: pytest.fail("it waited"))
+    assert outcomes == {"n-0": FINDINGS[SKIPPED]}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +224,28 @@ def test_result_is_recorded_in_extra(extra: str, after: str | None) -> None:
 def test_record_writes_equal_texts_in_one_call_and_no_skipped_node() -> None:
     slurm = cluster(["idle"] * 4, [PASSED] * 4)
     calls: list[tuple[list[str], str]] = []
-    slurm.record = lambda nodes, extra: calls.append((list(nodes), extra))  # type: ignore[method-assign]
+    write = slurm.record
+
+    def note(nodes: Iterable[str], extra: str) -> None:
+        calls.append((list(nodes), extra))
+        write(calls[-1][0], extra)
+
+    slurm.record = note  # type: ignore[method-assign]
     outcomes = {f"n-{ordinal}": FINDINGS[finding] for ordinal, finding in enumerate([FAILED, SKIPPED, FAILED, PASSED])}
     record(spec(4), slurm, outcomes, AT)
     assert calls == [(["n-0", "n-2"], RECORDED), (["n-3"], RECORDED.replace("failed", "passed"))]
+
+
+def test_results_of_two_checks_that_end_at_once_are_both_kept() -> None:
+    """The other one has read before our write, and writes after it: ours is gone then, and written again."""
+    slurm = cluster(["idle"], [PASSED])
+    write, others = slurm.record, [extra_with("", "gpu", FINDINGS[PASSED], AT)]
+
+    def overtake(nodes: Iterable[str], extra: str) -> None:
+        write([*nodes], extra)
+        while others:
+            write(["n-0"], others.pop() or "")
+
+    slurm.record = overtake  # type: ignore[method-assign]
+    record(spec(1), slurm, {"n-0": FINDINGS[FAILED]}, AT)
+    assert json.loads(slurm.known["n-0"].extra)["slipway"].keys() == {"disk", "gpu"}

@@ -1,0 +1,29 @@
+"""`python -m standalone status` on the live dev stack: what a person on call sees."""
+
+import json
+
+from tests.cluster.dev_stack import DevStack
+
+
+def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits_for_them(stack: DevStack) -> None:
+    machine = stack.get("pod", "gpu-1")["spec"]["nodeName"]
+    stack.slurm("scontrol update NodeName=gpu-1 State=DRAIN Reason='its fan is loud'")
+    job = stack.submit("true", "--partition=gpu", "--nodelist=gpu-1", "--gpus=1")
+    try:
+        said = stack.standalone("status").stdout
+        [row] = [line.split() for line in said.splitlines() if line.startswith("gpu-1 ")]
+        assert row[:2] == ["gpu-1", "IDLE+CLOUD+DRAIN"]
+        assert machine in row
+        assert row[-4:] == ["its", "fan", "is", "loud"]
+        [waits] = [line for line in said.splitlines() if line.startswith("gpu  ") and "1 " in line and "ReqNodeNotAvail" in line]
+        assert waits.split()[1:3] == ["0", "1"]
+        written = json.loads(stack.standalone("status", "--json", "-").stdout)
+    finally:
+        stack.slurm(f"scancel {job}")
+        stack.slurm("scontrol update NodeName=gpu-1 State=UNDRAIN")
+    [away] = written["away"]
+    assert (away["name"], away["reason"], away["is_busy"]) == ("gpu-1", "its fan is loud", False)
+    assert written["gpus"][1] == 8
+    assert {each["name"]: each["counts"] for each in written["sets"]}["gpu"] == {"idle": 1, "drained": 1}
+    assert not any(each["fault"] for each in written["readings"].values())
+
