@@ -46,6 +46,12 @@ def status() -> None:
         raise typer.Exit(1)
 
 
+@app.command()
+def programs() -> None:
+    """Build the programs of the cluster; `up` builds what is not there yet."""
+    cluster.build_programs(PATHS, console)
+
+
 @app.command("load-image")
 def load_image(
     archive: Annotated[Path, typer.Argument(help="A docker archive, or an OCI layout in a tar.")],

@@ -77,6 +77,14 @@ def up(paths: Paths, console: Console) -> None:
     console.print(f"   {outcome} KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
 
 
+def build_programs(paths: Paths, console: Console) -> None:
+    """Builds what `up` starts, if the machine is fit for it. Raises LocalError."""
+    cache = Cache(paths.cache)
+    if cache.find() is None:
+        preflight.require(preflight.observe(paths, is_built=False))
+        cache.build(lambda text: console.print(f"   · {text}", highlight=False, soft_wrap=True))
+
+
 def down(paths: Paths, console: Console) -> None:
     """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
 

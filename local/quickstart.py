@@ -4,14 +4,16 @@ Runs the other verbs as a user would (this package imports none of them), and te
 says counts for a cluster of the user's own only, which is named by its context. That cluster pulls its images from a registry.
 """
 
+import contextlib
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,10 +93,26 @@ def _run(arguments: Sequence[str], stdout: int | None) -> str:
     return done.stdout or ""
 
 
+@contextlib.contextmanager
+def _beside(*module_and_arguments: str) -> Generator[None]:
+    """Runs `python -m ...` beside what is done meanwhile, and waits for its end. What it cannot do, a later step meets and tells."""
+    command = [sys.executable, "-m", *module_and_arguments]
+    child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield
+        child.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+        child.wait()
+        raise
+
+
 def prepare() -> None:
     """A local cluster with the images on every node. Does nothing that is done already."""
-    for image in IMAGES:
-        step("images", "build", image)
+    with _beside("local", "programs"):  # they compute for minutes on a bare machine, and images mostly wait for packages
+        for image in IMAGES:
+            step("images", "build", image)
     step("local", "up")
     for image in IMAGES:
         if image == "root":

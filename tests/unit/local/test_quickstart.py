@@ -1,5 +1,7 @@
 """`make up` tells every program that it runs which cluster it is for. What KUBECONFIG says counts for a cluster of the user's own only."""
 
+import contextlib
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -31,6 +33,11 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(quickstart.subprocess, "run", run)
+
+    def nothing(*_: str) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(quickstart, "_beside", nothing)
     monkeypatch.setattr(command_line, "PATHS", PATHS)
     monkeypatch.setenv("KUBECONFIG", "/elsewhere/kubeconfig")
     monkeypatch.delenv("KUBECTL", raising=False)
@@ -136,6 +143,45 @@ def test_step_that_fails_ends_make_up_with_its_words_and_its_name(
     assert got == code
     assert "no packages" in said
     assert f"stopped: `python -m {command}`" in said[-1]
+
+
+BUILDS = """
+import time
+if words == ["local", "programs"]:
+    while "build controllers" not in open("ran").read():
+        time.sleep(0.01)
+    open("made", "w")
+if words == ["local", "up"]:
+    open("made")
+"""
+NEVER_ENDS = """
+import os, time
+if words == ["local", "programs"]:
+    open("pid.new", "w").write(str(os.getpid()))
+    os.rename("pid.new", "pid")
+    time.sleep(600)
+"""
+FAILS_LATER = """
+import os, time
+while not os.path.exists("pid"):
+    time.sleep(0.01)
+sys.exit(1)
+"""
+
+
+def test_programs_are_built_beside_the_images_and_the_cluster_waits_for_them(tree: Path) -> None:
+    (tree / "local" / "__main__.py").write_text(FAKE.format(BUILDS))
+    quickstart.prepare()
+    assert (tree / "made").exists()
+
+
+def test_programs_are_not_built_on_when_an_image_fails(tree: Path) -> None:
+    (tree / "local" / "__main__.py").write_text(FAKE.format(NEVER_ENDS))
+    (tree / "images" / "__main__.py").write_text(FAKE.format(FAILS_LATER))
+    with pytest.raises(quickstart.StepFailedError):
+        quickstart.prepare()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tree / "pid").read_text()), 0)
 
 
 def test_image_whose_files_changed_meanwhile_is_built_again(tree: Path) -> None:
