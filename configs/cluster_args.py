@@ -224,7 +224,7 @@ class Mig(TypedDict):
     """GPU instances of one profile, each with the whole of its compute. Slurm hands them out one by one."""
 
     profile: str
-    """Profile of the instances, as `nvidia-smi mig -lgip` names it. In Slurm they are `gpu:<model>_<profile>`. Type: string (a profile of NVIDIA's MIG, as nvidia-smi writes it, at most 9 characters). Required."""
+    """Profile of the instances, as `nvidia-smi mig -lgip` names it. In Slurm they are `gpu:<model>_<profile>`. Type: string (a profile of NVIDIA's MIG, as nvidia-smi writes it, at most 32 characters). Required."""
     count: int
     """Instances of this profile on each GPU. Type: integer, 1 to 7. Required."""
 

@@ -197,7 +197,7 @@ ObjectName = Annotated[
 GpuModel = Annotated[StrictStr, AfterValidator(Matching(r"[a-z][a-z0-9_.-]*", "a GPU model: lower case, as in h100 or a10g", 32, "h100"))]
 MigProfile = Annotated[
     StrictStr,
-    AfterValidator(Matching(r"[1-7]g\.[1-9]\d{0,2}gb", "a profile of NVIDIA's MIG, as nvidia-smi writes it", 9, "1g.10gb")),
+    AfterValidator(Matching(r"[1-7]g\.[1-9]\d{0,2}gb", "a profile of NVIDIA's MIG, as nvidia-smi writes it", 32, "1g.10gb")),
 ]
 UserName = Annotated[
     StrictStr,

@@ -172,10 +172,10 @@ def _check_mig(path: str, gpus: Gpus, there: Gpu, about: tuple[str, ...]) -> lis
         for at, _ in repeats([each.profile for each in gpus.mig])
     ]
     slices = sum(each.slices * each.count for each in gpus.mig)
+    memory_mib = sum(each.memory_gb * each.count for each in gpus.mig) * 1000
     if slices > _MIG_SLICES:
         faults.append(Fault(path, f"needs {slices} slices of compute, and a GPU has {_MIG_SLICES}. Lower a count.", about))
-    memory_mib = sum(each.memory_gb * each.count for each in gpus.mig) * 1000
-    if there.memory_mib and memory_mib > there.memory_mib * _MIG_ROUNDING:
+    elif there.memory_mib and memory_mib > there.memory_mib * _MIG_ROUNDING:
         message = f"needs {memory_mib // 1000} GB, and {quoted(there.model)} has {there.memory_mib} MiB. Take the profiles of this model."
         faults.append(Fault(path, message, about))
     return faults

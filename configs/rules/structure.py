@@ -33,6 +33,7 @@ _STAND_INS: tuple[Any, ...] = (
     "/stand-in",
     "stand-in:0",
     "1Gi",
+    "1g.10gb",
     "https://stand-in/x",
     "ldaps://stand-in",
     "dc=x",
