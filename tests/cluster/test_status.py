@@ -27,4 +27,3 @@ def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits
     assert written["gpus"][1] == 8
     assert {each["name"]: each["counts"] for each in written["sets"]}["gpu"] == {"idle": 1, "drained": 1}
     assert not any(each["fault"] for each in written["readings"].values())
-
