@@ -44,11 +44,16 @@ class Module:
         return self.folder / "main.go"
 
 
+_FAST = {"GOGC": "400"}
+"""For the compiler, which has memory to spare here."""
+_WITHOUT_DEBUG = "all=-dwarf=false"
+"""What the linker would drop again. Both together: a third less time for the same programs, but for that."""
+
 KUBERNETES = Module(
     "kubernetes",
     "k8s.io/kubernetes",
     ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubeadm", "kubectl", "kubelet"),
-    6,
+    4.5,
 )
 COREDNS = Module("coredns", "github.com/coredns/coredns", ("coredns",), 1)
 LOCAL_PATH = Module("local-path-provisioner", "github.com/rancher/local-path-provisioner", ("local-path-provisioner",), 0.5)
@@ -123,9 +128,10 @@ class Cache:
         partial = folder.with_name(f"{folder.name}.partial")
         rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        env = dict(os.environ) | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+        env = dict(os.environ) | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", **_FAST}
         what = "." if module.main.exists() else "tool"
-        run([go.program, "-C", str(module.folder), "build", "-ldflags", flags, "-o", f"{partial}/", what], env=env, timeout_s=3600)
+        options = ("-ldflags", flags, f"-gcflags={_WITHOUT_DEBUG}", "-o", f"{partial}/")
+        run([go.program, "-C", str(module.folder), "build", *options, what], env=env, timeout_s=3600)
         absent = [name for name in module.programs if not (partial / name).exists()]
         if absent:
             raise LocalError(f"{module.folder} built, but without {', '.join(absent)}")
