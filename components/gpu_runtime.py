@@ -31,6 +31,8 @@ class GpuOperatorArgs(TypedDict):
     """Install the container toolkit; off where the machine image has it."""
     tolerations: list[dict[str, Any]]
     """Taints of the pools' nodes."""
+    has_mig: bool
+    """Some GPUs are divided by MIG."""
 
 
 class GpuRuntimeArgs(TypedDict):
@@ -53,6 +55,7 @@ def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
             "driver": operator.driver,
             "toolkit": operator.toolkit,
             "tolerations": [toleration for at, toleration in enumerate(tainted) if toleration not in tainted[:at]],
+            "has_mig": any(node_set.gpus and node_set.gpus.mig for node_set in cluster.node_sets),
         }
     return made
 
@@ -91,7 +94,7 @@ def build_operator(operator: GpuOperatorArgs) -> dict[str, Any]:
             "toolkit": {"enabled": operator["toolkit"]},
             "operator": {"runtimeClass": OPERATOR_CLASS},
             # Workers take whole machines, and Slurm hands out instances of MIG: to Kubernetes a GPU is one GPU, divided or not.
-            "mig": {"strategy": "none"},
+            **({"mig": {"strategy": "none"}} if operator["has_mig"] else {}),
             "daemonsets": {"tolerations": tolerations},
             "node-feature-discovery": {"worker": {"tolerations": tolerations}},
         },

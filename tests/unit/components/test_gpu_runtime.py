@@ -12,6 +12,7 @@ OPERATOR: GpuOperatorArgs = {
         {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"},
         {"key": "slipway.dev/pool", "operator": "Equal", "value": "h100", "effect": "NoSchedule"},
     ],
+    "has_mig": False,
 }
 
 
@@ -25,6 +26,11 @@ def test_operator_runs_on_the_nodes_of_the_pools() -> None:
     assert values["daemonsets"]["tolerations"] == tolerations
     assert values["node-feature-discovery"]["worker"]["tolerations"] == tolerations
     assert values["toolkit"] == {"enabled": False}
+
+
+def test_operator_offers_whole_gpus_where_slurm_hands_out_their_instances() -> None:
+    assert "mig" not in gpu_runtime.build_operator(OPERATOR)["values"]
+    assert gpu_runtime.build_operator({**OPERATOR, "has_mig": True})["values"]["mig"] == {"strategy": "none"}
 
 
 def test_operator_is_a_pinned_helm_release_in_a_namespace_of_its_own() -> None:
