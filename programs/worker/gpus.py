@@ -144,7 +144,7 @@ def _faults(declared: Declared, gpu: Gpu) -> "list[str]":
 
 
 def _counted(profiles: "Sequence[str]") -> str:
-    """`2 3g.40gb and 1 1g.10gb`"""
+    """`2 of 3g.40gb and 1 of 1g.10gb`"""
     return " and ".join([f"{profiles.count(each)} of {each}" for each in dict.fromkeys(profiles)]) or "nothing"
 
 

@@ -110,7 +110,7 @@ def order(instances: "Sequence[Instance]", profiles: "Sequence[str]") -> "list[t
 
 
 def place(instances: "Sequence[Instance]", profiles: "Sequence[str]", is_simulated: bool) -> None:
-    """Makes the device files anew, and the list of UUIDs. Raises MigError, OSError.
+    """Makes the device files, removes those of earlier instances, and writes the list of UUIDs. Raises MigError, OSError.
 
     A file that is there and is right stays: jobs may have it open.
     """

@@ -36,7 +36,7 @@ class Readings:
 
 
 def read(api: Api, namespace: str, before: Readings) -> Readings:
-    """All of them anew, side by side."""
+    """All of them again, side by side."""
     with ThreadPoolExecutor() as pool:
         objects = pool.submit(_try, before.objects, lambda: _objects(api, namespace))
         nodes = pool.submit(_try, before.nodes, lambda: queue.ask(api, namespace, "nodes", read_nodes))

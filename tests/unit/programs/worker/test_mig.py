@@ -1,11 +1,15 @@
 """How the driver's words about instances of MIG are read, and which instance gets which place on its GPU."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
+from programs.worker import mig
 from programs.worker.gpus import Declared, Gpu, compare, read_declared
 from programs.worker.mig import Instance, MigError, order, read_instances, read_major, read_minors
+from slurm import mig as names
 
 LISTING = """GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5c89852c)
   MIG 3g.40gb     Device  0: (UUID: MIG-aa)
@@ -66,6 +70,33 @@ def test_tables_of_the_kernel_are_read() -> None:
     assert read_major("Character devices:\n  1 mem\n195 nvidia\n234 nvidia-caps\n235 nvidia-caps-imex-channels\n") == 234
     with pytest.raises(MigError, match="the kernel knows no nvidia-caps"):
         read_major("195 nvidia\n235 nvidia-caps-imex-channels\n")
+
+
+def test_files_are_the_kernels_devices_of_each_instance_and_those_of_earlier_ones_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made twice: somebody has divided the GPU again meanwhile, in another order. A file that is still right is not touched."""
+    folder = tmp_path / "mig"
+    for module in (mig, names):
+        monkeypatch.setattr(module, "FOLDER", str(folder))
+    for name, text in {"_DEVICES": "234 nvidia-caps\n", "_MINORS": "", "LIST": ""}.items():
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(mig, name, str(tmp_path / name))
+
+    def placed(*instances: tuple[str, int]) -> dict[str, tuple[int, int]]:
+        minors = "".join(f"gpu0/gi{gi}/access {10 * gi}\ngpu0/gi{gi}/ci0/access {10 * gi + 1}\n" for _, gi in instances)
+        (tmp_path / "_MINORS").write_text(minors)
+        mig.place([Instance(0, profile, f"MIG-{gi}", (gi, 0)) for profile, gi in instances], ("3g.40gb", "1g.10gb"), is_simulated=False)
+        return {file.name: (os.major(device := file.stat().st_rdev), os.minor(device)) for file in folder.iterdir()}
+
+    assert placed(("1g.10gb", 7), ("3g.40gb", 1)) == {"0-0-gi": (234, 10), "0-0-ci": (234, 11), "0-1-gi": (234, 70), "0-1-ci": (234, 71)}
+    assert (tmp_path / "LIST").read_text() == f"{folder}/0-0-ci MIG-1\n{folder}/0-1-ci MIG-7\n"
+    kept = (folder / "0-0-gi").stat().st_ino
+    assert placed(("3g.40gb", 1)) == {"0-0-gi": (234, 10), "0-0-ci": (234, 11)}
+    assert (folder / "0-0-gi").stat().st_ino == kept
+    (tmp_path / "_MINORS").write_text("")
+    with pytest.raises(MigError, match="the kernel has no device for gpu0/gi1/access"):
+        mig.place([Instance(0, "3g.40gb", "MIG-1", (1, 0))], ("3g.40gb",), is_simulated=False)
 
 
 WANTED = "1 of 3g.40gb and 2 of 1g.10gb"
