@@ -1,7 +1,8 @@
 """Health checks of Slurm nodes: a CronJob a check. What a run does is in programs/node_checks.
 
 Results are one JSON line a node in the log of the run's pod, and the last one in the node's `Extra` in Slurm, under the key `slipway`. A
-failure drains the node with the reason `slipway: check <name>: ...`. Suspending a CronJob stops its check; drains stay until it passes.
+failure drains the node with the reason `slipway: check <name>: ...`, and the NodeSet controller lifts that once no check fails there.
+Suspending a CronJob stops its check; drains stay until it passes, or is no longer declared.
 """
 
 import json
@@ -31,7 +32,7 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_SETTINGS, HealthCheck
+from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, CheckKind, FaultKind, HealthCheck
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
 
@@ -59,8 +60,10 @@ class HealthCheckArgs(TypedDict):
 
     name: str
     """Name of the check, as in the drain reason."""
-    check: str
-    """What is checked: disk, memory, clock or gpu."""
+    check: CheckKind
+    """What is checked: disk, memory, clock, gpu, or what a command of the user's checks."""
+    cause: FaultKind
+    """What is broken where it fails."""
     schedule: str
     """Cron's five fields."""
     timeout_s: int
@@ -94,6 +97,7 @@ def _health_check(cluster: Cluster, check: HealthCheck) -> HealthCheckArgs:
     return {
         "name": check.name,
         "check": check.check,
+        "cause": check.cause or CAUSE_KINDS[check.check],
         "schedule": check.schedule,
         "timeout_s": check.timeout_s,
         "max_drained": share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets)),
@@ -118,17 +122,21 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
     elif check.check == "gpu":
         vendor = shape.gpus.vendor if shape.gpus else "nvidia"
         facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
+    elif check.check == "mounts":
+        facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
+    elif check.check == "command":
+        facts = {"command": list(check.command)}
     return {
         "name": node_set.name,
         "size": node_set.ordinals,
-        "gpus": shape.gres_count if check.check == "gpu" else 0,
+        "gpus": shape.gres_count if check.check in ("gpu", "command") else 0,
         "settings": {**CHECK_SETTINGS[check.check], **check.settings, **facts},
     }
 
 
 class HealthChecks(pulumi.ComponentResource):
-    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run; a removed check leaves its drains, which
-    an administrator then lifts."""
+    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run. What a removed check has found holds no
+    node any more."""
 
     cron_jobs: pulumi.Output[list[str]]
     """Names of the CronJobs, one a check."""
@@ -184,6 +192,7 @@ def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
             "parallel": _PARALLEL,
             "deadlineS": deadline_s,
             "maxDrained": check["max_drained"],
+            "causeKind": check["cause"],
             "nodeSets": check["node_sets"],
         },
         sort_keys=True,

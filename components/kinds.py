@@ -1,4 +1,4 @@
-"""What belongs to the whole Kubernetes cluster and outlives every stack: the kind NodeSet, and RuntimeClasses.
+"""What belongs to the whole Kubernetes cluster and outlives every stack: the kinds NodeSet and SlurmNode, and RuntimeClasses.
 
 Deleting a kind would delete every object of it, whoever made it, and a RuntimeClass may be in use by others. So both stay when a stack
 goes, and the next stack finds them there. They want a provider of their own, with `upsert_existing_objects` and `enable_patch_force`:
@@ -18,11 +18,10 @@ from components.objects import declare
 from configs.models.cluster import Cluster
 
 _FOLDER = Path(__file__).parent / "crds"
-_FORMER_PARENTS = {
-    "CustomResourceDefinition": ("controllers", "slipway:index:Controllers"),
-    "RuntimeClass": ("gpu-runtime", "slipway:index:GpuRuntime"),
-}
-"""The components that had these objects before: end of the name, and type."""
+_NODE_SETS = "nodesets.slipway.dev"
+_CONTROLLERS = ("controllers", "slipway:index:Controllers")
+_GPU_RUNTIME = ("gpu-runtime", "slipway:index:GpuRuntime")
+"""Components that had objects of this file before: end of the name, and type."""
 
 
 class KindsArgs(TypedDict):
@@ -31,20 +30,20 @@ class KindsArgs(TypedDict):
     cluster: str
     """Name of the Slurm cluster."""
     install_crds: bool
-    """True: bring the kind NodeSet. False: another stack in this Kubernetes cluster does."""
+    """True: bring the kinds NodeSet and SlurmNode. False: another stack in this Kubernetes cluster does."""
     runtime_classes: list[str]
     """RuntimeClasses that pods of the pools name; each has the container runtime's handler of the same name."""
 
 
 def kinds_args(cluster: Cluster) -> KindsArgs:
-    """The kind NodeSet, and the RuntimeClasses that the pools name. The GPU Operator makes its own RuntimeClass."""
+    """The kinds, and the RuntimeClasses that the pools name. The GPU Operator makes its own RuntimeClass."""
     names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
     theirs = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
     return {"cluster": cluster.name, "install_crds": cluster.kubernetes.install_crds, "runtime_classes": sorted(names - theirs)}
 
 
 class Kinds(pulumi.ComponentResource):
-    """The kind NodeSet and RuntimeClasses of a Kubernetes cluster. They stay when the stack goes; the next stack takes them over."""
+    """The kinds and RuntimeClasses of a Kubernetes cluster. They stay when the stack goes; the next stack takes them over."""
 
     crd_names: pulumi.Output[list[str]]
     """Names of the CustomResourceDefinitions brought here."""
@@ -53,24 +52,32 @@ class Kinds(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KindsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Kinds", name, {}, opts)
-        crds = [build_crd(args["cluster"])] if args["install_crds"] else []
+        crds = build_crds(args["cluster"]) if args["install_crds"] else []
         classes = build_runtime_classes(args)
         for manifest in (*crds, *classes):
-            end, former = _FORMER_PARENTS[manifest["kind"]]
-            moved = pulumi.Alias(parent=pulumi.create_urn(object_name(args["cluster"], end), former, opts.parent if opts else None))
-            declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=[moved]))
+            moved = [
+                pulumi.Alias(parent=pulumi.create_urn(object_name(args["cluster"], end), former, opts.parent if opts else None))
+                for end, former in former_parents(manifest)
+            ]
+            declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=moved))
         self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in crds])
         self.runtime_class_names = pulumi.Output.from_input([runtime_class["metadata"]["name"] for runtime_class in classes])
         self.register_outputs({"crd_names": self.crd_names, "runtime_class_names": self.runtime_class_names})
 
 
-def build_crd(cluster: str) -> Manifest:
-    """The kind NodeSet, the same from every stack. Objects of the kind come after the API server knows it."""
-    crd: Manifest = yaml.safe_load((_FOLDER / "nodesets.yaml").read_text())
-    for version in crd["spec"]["versions"]:
+def former_parents(manifest: Manifest) -> list[tuple[str, str]]:
+    """The component that had an object before: end of its name, and type. Kinds that came later never had another."""
+    if manifest["kind"] == "RuntimeClass":
+        return [_GPU_RUNTIME]
+    return [_CONTROLLERS] if manifest["metadata"]["name"] == _NODE_SETS else []
+
+
+def build_crds(cluster: str) -> list[Manifest]:
+    """The kinds NodeSet and SlurmNode, the same from every stack. Objects of a kind come after the API server knows it."""
+    node_sets, slurm_nodes = (_read(name, cluster) for name in ("nodesets", "slurmnodes"))
+    for version in node_sets["spec"]["versions"]:
         add_missing_fields(version["schema"]["openAPIV3Schema"]["properties"]["spec"], settings_schema())
-    wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
-    return {**crd, "metadata": {**crd["metadata"], "labels": _labels(cluster, "crd"), "annotations": wait}}
+    return [node_sets, slurm_nodes]
 
 
 def build_runtime_classes(args: KindsArgs) -> list[Manifest]:
@@ -80,6 +87,12 @@ def build_runtime_classes(args: KindsArgs) -> list[Manifest]:
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **about}, "handler": name}
         for name in sorted(set(args["runtime_classes"]))
     ]
+
+
+def _read(name: str, cluster: str) -> Manifest:
+    crd: Manifest = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text())
+    wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
+    return {**crd, "metadata": {**crd["metadata"], "labels": _labels(cluster, "crd"), "annotations": wait}}
 
 
 def _labels(cluster: str, component: str) -> dict[str, str]:

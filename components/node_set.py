@@ -120,6 +120,8 @@ class NodeSetArgs(TypedDict):
     """Labels of the machines that become Slurm features."""
     features: NotRequired[tuple[str, ...]]
     """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
+    health_checks: tuple[str, ...]
+    """Names of the health checks that look at the set's nodes."""
     identity: NotRequired[SharedMountArgs]
     """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     mounts: list[SharedMountArgs]
@@ -167,6 +169,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "settings": controller_settings(node_set),
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
+        "health_checks": tuple(check.name for check in cluster.health_checks if node_set.name in check.node_sets),
     }
     if shape.gpus is not None:
         args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
@@ -244,6 +247,7 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "ordinals": args["ordinals"],
         "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
         **args["settings"],
+        "healthChecks": list(args["health_checks"]),
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
     if "topologies" in args:

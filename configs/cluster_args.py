@@ -14,7 +14,7 @@ class Kubernetes(TypedDict):
     clusterIdentifier: NotRequired[str]
     """Name by which the provider tells this Kubernetes cluster from others; a change replaces every object. Type: string (a name without spaces, at most 253 characters). Default: the cluster's `name`."""
     installCrds: NotRequired[bool]
-    """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster. Type: true or false. Default: `true`."""
+    """False: the custom resource definitions of NodeSet and SlurmNode come from elsewhere, such as another stack in the same Kubernetes cluster. Type: true or false. Default: `true`."""
     waitForDrains: NotRequired[bool]
     """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes. Type: true or false. Default: `false`."""
     guard: NotRequired[bool]
@@ -882,7 +882,11 @@ class HealthCheck(TypedDict):
     name: str
     """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
     check: str
-    """What is checked: free disk space, memory and its errors, the clock's offset, or the GPUs. Type: one of `disk`, `memory`, `clock`, `gpu`. Required."""
+    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and answer, processes that hang in the kernel (state D), or what a `command` of your own checks. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `command`. Required."""
+    command: NotRequired[list[str]]
+    """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. Type: list of string (one line of printable characters). Default: `[]`."""
+    cause: NotRequired[str]
+    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory and gpu, else node."""
     schedule: str
     """When it runs: cron's five fields, in the time zone of the Kubernetes controller manager. Type: string (one line of printable characters). Required."""
     nodeSets: list[str]
@@ -892,7 +896,7 @@ class HealthCheck(TypedDict):
     maxDrained: NotRequired[Any]
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"25%"`."""
     settings: NotRequired[dict[str, int]]
-    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
 class Smtp(TypedDict):

@@ -19,12 +19,14 @@ DELETE = f"{NODESET}delete"
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
 CHECK = f"{OWN}check "
-"""Start of a health check's drain: `slipway: check <name>: <what it found>`. Only that check lifts it."""
+"""Start of a drain for what a health check has found: `slipway: check <name>: <what it found>`. The NodeSet controller lifts it, once no
+check says that the node fails."""
 
 NOT_RESPONDING = "Not responding"
 RESUME_FAILED = "ResumeTimeout reached"
 """Slurm's own reason for a node that did not register in time; it is DOWN and POWERED_DOWN then. Source: measured on 26.05."""
 _AUTOMATIC = (NOT_RESPONDING, RESUME_FAILED, "Node unexpectedly rebooted", "Low ", "gres/", POD_REPLACED)
+_LONGEST = 240
 _APPENDED = (f" : {NOT_RESPONDING}", f" : {RESUME_FAILED}")
 
 
@@ -33,6 +35,21 @@ def written(reason: str) -> str:
     while reason.endswith(_APPENDED):
         reason = reason[: reason.rindex(" : ")]
     return reason
+
+
+def check(name: str, found: str) -> str:
+    """The reason of a drain for what a health check has found."""
+    return f"{CHECK}{name}: {plain(found)}"[:_LONGEST].rstrip()
+
+
+def plain(text: str) -> str:
+    """A text as Slurm's fields take it: one line of printable ASCII without quotes."""
+    return " ".join("".join(letter if " " <= letter <= "~" and letter not in "\"'" else " " for letter in text).split())[:_LONGEST]
+
+
+def is_check(reason: str) -> bool:
+    """True for the drain of a health check."""
+    return reason.startswith(CHECK)
 
 
 def is_lost(reason: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, StrictStr
+from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import (
     Count,
@@ -23,15 +23,26 @@ LimitName = Annotated[
 ]
 
 
-CheckKind = Literal["disk", "memory", "clock", "gpu"]
+CheckKind = Literal["disk", "memory", "clock", "gpu", "mounts", "processes", "command"]
+FaultKind = Literal["hardware", "node", "maintenance"]
+"""The kinds of causes that a check may find: see slurm.causes."""
 
 CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "disk": {"minFreeMiB": 1024, "minFreePercent": 0},
     "memory": {"minAvailablePercent": 50, "maxUncorrectableErrors": 0, "maxCorrectableErrors": 1000},
     "clock": {"maxOffsetS": 5},
     "gpu": {"maxUncorrectableErrors": 0},
+    "mounts": {"maxAnswerS": 20},
+    "processes": {"maxStuck": 0, "stuckS": 10},
+    "command": {},
 }
 """The limits that each kind of check knows, with their defaults."""
+_BROKEN: Mapping[FaultKind, tuple[CheckKind, ...]] = {
+    "hardware": ("memory", "gpu"),
+    "node": ("disk", "clock", "mounts", "processes", "command"),
+}
+CAUSE_KINDS: Mapping[CheckKind, FaultKind] = {check: kind for kind, checks in _BROKEN.items() for check in checks}
+"""What is broken where a check of each kind fails."""
 
 
 class HealthCheck(Model):
@@ -40,7 +51,14 @@ class HealthCheck(Model):
     name: CheckName
     """Name of the check, and part of its CronJob's name."""
     check: CheckKind
-    """What is checked: free disk space, memory and its errors, the clock's offset, or the GPUs."""
+    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and
+    answer, processes that hang in the kernel (state D), or what a `command` of your own checks."""
+    command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
+    """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only
+    root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown."""
+    cause: FaultKind | None = None
+    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain
+    names the first in this order. Default: hardware for memory and gpu, else node."""
     schedule: Line
     """When it runs: cron's five fields, in the time zone of the Kubernetes controller manager."""
     node_sets: tuple[Name, ...]
@@ -51,4 +69,5 @@ class HealthCheck(Model):
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
     settings: dict[LimitName, Count] = {}
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
-    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). Default: the values in parentheses."""
+    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck
+    (0), stuckS (10). Default: the values in parentheses."""

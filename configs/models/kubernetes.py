@@ -12,7 +12,8 @@ class Kubernetes(Model):
     """Name by which the provider tells this Kubernetes cluster from others; a change replaces every object. Default: the cluster's
     `name`."""
     install_crds: Flag = True
-    """False: the custom resource definition of NodeSet comes from elsewhere, such as another stack in the same Kubernetes cluster."""
+    """False: the custom resource definitions of NodeSet and SlurmNode come from elsewhere, such as another stack in the same Kubernetes
+    cluster."""
     wait_for_drains: Flag = False
     """True: `pulumi up` waits until a removed node set is drained, and fails after `slurm.resumeTimeoutS` and five minutes."""
     guard: Flag = True

@@ -1,10 +1,15 @@
 """Rules of health checks: that they can run where they should, when they should, with limits that they know."""
 
+from collections.abc import Mapping
+
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_SETTINGS, HealthCheck
+from configs.models.health_checks import CHECK_SETTINGS, CheckKind, HealthCheck
 from configs.rules.names import Names, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
+
+_WAITS: Mapping[CheckKind, str] = {"mounts": "maxAnswerS", "processes": "stuckS"}
+"""Limits that are the seconds for which a check waits."""
 
 
 def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
@@ -28,7 +33,20 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
             if index is not None and cluster.node_sets[index].gpus is None:
                 message = f"the node set {quoted(name)} has no GPUs to check. Leave it out."
                 faults.append(Fault(f"{path}.nodeSets[{at}]", message, (f"cluster.nodeSets[{index}].gpus", f"{path}.check")))
+    if check.check == "command" and not check.command:
+        faults.append(
+            Fault(f"{path}.command", 'is missing: with "check: command", give the command as a list of words.', (f"{path}.check",))
+        )
+    if check.check != "command" and check.command:
+        message = f'the {check.check} check runs no command. Take it out, or set "check: command".'
+        faults.append(Fault(f"{path}.command", message, (f"{path}.check",)))
     limits = CHECK_SETTINGS[check.check]
+    waits = _WAITS.get(check.check, "")
+    if waits and check.settings.get(waits, limits[waits]) >= check.timeout_s:
+        message = (
+            f"{check.timeout_s} is not more than {waits} ({check.settings.get(waits, limits[waits])}): the check could never end. Raise it."
+        )
+        faults.append(Fault(f"{path}.timeoutS", message, (f"{path}.settings.{waits}",)))
     for key, value in check.settings.items():
         if key not in limits:
             message = f"the {check.check} check has no such limit. {did_you_mean(key, limits)}"

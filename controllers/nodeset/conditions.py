@@ -16,6 +16,7 @@ from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.pods import node_name, range_text
 from controllers.nodeset.structs import Condition, NodeSet
 from controllers.nodeset.workers import Worker, in_order
+from slurm.reasons import written
 
 _STUCK_S = 60.0
 """A pod that is there so many seconds after it should have ended does not end by itself."""
@@ -220,8 +221,11 @@ def _undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Cond
     verbs: set[str] = set()
     cordoned: dict[str, list[int]] = {}
     gone: set[str] = set()
+    failing: dict[str, list[int]] = {}
     for worker in workers:
-        if worker.has_foreign_drain and worker.node is not None:
+        if worker.has_check_drain and worker.node is not None and worker.node.failures is not None:
+            failing.setdefault(written(worker.node.reason), []).append(worker.ordinal)
+        elif worker.has_foreign_drain and worker.node is not None:
             foreign.setdefault(worker.node.reason or "no reason given", []).append(worker.ordinal)
             verbs.add("resume" if "DOWN" in worker.node.state.flags else "undrain")
         elif worker.has_cordon_drain:
@@ -235,6 +239,10 @@ def _undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Cond
         # UNDRAIN leaves DOWN in place (measured on 26.05).
         verb = "state=undrain, or state=resume for a node that is down" if len(verbs) > 1 else f"state={min(verbs)}"
         parts.append(f"{text}. These are left alone; lift with: scontrol update nodename=... {verb}")
+    if failing:
+        shown = sorted(failing.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
+        text = "; ".join(f"{range_text(name, ordinals)}: {reason}" for reason, ordinals in shown)
+        parts.append(f"{text}. These are lifted once the checks that look at them pass")
     if cordoned:
         machine, ordinals = max(cordoned.items(), key=lambda entry: len(entry[1]))
         words = observed.machines[machine].words if machine in observed.machines else ""
@@ -247,7 +255,8 @@ def _undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Cond
         parts.append(f"{range_text(name, ordinals)} drained, as {why}{more}; {lift}")
     if not parts:
         return Condition("Undrained", "True", "NoneDrained")
-    return Condition("Undrained", "False", "DrainedByOthers" if foreign else "Cordoned", ". ".join(parts))
+    reason = "DrainedByOthers" if foreign else "ChecksFail" if failing else "Cordoned"
+    return Condition("Undrained", "False", reason, ". ".join(parts))
 
 
 def _pods_end(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:

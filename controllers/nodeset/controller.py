@@ -19,7 +19,7 @@ from controllers.nodeset.pods import claim_ordinal, claim_stem
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, NodeSet
+from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, SLURM_NODES, NodeSet, SlurmNode
 from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
@@ -32,6 +32,7 @@ from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, K
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
+from slurm.check_results import FAILURE
 from slurm.states import is_powering_up
 
 WORKERS = 4
@@ -44,7 +45,7 @@ _DEAF_S = 300.0
 log = structlog.get_logger()
 
 
-def nodeset_of(item: Pod | PartialObject) -> Iterable[Key]:
+def nodeset_of(item: Pod | PartialObject | SlurmNode) -> Iterable[Key]:
     """The set that an object belongs to, by its label."""
     name = item.metadata.labels.get(LABEL_NODESET)
     return [(item.metadata.namespace, name)] if name else []
@@ -91,6 +92,8 @@ class Controller:
         self.machines = Informer(api, KUBE_NODES, clock=clock)
         self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
+        self.slurm_nodes = Informer(api, SLURM_NODES, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
+        """Nobody hears of its news: what this process writes must not bring the next round."""
         control_plane = f"{LABEL_CLUSTER}={settings.cluster},{delivery.COMPONENT}"
         self.files = Informer(api, CONFIG_MAPS, namespace=namespace, labels=control_plane, clock=clock)
         self.slurmctld = Informer(api, progress.SLURMCTLD_PODS, namespace=namespace, labels=control_plane, clock=clock)
@@ -122,6 +125,7 @@ class Controller:
                 self.machines,
                 self.places,
                 self.claims,
+                self.slurm_nodes,
                 slurm,
                 self.poller,
                 self.writer,
@@ -143,6 +147,7 @@ class Controller:
             "machines": self.machines,
             "places": self.places,
             "claims": self.claims,
+            "slurm nodes": self.slurm_nodes,
             "files": self.files,
             "slurmctld": self.slurmctld,
         }
@@ -232,11 +237,15 @@ class Controller:
         return not self._unsettled and len(self.queue) == 0
 
     def _wants_reservations(self) -> bool:
-        return any(nodeset.spec.update_strategy.reservation for nodeset in self.nodesets.store.values())
+        """For windows of maintenance, and because a check looks at failing nodes in reservations."""
+        snapshot = self.poller.snapshot
+        are_failing = snapshot is not None and any(FAILURE in node.extra for node in snapshot.nodes.values())
+        return are_failing or any(nodeset.spec.update_strategy.reservation for nodeset in self.nodesets.store.values())
 
     async def _reconcile_all(self) -> None:
         for informer in self._informers.values():
-            await informer.synced.wait()
+            if informer is not self.slurm_nodes:  # pods do not wait for a report, as where the kind SlurmNode is not known yet
+                await informer.synced.wait()
         self._add_all()
         await self.queue.run(self._reconcile, WORKERS)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.records import read_records
-from controllers.nodeset.structs import NodeSet, NodeSetStatus
+from controllers.nodeset.structs import NodeSet, NodeSetStatus, SlurmNodeStatus
 from controllers.nodeset.workers import Worker
 
 STOP_SETTLED_S = 10.0
@@ -43,6 +43,14 @@ class SetMemory:
     """The status as it was last written: the only status known of a set whose present version cannot be decoded."""
     revision: str = ""
     """What the set's pods were made from in the last round."""
+    swept_at: float = float("-inf")
+    """When the objects of the set's Slurm nodes were last all as they should be."""
+    counted_states: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    """States for which there is a metric of the set's nodes."""
+    counted_causes: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    """Causes, with their wishes, for which there is one."""
+    slurm_nodes: dict[int, tuple[float, SlurmNodeStatus]] = field(default_factory=dict[int, tuple[float, SlurmNodeStatus]])
+    """Objects of Slurm nodes that were written lately, by ordinal: when, and what they say. Informers may not have them yet."""
 
     def drains_of(self, nodeset: NodeSet) -> Mapping[int, float]:
         """When nodes were drained; a process that begins reads it from the status."""

@@ -1,10 +1,16 @@
-"""What `/metrics` shows of node sets. One label: the set; there are few."""
+"""What `/metrics` shows of node sets. Labels are bounded: sets, states of nodes, and causes, of which each check is one."""
 
 from prometheus_client import Counter, Gauge, Histogram
 
 WANTED = Gauge("slipway_nodeset_wanted", "Pods that should be there.", ["nodeset"])
 PODS = Gauge("slipway_nodeset_pods", "Pods that are there.", ["nodeset"])
 UNAVAILABLE = Gauge("slipway_nodeset_unavailable", "Wanted workers that take no jobs because of us or of Kubernetes.", ["nodeset"])
+NODES = Gauge("slipway_nodeset_nodes", "Slurm nodes by state, as slurm.states counts them.", ["nodeset", "state"])
+CAUSES = Gauge(
+    "slipway_nodeset_causes",
+    "Nodes that have a cause to be out of service, or soon; the wish `none` takes no jobs away.",
+    ["nodeset", "cause", "wish"],
+)
 PODS_CREATED = Counter("slipway_nodeset_pods_created", "Pods made.")
 PODS_DELETED = Counter("slipway_nodeset_pods_deleted", "Pods deleted.")
 SLURM_AGE = Gauge("slipway_slurm_reading_age_seconds", "Age of the last good reading of Slurm.")

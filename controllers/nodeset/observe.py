@@ -23,6 +23,7 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
+from slurm.check_results import RESERVATION, Failure, failures, read_results
 from slurm.reasons import gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
@@ -79,6 +80,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         now,
         on_their_way=surroundings.on_their_way,
         window=_window(nodeset, snapshot, now),
+        looked_at=_looked_at(nodeset, snapshot),
         taken=taken,
         pods_taken=pods_taken,
         machines=machines,
@@ -122,6 +124,13 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
     return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
 
 
+def _looked_at(nodeset: NodeSet, snapshot: Snapshot | None) -> frozenset[int]:
+    """The ordinals of nodes that are in the reservation of a health check."""
+    named = [reservation for reservation in snapshot.reservations if reservation.name.startswith(RESERVATION)] if snapshot else []
+    ordinals = {ordinal_of(nodeset.metadata.name, node) for reservation in named for node in names_in(reservation.node_list)}
+    return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
+
+
 def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> Claims:
     """What is known of the volume claims; a claim whose name the controller does not give is not looked at.
 
@@ -161,8 +170,20 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
         if node is not None:
             end = snapshot.last_job_end(node.name)
             jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
-            nodes[ordinal] = WorkerNode(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment))
+            nodes[ordinal] = WorkerNode(
+                *(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment)),
+                failures=_failures(node.extra, nodeset.spec.health_checks),
+                reason_by=node.reason_set_by_user,
+                reason_at=node.reason_changed_at.value,
+            )
     return nodes
+
+
+@lru_cache(maxsize=4096)
+def _failures(extra: str, checks: tuple[str, ...] | None) -> Mapping[str, Failure] | None:
+    """What checks that look at the set have found. A check that is no longer declared finds nothing any more, and holds no node."""
+    results = read_results(extra)
+    return None if results is None or checks is None else {name: each for name, each in failures(results).items() if name in checks}
 
 
 def node_job(job: Job) -> NodeJob:

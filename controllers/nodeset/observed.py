@@ -73,6 +73,8 @@ class Observed:
     """Ordinals whose pods were made, and are not in `pods` yet."""
     window: frozenset[int] = frozenset()
     """Ordinals that the maintenance reservation names, while it is active."""
+    looked_at: frozenset[int] = frozenset()
+    """Ordinals whose nodes a health check looks at again, in a reservation of its own: it has lifted the drain, or is about to."""
     taken: Mapping[int, str] = field(default_factory=dict[int, str])
     """Ordinals whose pod or claim belongs to somebody else, and which object that is. It is left alone, and no pod is made."""
     pods_taken: frozenset[int] = frozenset()

@@ -4,6 +4,7 @@ The laws of docs/design.md section 5 live in the parts, one file each in plans/.
 `needs_fresh_reading`: it may only be carried out when the reading behind it was asked for after the present round began.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
@@ -39,6 +40,8 @@ class Plan:
     roll: Roll = field(default_factory=Roll)
     ghosts: Ghosts = field(default_factory=Ghosts)
     topologies: Topologies = field(default_factory=Topologies)
+    reasons: Mapping[int, str] = field(default_factory=dict[int, str])
+    """For which reason of the controller's own nodes should be drained, by ordinal."""
     is_finished: bool = False
     """The set is being deleted and has no pod left: the finalizer may go."""
 
@@ -84,5 +87,6 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),
+        reasons=causes,
         is_finished=is_finished,
     )

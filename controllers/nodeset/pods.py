@@ -1,4 +1,4 @@
-"""Builds what a node set has in Kubernetes: pods, claims, the disruption budget, the record of places. Pure."""
+"""Builds what a node set has in Kubernetes: pods, claims, the disruption budget, the record of places, SlurmNodes. Pure."""
 
 import hashlib
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ from controllers.nodeset.structs import (
     LABEL_REVISION,
     NodeSet,
     NodeSetSpec,
+    SlurmNodeStatus,
 )
 from slurm.hostlists import fold
 
@@ -153,6 +154,16 @@ def build_places(nodeset: NodeSet, places: dict[int, str]) -> Manifest:
         "kind": "ConfigMap",
         "metadata": {**_about(nodeset, places_name(nodeset.metadata.name)), "labels": selector(nodeset)},
         "data": {str(ordinal): places[ordinal] for ordinal in sorted(places)},
+    }
+
+
+def build_slurm_node(nodeset: NodeSet, ordinal: int, status: SlurmNodeStatus) -> Manifest:
+    """The object that says how the Slurm node of an ordinal is. It goes with the set."""
+    return {
+        "apiVersion": GROUP_VERSION,
+        "kind": "SlurmNode",
+        "metadata": {**_about(nodeset, node_name(nodeset.metadata.name, ordinal)), "labels": selector(nodeset)},
+        "status": msgspec.to_builtins(status),
     }
 
 

@@ -11,6 +11,7 @@ from controllers.nodeset.looks import STALE_S, look
 from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
+from controllers.nodeset.plans.causes import find_causes_of
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
@@ -23,6 +24,7 @@ from controllers.nodeset.writes.labels import mark_free, protect
 from controllers.nodeset.writes.places import record_places
 from controllers.nodeset.writes.pods import create, delete, delete_unbound
 from controllers.nodeset.writes.resumes import resume_nodes
+from controllers.nodeset.writes.slurm_nodes import write_slurm_nodes
 from controllers.nodeset.writes.topology import annotate_pods, place_nodes
 from controllers.runtime.structs import Key
 from controllers.slurm.client import SlurmError
@@ -97,10 +99,12 @@ async def run_round(round_: Round) -> Next:
     await record_places(round_, observed)
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
+    causes = find_causes_of(round_.nodeset, observed, plan.reasons)
+    await write_slurm_nodes(round_, observed, plan, causes)
     await report(round_, observed, plan)
     if plan.is_finished:
         await finish(round_, observed)
-    count(round_.key, observed, plan)
+    count(round_, observed, plan, causes)
     return next_round(round_, plan)
 
 

@@ -1,7 +1,11 @@
 """Tells people: the status and its events, and metrics. Thin; the words are in `status` and `events`."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 import msgspec
 import structlog
+from prometheus_client import Gauge
 
 from controllers.nodeset import metrics
 from controllers.nodeset.events import build_events
@@ -14,6 +18,8 @@ from controllers.nodeset.status import Silence, build_status, cut, dated, unread
 from controllers.nodeset.structs import NODESETS_WRITTEN, Condition
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import EVENTS, Key, Unread
+from slurm.causes import Cause
+from slurm.states import category
 
 log = structlog.get_logger()
 
@@ -89,8 +95,22 @@ async def report_defect(world: World, key: Key, error: Exception) -> None:
         log.warning("failed", nodeset=key[1], what="status", error=str(refusal))
 
 
-def count(key: Key, observed: Observed, plan: Plan) -> None:
-    """Sets the metrics of a set."""
-    metrics.WANTED.labels(key[1]).set(len(plan.wanted))
-    metrics.PODS.labels(key[1]).set(len(observed.pods))
-    metrics.UNAVAILABLE.labels(key[1]).set(plan.roll.unavailable)
+def count(round_: Round, observed: Observed, plan: Plan, causes: Mapping[int, tuple[Cause, ...]]) -> None:
+    """Sets the metrics of a set. While Slurm is silent, those of its nodes stay as they are."""
+    name = round_.key[1]
+    metrics.WANTED.labels(name).set(len(plan.wanted))
+    metrics.PODS.labels(name).set(len(observed.pods))
+    metrics.UNAVAILABLE.labels(name).set(plan.roll.unavailable)
+    if observed.nodes is None:
+        return
+    states = Counter(category(node.state) for node in observed.nodes.values())
+    held = Counter((cause.name, cause.wish) for each in causes.values() for cause in each)
+    _set_all(metrics.NODES, name, {(state,): number for state, number in states.items()}, round_.memory.counted_states)
+    _set_all(metrics.CAUSES, name, held, round_.memory.counted_causes)
+
+
+def _set_all(gauge: Gauge, name: str, numbers: Mapping[tuple[str, ...], int], counted: set[tuple[str, ...]]) -> None:
+    """Sets a gauge by its further labels; one that was there before, and is not any more, is 0."""
+    counted.update(numbers)
+    for labels in counted:
+        gauge.labels(name, *labels).set(numbers.get(labels, 0))

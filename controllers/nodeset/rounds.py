@@ -10,7 +10,7 @@ from controllers.nodeset import pods as build
 from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.slurm_writer import NotFresh, NotLeading, SlurmWriter
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSet, SlurmNode
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.expectations import Expectations
@@ -42,6 +42,8 @@ class World:
     """The records of pinned sets."""
     claims: Informer[PartialObject]
     """All of the namespace, with an index `nodeset`, as the pods, and an index `stem`: (namespace, stem of the name)."""
+    slurm_nodes: Informer[SlurmNode]
+    """With an index `nodeset`, as the pods. Nothing is decided by them."""
     slurm: SlurmClient
     poller: Poller
     writer: Writer
@@ -106,6 +108,8 @@ class Round:
     """How old the fresh reading was when it arrived."""
     came_too_late: bool = False
     """Something was not written, as the reading had grown old meanwhile."""
+    has_more_objects: bool = False
+    """Objects of Slurm nodes were left to the next round."""
 
     async def attempt(self, what: str, write: Awaitable[object]) -> bool:
         """Makes a write. An error is noted for the status, and the round goes on with whatever does not depend on it.

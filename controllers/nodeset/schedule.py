@@ -24,7 +24,7 @@ def next_round(round_: Round, plan: Plan) -> Next:
     if round_.memory.late_s(now) >= TOO_LATE_S:
         return Next(SWEEP_S, has_failed=True)  # each round asks a Slurm that is slow already for all its nodes
     is_under_way = plan.needs_fresh_reading or plan.create or plan.deletions.unbound
-    if (is_under_way or round_.has_no_reading or round_.came_too_late) and not round_.errors:
+    if (is_under_way or round_.has_no_reading or round_.came_too_late or round_.has_more_objects) and not round_.errors:
         return Next(SOON_S)
     ghosts_s = round_.memory.ghost_pause_s(now) if plan.ghosts.evict_later else SWEEP_S
     held_s = min(world.retries.next_s(key, now), world.refusals.next_s(key, now), round_.memory.stop_settles_s(now))

@@ -1,11 +1,12 @@
-"""The NodeSet object as the API server gives it; its schema, defaults and refusals are in components/crds/nodesets.yaml, and in the
-model of the stack file where a setting of it is spelled only there."""
+"""NodeSet and SlurmNode objects as the API server gives them; their schemas, defaults and refusals are in components/crds, and in the model
+of the stack file where a setting of a NodeSet is spelled only there."""
 
 from typing import Any, Literal
 
 import msgspec
 
 from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
+from slurm.causes import Kind, Wish
 
 GROUP_VERSION = "slipway.dev/v1alpha1"
 FINALIZER = "slipway.dev/drain"
@@ -22,6 +23,10 @@ ANNOTATION_ADDRESS = "slipway.dev/topology-address"
 """On a worker's pod: where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
 ANNOTATION_REASON = "slipway.dev/reason"
 """On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
+
+
+NodeStateName = Literal["Up", "Draining", "Drained", "Down", "PoweringUp", "PoweringDown", "PoweredDown", "Unknown"]
+"""State of a SlurmNode."""
 
 
 class _Struct(msgspec.Struct, frozen=True, rename="camel"):
@@ -106,6 +111,8 @@ class NodeSetSpec(_Struct, frozen=True):
     label_features: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     """With `label_features`: the features that slurm.conf gives all nodes of the set."""
+    health_checks: tuple[str, ...] | None = None
+    """Names of the health checks that look at the set's nodes; None where its deployer does not say."""
     max_pods_in_flight: int = 500
     resume_timeout_seconds: int = 600
 
@@ -173,6 +180,41 @@ class NodeSet(_Struct, frozen=True):
     status: NodeSetStatus = NodeSetStatus()
 
 
+class NodeCause(_Struct, frozen=True):
+    """A cause as a SlurmNode has it; the fields are those of `slurm.causes.Cause`."""
+
+    name: str
+    kind: Kind = "node"
+    source: str = ""
+    evidence: str = ""
+    since: str = ""
+    """RFC 3339 in UTC."""
+    owner: str = ""
+    next: str = ""
+    wish: Wish = "none"
+
+
+class SlurmNodeStatus(_Struct, frozen=True):
+    """What is known of one Slurm node."""
+
+    state: NodeStateName = "Unknown"
+    since: str = ""
+    """Since when it has that state, RFC 3339 in UTC."""
+    machine: str = ""
+    node_set: str = ""
+    summary: str = ""
+    """Names of the causes, the most urgent first."""
+    causes: tuple[NodeCause, ...] = ()
+
+
+class SlurmNode(_Struct, frozen=True):
+    """The object: a report for people and other programs. Only the times in it are ever read again."""
+
+    metadata: ObjectMeta
+    status: SlurmNodeStatus = SlurmNodeStatus()
+
+
 NODESETS = Resource(GROUP_VERSION, "nodesets", "NodeSet", NodeSet)
 NODESETS_WRITTEN = Resource(GROUP_VERSION, "nodesets", "NodeSet", PartialObject)
 """For writing: of an answer only the metadata is read, as a set whose present version cannot be decoded is written to as well."""
+SLURM_NODES = Resource(GROUP_VERSION, "slurmnodes", "SlurmNode", SlurmNode)

@@ -4,7 +4,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from slurm.reasons import CORDON, GPUS, NODESET, POD_STOPPING, cordoned_machine, gpu_fault, has_failed_to_resume, is_lost, is_on_purpose
+from slurm.causes import KINDS
+from slurm.check_results import Failure
+from slurm.reasons import (
+    CHECK,
+    CORDON,
+    GPUS,
+    NODESET,
+    POD_STOPPING,
+    check,
+    cordoned_machine,
+    gpu_fault,
+    has_failed_to_resume,
+    is_lost,
+    is_on_purpose,
+)
 from slurm.states import (
     NodeState,
     has_jobs,
@@ -98,6 +112,12 @@ class WorkerNode:
     features: tuple[str, ...] = ()
     gpu_remark: str = ""
     """Which of its GPUs are beside other sockets than gres.conf says, in its worker's words."""
+    failures: Mapping[str, Failure] | None = field(default_factory=dict[str, Failure])
+    """What health checks of the set found, and have not seen mended, by the names of the checks; None where that cannot be read."""
+    reason_by: str = ""
+    """The user who gave the reason."""
+    reason_at: float | None = None
+    """When the reason was given, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +192,20 @@ class Worker:
     def has_cordon_drain(self) -> bool:
         """True when it is drained because a Kubernetes node was cordoned."""
         return self._is_drained_for(CORDON)
+
+    @cached_property
+    def has_check_drain(self) -> bool:
+        """True when it is drained for what a health check has found."""
+        return self._is_drained_for(CHECK)
+
+    @property
+    def fault(self) -> str:
+        """The reason of a drain for what checks have found, the most urgent failure; empty where none asks for a drain."""
+        holding = {name: each for name, each in ((self.node.failures if self.node else None) or {}).items() if each.drains}
+        if not holding:
+            return ""
+        name = min(holding, key=lambda name: (KINDS.index(holding[name].kind), name))
+        return check(name, holding[name].found)
 
     @property
     def cordoned_machine(self) -> str:

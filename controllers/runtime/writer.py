@@ -138,6 +138,10 @@ class Writer:
         """
         return await self._growing(manifests, lambda manifest: self.create(resource, manifest), (Conflict,))
 
+    async def apply_many(self, resource: Resource[T], manifests: Sequence[Manifest]) -> list[T | ApiError]:
+        """As `create_many`, by server-side apply."""
+        return await self._growing(manifests, lambda manifest: self.apply(resource, manifest), (Conflict,))
+
     async def delete_many(
         self, resource: Resource[Any], deletions: Sequence[Deletion], still: Callable[[], bool] | None = None
     ) -> list[ApiError | None]:

@@ -33,6 +33,8 @@ class Node(msgspec.Struct, frozen=True):
     topology: str = ""
     """Where Slurm was told that it is: see slurm.topology."""
     features: tuple[str, ...] = ()
+    extra: str = ""
+    """What health checks last found: see slurm.check_results."""
 
     @property
     def state(self) -> NodeState:

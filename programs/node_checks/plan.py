@@ -1,24 +1,24 @@
 """Decides what a health check does next to a node. Pure: it reads nothing, writes nothing and keeps nothing.
 
-A check that failed drains its node; a drained node runs no jobs, so looking again takes a reservation that keeps everyone else out while
-the node is resumed and checked. Every decision follows from what Slurm shows, so a run that was killed between any two writes is finished
-by the next one: a node is resumed only inside our reservation, and the reservation goes only once the node has passed or is drained again.
-Slurm has no compare-and-set: between our last look at a node and our write, an administrator has some milliseconds to be overtaken.
+A check notes what it found in the node's `Extra` first, and drains the node that failed then. It never lifts a drain: the NodeSet
+controller does, once no check says that the node fails. A drained node runs no jobs, so looking again takes a reservation that keeps
+everyone else out while the node is resumed and checked; it is drained again before the reservation goes. All checks use one name for it,
+so a node has one such reservation at most. Every decision follows from what Slurm shows, so a run that was killed between any two writes
+is finished by the next one. Slurm has no compare-and-set: between our last look at a node and our write, an administrator has some
+milliseconds to be overtaken.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from slurm import reasons
+from slurm.check_results import FAILED, PASSED, RESERVATION, SKIPPED, UNKNOWN
 from slurm.scontrol import Node
 from slurm.states import is_busy, is_idle, may_be_drained, waits_for_power
-
-PASSED, FAILED, UNKNOWN, SKIPPED = "passed", "failed", "unknown", "skipped"
 
 _ABSENT = frozenset({"DOWN", "ERROR", "FAIL", "UNKNOWN", "NOT_RESPONDING", "INVALID_REG", "REBOOT_ISSUED", "REBOOT_REQUESTED", "BLOCKED"})
 _ASLEEP = frozenset({"POWER_DOWN", "FUTURE", "DYNAMIC_FUTURE"})
 _KEPT = frozenset({"RESERVED", "MAINTENANCE", "UNDRAIN"})
-_LONGEST_REASON = 240
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,18 @@ class Reservation:
 
     name: str
     node: str
-    reason: str
-    """The drain reason that the node had when it was reserved."""
+    comment: str
+    """`slipway: check <name>: <reason>`: the check that holds it, and the drain reason that the node had when it was reserved. Of earlier
+    releases the reason alone, which was always one of the check's own."""
+
+    def is_of(self, check: str) -> bool:
+        """True for a reservation of that check."""
+        return self.comment.startswith(reason_prefix(check))
+
+    def reason(self, check: str) -> str:
+        """The drain reason that the node had."""
+        inner = self.comment.removeprefix(reason_prefix(check))
+        return inner if reasons.is_check(inner) else self.comment
 
 
 @dataclass(frozen=True)
@@ -39,11 +49,13 @@ class Outcome:
     """`passed`, `failed`, `unknown` (the check could not run) or `skipped` (it was not the moment to run it)."""
     found: str
     action: str = ""
-    """`drained`, `kept drained`, `lifted` or nothing."""
+    """`drained`, `kept drained`, `cleared` (nothing of this check holds the node any more) or nothing."""
+    is_spared: bool = False
+    """The check holds as many nodes as it may: this one failed and keeps its jobs."""
 
 
 BUSY = Outcome(SKIPPED, "busy")
-"""Jobs have the node."""
+"""Jobs have the node, or another check looks at it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,11 @@ class Run:
     """Run the check as a job on the node, inside our reservation where there is one."""
 
     reservation: Reservation | None
+
+
+@dataclass(frozen=True)
+class Note:
+    """Write down what this run found, where the NodeSet controller sees it."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +103,7 @@ class Done:
     outcome: Outcome
 
 
-Step = Reserve | Resume | Run | Drain | Release | Done
-
-
-def drain_reason(check: str, found: str) -> str:
-    """`slipway: check <check>: <found>`, on one line of printable ASCII without quotes."""
-    text = "".join(letter if " " <= letter <= "~" and letter not in "\"'" else " " for letter in found)
-    return f"{reason_prefix(check)}{' '.join(text.split())}"[:_LONGEST_REASON]
+Step = Reserve | Resume | Run | Note | Drain | Release | Done
 
 
 def reason_prefix(check: str) -> str:
@@ -100,70 +111,95 @@ def reason_prefix(check: str) -> str:
     return f"{reasons.CHECK}{check}: "
 
 
-def reservation_name(check: str, node: str) -> str:
-    return f"slipway-check-{check}-{node}"
+def reserve(check: str, node: Node) -> Reservation:
+    """The reservation in which a check looks again at a drained node. Slurm refuses a second one of the name."""
+    return Reservation(f"{RESERVATION}{node.name}", node.name, f"{reason_prefix(check)}{node.reason}")
 
 
 def plan_checks(check: str, chosen: Iterable[str], nodes: Mapping[str, Node], reservations: Mapping[str, Reservation]) -> dict[str, Step]:
     """The first step for each chosen node, and for each other node that an earlier run left reserved; in a stable order.
 
-    `nodes` and `reservations` (the ones of this check) are by node name, from one reading each.
+    `nodes` and `reservations` (those of all checks) are by node name, from one reading each.
     """
-    names = dict.fromkeys([*chosen, *sorted(reservations)])
+    names = dict.fromkeys([*chosen, *sorted(name for name, held in reservations.items() if held.is_of(check))])
     return {name: next_step(check, name, nodes.get(name), reservations.get(name), None) for name in names}
 
 
-def next_step(check: str, name: str, node: Node | None, held: Reservation | None, outcome: Outcome | None) -> Step:
+def next_step(check: str, name: str, node: Node | None, held: Reservation | None, outcome: Outcome | None, is_noted: bool = False) -> Step:
     """The next step for one node, from a fresh reading; `outcome` is what the check found in this run, None before it ran.
 
-    The truth table is tests/unit/programs/node_checks/test_plan.py.
+    `is_noted` says that the outcome is written down. The truth table is tests/unit/programs/node_checks/test_plan.py.
     """
+    ours = held if held and held.is_of(check) else None
     if node is None:
-        return Release(held) if held else Done(outcome or Outcome(UNKNOWN, f"Slurm has no node {name}"))
+        return Release(ours) if ours else Done(outcome or Outcome(UNKNOWN, f"Slurm has no node {name}"))
+    if outcome and outcome.result == FAILED and not is_noted:
+        return Note()
+    if held and not ours:
+        return Done(outcome or BUSY)
     is_drained = "DRAIN" in node.state.flags
-    if is_drained and not node.reason.startswith(reason_prefix(check)):
-        # Somebody else's drain holds the node: nothing of ours is added, changed or lifted.
-        return Release(held) if held else Done(outcome or Outcome(SKIPPED, _drained_by(node)))
-    if held:
-        return _again(node, held, outcome) if is_drained else _resumed(check, node, held, outcome)
+    if ours and is_drained and outcome and outcome.result == PASSED and not is_noted:
+        return Note()
+    if is_drained and not reasons.is_check(node.reason):
+        # Somebody else's drain holds the node, and is left as it is.
+        return Release(ours) if ours else Done(outcome or Outcome(SKIPPED, _drained_by(node)))
+    if ours:
+        return _again(node, ours, outcome) if is_drained else _resumed(check, node, ours, outcome, is_noted)
     if outcome:
-        if outcome.result == SKIPPED and not is_busy(node.state):
-            return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
-        if outcome.result == FAILED and not is_drained and not may_be_drained(node.state):
-            return Done(
-                replace(outcome, found=f"{outcome.found}; not drained while Slurm wakes the node ({node.state}): that would end its job")
-            )
-        return Drain(drain_reason(check, outcome.found)) if outcome.result == FAILED and not is_drained else Done(outcome)
+        return Done(outcome) if is_drained else _found(check, node, outcome)
     if hindrance := _hindrance(node):
         return Done(hindrance)
-    return Reserve(Reservation(reservation_name(check, name), name, node.reason)) if is_drained else Run(None)
+    return Reserve(reserve(check, node)) if is_drained else Run(None)
 
 
-def actions(steps: Iterable[Step], outcome: Outcome) -> str:
-    """What came of an outcome, from the steps taken: `drained`, `lifted`, `kept drained` or nothing."""
+def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:
+    """What came of an outcome, from the steps taken and the node after them: `drained`, `cleared`, `kept drained` or nothing.
+
+    The controller may have been faster than the check, once the failure was noted.
+    """
     kinds = {type(step) for step in steps}
-    if outcome.result == FAILED and Drain in kinds:
+    is_held = node is not None and "DRAIN" in node.state.flags and reasons.is_check(node.reason)
+    if outcome.result == FAILED and (Drain in kinds or (Note in kinds and is_held)):
         return "drained"
     if outcome.result == PASSED and Release in kinds:
-        return "lifted"
+        return "cleared"
     return "kept drained" if Release in kinds else ""
 
 
+def _found(check: str, node: Node, outcome: Outcome) -> Step:
+    """After a run on a node that has no drain."""
+    if outcome.result == SKIPPED and not is_busy(node.state):
+        return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
+    if outcome.result != FAILED or outcome.is_spared:
+        return Done(outcome)
+    if _is_down_on_purpose(node):
+        return Done(outcome)
+    if not may_be_drained(node.state):
+        why = f"not drained while Slurm wakes the node ({node.state}): that would end its job"
+        return Done(replace(outcome, found=f"{outcome.found}; {why}"))
+    return Drain(reasons.check(check, outcome.found))
+
+
 def _again(node: Node, held: Reservation, outcome: Outcome | None) -> Step:
-    """Drained by this check, and in its reservation: before the second look, or after one that did not lift the drain."""
-    is_worth_a_look = outcome.result == PASSED if outcome else _hindrance(node, in_reservation=True) is None
+    """Drained by a check, and in the reservation of this one: before the second look, or after it."""
+    is_worth_a_look = outcome is None and _hindrance(node, in_reservation=True) is None
     return Resume() if is_worth_a_look else Release(held)
 
 
-def _resumed(check: str, node: Node, held: Reservation, outcome: Outcome | None) -> Step:
-    """Resumed in our reservation: check it, and let it go only when it has passed or is drained again."""
+def _resumed(check: str, node: Node, held: Reservation, outcome: Outcome | None, is_noted: bool) -> Step:
+    """Resumed in our reservation: check it, and drain it again. The controller may have lifted that drain, once the pass was noted."""
     if outcome is None and not (outcome := _hindrance(node, in_reservation=True)):
         return Run(held)
-    if outcome.result == PASSED:
+    if outcome.result == PASSED and is_noted:
         return Release(held)
     if outcome.result == SKIPPED and is_busy(node.state):
         return Done(Outcome(UNKNOWN, "the job of an earlier run has not ended; the node stays reserved until the next run"))
-    return Drain(drain_reason(check, outcome.found) if outcome.result == FAILED else held.reason)
+    return Drain(node.reason if _is_down_on_purpose(node) else held.reason(check))
+
+
+def _is_down_on_purpose(node: Node) -> bool:
+    """True for a node that a person has set down meanwhile: their words stay."""
+    return "DOWN" in node.state.flags and reasons.is_on_purpose(node.reason)
 
 
 def _hindrance(node: Node, in_reservation: bool = False) -> Outcome | None:

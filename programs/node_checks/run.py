@@ -1,7 +1,7 @@
-"""The program of a health check's CronJob: runs one check on every idle node of its sets, drains what fails, lifts what passes again.
+"""The program of a health check's CronJob: runs one check on every idle node of its sets, and drains what fails.
 
-`python3 -m programs.node_checks.run '<spec>'`, as SlurmUser. It prints one JSON line a node, and records the last result in the
-node's `Extra` in Slurm, under the key `slipway`; an `Extra` that is not JSON belongs to someone else and is left alone.
+`python3 -m programs.node_checks.run '<spec>'`, as SlurmUser. It prints one JSON line a node, and notes the last result in the
+node's `Extra` in Slurm (slurm.check_results). The NodeSet controller reads it there, and lifts the drain once no check fails any more.
 Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all.
 """
 
@@ -10,23 +10,24 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from types import FrameType
 from typing import Any
 
+from slurm import reasons
+from slurm.causes import Kind
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, failures, following, read_results, with_result
 from slurm.scontrol import Node
 
 from .plan import (
     BUSY,
-    PASSED,
-    SKIPPED,
-    UNKNOWN,
     Done,
     Drain,
+    Note,
     Outcome,
     Release,
     Reservation,
@@ -46,6 +47,10 @@ _OTHERS_S = 120
 """Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
 _PAUSE_S = 1.0
 _MOST_WRITES = 5
+_SETTLES_S, _SETTLES_PER_NODE_S = 1.0, 0.004
+"""So long after a failure was noted it is looked for again: another check that had read all nodes before may have overwritten it. Reading
+1,000 nodes takes 1.3 s (measured on 26.05)."""
+_NO_ROOM = "the node's Extra in Slurm is somebody else's text, so an administrator has to lift this drain"
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Spec:
     """Seconds after which no further node is begun."""
     max_drained: int
     """Nodes that this check may hold drained at once."""
+    kind: Kind
+    """Kind of the cause that a failure is: see slurm.causes."""
     targets: Mapping[str, Target]
 
 
@@ -78,93 +85,139 @@ def read_spec(text: str) -> Spec:
     targets = {
         f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
     }
-    return Spec(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["maxDrained"], targets)
+    return Spec(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["maxDrained"], raw["causeKind"], targets)
 
 
 class Allowance:
     """How many more nodes a check may drain: when most of a cluster fails, the check or what they share is broken, not the nodes."""
 
-    def __init__(self, most: int, drained: int) -> None:
+    def __init__(self, most: int, held: Iterable[str]) -> None:
         self.most = most
-        self._left = most - drained
+        self._held = set(held)
         self._lock = Lock()
 
-    def take(self) -> bool:
-        """True when one more node may be drained, and counts it."""
+    def take(self, node: str) -> bool:
+        """True when that node may be drained, and counts it; one that this check holds already is counted."""
         with self._lock:
-            self._left -= 1
-            return self._left >= 0
+            if node not in self._held and len(self._held) >= self.most:
+                return False
+            self._held.add(node)
+            return True
+
+
+class Notes:
+    """What this run found, written into the nodes' `Extra`. Slurm has no compare-and-set: what another check has overwritten meanwhile is
+    written again. An `Extra` that is somebody else's is left alone."""
+
+    def __init__(self, spec: Spec, slurm: Slurm, allowance: Allowance, at: str) -> None:
+        self._spec, self._slurm, self._allowance, self._at = spec, slurm, allowance, at
+        self._drains: dict[str, bool] = {}
+        self._noted: dict[str, Outcome] = {}
+
+    def may_drain(self, node: str) -> bool:
+        """True when a failure of that node takes its jobs away."""
+        if node not in self._drains:
+            self._drains[node] = self._allowance.take(node)
+        return self._drains[node]
+
+    def write(self, outcomes: Mapping[str, Outcome]) -> bool:
+        """One call for all nodes that get the same text. A skipped node keeps its last result, and one that this run has noted keeps that.
+
+        False where some node has no room for it.
+        """
+        results = {name: self._noted.setdefault(name, outcome) for name, outcome in outcomes.items() if outcome.result != SKIPPED}
+        is_taken = False
+        for _ in range(_MOST_WRITES if results else 0):
+            nodes = self._slurm.nodes(next(iter(results)) if len(results) == 1 else "")
+            texts: dict[str, list[str]] = {}
+            for name in results.keys() & nodes.keys():
+                text = self._text(nodes[name], results[name])
+                is_taken = is_taken or text is None
+                if text is not None and text != nodes[name].extra:
+                    texts.setdefault(text, []).append(name)
+            if not texts:
+                break
+            for text, names in texts.items():
+                self._slurm.record(sorted(names), text)
+        return not is_taken
+
+    def _text(self, node: Node, outcome: Outcome) -> str | None:
+        before = read_results(node.extra)
+        if before is None:
+            return None
+        drains = outcome.result == FAILED and self.may_drain(node.name)
+        earlier = before.get(self._spec.name)
+        result = following(earlier, outcome.result, reasons.plain(outcome.found), self._at, self._spec.kind, drains)
+        return with_result(node.extra, self._spec.name, result)
 
 
 def check_node(
-    spec: Spec, name: str, step: Step, slurm: Slurm, allowance: Allowance, run: Callable[[Node, Reservation | None], Outcome]
+    spec: Spec, name: str, step: Step, slurm: Slurm, notes: Notes, run: Callable[[Node, Reservation | None], Outcome]
 ) -> Outcome:
     """Takes one node from its first step to the end of this run, reading it afresh after every write and every job."""
     taken: list[Step] = []
     outcome: Outcome | None = None
-    held: Reservation | None = None
+    node: Node | None = None
+    is_noted = False
     while not isinstance(step, Done):
         if len(taken) == _MOST_STEPS:
             return Outcome(UNKNOWN, f"no end after {_MOST_STEPS} steps; the last one was {step}")
-        # With a reservation the node was drained before: draining it again adds none.
-        if isinstance(step, Drain) and outcome and not held and not allowance.take():
-            return replace(outcome, found=f"{outcome.found}; not drained: this check holds {allowance.most} nodes already, the most it may")
         taken.append(step)
-        if isinstance(step, Run):
-            outcome = run(slurm.nodes(name)[name], step.reservation)
-        else:
-            apply(name, step, slurm)
-        if isinstance(step, Run) and outcome and outcome.result == PASSED and not step.reservation:
-            return outcome
-        held = slurm.reservations(spec.name).get(name)
-        step = next_step(spec.name, name, slurm.nodes(name).get(name), held, outcome)
-    return replace(step.outcome, action=actions(taken, step.outcome))
+        match step:
+            case Run(held):
+                outcome = run(slurm.nodes(name)[name], held)
+                if outcome.result == PASSED and not held:
+                    return outcome
+            case Note() if outcome:
+                is_noted = True
+                if not notes.write({name: outcome}):
+                    outcome = replace(outcome, found=f"{outcome.found}; {_NO_ROOM}")
+                if outcome.result == FAILED and not notes.may_drain(name):
+                    spared = f"{outcome.found}; not drained: this check holds {spec.max_drained} nodes already, the most it may"
+                    outcome = replace(outcome, found=spared, is_spared=True)
+            case Reserve(held):
+                if not slurm.reserve(held):
+                    return BUSY
+            case _:
+                apply(name, step, slurm)
+        held, node = slurm.reservations().get(name), slurm.nodes(name).get(name)
+        step = next_step(spec.name, name, node, held, outcome, is_noted)
+    return replace(step.outcome, action=actions(taken, step.outcome, node))
 
 
 def apply(name: str, step: Step, slurm: Slurm) -> None:
     """Makes one write."""
     match step:
-        case Reserve(held):
-            slurm.reserve(held)
         case Resume():
             slurm.resume(name)
         case Drain(reason):
             slurm.drain(name, reason)
         case Release(held):
             slurm.release(held)
-        case Run() | Done():
+        case _:
             raise TypeError(f"{step} is not a write")
-
-
-def extra_with(extra: str, check: str, outcome: Outcome, at: str) -> str | None:
-    """A node's `Extra` with a check's last result in it; None when the field is someone else's."""
-    try:
-        fields: Any = json.loads(extra or "{}")
-        fields.setdefault("slipway", {})[check] = {"result": outcome.result, "at": at}
-    except (AttributeError, TypeError, ValueError):
-        return None
-    return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
 
 def run_all(
     spec: Spec,
     slurm: Slurm,
     report: Callable[[str, Outcome], None],
+    at: str,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError when Slurm cannot be read.
 
-    A node that only other checks have is waited for; one that has a user's job is skipped.
+    A node that only other checks have is waited for; one that has a user's job is skipped. `at` is when the run began, RFC 3339 in UTC.
     """
-    nodes = slurm.nodes()
-    reservations = slurm.reservations(spec.name)
+    nodes, reservations = slurm.nodes(), slurm.reservations()
     steps = plan_checks(spec.name, spec.targets, nodes, reservations)
-    drained = {node.name for node in nodes.values() if "DRAIN" in node.state.flags and node.reason.startswith(reason_prefix(spec.name))}
-    allowance = Allowance(spec.max_drained, len(drained | reservations.keys()))
+    notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
     end = clock() + spec.deadline_s
     program = Path(__file__).with_name(f"{spec.check}.py")
     left_over = Target({}, 0)
+    outcomes: dict[str, Outcome] = {}
+    failed_at: list[float] = []
 
     def work(name: str) -> None:
         step = steps[name]
@@ -177,36 +230,33 @@ def run_all(
 
         try:
             began = clock()
-            outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, allowance, run)
+            outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, notes, run)
             while outcome == BUSY and clock() <= min(end, began + _OTHERS_S) and slurm.is_held_by_checks(name):
                 pause(_PAUSE_S)
-                again = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations(spec.name).get(name), None)
-                outcome = check_node(spec, name, again, slurm, allowance, run)
+                again = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations().get(name), None)
+                outcome = check_node(spec, name, again, slurm, notes, run)
         except SlurmError as error:
             outcome = Outcome(UNKNOWN, f"Slurm: {error}")
+        outcomes[name] = outcome
+        if outcome.result == FAILED:
+            failed_at.append(clock())
         report(name, outcome)
 
     with ThreadPoolExecutor(max_workers=spec.parallel) as pool:
         for done in [pool.submit(work, name) for name in steps]:
             done.result()
+    notes.write(outcomes)
+    if failed_at:
+        pause(max(0.0, max(failed_at) + _SETTLES_S + _SETTLES_PER_NODE_S * len(nodes) - clock()))
+        notes.write(outcomes)
 
 
-def record(spec: Spec, slurm: Slurm, outcomes: Mapping[str, Outcome], at: str) -> None:
-    """Writes the results into the nodes' `Extra`, one call for all nodes that get the same text. A skipped node keeps its last result.
-
-    Slurm has no compare-and-set: what another check has overwritten meanwhile is written again.
-    """
-    for _ in range(_MOST_WRITES):
-        nodes = slurm.nodes()
-        texts: dict[str, list[str]] = {}
-        for name, outcome in outcomes.items():
-            text = extra_with(nodes[name].extra, spec.name, outcome, at) if name in nodes and outcome.result != SKIPPED else None
-            if text is not None and text != nodes[name].extra:
-                texts.setdefault(text, []).append(name)
-        if not texts:
-            return
-        for text, names in texts.items():
-            slurm.record(names, text)
+def held_by(check: str, nodes: Mapping[str, Node], reservations: Mapping[str, Reservation]) -> set[str]:
+    """The nodes that a check holds drained, those that it looks at again included."""
+    found = {name: read_results(node.extra) or {} for name, node in nodes.items() if "DRAIN" in node.state.flags}
+    failed = {name for name, results in found.items() if (failure := failures(results).get(check)) is not None and failure.drains}
+    named = {name for name in found if nodes[name].reason.startswith(reason_prefix(check))}
+    return failed | named | {name for name, held in reservations.items() if held.is_of(check)}
 
 
 def _end_at_once(number: int, _: FrameType | None) -> None:
@@ -218,16 +268,14 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _end_at_once)
     spec, slurm = read_spec(sys.argv[1]), Slurm()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    outcomes: dict[str, Outcome] = {}
 
     def report(name: str, outcome: Outcome) -> None:
-        outcomes[name] = outcome
-        sys.stdout.write(json.dumps({"check": spec.name, "node": name, "at": at, **asdict(outcome)}) + "\n")
+        found = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
+        sys.stdout.write(json.dumps({"check": spec.name, "node": name, "at": at, **found}) + "\n")
         sys.stdout.flush()
 
     try:
-        run_all(spec, slurm, report)
-        record(spec, slurm, outcomes, at)
+        run_all(spec, slurm, report, at)
     except SlurmError as error:
         sys.stderr.write(f"check {spec.name}: {error}\n")
         return 1

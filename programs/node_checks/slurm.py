@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from slurm import reasons
+from slurm.check_results import FAILED, PASSED, UNKNOWN
 from slurm.commands import SlurmError, call
 from slurm.scontrol import AnswerError, Node, read_nodes
 
-from .plan import BUSY, FAILED, PASSED, UNKNOWN, Outcome, Reservation, reason_prefix
+from .plan import BUSY, Outcome, Reservation
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
@@ -25,6 +27,7 @@ _JOB = "slipway-check-"
 """Start of the names of checks' jobs."""
 _TOP_PRIORITY = 4294967293
 """The highest that Slurm takes from its own user: a check of an idle node never waits behind the queue."""
+_TAKEN_WORDS = ("Duplicate reservation name", "Reservation already exists")
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
 
 
@@ -38,26 +41,35 @@ class Slurm:
         except AnswerError as error:
             raise SlurmError(str(error)) from None
 
-    def reservations(self, check: str) -> dict[str, Reservation]:
-        """The reservations that runs of this check hold, by node name."""
+    def reservations(self) -> dict[str, Reservation]:
+        """The reservations that runs of checks hold, by node name."""
         text = _call("scontrol", "show", "reservation", "--oneliner")
         found = [_reservation(line) for line in text.splitlines()]
-        return {held.node: held for held in found if held and held.reason.startswith(reason_prefix(check))}
+        return {held.node: held for held in found if held and reasons.is_check(held.comment)}
 
-    def reserve(self, held: Reservation) -> None:
-        """No end: a run that was killed must not free a node that failed. The next run of the check ends it."""
-        _call(
-            "scontrol",
-            "create",
-            "reservation",
-            f"ReservationName={held.name}",
-            f"Nodes={held.node}",
-            f"Users={getpass.getuser()}",
-            "StartTime=now",
-            "Duration=UNLIMITED",
-            "Flags=MAINT,IGNORE_JOBS",
-            f"Comment={held.reason}",
-        )
+    def reserve(self, held: Reservation) -> bool:
+        """No end: a run that was killed must not free a node that failed. The next run of the check ends it.
+
+        False where another check was faster.
+        """
+        try:
+            _call(
+                "scontrol",
+                "create",
+                "reservation",
+                f"ReservationName={held.name}",
+                f"Nodes={held.node}",
+                f"Users={getpass.getuser()}",
+                "StartTime=now",
+                "Duration=UNLIMITED",
+                "Flags=MAINT,IGNORE_JOBS",
+                f"Comment={held.comment}",
+            )
+        except SlurmError as error:
+            if any(words in str(error) for words in _TAKEN_WORDS):
+                return False
+            raise
+        return True
 
     def release(self, held: Reservation) -> None:
         _call("scontrol", "delete", f"ReservationName={held.name}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from slurm.check_results import read_results
 from slurm.files import CONDITION
 from slurm.reasons import written
 from slurm.states import NodeState, category, is_busy, node_state
@@ -74,6 +75,8 @@ class Away:
     by: str
     since: int | None
     machine: str
+    causes: tuple[str, ...] = ()
+    """Names of all causes, the most urgent first, as the node's SlurmNode has them: `check/disk`. Slurm's reason is one cause's."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class Objects:
     programs: Sequence[Mapping[str, Any]]
     cron_jobs: Sequence[Mapping[str, Any]]
     pods: Sequence[Mapping[str, Any]]
+    slurm_nodes: Sequence[Mapping[str, Any]] = ()
 
 
 def read_nodes(answer: object) -> tuple[Node, ...]:
@@ -160,6 +164,7 @@ def build(objects: Objects, nodes: Sequence[Node] | None, queue: tuple[QueueRow,
     for node in nodes or ():
         counts.setdefault(node.node_set, Counter())[category(node.state)] += 1
     machines = {each["metadata"]["name"]: str(each.get("spec", {}).get("nodeName", "")) for each in objects.pods}
+    causes = {each["metadata"]["name"]: each.get("status", {}).get("causes", ()) for each in objects.slurm_nodes}
     backups = [each for each in objects.cron_jobs if _component(each) == _BACKUP]
     sets = tuple(_set(each, counts.get(each["metadata"]["name"], {})) for each in sorted(objects.node_sets, key=_name))
     return Overview(
@@ -169,7 +174,7 @@ def build(objects: Objects, nodes: Sequence[Node] | None, queue: tuple[QueueRow,
         backup=max((at for each in backups if (at := _time(each.get("status", {}).get("lastSuccessfulTime")))), default=None),
         has_backups=bool(backups),
         files=_files(objects.pods),
-        away=None if nodes is None else tuple(_away(node, machines) for node in nodes if node.is_away),
+        away=None if nodes is None else tuple(_away(node, machines, causes) for node in nodes if node.is_away),
         cpus=None if nodes is None else _sum(node.cpus for node in nodes),
         gpus=None if nodes is None else _sum(node.gpus for node in nodes),
         queue=queue,
@@ -201,10 +206,8 @@ def _node(said: Mapping[str, str]) -> Node:
 
 def _results(extra: str) -> Mapping[str, tuple[str, float | None]] | None:
     """The last results of checks in a node's `Extra`, which may be somebody else's."""
-    try:
-        return {name: (str(each["result"]), _time(each["at"])) for name, each in json.loads(extra)["slipway"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None
+    results = read_results(extra)
+    return {name: (each.result, _time(each.at)) for name, each in results.items()} if results else None
 
 
 def _queue(jobs: Iterable[Mapping[str, str]]) -> Iterable[QueueRow]:
@@ -252,8 +255,9 @@ def _set(found: Mapping[str, Any], counts: Mapping[str, int]) -> SetRow:
     )
 
 
-def _away(node: Node, machines: Mapping[str, str]) -> Away:
-    return Away(node.name, str(node.state), is_busy(node.state), node.reason, node.by, node.since, machines.get(node.name, ""))
+def _away(node: Node, machines: Mapping[str, str], causes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Away:
+    names = tuple(str(cause["name"]) for cause in causes.get(node.name, ()))
+    return Away(node.name, str(node.state), is_busy(node.state), node.reason, node.by, node.since, machines.get(node.name, ""), names)
 
 
 def _check(cron_job: Mapping[str, Any], nodes: Sequence[Node]) -> CheckRow:

@@ -56,4 +56,8 @@ def _objects(api: Api, namespace: str) -> Objects:
         return api.list(Sort(group, kind), namespace, labelSelector=_PART_OF)
 
     programs = [*ours("apps", "Deployment"), *ours("apps", "StatefulSet")]
-    return Objects(ours("slipway.dev", "NodeSet"), programs, ours("batch", "CronJob"), ours("", "Pod"))
+    try:
+        slurm_nodes = api.list(Sort("slipway.dev", "SlurmNode"), namespace)
+    except RefusedError:
+        slurm_nodes = []  # of a release before the kind, or not for this user: Slurm's reasons are there
+    return Objects(ours("slipway.dev", "NodeSet"), programs, ours("batch", "CronJob"), ours("", "Pod"), slurm_nodes)

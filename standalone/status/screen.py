@@ -85,12 +85,12 @@ def _away(overview: Overview, now: float) -> Iterable[RenderableType]:
         yield Text("No node is out of service.", style="green")
         return
     yield Text(f"OUT OF SERVICE: {len(away)} node{'s' * (len(away) > 1)}", style="bold")
-    table = _table("NODE", "STATE", "FOR", "BY", "MACHINE", "REASON")
+    table = _table("NODE", "STATE", "FOR", "BY", "MACHINE", "CAUSES", "REASON")
     for node in away[:_MOST_AWAY]:
         state = Text(node.state, style="red" if "DOWN" in node.state else "yellow")
         for_ = span(now - node.since) if node.since else ""
         reason = f"{node.reason or 'no reason is written'}{' (may still run jobs)' if node.is_busy else ''}"
-        table.add_row(node.name, state, for_, node.by, node.machine, reason)
+        table.add_row(node.name, state, for_, node.by, node.machine, ", ".join(node.causes), reason)
     yield table
     if len(away) > _MOST_AWAY:
         yield Text(f"... and {len(away) - _MOST_AWAY} more; --json has them all", style="dim")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.kinds import build_crd
+from components.kinds import build_crds
 from standalone import cli
 from tests.apiserver.server import ROOT, ApiServer, serve
 
@@ -24,9 +24,10 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture(scope="session")
 def server(bare: ApiServer) -> ApiServer:
-    """A running API server that serves the kind NodeSet."""
-    bare.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(build_crd("dev")))
-    bare.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", "crd/nodesets.slipway.dev")
+    """A running API server that serves the kinds NodeSet and SlurmNode."""
+    for kind in build_crds("dev"):
+        bare.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(kind))
+        bare.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", f"crd/{kind['metadata']['name']}")
     return bare
 
 

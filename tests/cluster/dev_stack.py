@@ -182,6 +182,7 @@ class DevStack:
         self.kubectl("annotate", "--all", "deployments,statefulsets,services,configmaps,nodesets", "slipway.dev/guard-", check=False)
         self.standalone("up", "--force-conflicts", timeout_s=600)
         drained = "sinfo -h -N -t drain -o %N | sort -u"
+        self.slurm("sinfo -h -N -o %N | sort -u | xargs -rI@ scontrol update nodename=@ extra={}")
         self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")
         self.quiet()
 

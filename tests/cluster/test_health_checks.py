@@ -1,10 +1,12 @@
-"""Health checks on real nodes: what fails is drained, what passes again is lifted, and nobody else's node is touched.
+"""Health checks on real nodes: what fails is drained, the NodeSet controller lifts that once all checks pass, and nobody else's node is
+touched.
 
 Each check runs once by its CronJob's own Job; the tests of limits run its command in one such pod, which costs no start. The schedules are
 suspended meanwhile.
 """
 
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +14,11 @@ import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
 
-ALL_FULL = {"minFreeMiB": 1_000_000_000}
-OURS = "slipway: check disk: "
+ALL_FULL: dict[str, Any] = {"minFreeMiB": 1_000_000_000}
+ALL_SMALL: dict[str, Any] = {"configuredMiB": 1_000_000_000}
+OURS, MEMORY = "slipway: check disk: ", "slipway: check memory: "
+FAILED = '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z","failure":%s}}}'
+FAILURE = '{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free, 512 wanted","kind":"node","drains":true}'
 KINDS = ("disk", "memory", "clock", "gpu")
 BENCH = "try-check"
 """The Job in whose pod checks are run with other limits."""
@@ -36,13 +41,18 @@ def on_demand(deployed: DevStack) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def cleaned(stack: DevStack) -> Iterator[None]:
-    """No drain and no reservation of a test is left."""
+    """No failure, no drain and no reservation of a test is left."""
     yield
-    for name, state in stack.nodes().items():
-        if "RESERVED" in state or "MAINT" in state:
-            stack.slurm(f"scontrol delete ReservationName=slipway-check-disk-{name}")
-        if "DRAIN" in state:
-            stack.slurm(f"scontrol update NodeName={name} State=RESUME")
+    nodes, reserved = stack.nodes(), reservations(stack)
+    for name in nodes:
+        if f"slipway-check-{name} " in reserved:
+            stack.slurm(f"scontrol delete ReservationName=slipway-check-{name}")
+    stack.slurm(f"scontrol update NodeName={','.join(nodes)} Extra={{}}")
+    for name in nodes:
+        seen = node(stack, name)
+        if "DRAIN" in seen["state"] and not seen["reason"].startswith("slipway: check "):
+            stack.slurm(f"scontrol update NodeName={name} State=RESUME", check=False)  # the controller may be faster
+    stack.wait_until_idle()
 
 
 def _suspend(stack: DevStack, is_suspended: bool) -> None:
@@ -72,10 +82,12 @@ def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str
     return said
 
 
-def check(stack: DevStack, kind: str, max_drained: int | None = 100, **limits: Any) -> dict[str, dict[str, str]]:
-    """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's."""
+def check(stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", **limits: Any) -> dict[str, dict[str, str]]:
+    """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's.
+    `runs` is the program that the nodes run instead."""
     [*program, given] = _job(stack, kind)["template"]["spec"]["containers"][0]["command"]
     spec = json.loads(given)
+    spec["check"] = runs or spec["check"]
     for node_set in spec["nodeSets"]:
         node_set["settings"] |= limits
     if max_drained is not None:
@@ -91,6 +103,11 @@ def _by_node(said: str) -> dict[str, dict[str, str]]:
 def node(stack: DevStack, name: str) -> dict[str, Any]:
     [seen] = json.loads(stack.slurm(f"scontrol show node {name} --json"))["nodes"]
     return seen
+
+
+def causes(stack: DevStack, name: str) -> dict[str, dict[str, str]]:
+    """What the node's object has of its causes, by name, the most urgent first."""
+    return {cause["name"]: cause for cause in stack.get("slurmnode", name)["status"]["causes"]}
 
 
 def reservations(stack: DevStack) -> str:
@@ -115,9 +132,9 @@ def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_ag
         assert "1000000000 wanted" in line["found"]
     again = check(stack, "disk", minFreeMiB=999_999_999)
     assert {(line["result"], line["action"]) for line in again.values()} == {("failed", "drained")}
-    assert "999999999 wanted" in node(stack, "cpu-0")["reason"]
+    eventually("the reason is what was found last", lambda: "999999999 wanted" in node(stack, "cpu-0")["reason"], 30)
     passed = check(stack, "disk")
-    assert {(line["result"], line["action"]) for line in passed.values()} == {("passed", "lifted")}
+    assert {(line["result"], line["action"]) for line in passed.values()} == {("passed", "cleared")}
     assert "slipway-check" not in reservations(stack)
     stack.wait_until_idle()
 
@@ -139,17 +156,89 @@ def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:
         assert node(stack, "cpu-0")["reason"] == "fan is loud"
 
 
-def test_drain_of_another_check_is_untouched(stack: DevStack) -> None:
+def test_node_that_fails_two_checks_is_lifted_once_both_have_passed(stack: DevStack) -> None:
+    """Slurm has one reason for the node: that of the more urgent failure, and of the other once that is mended."""
     check(stack, "disk", **ALL_FULL)
-    said = check(stack, "memory")
-    assert {line["result"] for line in said.values()} == {"skipped"}
-    assert all(node(stack, name)["reason"].startswith(OURS) for name in said)
+    found = check(stack, "memory", **ALL_SMALL)
+    assert {(line["result"], line["action"]) for line in found.values()} == {("failed", "drained")}
+    eventually("broken hardware comes first", lambda: all(node(stack, name)["reason"].startswith(MEMORY) for name in found), 30)
+    eventually("both causes are told", lambda: list(causes(stack, "cpu-0")) == ["check/memory", "check/disk"], 30)
+    assert "1000000000 wanted" in causes(stack, "cpu-0")["check/disk"]["evidence"]
+    assert stack.kubectl("get", "slurmnode", "cpu-0", "--no-headers").split()[1:4] == ["Drained", "check/memory,", "check/disk"]
+    assert {line["action"] for line in check(stack, "memory").values()} == {"cleared"}
+    eventually("the full disk is left", lambda: all(node(stack, name)["reason"].startswith(OURS) for name in found), 30)
+    eventually("and told", lambda: list(causes(stack, "cpu-0")) == ["check/disk"], 30)
+    assert all("DRAIN" in node(stack, name)["state"] for name in found)
+    assert {line["action"] for line in check(stack, "disk").values()} == {"cleared"}
+    stack.wait_until_idle()
+
+
+def test_failure_below_the_drain_of_an_administrator_holds_the_node_when_they_are_done(stack: DevStack) -> None:
+    check(stack, "disk", **ALL_FULL)
+    found = node(stack, "cpu-0")["reason"]
+    stack.slurm("scontrol update NodeName=cpu-0 State=DRAIN Reason='fan is loud'")
+    assert check(stack, "disk")["cpu-0"]["found"].endswith(": fan is loud")
+    assert node(stack, "cpu-0")["reason"] == "fan is loud"
+    stack.slurm("scontrol update NodeName=cpu-0 State=UNDRAIN")
+    eventually("the full disk holds it again", lambda: node(stack, "cpu-0")["reason"] == found, 30)
+    assert "DRAIN" in node(stack, "cpu-0")["state"]
+    eventually("Slurm has heard of it since", lambda: "NOT_RESPONDING" not in node(stack, "cpu-0")["state"], 60)
+    assert check(stack, "disk")["cpu-0"]["action"] == "cleared"
+    stack.wait_until_idle()
+
+
+def test_cordon_and_a_failure_hold_a_node_each_on_its_own(stack: DevStack) -> None:
+    check(stack, "disk", **ALL_FULL)
+    machine = stack.get("pod", "cpu-0")["spec"]["nodeName"]
+    stack.kubectl("cordon", machine)
+    try:
+        check(stack, "disk")
+        eventually("the cordon is left", lambda: node(stack, "cpu-0")["reason"] == f"slipway: cordon {machine}", 30)
+        eventually("and told", lambda: list(causes(stack, "cpu-0")) == ["cordon"], 30)
+    finally:
+        stack.kubectl("uncordon", machine)
+    stack.wait_until_idle()
 
 
 def test_check_that_cannot_run_is_unknown_and_drains_nothing(stack: DevStack) -> None:
     said = check(stack, "disk", paths=["/nowhere"])
     assert {(line["result"], line["found"]) for line in said.values()} == {("unknown", "/nowhere: No such file or directory")}
     assert not any("DRAIN" in state for state in stack.nodes().values())
+
+
+def test_command_of_a_site_runs_where_jobs_do_and_says_what_is_wrong(stack: DevStack) -> None:
+    said, broken, mended = (
+        check(stack, "disk", runs="command", command=["sh", "-c", f"echo port 3 of $(hostname) is down; exit {code}"]) for code in (1, 2, 0)
+    )
+    assert {name: line["found"] for name, line in said.items()} == {name: f"port 3 of {name} is down" for name in said}
+    assert {(line["result"], line["action"]) for line in said.values()} == {("failed", "drained")}
+    assert {(line["result"], line["action"]) for line in broken.values()} == {("unknown", "kept drained")}
+    assert {(line["result"], line["action"]) for line in mended.values()} == {("passed", "cleared")}
+    stack.wait_until_idle()
+
+
+def test_command_that_a_user_could_change_is_not_run_with_the_rights_of_slurm(stack: DevStack) -> None:
+    mode = stack.ssh("stat -c %a .").strip()
+    stack.ssh("cp /bin/true fabric; chmod 755 . fabric")
+    said = check(stack, "disk", runs="command", command=["/home/alice/fabric"])
+    assert {line["result"] for line in said.values()} == {"unknown"}
+    assert all("not run, as /home/alice/fabric belongs to user " in line["found"] for line in said.values()), said
+    stack.ssh(f"rm fabric; chmod {mode} .")
+
+
+def test_folder_that_is_not_mounted_and_process_that_hangs_are_found(stack: DevStack) -> None:
+    """The parent of a vfork is in state D until its child has ended."""
+    folders = check(stack, "disk", runs="mounts", paths=["/home", "/nowhere"], maxAnswerS=20)
+    assert {(line["result"], line["found"]) for line in folders.values()} == {("failed", "/nowhere is not mounted")}
+    answering = check(stack, "disk", runs="mounts", paths=["/home"], maxAnswerS=20)
+    assert {(line["result"], line["found"]) for line in answering.values()} == {("passed", "1 shared folders answer")}
+    stack.wait_until_idle()
+    code = "import ctypes, os, time\nif ctypes.CDLL(None).vfork() == 0:\n    time.sleep(25)\n    os._exit(0)\nos._exit(0)"
+    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "sh", "-c", f"python3 -c {shlex.quote(code)} >/dev/null 2>&1 &")
+    hanging = check(stack, "disk", runs="processes", maxStuck=0, stuckS=2)
+    assert {line["found"] for name, line in hanging.items() if name != "cpu-0"} == {"no process hangs in the kernel"}
+    assert hanging["cpu-0"]["result"] == "failed"
+    assert "in state D for 2 s, 0 allowed" in hanging["cpu-0"]["found"]
 
 
 def test_unknown_keeps_the_drain_of_a_failure(stack: DevStack) -> None:
@@ -174,18 +263,19 @@ def test_busy_node_is_skipped_and_its_job_finishes(stack: DevStack) -> None:
 
 def test_what_a_killed_run_left_is_finished_by_the_next(stack: DevStack) -> None:
     """Killed between resuming a failed node and checking it: only the reservation keeps jobs off, and says why."""
-    comment = f"{OURS}/tmp has 3 MiB free, 512 wanted"
+    reason = f"{OURS}/tmp has 3 MiB free, 512 wanted"
     stack.slurm(
-        "scontrol create reservation ReservationName=slipway-check-disk-cpu-0 Nodes=cpu-0 Users=slurm "
-        f"StartTime=now Duration=UNLIMITED Flags=MAINT,IGNORE_JOBS Comment='{comment}'"
+        "scontrol create reservation ReservationName=slipway-check-cpu-0 Nodes=cpu-0 Users=slurm "
+        f"StartTime=now Duration=UNLIMITED Flags=MAINT,IGNORE_JOBS Comment='{OURS}{reason}'"
     )
+    stack.slurm(f"scontrol update NodeName=cpu-0 Extra='{FAILED % FAILURE}'")
     waiting = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-0 --output=waited.out")
     unknown = check(stack, "disk", paths=["/nowhere"])
     assert (unknown["cpu-0"]["result"], unknown["cpu-0"]["action"]) == ("unknown", "kept drained")
-    assert node(stack, "cpu-0")["reason"] == comment
+    assert node(stack, "cpu-0")["reason"] == reason
     assert stack.job_state(waiting) == "PENDING"
     passed = check(stack, "disk")
-    assert (passed["cpu-0"]["result"], passed["cpu-0"]["action"]) == ("passed", "lifted")
+    assert (passed["cpu-0"]["result"], passed["cpu-0"]["action"]) == ("passed", "cleared")
     assert "slipway-check" not in reservations(stack)
     stack.wait_for_job(waiting)
 

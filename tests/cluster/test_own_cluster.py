@@ -69,7 +69,7 @@ def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own:
     assert NAMESPACE not in own.kubectl("get", "namespaces", "-o", "name")
 
     own.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}=true")
-    # The kind NodeSet is there from the dev stack; a cluster of one's own has none, or an older one.
+    # The kinds are there from the dev stack; a cluster of one's own has none, or older ones.
     said = own.make_up("YES=1", f"REGISTRY={registry}", "PLAIN_HTTP=1", "OPTIONS=--adopt")
     assert "cpu-[0-1], each with a file in the home" in said
     assert re.search(r"✓ accounting +all 1 jobs are recorded", said)

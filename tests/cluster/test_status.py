@@ -2,7 +2,7 @@
 
 import json
 
-from tests.cluster.dev_stack import DevStack
+from tests.cluster.dev_stack import DevStack, eventually
 
 
 def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits_for_them(stack: DevStack) -> None:
@@ -11,11 +11,13 @@ def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits
     job = 0
     try:
         job = stack.submit("#!/bin/bash\n", "--partition=gpu", "--nodelist=gpu-1", "--gpus=1")
+        eventually("its cause is told", lambda: stack.get("slurmnode", "gpu-1")["status"].get("causes"), 60)
         said = stack.standalone("status").stdout
         [row] = [line.split() for line in said.splitlines() if line.startswith("gpu-1 ")]
         assert row[:2] == ["gpu-1", "IDLE+CLOUD+DRAIN"]
         assert machine in row
         assert row[-4:] == ["its", "fan", "is", "loud"]
+        assert "administrator" in row
         [waits] = [line for line in said.splitlines() if line.startswith("gpu  ") and "1 " in line and "ReqNodeNotAvail" in line]
         assert waits.split()[1:3] == ["0", "1"]
         written = json.loads(stack.standalone("status", "--json", "-").stdout)

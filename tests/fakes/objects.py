@@ -18,6 +18,9 @@ Manifest = dict[str, Any]
 Key = tuple[str, str]
 Path = tuple[str, ...]
 
+_WITHOUT_STATUS = {"slurmnodes"}
+"""Kinds whose status is a field as any other, and no subresource."""
+
 
 class Fault(Exception):
     """The API server's refusal."""
@@ -145,7 +148,8 @@ class Objects:
             raise Fault(409, "AlreadyExists", f'{kind.plural} "{key[1]}" already exists')
         kind.kind = kind.kind or manifest.get("kind", "")
         new = {**manifest, "metadata": self._new_meta(meta)}
-        new.pop("status", None)
+        if kind.plural not in _WITHOUT_STATUS:
+            new.pop("status", None)
         return self._store(kind, key, new)
 
     def replace(self, kind: Kind, key: Key, manifest: Manifest, subresource: str = "") -> bytes:
@@ -228,8 +232,9 @@ class Objects:
             fixed = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "generation", "resourceVersion")
             own = {name: old["metadata"][name] for name in fixed if name in old["metadata"]}
             new["metadata"] = {**{name: value for name, value in said.items() if name not in fixed}, **own}
-            new.pop("status", None)
-            new |= {"status": old["status"]} if "status" in old else {}
+            if kind.plural not in _WITHOUT_STATUS:
+                new.pop("status", None)
+                new |= {"status": old["status"]} if "status" in old else {}
             if new.get("spec") != old.get("spec"):
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if new == old:

@@ -359,7 +359,7 @@ def test_output_of_a_batch_job_ends_with_what_it_used(reporting: RootCluster, ro
     assert words == "of the job"
     assert report.startswith(f"Job {job} on gpu-1, ")
     [share] = re.findall(r"^CPU Efficiency: ([\d.]+)% of ", report, re.MULTILINE)
-    assert 20 < float(share) <= 120
+    assert 5 < float(share) <= 120  # of a core that it shares with other tests
     assert re.search(r"^Memory Efficiency: [\d.]+% of 100.00 MB$", report, re.MULTILINE)
 
 

@@ -9,7 +9,8 @@ import pytest
 from components.controllers import rights
 from controllers.files.progress import SLURMCTLD_PODS, FileProgress, Report, hash_files
 from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
-from controllers.nodeset.structs import NODESETS
+from controllers.nodeset.rounds import SWEEP_S
+from controllers.nodeset.structs import NODESETS, SLURM_NODES
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.informer import Informer
 from controllers.runtime.lease import Election
@@ -52,6 +53,17 @@ async def use_of_lists(cluster: Cluster) -> None:
     await looking.look()
 
 
+async def use_of_slurm_nodes(cluster: Cluster) -> None:
+    """What is known of a node is written at a sweep, and deleted at the next one when Slurm has the node no more."""
+    cluster.process.later_s += SWEEP_S
+    await cluster.rounds(1)
+    for name in ("gpu-1", "gpu-2", "gpu-3"):
+        del cluster.slurm.words[name]
+    cluster.process.later_s += SWEEP_S
+    await cluster.rounds(1)
+    assert cluster.server.keys(SLURM_NODES) == {("slurm", "gpu-0")}
+
+
 async def use_of_files(cluster: Cluster) -> None:
     """How far Slurm's files are is written into slurmctld's pod."""
     meta = {"namespace": "slurm", "name": "dev-slurmctld-0"}
@@ -82,6 +94,7 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         await cluster.rounds(5)
         cluster.declare(replicas=1, placement="Pinned", volumeClaimTemplates=[claim], volumeClaimRetention=retention)
         await cluster.rounds(5)
+        await use_of_slurm_nodes(cluster)
         election = Election(cluster.process.api, ("slurm", "dev-nodeset-controller"), f"pod-{time.time()}")
         await election.acquire()
         holding = asyncio.create_task(election.hold())

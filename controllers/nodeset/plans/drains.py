@@ -1,8 +1,9 @@
 """Which Slurm nodes are drained, for which reason, and when a drain of ours is lifted. Pure; part of `plan`.
 
 Slurm keeps one drain and one reason for each node. The controller drains the nodes of workers that leave, nodes that the set does not
-serve, and nodes on cordoned machines; a pod's stop hook drains, too. It lifts each of these once its cause is gone, and no drain of
-others. A node that others have drained or set DOWN keeps their reason.
+serve, nodes on cordoned machines, and nodes that a health check says fail; a pod's stop hook and the checks drain, too. A node may have
+several of these causes at once: the controller lifts a drain once none is left, and until then gives it the reason of another. It lifts
+no drain of others. A node that others have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
 """
 
 from collections.abc import Mapping
@@ -43,24 +44,37 @@ def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], le
 
 
 def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str]) -> Drains:
-    """What to drain and what to lift. A node whose pod belongs to somebody else is left alone."""
+    """What to drain and what to lift. A node whose pod belongs to somebody else is left alone, and one that a check looks at unless its
+    worker leaves."""
     drain: dict[str, list[int]] = {}
     undrain: list[int] = []
     drained_at: dict[int, float] = {}
     for worker in observed.workers():
         if worker.node is None or worker.ordinal in observed.pods_taken:
             continue
-        reason = causes.get(worker.ordinal, "")
-        if reason and worker.has_foreign_drain:
+        reason, fault = causes.get(worker.ordinal, ""), worker.fault
+        if worker.ordinal in observed.looked_at and not reason.startswith(NODESET):
+            if worker.has_own_drain:
+                drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
+        elif worker.has_check_drain and (fault or worker.node.failures is None):
+            if fault and _has_other_reason(worker, fault):
+                drain.setdefault(fault, []).append(worker.ordinal)
+        elif reason and worker.has_foreign_drain and not worker.has_check_drain:
             if _needs_their_drain(worker, reason):
                 drain.setdefault(worker.node.reason, []).append(worker.ordinal)  # without a record: it is theirs, and they lift it
         elif reason and _is_to_be_drained(worker, reason):
             drain.setdefault(reason, []).append(worker.ordinal)
             drained_at[worker.ordinal] = observed.now  # the record may still be that of an earlier drain
+        elif not reason and _may_be_lifted(nodeset, observed, worker, wanted):
+            if fault:
+                drain.setdefault(fault, []).append(worker.ordinal)  # without a record: no worker leaves for that
+            else:
+                undrain.append(worker.ordinal)
+                drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif worker.has_own_drain:  # that of a stop hook, too: its reason may be lost in the same way
             drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
-        if not reason and _may_be_lifted(nodeset, observed, worker, wanted):
-            undrain.append(worker.ordinal)
+        elif fault and not reason and _is_open(worker):
+            drain.setdefault(fault, []).append(worker.ordinal)
     by_reason = {reason: tuple(drain[reason]) for reason in sorted(drain)}
     return Drains(by_reason, tuple(undrain), drained_at, bool(observed.drained_at.keys() - drained_at.keys()))
 
@@ -91,8 +105,16 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
     return cordon(pod.machine or "", machine.words) if machine is not None and machine.is_cordoned else ""
 
 
+def _is_open(worker: Worker) -> bool:
+    """True for a node that takes jobs, or will once it is up, although a check says that it fails: others have lifted the drain."""
+    node, pod = worker.node, worker.pod
+    if node is None or worker.has_foreign_drain or (pod is not None and pod.terminating):
+        return False
+    return may_be_drained(node.state)
+
+
 def _is_to_be_drained(worker: Worker, reason: str) -> bool:
-    """True for a node that may still take jobs, and for a node whose drain of ours now has another cause.
+    """True for a node that may still take jobs, and for a node whose drain of ours, or of a check that passes again, has another cause.
 
     A node that a job waits for has to come up first: a drain would end that job. A node in a state that is not known here is left alone.
     """
@@ -102,8 +124,13 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
     if not worker.is_draining:
         return may_be_drained(node.state)
     if reason.startswith(CORDON):
-        return written(node.reason) != reason and (worker.has_our_drain or worker.has_cordon_drain)
-    return worker.has_cordon_drain or worker.has_lost_reason
+        return written(node.reason) != reason and (worker.has_our_drain or worker.has_cordon_drain or worker.has_check_drain)
+    return worker.has_cordon_drain or worker.has_lost_reason or worker.has_check_drain
+
+
+def _has_other_reason(worker: Worker, fault: str) -> bool:
+    """True for a node that is drained for another failure than the most urgent one of now."""
+    return worker.node is not None and worker.node.state.is_known and not worker.is_waking and written(worker.node.reason) != fault
 
 
 def _needs_their_drain(worker: Worker, reason: str) -> bool:
@@ -116,9 +143,10 @@ def _needs_their_drain(worker: Worker, reason: str) -> bool:
 
 
 def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozenset[int]) -> bool:
-    """True for a drain of ours whose cause is gone: the pod was replaced or is wanted again, or Slurm may wake the elastic node again."""
+    """True for a drain whose cause is gone: the pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check
+    fails."""
     pod = worker.pod
-    if not worker.has_own_drain:
+    if not worker.has_own_drain and not worker.has_check_drain:
         return False
     if pod is None:
         # slurmctld's sidecar drains nodes that are off before it removes them, and may end before it does. And a pod that stopped has

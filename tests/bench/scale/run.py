@@ -24,7 +24,7 @@ from urllib.request import urlopen
 
 from lightkube.config.kubeconfig import KubeConfig
 
-from components.kinds import build_crd
+from components.kinds import build_crds
 from components.node_set import build_node_set, node_set_args
 from components.pods import CONFIG_SYNC_PORT, pod_defaults
 from configs.load import load_cluster
@@ -233,8 +233,9 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
         fast = ["--kube-api-qps=5000", "--kube-api-burst=10000", "--leader-elect=false", "--authentication-skip-lookup"]
         files = ["--kubeconfig", str(server.kubeconfig()), "--cert-dir", str(work / "scheduler")]
         with run_process("kube-scheduler", [str(server.programs["kube-scheduler"]), *files, *fast], work):
-            server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(build_crd("bench")))
-            server.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", "crd/nodesets.slipway.dev")
+            for kind in build_crds("bench"):
+                server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(kind))
+                server.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", f"crd/{kind['metadata']['name']}")
             server.make_namespace("slurm")
             config = KubeConfig.from_file(str(server.kubeconfig())).get()
             api = connect(config)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from components.controller_settings import add_missing_fields, settings_schema
-from components.kinds import build_crd
+from components.kinds import build_crds
 
-SPEC = build_crd("dev")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+SPEC = build_crds("dev")[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
 
 def leaves(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -16,6 +16,7 @@ CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"path
 CHECK: HealthCheckArgs = {
     "name": "disk",
     "check": "disk",
+    "cause": "node",
     "schedule": "*/15 * * * *",
     "timeout_s": 60,
     "max_drained": 1,

@@ -165,10 +165,10 @@ def test_workers_go_before_slurmctld_and_the_controller_which_tell_them_whether_
 ) -> None:
     [slurmctld] = [one for one in of_type(registered, "StatefulSet") if one.name == f"{stack}-slurmctld"]
     [controller] = [one for one in of_type(registered, "Deployment") if one.name == f"{stack}-nodeset-controller"]
-    [kind] = of_type(registered, "CustomResourceDefinition")
+    kinds = {one.urn for one in of_type(registered, "CustomResourceDefinition")}
     sets = [one for one in of_type(registered, "NodeSet") if not one.custom]
     assert sets
-    assert [one.name for one in sets if not {slurmctld.urn, controller.urn, kind.urn} <= one.dependencies] == []
+    assert [one.name for one in sets if not {slurmctld.urn, controller.urn, *kinds} <= one.dependencies] == []
 
 
 def test_each_node_set_is_one_object_of_our_kind(registered: list[Registered]) -> None:
@@ -178,10 +178,11 @@ def test_each_node_set_is_one_object_of_our_kind(registered: list[Registered]) -
     assert sorted(one.parent for one in made) == sorted(components)
 
 
-def test_kind_outlives_the_stack_because_other_clusters_may_have_objects_of_it(registered: list[Registered]) -> None:
-    [kind] = of_type(registered, "CustomResourceDefinition")
-    assert kind.retained
-    assert "x-kubernetes-validations" in kind.inputs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+def test_kinds_outlive_the_stack_because_other_clusters_may_have_objects_of_them(registered: list[Registered]) -> None:
+    kinds = {one.name: one for one in of_type(registered, "CustomResourceDefinition")}
+    assert kinds.keys() == {"nodesets.slipway.dev", "slurmnodes.slipway.dev"}
+    assert all(one.retained for one in kinds.values())
+    assert "x-kubernetes-validations" in kinds["nodesets.slipway.dev"].inputs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
 def test_no_wait_can_deadlock(registered: list[Registered]) -> None:

@@ -280,6 +280,8 @@ def test_one_line_of_yaml_reads_back_as_it_was(value: Any) -> None:
 def test_page_lists_the_limits_of_every_health_check_with_their_defaults() -> None:
     text = " ".join(SECTIONS["HealthCheck"].split())
     for check, limits in CHECK_SETTINGS.items():
+        if not limits:
+            continue
         assert f"{check}: {', '.join(f'{name} ({value})' for name, value in limits.items())}." in text
 
 

@@ -10,7 +10,7 @@ from controllers.nodeset.controller import CLAIM_INDEXES, nodeset_of
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import World
 from controllers.nodeset.schedule import Next
-from controllers.nodeset.structs import NODESETS
+from controllers.nodeset.structs import NODESETS, SLURM_NODES
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.runtime.expectations import Expectations
@@ -40,6 +40,8 @@ class MemorySlurm(SlurmClient):
     def __init__(self) -> None:
         self.words: dict[str, set[str]] = {}
         self.reasons: dict[str, str] = {}
+        self.extras: dict[str, str] = {}
+        """What health checks have written."""
         self.jobs_on: dict[str, int] = {}
         self.ends_at: dict[str, float] = {}
         """When the job on a node ends at the latest, where it has a limit."""
@@ -65,6 +67,7 @@ class MemorySlurm(SlurmClient):
                 name,
                 words=tuple(sorted(words)),
                 reason=self.reasons.get(name, ""),
+                extra=self.extras.get(name, ""),
             )
             for name, words in self.words.items()
         )
@@ -200,7 +203,8 @@ class Process:
         self.machines = Informer(self.api, KUBE_NODES)
         self.places = Informer(self.api, CONFIG_MAPS, namespace="slurm")
         self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=CLAIM_INDEXES)
-        self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims)
+        self.slurm_nodes = Informer(self.api, SLURM_NODES, namespace="slurm", indexes=by_set)
+        self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims, self.slurm_nodes)
         self.expectations: Expectations[Key] = Expectations()
         self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
         self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs)
@@ -208,7 +212,8 @@ class Process:
         writer = Writer(self.api, rate_per_s=10_000, burst=10_000, may_write=lambda: self.leads)
         self.reconciler = Reconciler(
             World(
-                *(self.nodesets, self.pods, self.machines, self.places, self.claims, slurm, self.poller, writer, self.expectations, clock),
+                *self.informers,
+                *(slurm, self.poller, writer, self.expectations, clock),
                 may_write=lambda: self.leads,
             )
         )
@@ -218,7 +223,8 @@ class Process:
         """Waits until the informers hold what the server has."""
 
         followed: list[tuple[Resource[Any], Informer[Any]]] = [
-            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places), (CLAIMS, self.claims))
+            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places), (CLAIMS, self.claims)),
+            (SLURM_NODES, self.slurm_nodes),
         ]
 
         def held(informer: Informer[Any]) -> dict[Key, str]:
@@ -228,7 +234,7 @@ class Process:
             return {key: self.server.get(kind, key)["metadata"]["resourceVersion"] for key in self.server.keys(kind)}
 
         def same() -> bool:
-            return all(held(informer) == stored(kind) for kind, informer in followed)
+            return all(informer.synced.is_set() and held(informer) == stored(kind) for kind, informer in followed)
 
         await eventually(same)
 

@@ -6,7 +6,7 @@ from functools import partial
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.pods import revision
-from slurm.reasons import CORDON, POD_STOPPING, UPDATE
+from slurm.reasons import CHECK, CORDON, POD_STOPPING, UPDATE, is_check
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, Pod, World
 
@@ -72,11 +72,18 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
         node = world.nodes[ordinal]
         world.law(not world.is_silent, "drained while Slurm is silent")
         world.law(ordinal not in world.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
-        world.law("DRAIN" not in node.words or world.is_ours(ordinal), f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
+        is_ours = world.is_ours(ordinal) or is_check(node.reason) or (is_check(reason) and node.reason.startswith(POD_STOPPING))
+        world.law("DRAIN" not in node.words or is_ours, f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
+        is_held = is_check(node.reason) and world.is_failing(ordinal)
+        world.law(is_check(reason) or not is_held, f"gpu-{ordinal} is no longer held by a check that fails")
+        if is_check(reason):
+            world.law(world.is_failing(ordinal), f"gpu-{ordinal} was drained for a check that does not fail")
+            world.law(not node.looked_at or "DRAIN" in node.words, f"gpu-{ordinal} was drained while a check looks at it")
         world.law(not node.is_waking, f"gpu-{ordinal} was drained while a job waited for it")
         is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
         world.law(not is_theirs or reason == node.reason, f"the words of who took gpu-{ordinal} down were overwritten: {node.reason}")
-        world.law(is_theirs or ordinal in world.drained_at, f"gpu-{ordinal} was drained, and nothing says that it is ours")
+        is_known = is_theirs or is_check(reason) or ordinal in world.drained_at
+        world.law(is_known, f"gpu-{ordinal} was drained, and nothing says that it is ours")
         if reason == UPDATE and world.takes_jobs(ordinal):
             away = sum(not world.takes_jobs(one) and not world.is_others(one) for one in wanted)
             world.law(away < world.budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {world.budget()}")
@@ -94,7 +101,9 @@ def _undrain(world: World, ordinal: int) -> None:
     pod = world.pods.get(ordinal)
     is_back = pod is None or pod.machine not in world.absent
     world.law(is_back, f"gpu-{ordinal} may take jobs again on a machine that Kubernetes has no more")
-    world.law(world.is_ours(ordinal) or node.reason.startswith(POD_STOPPING), f"a drain of others was lifted: {node.reason}")
+    is_ours = world.is_ours(ordinal) or node.reason.startswith((POD_STOPPING, CHECK))
+    world.law(is_ours, f"a drain of others was lifted: {node.reason}")
+    world.law(not world.is_failing(ordinal), f"gpu-{ordinal} may take jobs again, although a check says that it fails")
     world.lift_drain(node)
 
 

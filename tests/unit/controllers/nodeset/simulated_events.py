@@ -5,9 +5,10 @@ from typing import Literal
 import msgspec
 
 from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
-from slurm.reasons import NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
+from slurm import reasons
+from slurm.reasons import CHECK, NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
 from slurm.states import may_be_removed, node_state
-from tests.unit.controllers.nodeset.simulated_world import MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
+from tests.unit.controllers.nodeset.simulated_world import CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
 
 
 def happen(world: World) -> None:
@@ -22,6 +23,11 @@ def happen(world: World) -> None:
             administrate,
             lift,
             lift_ours,
+            fail_check,
+            fail_check,
+            pass_check,
+            look_again,
+            look_again,
             delete_by_hand,
             fail_pod,
             lose_machine,
@@ -179,6 +185,43 @@ def lift_ours(world: World) -> None:
     for node in world.nodes.values():
         if "DRAIN" in node.words and node.reason.startswith(NODESET) and world.rng.random() < 0.5:
             world.lift_drain(node)
+
+
+def fail_check(world: World) -> None:
+    """A check finds an idle node failing: it notes that, and drains the node then, unless it ends before it does or holds too many."""
+    idle = [one for one in world.nodes if world.takes_jobs(one) and world.nodes[one].job_ends is None]
+    if idle:
+        node, check = world.nodes[world.rng.choice(idle)], world.rng.choice(sorted(CHECKS))
+        node.faults[check] = world.rng.random() < 0.8
+        if node.faults[check] and world.rng.random() < 0.7:
+            node.words.add("DRAIN")
+            node.reason = reasons.check(check, "broken")
+
+
+def pass_check(world: World) -> None:
+    """A check passes on an idle node that it spared, or on one whose drain others had lifted."""
+    for ordinal, node in world.nodes.items():
+        if node.faults and world.takes_jobs(ordinal) and world.rng.random() < 0.5:
+            node.faults.pop(world.rng.choice(sorted(node.faults)))
+
+
+def look_again(world: World) -> None:
+    """A check resumes a drained node in a reservation of its own; later it drains the node again, notes a pass, and lets the node go."""
+    for node in world.nodes.values():
+        if node.looked_at and world.rng.random() < 0.5:
+            end_look(node, world.rng.choice(["", *sorted(node.faults)]))
+        elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith(CHECK) and node.job_ends is None and not node.looked_at:
+            node.looked_at, node.reason = node.reason, ""
+            node.words = {"IDLE", "CLOUD"}
+
+
+def end_look(node: Node, passed: str) -> None:
+    """`passed` is the check that has passed; empty where none has."""
+    if "DRAIN" not in node.words:
+        node.words.add("DRAIN")
+        node.reason = node.reason if node.reason.startswith(PEOPLE) else node.looked_at
+    node.looked_at = ""
+    node.faults.pop(passed, None)
 
 
 def delete_by_hand(world: World) -> None:

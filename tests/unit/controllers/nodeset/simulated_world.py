@@ -1,6 +1,7 @@
 """A Slurm, a Kubernetes and people, all in memory: what there is, and how its parts hang together. Nothing happens by itself here."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -11,7 +12,9 @@ from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
-from slurm.reasons import CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, is_lost
+from slurm.causes import Kind
+from slurm.check_results import Failure
+from slurm.reasons import CHECK, CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, is_lost
 from slurm.states import node_state
 
 ORDINALS = 6
@@ -19,8 +22,10 @@ RESUME_TIMEOUT_S = 600
 MACHINES = ("m-0", "m-1", "m-2")
 NOWHERE = "nowhere"
 """The image of a template whose pods fit no machine."""
-PEOPLE = ("fan is loud", "slipway: check disk: full", "maintenance by carol")
-"""Reasons of people and of health checks."""
+PEOPLE = ("fan is loud", "maintenance by carol")
+"""Reasons of people."""
+CHECKS: Mapping[str, Kind] = {"disk": "node", "gpu": "hardware"}
+"""Health checks that look at all nodes, and what is broken where they fail."""
 
 
 class LawBroken(AssertionError):
@@ -58,6 +63,10 @@ class Node:
     """When it got its present drain that takes its worker away."""
     is_interactive: bool = False
     """Its job is one that Slurm does not requeue."""
+    faults: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Checks that have found it failing, and whether that takes its jobs away."""
+    looked_at: str = ""
+    """The reason that a check puts back, while it looks again at the node in a reservation."""
 
     @property
     def is_off(self) -> bool:
@@ -134,7 +143,7 @@ class World:
             for ordinal, pod in self.pods.items()
         }
         nodes = {
-            ordinal: WorkerNode(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node))
+            ordinal: WorkerNode(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node), failures=_failures(node))
             for ordinal, node in self.nodes.items()
             if ordinal not in self.struck
         }
@@ -149,6 +158,7 @@ class World:
             machines={name: Machine(name in self.cordoned, "new fans") for name in MACHINES if name not in self.absent},
             drained_at=dict(self.drained_at),
             held=frozenset(self.held),
+            looked_at=frozenset(ordinal for ordinal, node in self.nodes.items() if node.looked_at),
             stopping_settled=frozenset(range(ORDINALS)),
         )
 
@@ -183,7 +193,7 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON)) and "DRAIN" in node.words else ""
+            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON, CHECK)) and "DRAIN" in node.words else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
     def lift_drain(self, node: Node) -> None:
@@ -239,11 +249,16 @@ class World:
     def takes_jobs(self, ordinal: int) -> bool:
         pod, node = self.pods.get(ordinal), self.nodes[ordinal]
         here = pod is not None and pod.ready and not pod.terminating and not pod.finished and ordinal not in self.struck
-        return here and not node.words & {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
+        shut = {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
+        return here and not node.looked_at and not node.words & shut
+
+    def is_failing(self, ordinal: int) -> bool:
+        """A check has found the node failing, and that takes its jobs away."""
+        return any(self.nodes[ordinal].faults.values())
 
     def is_others(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        if "DOWN" in node.words and node.reason.startswith(PEOPLE):
+        if node.looked_at or ("DOWN" in node.words and node.reason.startswith(PEOPLE)):
             return True
         return "DRAIN" in node.words and not node.reason.startswith((NODESET, POD_STOPPING)) and bool(node.reason)
 
@@ -258,6 +273,10 @@ class World:
     def note(self, what: str) -> None:
         self.history.append(what)
         del self.history[:-60]
+
+
+def _failures(node: Node) -> dict[str, Failure]:
+    return {name: Failure("2026-01-01T00:00:00Z", "broken", CHECKS[name], drains) for name, drains in node.faults.items()}
 
 
 def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:

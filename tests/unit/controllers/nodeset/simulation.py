@@ -14,12 +14,15 @@ from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
 from slurm.reasons import RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
-from tests.unit.controllers.nodeset.simulated_events import happen, ping, stop_pods, take_sizes
+from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, stop_pods, take_sizes
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, ORDINALS, PEOPLE, RESUME_TIMEOUT_S, LawBroken, World, make_set
+
+_FAILING_ROUNDS = 10
+"""While the world settles, checks go on failing for so many rounds."""
 
 
 def settle(world: World) -> None:
-    """Faults stop, people lift their drains and wait, jobs end: within so many rounds the set must be what it should be."""
+    """Faults stop, checks pass, people lift their drains and wait, jobs end: within so many rounds the set must be what it should be."""
     world.is_silent, world.is_window_open, world.is_calm = False, True, True
     world.cordoned.clear()
     world.absent.clear()
@@ -27,12 +30,16 @@ def settle(world: World) -> None:
     if world.nodeset.spec.template.spec["containers"][0]["image"] == NOWHERE:
         world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]}))  # somebody mends it
     begun = world.now
-    for _ in range(80):
+    for round_ in range(90):
         for ordinal, node in world.nodes.items():
             if node.job_ends is not None:
                 node.set_job(None)
             if node.reason.startswith(PEOPLE):
                 world.resume(node)
+            if node.looked_at:
+                end_look(node, "")
+            if round_ >= _FAILING_ROUNDS:
+                node.faults.clear()
             if "POWERING_DOWN" in node.words:
                 node.words = (node.words - {"POWERING_DOWN"}) | {"POWERED_DOWN"}
             if {"MIXED", "POWERED_DOWN"} <= node.words:
@@ -48,6 +55,10 @@ def settle(world: World) -> None:
                 world.place(ordinal)
         stop_pods(world)
         ping(world)
+        if round_ == _FAILING_ROUNDS - 1:
+            run_round(world)
+            open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal)}
+            world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
     if world.nodeset.metadata.deletion_timestamp is not None:
         world.law(world.is_finished, f"the set is not gone: {world.pods}")
         return

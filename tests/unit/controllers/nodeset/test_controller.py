@@ -10,10 +10,11 @@ import pytest
 from controllers.nodeset.controller import Controller
 from controllers.nodeset.schedule import Next
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import NODESETS
+from controllers.nodeset.structs import NODESETS, SLURM_NODES
 from controllers.runtime.api import connect
 from controllers.runtime.structs import CLAIMS, PODS, Key
 from tests.fakes.clock import eventually
+from tests.fakes.requests import Failure
 from tests.unit.controllers.nodeset.memory_cluster import Cluster, disks
 
 CLAIM, POD = ("slurm", "disk-gpu-0"), ("slurm", "gpu-0")
@@ -132,3 +133,45 @@ async def test_slurm_is_asked_less_often_only_while_no_set_wants_anything(cluste
     rounds = controller.reconciler.reconcile
     await rounds(("slurm", "gpu"))
     assert not controller.poller.is_at_rest()
+
+
+@pytest.mark.anyio
+async def test_news_of_an_object_of_a_slurm_node_brings_no_round(
+    cluster: Cluster, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.declare(nodes=1, replicas=1)
+    cluster.slurm.words["gpu-0"].add("DRAIN")
+    cluster.slurm.reasons["gpu-0"] = "fan is loud"
+    await eventually(lambda: controller.slurm_nodes.get(POD) is not None and POD in cluster.server.keys(PODS))
+    await eventually(lambda: controller.nodesets.get(("slurm", "gpu")) is not None and len(controller.queue) == 0)
+    added: list[Key] = []
+
+    def note(key: Key, _: float) -> None:
+        added.append(key)
+
+    monkeypatch.setattr(controller.queue, "add", added.append)
+    monkeypatch.setattr(controller.queue, "add_after", note)
+    cluster.server.patch(SLURM_NODES, POD, {"metadata": {"annotations": {"ticket": "17"}}})
+
+    def has_heard() -> bool:
+        known = controller.slurm_nodes.get(POD)
+        return known is not None and known.metadata.annotations == {"ticket": "17"}
+
+    await eventually(has_heard)
+    assert added == []
+
+
+@pytest.mark.anyio
+async def test_pods_are_made_where_the_kind_of_slurm_nodes_is_not_known(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.server.fail(Failure("status", 404, reason="NotFound", plural="slurmnodes", times=1_000))
+    settings = Settings("dev", "slurm", "", tmp_path, "test", port=0)
+    made, stop = Controller(settings, connect(cluster.server.config()), cluster.slurm), asyncio.Event()
+    running = asyncio.create_task(made.run(stop))
+    cluster.declare(replicas=1)
+    cluster.slurm.words["gpu-1"].add("DRAIN")
+    cluster.slurm.reasons["gpu-1"] = "fan is loud"
+    await eventually(lambda: POD in cluster.server.keys(PODS) and "Undrained" in str(cluster.status()))
+    assert not [request for request in cluster.server.writes() if request.plural == SLURM_NODES.plural]
+    assert not made.slurm_nodes.synced.is_set()
+    stop.set()
+    assert await running == 0

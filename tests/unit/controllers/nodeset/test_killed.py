@@ -50,7 +50,7 @@ async def killed_at(cluster: Cluster, allowed: int, rounds: int, busy_for: int =
     return killer
 
 
-KILL_POINTS = 20
+KILL_POINTS = 32
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""The kind as the API server checks it, and the structs that the controller decodes: the same fields, types, choices and defaults."""
+"""The kinds as the API server checks them, and the structs that the controller decodes: the same fields, types, choices and defaults."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from components.kinds import build_crd
-from controllers.nodeset.structs import NodeSetSpec, NodeSetStatus
+from components.kinds import build_crds
+from controllers.nodeset.structs import NodeSetSpec, NodeSetStatus, SlurmNodeStatus
 
-SCHEMA = build_crd("dev")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+NODE_SET, SLURM_NODE = (kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] for kind in build_crds("dev"))
 
 
 def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -41,8 +41,13 @@ def decoded(struct: type[msgspec.Struct], path: str) -> Iterator[tuple[str, dict
     return walk(root, path)
 
 
-OURS = dict([*decoded(NodeSetSpec, "spec"), *decoded(NodeSetStatus, "status")])
-THEIRS = dict([*fields(SCHEMA["spec"], "spec"), *fields(SCHEMA["status"], "status")])
+OURS = dict([*decoded(NodeSetSpec, "spec"), *decoded(NodeSetStatus, "status"), *decoded(SlurmNodeStatus, "SlurmNode.status")])
+THEIRS = dict(
+    [
+        *(*fields(NODE_SET["spec"], "spec"), *fields(NODE_SET["status"], "status")),
+        *fields(SLURM_NODE["status"], "SlurmNode.status"),
+    ]
+)
 
 
 def test_kind_and_structs_have_the_same_fields() -> None:

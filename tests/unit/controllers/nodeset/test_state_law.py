@@ -10,7 +10,8 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
-from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE, gpus
+from slurm.check_results import Failure
+from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE, gpus, is_check
 from slurm.states import NodeState, node_state
 from tests.unit.controllers.nodeset.examples import NOW, nodeset, pod
 from tests.unit.slurm.law import Law, every_state
@@ -18,6 +19,7 @@ from tests.unit.slurm.law import Law, every_state
 OLD = {"revision": "old", "machine": "m", "has_run": True, "marked_busy": True}
 DEADLINE = Drain("Cancel", 60)
 FOREIGN = ("fan is loud", "slipway: check disk: full")
+FULL = Failure("2026-01-01T00:00:00Z", "full")
 GPUS = gpus("7 GPUs, and the config says 8")
 OURS = (UPDATE, SCALE_IN, f"{UPDATE} : Not responding", "slipway: cordon m")
 CORDONED = {"m": Machine(is_cordoned=True)}
@@ -55,12 +57,13 @@ STAYS = {
 ANY = {**GOES, **STAYS}
 
 
-def decide(cause: Cause, law: Law, reason: str = "", drained_at: float | None = None) -> Plan:
+def decide(cause: Cause, law: Law, reason: str = "", drained_at: float | None = None, is_failing: bool = False) -> Plan:
     """The plan for a set whose only node is in that state, with a job past its deadline where there is one at all."""
     one = nodeset(**{"drain": DEADLINE, **cause.spec})
     if cause.is_deleted:
         one = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
-    node = WorkerNode(state_of(law), reason, jobs=(NodeJob("7"),))
+    failures = {"disk": FULL} if is_failing or is_check(reason) else {}
+    node = WorkerNode(state_of(law), reason, jobs=(NodeJob("7"),), failures=failures)
     records = {} if drained_at is None else {0: drained_at}
     pods = {} if cause.pod is None else {0: cause.pod}
     return plan_nodeset(one, Observed(pods, {0: node}, NOW, drained_at=records, stopping_settled=frozenset({0}), **cause.around))
@@ -101,6 +104,13 @@ def test_only_a_node_that_may_be_drained_is(law: Law) -> None:
     for name, reason, _, made in plans(law, ANY, ["", *OURS, POD_STOPPING, GPUS, *FOREIGN] if is_drained else [""]):
         has_new_reason = is_drained and is_known and (not reason or reason in OURS)
         assert law.may_be_drained or has_new_reason or not made.drains.drain, (name, reason)
+
+
+@every_state
+def test_failing_node_is_drained_as_its_state_says(law: Law) -> None:
+    for name, cause in STAYS.items():
+        made = decide(cause, law, is_failing=True)
+        assert bool(made.drains.drain) is law.may_be_drained, name
 
 
 @every_state

@@ -199,3 +199,19 @@ async def test_nothing_is_sent_by_a_process_that_does_not_lead(server: FakeKuber
     with pytest.raises(NotLeading):
         await waiting
     assert server.keys(CONFIG_MAPS) == {("slurm", "a")}
+
+
+@pytest.mark.anyio
+async def test_batch_of_applies_makes_what_is_missing_and_changes_what_is_there(server: FakeKubernetes, api: Api) -> None:
+    server.put(CONFIG_MAPS, config_map("map-1", {"theirs": "1"}))
+    results = await Writer(api).apply_many(CONFIG_MAPS, [config_map(f"map-{index}", {"ours": "2"}) for index in range(3)])
+    assert [result.metadata.name for result in results if not isinstance(result, ApiError)] == ["map-0", "map-1", "map-2"]
+    assert server.get(CONFIG_MAPS, ("slurm", "map-1"))["data"] == {"theirs": "1", "ours": "2"}
+
+
+@pytest.mark.anyio
+async def test_batch_of_applies_ends_with_the_first_that_is_refused(server: FakeKubernetes, api: Api) -> None:
+    server.fail(Failure("status", 403, reason="Forbidden", verb="apply", times=100))
+    results = await Writer(api).apply_many(CONFIG_MAPS, maps(10))
+    assert (len(server.requests), len(results)) == (1, 10)
+    assert all(isinstance(result, NotTried) for result in results[1:])

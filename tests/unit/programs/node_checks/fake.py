@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from programs.node_checks.plan import FAILED, Outcome, Reservation, reason_prefix
+from programs.node_checks.plan import Outcome, Reservation
 from programs.node_checks.slurm import Slurm
+from slurm.check_results import FAILED
 from slurm.scontrol import Node
 from slurm.states import node_state
 
@@ -33,14 +34,16 @@ class FakeSlurm(Slurm):
     def nodes(self, name: str = "") -> dict[str, Node]:
         return {each: node for each, node in self.known.items() if name in ("", each)}
 
-    def reservations(self, check: str) -> dict[str, Reservation]:
-        return {node: held for node, held in self.held.items() if held.reason.startswith(reason_prefix(check))}
+    def reservations(self) -> dict[str, Reservation]:
+        return dict(self.held)
 
-    def reserve(self, held: Reservation) -> None:
+    def reserve(self, held: Reservation) -> bool:
         self._operate("reserve", held.node)
-        assert held.node not in self.held
+        if any(other.name == held.name for other in self.held.values()):
+            return False
         self.held[held.node] = held
         self._flags(held.node, add={"RESERVED", "MAINTENANCE"})
+        return True
 
     def release(self, held: Reservation) -> None:
         self._operate("release", held.node)

@@ -1,11 +1,15 @@
 """What the checks make of what they find on a node, and that anything but a whole answer counts as unknown."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from programs.node_checks import clock, disk, gpu, memory
+from programs.node_checks import clock, command, disk, gpu, memory, mounts, processes
 from programs.node_checks.plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 
@@ -173,3 +177,150 @@ def test_count_of_memory_errors_that_cannot_be_read_is_not_none() -> None:
 )
 def test_job_answers(code: int, output: str, errors: str, outcome: Outcome) -> None:
     assert read_outcome(code, output, errors, 60) == outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "errors", "answer"),
+    [
+        pytest.param(0, "", "", ("passed", "/opt/fabric has found nothing"), id="passed"),
+        pytest.param(0, "8 ports up\n", "", ("passed", "8 ports up"), id="passed-with-words"),
+        pytest.param(1, "looking\nport 3 is down\n\n", "", ("failed", "port 3 is down"), id="failed-and-its-last-line-says-what"),
+        pytest.param(1, "port 3 is down\n", "noise\n", ("failed", "port 3 is down"), id="what-it-prints-comes-before-what-it-complains-of"),
+        pytest.param(1, "", "no link\n", ("failed", "no link"), id="failed-and-only-complained"),
+        pytest.param(1, "", "", ("failed", "/opt/fabric ended with 1, and printed nothing"), id="failed-without-a-word"),
+        pytest.param(1, "x" * 1000, "", ("failed", "x" * 200), id="a-long-line-is-cut"),
+        pytest.param(2, "", "usage: fabric\n", ("unknown", "/opt/fabric ended with 2: usage: fabric"), id="usage-is-unknown"),
+        pytest.param(127, "", "", ("unknown", "/opt/fabric ended with 127"), id="not-found-by-its-shell"),
+        pytest.param(-9, "", "", ("unknown", "/opt/fabric was killed by signal 9"), id="killed-is-unknown"),
+    ],
+)
+def test_command(code: int, output: str, errors: str, answer: tuple[str, str]) -> None:
+    assert command.judge(code, output, errors, {"command": ["/opt/fabric"]}) == answer
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        pytest.param(["sh", "-c", "echo port 3 is down; exit 1"], {"result": "failed", "found": "port 3 is down"}, id="failed"),
+        pytest.param(["/nowhere/fabric"], {"result": "unknown", "found": "/nowhere/fabric: No such file or directory"}, id="missing"),
+        pytest.param(["cat"], {"result": "passed", "found": "cat has found nothing"}, id="no-input"),
+    ],
+)
+def test_command_is_run(
+    words: list[str], answer: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["-", json.dumps({"command": words})])
+    command.main()
+    assert json.loads(capsys.readouterr().out) == answer
+
+
+STAT = "{} ({}) {} 1 7 7 0 -1 4194304 88 0 0 0 1 0 0 0 20 0 1 0 {} 2400000 200 18446744073709551615"
+"""/proc/N/stat of Linux 6: number, name, state, and as the 22nd word the start in ticks."""
+
+
+@pytest.mark.parametrize(
+    ("text", "process"),
+    [
+        pytest.param(STAT.format(12, "dd", "D", 555), (12, 555, "dd"), id="hangs"),
+        pytest.param(STAT.format(12, "dd", "S", 555), None, id="sleeps"),
+        pytest.param(STAT.format(12, "tmux: (1) D 2", "D", 555), (12, 555, "tmux: (1) D 2"), id="name-that-looks-like-more"),
+        pytest.param(STAT.format(12, "two\nlines", "D", 555), (12, 555, "two\nlines"), id="name-of-two-lines"),
+        pytest.param("12 (dd) D 1 2", None, id="cut"),
+        pytest.param("", None, id="ended"),
+    ],
+)
+def test_process_that_hangs_is_told_from_others(text: str, process: tuple[int, int, str] | None) -> None:
+    assert processes.stuck_of(text) == process
+
+
+@pytest.mark.parametrize(
+    ("stuck", "most", "answer"),
+    [
+        pytest.param(set[tuple[int, int, str]](), 0, ("passed", "no process hangs in the kernel"), id="none"),
+        pytest.param({(7, 1, "dd")}, 1, ("passed", "1 processes hang in the kernel"), id="as-many-as-may"),
+        pytest.param({(7, 1, "dd")}, 0, ("failed", "dd (7) in state D for 10 s, 0 allowed"), id="one"),
+        pytest.param(
+            {(number, 1, "dd") for number in range(5)},
+            0,
+            ("failed", "dd (0), dd (1), dd (2) and 2 more in state D for 10 s, 0 allowed"),
+            id="many",
+        ),
+    ],
+)
+def test_processes(stuck: set[tuple[int, int, str]], most: int, answer: tuple[str, str]) -> None:
+    assert processes.judge(stuck, {"maxStuck": most, "stuckS": 10}) == answer
+
+
+def test_process_that_really_hangs_is_found() -> None:
+    """The parent of a vfork is in state D until its child has ended."""
+    code = "import ctypes, os, time\nif ctypes.CDLL(None).vfork() == 0:\n    time.sleep(60)\n    os._exit(0)\nos._exit(0)"
+    hanging = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        found = set[int]()
+        for _ in range(10_000):
+            found = {number for number, _, _ in processes.look(Path("/proc"))}
+            if hanging.pid in found:
+                break
+        assert hanging.pid in found
+    finally:
+        subprocess.run(["pkill", "-KILL", "-P", str(hanging.pid)], check=False)
+        hanging.kill()
+        hanging.wait()
+
+
+MOUNTINFO = """\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+31 22 0:26 / /home rw,relatime shared:5 - nfs4 10.0.0.9:/home rw
+32 22 0:27 / /data/two\\040words rw - nfs4 10.0.0.9:/data rw
+"""
+
+
+def test_folders_that_are_mounted_are_read_from_mountinfo() -> None:
+    assert mounts.mounted(MOUNTINFO) == {"/", "/home", "/data/two words"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "answer"),
+    [
+        pytest.param({"/home": "", "/data": ""}, ("passed", "2 shared folders answer"), id="all-answer"),
+        pytest.param(
+            {"/home": "is not mounted", "/data": "does not answer within 20 s", "/scratch": ""},
+            ("failed", "/home is not mounted; /data does not answer within 20 s"),
+            id="every-fault-is-named",
+        ),
+    ],
+)
+def test_mounts(answers: dict[str, str], answer: tuple[str, str]) -> None:
+    assert mounts.judge(answers) == answer
+
+
+def test_folders_are_asked_at_once_and_a_silent_one_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounts, "_ASK", "import os, sys, time; 'silent' in sys.argv[1] and time.sleep(600); os.statvfs(sys.argv[1])")
+    paths = [str(tmp_path), str(tmp_path / "silent"), str(tmp_path / "gone"), "/nowhere"]
+    found = mounts.ask(paths, set(paths[:3]), 2)
+    assert found.pop(paths[2]).startswith("gave an error: FileNotFoundError")
+    assert found == {paths[0]: "", paths[1]: "does not answer within 2 s", paths[3]: "is not mounted"}
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "trusted", "fault"),
+    [
+        pytest.param(0o755, 0o755, True, "", id="its-owner-alone"),
+        pytest.param(0o775, 0o755, True, "fabric can be changed by others", id="file-of-a-group"),
+        pytest.param(0o755, 0o777, True, "checks can be changed by others", id="folder-of-everybody"),
+        pytest.param(0o755, 0o1777, True, "", id="folder-where-nobody-replaces-files-of-others"),
+        pytest.param(0o755, 0o755, False, "fabric belongs to user", id="file-of-somebody-else"),
+    ],
+)
+def test_command_that_others_could_change_is_told(
+    file_mode: int, folder_mode: int, trusted: bool, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "fabric").touch()
+    (folder / "fabric").chmod(file_mode)
+    folder.chmod(folder_mode)
+    (tmp_path / "link").symlink_to(folder / "fabric")
+    found = command.changeable(tmp_path / "link", {os.getuid(), 0} if trusted else {0xFFFF})
+    assert fault in found
+    assert bool(found) == bool(fault)

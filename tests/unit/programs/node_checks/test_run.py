@@ -1,19 +1,22 @@
 """Whole runs against a Slurm in memory: whatever the nodes are, whatever others do meanwhile, wherever the run is killed."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from programs.node_checks.plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome, Reservation, reservation_name
-from programs.node_checks.run import Spec, Target, extra_with, read_spec, record, run_all
+from programs.node_checks.plan import Outcome, Reservation, reserve
+from programs.node_checks.run import Allowance, Notes, Spec, Target, read_spec, run_all
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.scontrol import Node
 from slurm.states import node_state
 from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
 
 OURS = "slipway: check disk: it was full"
+AT, EARLIER = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
+WAS_FULL = with_result("", "disk", CheckResult(FAILED, EARLIER, Failure(EARLIER, "it was full"))) or ""
 STATES = {
     "idle": (frozenset({"IDLE"}), ""),
     "busy": (frozenset({"ALLOCATED"}), ""),
@@ -40,20 +43,29 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
     for ordinal, state in enumerate(states):
         name = f"n-{ordinal}"
         flags, reason = STATES[state]
-        slurm.known[name] = Node(name, node_state(flags), reason, "slurm" if reason == OURS else "alice" if reason else "", ("main",))
+        by = "slurm" if reason == OURS else "alice" if reason else ""
+        extra = WAS_FULL if state.startswith(("ours", "left")) else ""
+        slurm.known[name] = Node(name, node_state(flags), reason, by, ("main",), extra)
         if state.startswith("left"):
-            slurm.held[name] = Reservation(reservation_name("disk", name), name, OURS)
+            slurm.held[name] = reserve("disk", Node(name, node_state(flags), OURS))
     return slurm
 
 
 def spec(size: int, max_drained: int = 100) -> Spec:
-    return Spec("disk", "disk", 60, 1, 600, max_drained, {f"n-{ordinal}": Target({}, 0) for ordinal in range(size)})
+    return Spec("disk", "disk", 60, 1, 600, max_drained, "node", {f"n-{ordinal}": Target({}, 0) for ordinal in range(size)})
 
 
 def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:
     outcomes: dict[str, Outcome] = {}
-    run_all(spec(size), slurm, outcomes.__setitem__, clock=lambda: 0)
+    run_all(spec(size), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
     return outcomes
+
+
+def noted(slurm: FakeSlurm, name: str) -> Failure | None:
+    """What the check holds against a node, as the controller reads it."""
+    results = read_results(slurm.known[name].extra)
+    assert results is not None
+    return failures(results).get("disk")
 
 
 nodes = st.lists(st.tuples(st.sampled_from(sorted(STATES)), st.sampled_from(sorted(FINDINGS))), min_size=1, max_size=4)
@@ -70,31 +82,38 @@ def test_run_killed_anywhere_is_finished_by_the_next(each: list[tuple[str, str]]
         run(killed, len(each))
     except Killed:
         for name, (state, finding) in zip(killed.known, each, strict=True):
-            if state in ("ours", "left-drained", "left-resumed") and finding != PASSED:
-                assert not killed.is_open_to_users(name), "a node that failed was open to users in between"
+            if state in ("ours", "left-drained", "left-resumed"):
+                assert not killed.is_open_to_users(name), "a node that failed was open to users before the controller lifted its drain"
+                assert finding == PASSED or noted(killed, name), "a node that failed has nothing against it"
         killed.kill_at = -1
         assert {name: outcome.result for name, outcome in run(killed, len(each)).items()} == expected
     assert killed.held == {}
+    assert {name: noted(killed, name) for name in killed.known} == {name: noted(whole, name) for name in whole.known}
     assert {name: "DRAIN" in node.state.flags for name, node in killed.known.items()} == {
         name: "DRAIN" in node.state.flags for name, node in whole.known.items()
     }
 
 
 @given(nodes)
-def test_only_our_own_drains_are_lifted_and_only_failures_drain(each: list[tuple[str, str]]) -> None:
+def test_no_drain_is_lifted_and_only_failures_drain(each: list[tuple[str, str]]) -> None:
     slurm = cluster([state for state, _ in each], [finding for _, finding in each])
     before = dict(slurm.known)
     outcomes = run(slurm, len(each))
     for name, (state, finding) in zip(before, each, strict=True):
         after = slurm.known[name]
-        if state in ("busy", "down", "asleep", "kept", "admin", "other-check", "ours-draining"):
-            assert after == before[name]
+        if state in ("busy", "down", "asleep", "kept", "admin", "ours-draining"):
+            assert (after.state, after.reason) == (before[name].state, before[name].reason)
             assert outcomes[name].result == (UNKNOWN if state == "down" else SKIPPED)
+            assert bool(noted(slurm, name)) == (state == "ours-draining")
         elif state == "idle":
             assert ("DRAIN" in after.state.flags) == (finding == FAILED)
+            assert noted(slurm, name) == (Failure(AT, "full") if finding == FAILED else None)
         else:
-            assert ("DRAIN" in after.state.flags) == (finding != PASSED)
-            assert after.reason == {PASSED: "", FAILED: "slipway: check disk: full"}.get(finding, OURS)
+            assert "DRAIN" in after.state.flags
+            assert after.reason == (STATES["other-check"][1] if state == "other-check" else OURS)
+            since = AT if state == "other-check" else EARLIER
+            kept = None if state == "other-check" else Failure(EARLIER, "it was full")
+            assert noted(slurm, name) == {PASSED: None, FAILED: Failure(since, "full")}.get(finding, kept)
 
 
 @given(nodes)
@@ -103,13 +122,16 @@ def test_drain_by_an_administrator_during_the_check_stays(each: list[tuple[str, 
     drained: set[str] = set()
 
     def drain(name: str) -> None:
-        slurm.known[name] = Node(name, node_state(slurm.known[name].state.flags | {"DRAIN"}), "burning", "alice", ("main",))
+        before = slurm.known[name]
+        slurm.known[name] = Node(name, node_state(before.state.flags | {"DRAIN"}), "burning", "alice", ("main",), before.extra)
         drained.add(name)
 
     slurm.on_job = drain
     run(slurm, len(each))
     assert {name: slurm.known[name].reason for name in drained} == dict.fromkeys(drained, "burning")
     assert slurm.held == {}
+    failed = {name for name in drained if slurm.is_failing(name)}
+    assert all(noted(slurm, name) for name in failed), "lifted by the administrator, the node would take jobs"
 
 
 def test_node_that_no_longer_belongs_to_the_check_is_drained_again_and_let_go() -> None:
@@ -123,7 +145,7 @@ def test_nodes_beyond_the_deadline_are_unknown() -> None:
     slurm = cluster(["idle", "idle"], [PASSED, PASSED])
     times = iter([0, 10, 700, 700])
     outcomes: dict[str, Outcome] = {}
-    run_all(spec(2), slurm, outcomes.__setitem__, clock=lambda: next(times))
+    run_all(spec(2), slurm, outcomes.__setitem__, AT, clock=lambda: next(times))
     assert outcomes == {"n-0": FINDINGS[PASSED], "n-1": Outcome(UNKNOWN, "no time left in this run")}
 
 
@@ -139,7 +161,7 @@ def run_beside_another_check(ends_after: int) -> tuple[Outcome, list[float]]:
         if len(pauses) == ends_after:
             slurm.end_other_check("n-0")
 
-    run_all(spec(1), slurm, outcomes.__setitem__, clock=lambda: sum(pauses), pause=pause)
+    run_all(spec(1), slurm, outcomes.__setitem__, AT, clock=lambda: sum(pauses), pause=pause)
     return outcomes["n-0"], pauses
 
 
@@ -153,10 +175,34 @@ def test_check_that_never_ends_is_not_waited_for_without_end() -> None:
     assert (outcome, sum(pauses) <= 121) == (FINDINGS[SKIPPED], True)
 
 
+def test_node_that_another_check_reserves_first_is_waited_for() -> None:
+    slurm = cluster(["ours"], [PASSED])
+    theirs = reserve("memory", slurm.known["n-0"])
+    pauses: list[float] = []
+
+    def be_faster(held: Reservation) -> bool:
+        slurm.reserve = ours  # type: ignore[method-assign]
+        slurm.held["n-0"] = theirs
+        return ours(held)
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            slurm.release(theirs)
+
+    ours: Callable[[Reservation], bool] = slurm.reserve
+    slurm.reserve = be_faster  # type: ignore[method-assign]
+    slurm.checked.add("n-0")
+    outcomes: dict[str, Outcome] = {}
+    run_all(spec(1), slurm, outcomes.__setitem__, AT, clock=lambda: sum(pauses), pause=pause)
+    assert (outcomes["n-0"].result, outcomes["n-0"].action, len(pauses)) == (PASSED, "cleared", 3)
+    assert slurm.held == {}
+
+
 def test_node_with_a_job_of_a_user_is_skipped_at_once() -> None:
     slurm = cluster(["busy"], [PASSED])
     outcomes: dict[str, Outcome] = {}
-    run_all(spec(1), slurm, outcomes.__setitem__, clock=lambda: 0, pause=lambda _: pytest.fail("it waited"))
+    run_all(spec(1), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: pytest.fail("it waited"))
     assert outcomes == {"n-0": FINDINGS[SKIPPED]}
 
 
@@ -166,14 +212,14 @@ def test_node_with_a_job_of_a_user_is_skipped_at_once() -> None:
         pytest.param(["idle"] * 4, 2, id="no-more-than-the-cap"),
         pytest.param(["ours", "idle", "idle"], 2, id="those-drained-before-count"),
         pytest.param(["ours", "ours", "ours", "idle"], 3, id="a-lower-cap-lifts-nothing"),
-        pytest.param(["admin", "other-check", "idle", "idle", "idle"], 4, id="drains-of-others-do-not-count"),
+        pytest.param(["admin", "idle", "idle", "idle"], 3, id="drains-of-others-do-not-count"),
         pytest.param(["left-resumed", "left-drained", "idle", "idle"], 2, id="what-a-killed-run-left-counts-and-is-drained-again"),
     ],
 )
 def test_check_that_fails_everywhere_drains_no_more_than_its_cap(states: list[str], expected: int) -> None:
     slurm = cluster(states, [FAILED] * len(states))
     outcomes: dict[str, Outcome] = {}
-    run_all(spec(len(states), max_drained=2), slurm, outcomes.__setitem__, clock=lambda: 0)
+    run_all(spec(len(states), max_drained=2), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
     drained = {name for name, node in slurm.known.items() if "DRAIN" in node.state.flags}
     assert len(drained) == expected
     spared = {name for name, state in zip(slurm.known, states, strict=True) if state == "idle"} - drained
@@ -190,38 +236,35 @@ def test_spec_names_the_nodes_of_its_sets() -> None:
             "parallel": 16,
             "deadlineS": 900,
             "maxDrained": 1,
+            "causeKind": "hardware",
             "nodeSets": [{"name": "gpu", "size": 2, "gpus": 8, "settings": {"count": 8}}],
         }
     )
     target = Target({"count": 8}, 8)
-    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, 1, {"gpu-0": target, "gpu-1": target})
+    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, 1, "hardware", {"gpu-0": target, "gpu-1": target})
 
 
-AT = "2026-01-02T03:04:05Z"
-RECORDED = f'{{"slipway":{{"disk":{{"at":"{AT}","result":"failed"}}}}}}'
+def test_spared_node_is_noted_as_one_that_keeps_its_jobs() -> None:
+    slurm = cluster(["idle", "idle"], [FAILED, FAILED])
+    run_all(spec(2, max_drained=1), slurm, dict[str, Outcome]().__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    assert [noted(slurm, name) for name in slurm.known] == [Failure(AT, "full"), Failure(AT, "full", drains=False)]
 
 
-@pytest.mark.parametrize(
-    ("extra", "after"),
-    [
-        pytest.param("", RECORDED, id="empty"),
-        pytest.param(RECORDED.replace("failed", "passed"), RECORDED, id="the-last-result-counts"),
-        pytest.param('{"rack":7}', f'{{"rack":7,{RECORDED[1:]}', id="keys-of-others-stay"),
-        pytest.param(
-            '{"slipway":{"clock":{"at":"x","result":"passed"}}}',
-            f'{{"slipway":{{"clock":{{"at":"x","result":"passed"}},{RECORDED[12:]}',
-            id="other-checks-stay",
-        ),
-        pytest.param("rack 7", None, id="text-of-others-is-left-alone"),
-        pytest.param("[1]", None, id="list-of-others-is-left-alone"),
-        pytest.param('{"slipway":"mine"}', None, id="key-of-others-is-left-alone"),
-    ],
-)
-def test_result_is_recorded_in_extra(extra: str, after: str | None) -> None:
-    assert extra_with(extra, "disk", FINDINGS[FAILED], AT) == after
+def test_failure_that_cannot_be_noted_drains_and_says_who_lifts_it() -> None:
+    slurm = cluster(["idle"], [FAILED])
+    slurm.record(["n-0"], "rack 7")
+    [outcome] = run(slurm, 1).values()
+    assert (outcome.result, outcome.action) == (FAILED, "drained")
+    assert outcome.found.endswith("so an administrator has to lift this drain")
+    assert slurm.known["n-0"].extra == "rack 7"
+    assert slurm.known["n-0"].reason.endswith("so an administrator has to lift this drain")
 
 
-def test_record_writes_equal_texts_in_one_call_and_no_skipped_node() -> None:
+def notes(slurm: FakeSlurm, size: int) -> Notes:
+    return Notes(spec(size), slurm, Allowance(100, ()), AT)
+
+
+def test_results_are_noted_with_one_call_for_equal_texts_and_none_for_a_skipped_node() -> None:
     slurm = cluster(["idle"] * 4, [PASSED] * 4)
     calls: list[tuple[list[str], str]] = []
     write = slurm.record
@@ -232,14 +275,31 @@ def test_record_writes_equal_texts_in_one_call_and_no_skipped_node() -> None:
 
     slurm.record = note  # type: ignore[method-assign]
     outcomes = {f"n-{ordinal}": FINDINGS[finding] for ordinal, finding in enumerate([FAILED, SKIPPED, FAILED, PASSED])}
-    record(spec(4), slurm, outcomes, AT)
-    assert calls == [(["n-0", "n-2"], RECORDED), (["n-3"], RECORDED.replace("failed", "passed"))]
+    assert notes(slurm, 4).write(outcomes)
+    assert sorted((names, read_results(text)) for names, text in calls) == [
+        (["n-0", "n-2"], {"disk": CheckResult(FAILED, AT, Failure(AT, "full"))}),
+        (["n-3"], {"disk": CheckResult(PASSED, AT)}),
+    ]
+
+
+def test_failure_that_another_check_overwrites_later_is_noted_again() -> None:
+    """The other check had read the nodes before the failure was noted, and writes after this run has looked at what it wrote."""
+    slurm = cluster(["idle"], [FAILED])
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        slurm.record(["n-0"], with_result("", "gpu", CheckResult(PASSED, AT)) or "")
+
+    run_all(spec(1), slurm, dict[str, Outcome]().__setitem__, AT, clock=lambda: 0, pause=pause)
+    assert noted(slurm, "n-0") == Failure(AT, "full")
+    assert pauses == [pytest.approx(1.004)]
 
 
 def test_results_of_two_checks_that_end_at_once_are_both_kept() -> None:
     """The other one has read before our write, and writes after it: ours is gone then, and written again."""
     slurm = cluster(["idle"], [PASSED])
-    write, others = slurm.record, [extra_with("", "gpu", FINDINGS[PASSED], AT)]
+    write, others = slurm.record, [with_result("", "gpu", CheckResult(PASSED, AT))]
 
     def overtake(nodes: Iterable[str], extra: str) -> None:
         write([*nodes], extra)
@@ -247,5 +307,5 @@ def test_results_of_two_checks_that_end_at_once_are_both_kept() -> None:
             write(["n-0"], others.pop() or "")
 
     slurm.record = overtake  # type: ignore[method-assign]
-    record(spec(1), slurm, {"n-0": FINDINGS[FAILED]}, AT)
-    assert json.loads(slurm.known["n-0"].extra)["slipway"].keys() == {"disk", "gpu"}
+    assert notes(slurm, 1).write({"n-0": FINDINGS[FAILED]})
+    assert (read_results(slurm.known["n-0"].extra) or {}).keys() == {"disk", "gpu"}

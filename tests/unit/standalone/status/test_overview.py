@@ -58,9 +58,11 @@ def test_nodes_that_are_out_of_service_are_told_with_reason_machine_and_their_jo
     why = "slipway: check disk: /tmp has 12 MiB free : Not responding"
     found = nodes(row(), row("gpu-1", "mixed+cloud+drain", Reason=why, User="slurm(64030)"))
     pods = [{"metadata": {"name": "gpu-1"}, "spec": {"nodeName": "worker-7"}}]
-    away = build(Objects([], [], [], pods), found, ()).away
+    slurm_nodes = [{"metadata": {"name": "gpu-1"}, "status": {"causes": [{"name": "check/disk"}, {"name": "cordon"}]}}]
+    away = build(Objects([], [], [], pods, slurm_nodes), found, ()).away
     assert away is not None
     [one] = away
+    assert one.causes == ("check/disk", "cordon")
     assert (one.name, one.reason, one.by, one.machine) == ("gpu-1", "slipway: check disk: /tmp has 12 MiB free", "slurm", "worker-7")
     assert (one.state, one.is_busy, one.since) == ("MIXED+CLOUD+DRAIN", True, 1_800_000_000)
 

@@ -53,11 +53,14 @@ def test_queue_tells_who_waits_longest_and_why() -> None:
 
 
 def test_nodes_out_of_service_are_told_with_reason_and_age_and_the_rest_is_counted() -> None:
-    away = tuple(Away(f"gpu-{at}", "DOWN+CLOUD", at == 0, "its fan is loud", "ann", int(NOW) - 300, "worker-1") for at in range(23))
+    away = tuple(
+        Away(f"gpu-{at}", "DOWN+CLOUD", at == 0, "its fan is loud", "ann", int(NOW) - 300, "worker-1", ("administrator", "cordon"))
+        for at in range(23)
+    )
     overview = replace(FINE, away=away, sets=(SetRow("gpu", 24, 1, "Degraded", "23 nodes are away", {"down": 23}),))
     said = shown(overview)
     assert "OUT OF SERVICE: 23 nodes" in said
-    assert "gpu-0   DOWN+CLOUD  5 min  ann  worker-1  its fan is loud (may still run jobs)" in said
+    assert "gpu-0   DOWN+CLOUD  5 min  ann  worker-1  administrator, cordon  its fan is loud (may still run jobs)" in said
     assert "gpu-20 " not in said
     assert "... and 3 more; --json has them all" in said
     assert "gpu: 23 nodes are away" in said

@@ -1,0 +1,193 @@
+"""Why each node of a set is out of service, or may soon be: every cause at once, with what happens next. Pure.
+
+Slurm has one reason a node; here are all. They come from the same readings as the plan, and no decision is made by them.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from controllers.nodeset.observed import Observed
+from controllers.nodeset.pods import node_name
+from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.workers import Worker
+from slurm.causes import Cause, in_order
+from slurm.check_results import Failure
+from slurm.reasons import (
+    CHECK,
+    DELETE,
+    OWN,
+    POD_REPLACED,
+    SCALE_IN,
+    UPDATE,
+    is_automatic,
+    is_check,
+    is_lost,
+    written,
+)
+
+CONTROLLER = "NodeSet controller"
+SLURM_ADMINISTRATOR = "administrator of Slurm"
+KUBERNETES_ADMINISTRATOR = "administrator of Kubernetes"
+_LONGEST = 500
+"""Characters of evidence: the words of others have no bound of their own."""
+
+
+def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[int, str]) -> dict[int, tuple[Cause, ...]]:
+    """The causes of each node that has any, by ordinal, the most urgent first. None is known while Slurm is silent.
+
+    `plan_reasons` are the reasons of the controller's own drains, as the plan decided about them.
+    """
+    if observed.nodes is None:
+        return {}
+    found = {
+        worker.ordinal: in_order(_causes(nodeset, observed, worker, plan_reasons.get(worker.ordinal, ""))) for worker in observed.workers()
+    }
+    return {ordinal: causes for ordinal, causes in found.items() if causes}
+
+
+def rfc3339(at: float) -> str:
+    """Seconds since 1970 as Kubernetes writes a time; empty for a number that is no time."""
+    try:
+        return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -> Iterable[Cause]:
+    name = node_name(nodeset.metadata.name, worker.ordinal)
+    yield from _own(nodeset, worker, reason)
+    yield from _of_machine(observed, worker)
+    yield from _of_pod(worker)
+    yield from _of_checks(nodeset, worker)
+    yield from _of_others(name, worker)
+    yield from _down(nodeset, worker, name)
+
+
+def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
+    """Why the controller itself takes the worker away; after that, until the next pod is up, why it has."""
+    since = "" if worker.drained_at is None else rfc3339(worker.drained_at)
+    is_over = not reason and worker.has_our_drain and not (worker.pod is not None and worker.pod.ready and not worker.pod.terminating)
+    if is_over and worker.node is not None:
+        reason, after = worker.node.reason, "The drain is lifted once the next pod is up."
+    else:
+        after = _departure(nodeset)
+    if reason.startswith(SCALE_IN):
+        if worker.pod is None and not is_over:
+            after = f"To give the node a pod, raise {'max' if nodeset.spec.is_elastic else 'replicas'} of the set."
+        yield Cause("scale-in", "user", CONTROLLER, "the set has fewer nodes", CONTROLLER, after, since=since)
+    elif reason.startswith(DELETE):
+        after = after if worker.pod is not None else "The set is gone once its other pods are."
+        yield Cause("delete", "user", CONTROLLER, "the set is being deleted", CONTROLLER, after, since=since)
+    elif reason.startswith(UPDATE):
+        evidence = "its pod is replaced: the template or the node's size has changed, or Slurm has the node off"
+        yield Cause("update", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=since)
+
+
+def _departure(nodeset: NodeSet) -> str:
+    """How a pod goes, and what becomes of its jobs."""
+    drain = nodeset.spec.drain
+    gone = "Its pod is deleted once its jobs have ended."
+    if drain.action == "Wait" or drain.deadline_seconds is None:
+        return gone
+    ended = "requeued" if drain.action == "Requeue" else "cancelled"
+    return f"{gone} Jobs that still run {drain.deadline_seconds} s after the drain are {ended}."
+
+
+def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
+    """What Kubernetes says of the machine that the pod is on."""
+    pod, machine = worker.pod, observed.machine_of(worker)
+    if pod is None or pod.machine is None:
+        return
+    if machine is None:
+        if worker.cordoned_machine == pod.machine:
+            evidence = f"{pod.machine} was cordoned, and its Kubernetes node is deleted"
+            after = "The drain is lifted once its pod runs on another machine."
+            yield Cause("cordon", "maintenance", "Kubernetes", evidence, CONTROLLER, after)
+        return
+    if machine.is_cordoned:
+        evidence = f"{pod.machine} is cordoned: {machine.words}" if machine.words else f"{pod.machine} is cordoned"
+        after = f"The drain is lifted after: kubectl uncordon {pod.machine}"
+        yield Cause("cordon", "maintenance", "Kubernetes", _cut(evidence), KUBERNETES_ADMINISTRATOR, after)
+    if not machine.answers:
+        after = f"Jobs may still run. See: kubectl describe node {pod.machine}. When it is off for good: kubectl delete node {pod.machine}"
+        evidence = f"{pod.machine} does not answer Kubernetes"
+        yield Cause("machine-not-ready", "node", "Kubernetes", evidence, f"kubelet of {pod.machine}", after, "none")
+
+
+def _of_pod(worker: Worker) -> Iterable[Cause]:
+    """Why the pod itself has drained its node."""
+    if worker.gpu_fault:
+        after = "slurmd waits until the GPUs are those of the config. Repair the machine, or correct gpus in the stack file."
+        yield Cause("gpus", "hardware", "worker", _cut(worker.gpu_fault), "worker", after, since=_reason_at(worker))
+    if worker.has_stop_drain:
+        after = "The drain is lifted once the next pod is up."
+        yield Cause("pod-stopping", "maintenance", "worker", "its pod was asked to stop", CONTROLLER, after, since=_reason_at(worker))
+
+
+def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
+    """What health checks have found and not seen mended; where that cannot be read, what the drain says."""
+    node = worker.node
+    if node is None:
+        return
+    failures = dict(node.failures or {})
+    if node.failures is None and worker.is_draining and is_check(node.reason):
+        name, _, found = written(node.reason).removeprefix(CHECK).partition(": ")
+        failures.setdefault(name, Failure(_reason_at(worker), found))
+    for name, failure in failures.items():
+        source, job = f"health check {name}", f"--from=cronjob/{nodeset.spec.cluster}-check-{name} {name}-now"
+        after = f"The check looks again at its next run. To run it now: kubectl -n {nodeset.metadata.namespace} create job {job}"
+        held = "" if failure.drains else "The check holds as many nodes as it may, so this one keeps taking jobs. "
+        wish = "drain" if failure.drains else "none"
+        since = _second_of(failure.since)
+        yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)
+
+
+def _of_others(name: str, worker: Worker) -> Iterable[Cause]:
+    """A drain or DOWN of somebody else; slurmctld itself drains a node that has less than slurm.conf says."""
+    node = worker.node
+    if node is None or not worker.has_foreign_drain or is_check(node.reason):
+        return
+    reason = "" if is_lost(node.reason) else written(node.reason)
+    evidence = _cut(reason) or "a drain without a reason"
+    verb = "resume" if "DOWN" in node.state.flags else "undrain"  # UNDRAIN leaves DOWN in place (measured on 26.05)
+    after = f"The node is left alone. Lift with: scontrol update nodename={name} state={verb}"
+    if is_automatic(reason):
+        yield Cause("slurmctld", "node", "slurmctld", evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
+    else:
+        source = node.reason_by or "an unknown user"
+        yield Cause("administrator", "administrator", source, evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
+
+
+def _down(nodeset: NodeSet, worker: Worker, name: str) -> Iterable[Cause]:
+    """DOWN by Slurm itself: nobody has set it, or Slurm has written so behind the words of others."""
+    node = worker.node
+    if node is None or "DOWN" not in node.state.flags:
+        return
+    reason = written(node.reason)
+    words = node.reason[len(reason) :].removeprefix(" : ") or (reason if is_automatic(reason) else "")
+    if worker.has_foreign_drain and not (words and (words != reason or is_lost(reason))):
+        return
+    source = "worker" if words == POD_REPLACED else "slurmctld"
+    after = f"It comes back when its slurmd registers. See: kubectl -n {nodeset.metadata.namespace} logs {name} -c slurmd"
+    if worker.is_given_up and nodeset.spec.is_elastic:
+        after = f"The controller resumes it once its old pod is gone. To try at once: scontrol update nodename={name} state=resume"
+    evidence = _cut(words.removeprefix(OWN)) or "Slurm has it DOWN, without a reason of its own"
+    yield Cause("down", "node", source, evidence, "slurmctld", after, "none", _reason_at(worker) if words else "")
+
+
+def _cut(words: str) -> str:
+    """Words of others, of which an object takes neither all nor half a character."""
+    return words[:_LONGEST].encode(errors="replace").decode()
+
+
+def _reason_at(worker: Worker) -> str:
+    at = None if worker.node is None else worker.node.reason_at
+    return rfc3339(at) if at else ""
+
+
+def _second_of(text: str) -> str:
+    """A time as others wrote it, in whole seconds of UTC; empty where it is none: the API server would refuse the object."""
+    try:
+        return rfc3339(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return ""

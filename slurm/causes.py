@@ -1,0 +1,49 @@
+"""Why a node is out of service: causes, of which a node may have several at once. Pure.
+
+Each has an owner, which alone ends it. Slurm has one reason a node: that of the most urgent cause of ours, or an administrator's words.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from slurm.records import record
+
+Kind = Literal["hardware", "node", "maintenance", "user", "administrator"]
+"""A part of the machine; what runs on it; planned work; the size that somebody asked for; an administrator's own words. Most urgent
+first: of several causes of ours, Slurm's reason names the first in this order."""
+Wish = Literal["drain", "replace", "reboot", "none"]
+"""What the cause asks for. `none` is a fault that takes no job away."""
+KINDS: tuple[Kind, ...] = ("hardware", "node", "maintenance", "user", "administrator")
+
+
+@record
+class Cause:
+    """One reason why a node is out of service, or may soon be."""
+
+    name: str
+    """Unique for its node: `check/disk`, `cordon`, `administrator`."""
+    kind: Kind
+    source: str
+    """Who found it: `health check disk`, `Kubernetes`, `slurmctld`, a user's name."""
+    evidence: str
+    """What was found, in the words of the source."""
+    owner: str
+    """Who ends it."""
+    next: str
+    """What happens next, and what a person can do."""
+    wish: Wish = "drain"
+    since: str = ""
+    """When it began, RFC 3339 in UTC; empty where nobody knows."""
+
+
+def kind_of(text: object) -> Kind:
+    """The kind of that name; `node` for a name that is not known here."""
+    for kind in KINDS:
+        if kind == text:
+            return kind
+    return "node"
+
+
+def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """The most urgent first; those that take no job away last."""
+    return tuple(sorted(causes, key=lambda cause: (cause.wish == "none", KINDS.index(cause.kind), cause.name)))

@@ -1,0 +1,102 @@
+"""What health checks last found on a node, as Slurm keeps it in the node's `Extra`: JSON, under the key `slipway`. Pure.
+
+The programs of the checks write it, the NodeSet controller and the status of a cluster read it. A failure stays in it until the check has
+passed, whatever its runs say meanwhile. An `Extra` that is not JSON, or whose key `slipway` is no object, belongs to somebody else.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from slurm.causes import Kind, kind_of
+from slurm.records import record
+
+PASSED, FAILED, UNKNOWN, SKIPPED = "passed", "failed", "unknown", "skipped"
+RESERVATION = "slipway-check-"
+"""Start of the name of the reservation in which a check looks again at a drained node. Slurm shows MAINTENANCE in such a node's state
+only half a minute later (measured on 26.05)."""
+FAILURE = '"failure"'
+"""A part of every `Extra` in which a check keeps a failure."""
+_KEY = "slipway"
+
+
+@record
+class Failure:
+    """What a check found, and has not been seen mended since."""
+
+    since: str
+    """When the check first found the node failing, RFC 3339 in UTC."""
+    found: str
+    kind: Kind = "node"
+    """Kind of the cause that it is: see slurm.causes."""
+    drains: bool = True
+    """False where the check holds as many nodes as it may, so this one keeps its jobs."""
+
+
+@record
+class CheckResult:
+    """The last result of one check on one node. A run that was skipped is no result."""
+
+    result: str
+    """`passed`, `failed` or `unknown`."""
+    at: str
+    """When the run began, RFC 3339 in UTC."""
+    failure: Failure | None = None
+
+
+def read_results(extra: str) -> dict[str, CheckResult] | None:
+    """The results by the names of the checks; None where the field is somebody else's. What is not a result is left out."""
+    fields = _fields(extra)
+    if fields is None:
+        return None
+    return {name: result for name, given in fields.get(_KEY, {}).items() if (result := _result(given)) is not None}
+
+
+def with_result(extra: str, check: str, result: CheckResult) -> str | None:
+    """A node's `Extra` with a check's last result in it; None where the field is somebody else's."""
+    fields = _fields(extra)
+    if fields is None:
+        return None
+    given: dict[str, Any] = {"result": result.result, "at": result.at}
+    if result.failure is not None:
+        failure = result.failure
+        given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains}
+    fields.setdefault(_KEY, {})[check] = given
+    return json.dumps(fields, separators=(",", ":"), sort_keys=True)
+
+
+def following(before: CheckResult | None, result: str, found: str, at: str, kind: Kind, drains: bool) -> CheckResult:
+    """The result to keep after a run. A pass ends the failure, unknown keeps it as it was, and a failure keeps the time of the first."""
+    earlier = before.failure if before is not None else None
+    if result == PASSED:
+        return CheckResult(result, at)
+    if result != FAILED:
+        return CheckResult(result, at, earlier)
+    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains))
+
+
+def _fields(extra: str) -> dict[str, Any] | None:
+    try:
+        fields: Any = json.loads(extra or "{}")
+    except ValueError:
+        return None
+    is_ours = isinstance(fields, dict) and isinstance(cast("dict[str, Any]", fields).get(_KEY, {}), dict)
+    return cast("dict[str, Any]", fields) if is_ours else None
+
+
+def _result(given: Any) -> CheckResult | None:
+    try:
+        result, at = str(given["result"]), str(given["at"])
+        if (told := given.get("failure")) is not None:
+            failure = Failure(str(told["since"]), str(told["found"]), kind_of(told["kind"]), bool(told["drains"]))
+        else:
+            # As earlier releases wrote it.
+            failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return CheckResult(result, at, failure)
+
+
+def failures(results: Mapping[str, CheckResult]) -> dict[str, Failure]:
+    """The failures that no run has seen mended, by the names of the checks."""
+    return {name: result.failure for name, result in results.items() if result.failure is not None}

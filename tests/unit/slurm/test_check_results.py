@@ -1,0 +1,80 @@
+"""What checks note in a node's `Extra`: what stays, what goes, and whose field it is."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.check_results import FAILED, PASSED, UNKNOWN, CheckResult, Failure, failures, following, read_results, with_result
+
+AT, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
+FULL = Failure(BEFORE, "full", "node")
+texts = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20)
+results = st.builds(
+    CheckResult,
+    st.sampled_from([PASSED, FAILED, UNKNOWN]),
+    texts,
+    st.none() | st.builds(Failure, texts, texts, st.sampled_from(["node", "hardware"]), st.booleans()),
+)
+
+
+@given(st.dictionaries(texts, results), st.dictionaries(st.sampled_from(["rack", "row"]), st.integers()))
+def test_what_is_written_is_read_again_and_keys_of_others_stay(written: dict[str, CheckResult], others: dict[str, int]) -> None:
+    extra = json.dumps(others)
+    for name, result in written.items():
+        extra = with_result(extra, name, result) or pytest.fail("a field of our own was refused")
+    expected = {
+        name: CheckResult(FAILED, each.at, Failure(each.at, "what it found is in the log of its run"))
+        if each.result == FAILED and each.failure is None
+        else each
+        for name, each in written.items()
+    }
+    assert read_results(extra) == expected
+    assert {key: value for key, value in json.loads(extra).items() if key != "slipway"} == others
+
+
+@pytest.mark.parametrize(
+    "extra", [pytest.param("rack 7", id="text"), pytest.param("[1]", id="list"), pytest.param('{"slipway":"mine"}', id="their-own-key")]
+)
+def test_field_of_somebody_else_is_neither_read_nor_written(extra: str) -> None:
+    assert read_results(extra) is None
+    assert with_result(extra, "disk", CheckResult(PASSED, AT)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        pytest.param({"result": "passed", "at": AT}, CheckResult(PASSED, AT), id="passed"),
+        pytest.param(
+            {"result": "failed", "at": AT},
+            CheckResult(FAILED, AT, Failure(AT, "what it found is in the log of its run")),
+            id="failed-as-earlier-releases-wrote-it",
+        ),
+        pytest.param(
+            {"result": "failed", "at": AT, "failure": {"since": AT, "found": "x", "kind": "surprise", "drains": True}},
+            CheckResult(FAILED, AT, Failure(AT, "x", "node")),
+            id="kind-that-is-not-known-here",
+        ),
+        pytest.param({"result": "passed"}, None, id="no-time"),
+        pytest.param("passed", None, id="no-object"),
+    ],
+)
+def test_one_result_is_read_or_left_out(given: object, read: CheckResult | None) -> None:
+    assert read_results(json.dumps({"slipway": {"disk": given}})) == ({} if read is None else {"disk": read})
+
+
+@pytest.mark.parametrize(
+    ("before", "result", "failure"),
+    [
+        pytest.param(None, FAILED, Failure(AT, "new"), id="first-failure"),
+        pytest.param(CheckResult(FAILED, BEFORE, FULL), FAILED, Failure(BEFORE, "new"), id="failure-goes-on-since-the-first"),
+        pytest.param(CheckResult(FAILED, BEFORE, FULL), UNKNOWN, FULL, id="unknown-ends-no-failure"),
+        pytest.param(CheckResult(UNKNOWN, BEFORE, FULL), UNKNOWN, FULL, id="unknown-again-ends-none-either"),
+        pytest.param(CheckResult(UNKNOWN, BEFORE, FULL), PASSED, None, id="pass-ends-it"),
+        pytest.param(CheckResult(PASSED, BEFORE), UNKNOWN, None, id="unknown-is-no-failure"),
+    ],
+)
+def test_failure_stays_until_the_check_has_passed(before: CheckResult | None, result: str, failure: Failure | None) -> None:
+    assert following(before, result, "new", AT, "node", True) == CheckResult(result, AT, failure)
+    assert failures({"disk": following(before, result, "new", AT, "node", True)}) == ({"disk": failure} if failure else {})
