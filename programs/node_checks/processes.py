@@ -1,8 +1,8 @@
 """Health check of processes that hang in the kernel (state D), as on a disk or a mount that does not answer. Runs on the node; standard
 library only.
 
-Settings: `maxStuck`, `stuckS`. Only who is in state D at every look, a second apart and for so many seconds, counts: waiting for a disk for
-a moment is no fault.
+Settings: `maxStuck`, `stuckS`. Only a process that is in state D at every look, a second apart and for so many seconds, counts: waiting
+for a disk for a moment is no fault.
 """
 
 import json

@@ -148,10 +148,10 @@ def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_g
     assert [cluster.job(job) for job in running] == ["RUNNING", "RUNNING"]
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
-    cluster.slurm("scancel", *running)
-    # A job from before has no account, and Slurm gives it none by itself. Right after the others' end Slurm may refuse the change:
-    # "Requested partition configuration not available now".
+    # A job from before has no account, and Slurm gives it none by itself. Once the scheduler has looked at the job beside its user's new
+    # account, as when another job ends, Slurm refuses that account: "Requested partition configuration not available now".
     wait_for("its account", lambda: cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml") == "")
+    cluster.slurm("scancel", *running)
     cluster.state(waiting, "RUNNING")
 
 

@@ -70,7 +70,8 @@ def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ca
                 drain.setdefault(fault, []).append(worker.ordinal)  # without a record: no worker leaves for that
             else:
                 undrain.append(worker.ordinal)
-                drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
+                if worker.has_own_drain:  # a check's drain has no record
+                    drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif worker.has_own_drain:  # that of a stop hook, too: its reason may be lost in the same way
             drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif fault and not reason and _is_open(worker):
