@@ -47,6 +47,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
+from configs.render.health_checks import COLLECTOR_PORT, checks_beside_jobs
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -84,6 +85,8 @@ class ControlPlaneArgs(TypedDict):
     """Where slurmctld's state is copied to, and restored from."""
     mail: NotRequired[MailArgs]
     """The relay for mail about jobs."""
+    collects_checks: NotRequired[bool]
+    """True: nodes run health checks beside jobs, and tell what they find."""
     deletion_protection: bool
     """True: the queue cannot be deleted by a change of the stack, and its disk outlives it."""
 
@@ -101,6 +104,8 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         made["identity"] = identity
     if cluster.backup is not None:
         made["backup"] = backup_args(cluster, pods, cluster.backup)
+    if checks_beside_jobs(cluster):
+        made["collects_checks"] = True
     if cluster.notifications.smtp is not None:
         made["mail"] = mail_args(cluster.notifications.smtp)
     return made
@@ -200,9 +205,29 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         securityContext=confined(SLURM_UID),
         livenessProbe=_REFUSAL_PROBE,
     )
+    checks = container(
+        pods,
+        "checks",
+        "",
+        [config, *MUNGE_SOCKET, *program_mounts("node_checks")],
+        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        command=program_command("node_checks", module="collect"),
+        workingDir=PACKAGES_PATH,
+        ports=[{"name": "checks", "containerPort": COLLECTOR_PORT}],
+        # SlurmUser: only Slurm's own user and root may drain nodes.
+        securityContext=confined(SLURM_UID),
+        livenessProbe=tcp_probe(COLLECTOR_PORT, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+    )
     state = mount("state", _STATE_PATH)
-    backup, mail = args.get("backup"), args.get("mail")
-    programs = ("munged", "slurmctld", "config_sync", *(STATE_PROGRAMS if backup else ()), *(("mail",) if mail else ()))
+    backup, mail, collects = args.get("backup"), args.get("mail"), args.get("collects_checks")
+    programs = (
+        "munged",
+        "slurmctld",
+        "config_sync",
+        *(STATE_PROGRAMS if backup else ()),
+        *(("mail",) if mail else ()),
+        *(("node_checks",) if collects else ()),
+    )
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
         "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
@@ -214,6 +239,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *(slurmctld, reconfigure),
             *([build_state_backup(backup, state)] if backup else []),
             *([build_mail(pods, mail, state)] if mail else []),
+            *([checks] if collects else []),
         ],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),

@@ -12,7 +12,6 @@ from typing import Any, TypedDict
 import pulumi
 
 from components.labels import Manifest, labels, metadata, object_name
-from components.node_set import SPOOL_PATH
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -32,9 +31,10 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, CheckKind, FaultKind, HealthCheck
+from configs.models.health_checks import CAUSE_KINDS, CheckKind, FaultKind, HealthCheck
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
+from configs.render.health_checks import check_settings, checks_in, most_drained
 
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
@@ -89,48 +89,29 @@ def health_checks_args(cluster: Cluster, pods: PodDefaults) -> HealthChecksArgs:
     return {
         "pods": pods,
         "slurm_config": object_name(cluster.name, "slurm-config"),
-        "checks": [_health_check(cluster, check) for check in cluster.health_checks],
+        "checks": [_health_check(cluster, check, check.schedule) for check in checks_in(cluster, "job") if check.schedule is not None],
     }
 
 
-def _health_check(cluster: Cluster, check: HealthCheck) -> HealthCheckArgs:
+def _health_check(cluster: Cluster, check: HealthCheck, schedule: str) -> HealthCheckArgs:
     return {
         "name": check.name,
         "check": check.check,
         "cause": check.cause or CAUSE_KINDS[check.check],
-        "schedule": check.schedule,
+        "schedule": schedule,
         "timeout_s": check.timeout_s,
-        "max_drained": share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets)),
+        "max_drained": most_drained(cluster, check),
         "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
     }
 
 
-def share_of(said: int | str, total: int) -> int:
-    """A number as it is; a percentage of the total, rounded down, at least one."""
-    return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
-
-
 def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> CheckedNodesArgs:
-    """Limits as the user set them, and the facts of the nodes that the program compares with."""
     shape = shape_of(cluster, node_set)
-    facts: dict[str, Any] = {}
-    if check.check == "disk":
-        # A node's own folders: draining nodes would not help against a shared folder that fills up.
-        facts = {"paths": ["/tmp", SPOOL_PATH]}  # noqa: S108 - a folder to look at
-    elif check.check == "memory":
-        facts = {"configuredMiB": shape.memory_mib}
-    elif check.check == "gpu":
-        vendor = shape.gpus.vendor if shape.gpus else "nvidia"
-        facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
-    elif check.check == "mounts":
-        facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
-    elif check.check == "command":
-        facts = {"command": list(check.command)}
     return {
         "name": node_set.name,
         "size": node_set.ordinals,
         "gpus": shape.gres_count if check.check in ("gpu", "command") else 0,
-        "settings": {**CHECK_SETTINGS[check.check], **check.settings, **facts},
+        "settings": check_settings(cluster, check, node_set),
     }
 
 

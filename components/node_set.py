@@ -50,6 +50,7 @@ from configs.models.node_set import NodeSet as NodeSetConfig
 from configs.models.shapes import gpu_sockets, machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
+from configs.render.health_checks import checks_beside_jobs
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -122,6 +123,8 @@ class NodeSetArgs(TypedDict):
     """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...]
     """Names of the health checks that look at the set's nodes."""
+    runs_checks: NotRequired[bool]
+    """True: slurmd runs health checks beside the jobs of the set's nodes."""
     identity: NotRequired[SharedMountArgs]
     """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     mounts: list[SharedMountArgs]
@@ -175,6 +178,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
         if shape.sockets > 1 and (sockets := gpu_sockets(shape)):
             args["declared_gpus"]["sockets"] = list(sockets)
+    if any(node_set.name in check.node_sets for check in checks_beside_jobs(cluster)):
+        args["runs_checks"] = True
     if (identity := identity_volume(cluster)) is not None:
         args["identity"] = identity
     if cluster.topologies:
@@ -283,7 +288,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
         "volumes": [
             *([] if "identity" in args else [config_volume("users", args["users"])]),
             *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
-            *program_volumes(pods, "munged", "worker"),
+            *program_volumes(pods, *_programs(args)),
             munge_key_volume(pods, 0o400),
             *(build_volume(pods["cluster"], source) for source in args["mounts"]),
             *([config_volume("root", args["root"])] if "root" in args else []),
@@ -297,6 +302,10 @@ def _pod(args: NodeSetArgs) -> Manifest:
 
 _JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
 """What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
+
+
+def _programs(args: NodeSetArgs) -> tuple[str, ...]:
+    return ("munged", "worker", *(("node_checks",) if args.get("runs_checks") else ()))
 
 
 def _shares_disk(args: NodeSetArgs, path: str) -> bool:
@@ -322,7 +331,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     }
     mounts = [
         *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
-        *program_mounts("munged", "worker"),
+        *program_mounts(*_programs(args)),
         *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim.name, claim.mount_path) for claim in args["volume_claims"]),

@@ -877,7 +877,7 @@ class Keys(TypedDict):
 
 
 class HealthCheck(TypedDict):
-    """One check, run as a Slurm job on each idle node of the sets at each tick of the schedule."""
+    """One check of the nodes of some sets. What fails is drained until it passes."""
 
     name: str
     """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
@@ -887,8 +887,10 @@ class HealthCheck(TypedDict):
     """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. Type: list of string (one line of printable characters). Default: `[]`."""
     cause: NotRequired[str]
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory and gpu, else node."""
-    schedule: str
-    """When it runs: cron's five fields, in the time zone of the Kubernetes controller manager. Type: string (one line of printable characters). Required."""
+    contexts: NotRequired[list[str]]
+    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock and command run as a job only, processes not in prolog and epilog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
+    schedule: NotRequired[str]
+    """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job. Type: string (one line of printable characters). Default: not set."""
     nodeSets: list[str]
     """Names of the node sets whose nodes are checked. Type: list of string. Required."""
     timeoutS: NotRequired[int]

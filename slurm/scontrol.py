@@ -64,6 +64,24 @@ def read_states(text: str) -> dict[str, NodeState]:
     return {name: node_state(state.split("+")) for name, state in _pairs(text).items()}
 
 
+def read_extras(text: str) -> "dict[str, str]":
+    """The `Extra` of each node that has one as JSON, of `scontrol --oneliner show nodes`. Raises AnswerError for a line without a node."""
+    if text.strip() in _NONE:
+        return {}
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        match = re.match(r"NodeName=(\S+) ", line)
+        if match is None:
+            raise AnswerError(f"scontrol's answer is not what 26.05 gives: {line[:80]!r}")
+        start = line.find(" Extra={") + 7
+        if start > 6:
+            try:
+                found[match[1]] = line[start : json.JSONDecoder().raw_decode(line, start)[1]]
+            except ValueError:
+                continue  # somebody else's text
+    return found
+
+
 def read_starts(text: str) -> "dict[str, int]":
     """When the slurmd of each node started, in seconds since 1970; a node whose slurmd has not registered is missing.
 

@@ -1,4 +1,4 @@
-"""Config of health checks: what runs on idle nodes and drains those that fail."""
+"""Config of health checks: what runs on nodes and drains those that fail."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -27,6 +27,9 @@ CheckKind = Literal["disk", "memory", "clock", "gpu", "mounts", "processes", "co
 FaultKind = Literal["hardware", "node", "maintenance"]
 """The kinds of causes that a check may find: see slurm.causes."""
 
+Context = Literal["job", "interval", "prolog", "epilog"]
+"""When a check runs: as a job of its own, every minute, before a job, after a job."""
+
 CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "disk": {"minFreeMiB": 1024, "minFreePercent": 0},
     "memory": {"minAvailablePercent": 50, "maxUncorrectableErrors": 0, "maxCorrectableErrors": 1000},
@@ -43,10 +46,18 @@ _BROKEN: Mapping[FaultKind, tuple[CheckKind, ...]] = {
 }
 CAUSE_KINDS: Mapping[CheckKind, FaultKind] = {check: kind for kind, checks in _BROKEN.items() for check in checks}
 """What is broken where a check of each kind fails."""
+CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
+    **dict.fromkeys(CHECK_SETTINGS, ("job", "interval", "prolog", "epilog")),
+    "processes": ("job", "interval"),
+    "clock": ("job",),
+    "command": ("job",),
+}
+"""Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one; and
+slurmd has nobody's command run as root."""
 
 
 class HealthCheck(Model):
-    """One check, run as a Slurm job on each idle node of the sets at each tick of the schedule."""
+    """One check of the nodes of some sets. What fails is drained until it passes."""
 
     name: CheckName
     """Name of the check, and part of its CronJob's name."""
@@ -59,8 +70,12 @@ class HealthCheck(Model):
     cause: FaultKind | None = None
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain
     names the first in this order. Default: hardware for memory and gpu, else node."""
-    schedule: Line
-    """When it runs: cron's five fields, in the time zone of the Kubernetes controller manager."""
+    contexts: tuple[Context, ...] = Field(default=("job",), examples=[["job", "interval", "prolog"]])
+    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs
+    (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails,
+    the job starts elsewhere. epilog: after each job. clock and command run as a job only, processes not in prolog and epilog."""
+    schedule: Line | None = None
+    """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job."""
     node_sets: tuple[Name, ...]
     """Names of the node sets whose nodes are checked."""
     timeout_s: Seconds = 60

@@ -13,6 +13,7 @@ from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
 from configs.models.shapes import gpu_groups, machine_of, shape_of
+from configs.render import health_checks
 from configs.render.topology import render_topology
 from configs.render.wording import template
 from slurm.conf import known, pairs_of, setting
@@ -48,6 +49,7 @@ and login sessions may have a root of their own. EnforcePartLimits: a job that c
 AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run the script of refusals.
 PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
+_NOHOLD = "nohold_on_prolog_fail"
 ARCHIVE = "/archive"
 """Where slurmdbd has the volume of its archives."""
 CA_FILE = "/etc/slipway/mariadb-ca/ca.crt"
@@ -90,6 +92,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         ),
         **render_topology(cluster, [*(nodes for each in cluster.node_sets if (nodes := hostlist(each))), *_raw_nodes(cluster)]),
         **render_refusals(cluster),
+        **health_checks.render(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
     }
 
@@ -104,6 +107,7 @@ def render_settings(cluster: Cluster) -> str:
         del defaults["AccountingStoreFlags"]
     if (smtp := cluster.notifications.smtp) is not None:
         defaults |= {"MailProg": MAILER, "MailDomain": smtp.domain}
+    defaults |= {key: value for key, value in health_checks.slurm_settings(cluster).items() if known(key, own) is None}
     settings = {**defaults, **own}
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
@@ -116,10 +120,21 @@ def render_settings(cluster: Cluster) -> str:
         # Slurm looks for nodes to wake every 10 s in a quiet cluster (measured: up to 11 s to POWERING_UP, and 2 s with this).
         parameters=["enable_configless", "reconfig_on_restart", *(["power_save_interval=1"] if elastic else [])],
         elastic=bool(elastic),
+        scheduler_parameters=_scheduler_parameters(cluster),
+        checks={context: health_checks.checks_in(cluster, context) for context in ("interval", "prolog", "epilog")},
+        check_script=health_checks.SCRIPT,
+        check_script_path=health_checks.SCRIPT_PATH,
         kept=[nodes for nodes in kept if nodes],
         gres_tres=["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
     )
+
+
+def _scheduler_parameters(cluster: Cluster) -> list[str]:
+    """The user's; a job that a failed prolog has sent back waits for another node, and is not held until an administrator comes."""
+    given = [*cluster.slurm.scheduler_parameters]
+    has_prolog = bool(health_checks.checks_in(cluster, "prolog"))
+    return [*given, *([_NOHOLD] if has_prolog and _NOHOLD not in map(str.lower, given) else [])]
 
 
 def render_refusals(cluster: Cluster) -> dict[str, str]:

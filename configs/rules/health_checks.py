@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_SETTINGS, CheckKind, HealthCheck
+from configs.models.health_checks import CHECK_CONTEXTS, CHECK_SETTINGS, CheckKind, HealthCheck
 from configs.rules.names import Names, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
 
@@ -24,7 +24,8 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
     faults = check_references(f"{path}.nodeSets", "node set", check.node_sets, names.node_sets)
     if not check.node_sets:
         faults.append(Fault(f"{path}.nodeSets", "is empty: the check would look at nothing."))
-    if mistake := schedule_mistake(check.schedule):
+    faults += _check_contexts(path, check)
+    if check.schedule is not None and (mistake := schedule_mistake(check.schedule)):
         faults.append(Fault(f"{path}.schedule", mistake))
     if check.check == "gpu":
         positions = {node_set.name: position for position, node_set in reversed([*enumerate(cluster.node_sets)])}
@@ -55,4 +56,25 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
             faults.append(Fault(f"{path}.settings.{key}", f"{value} is more than 100 percent."))
         elif key.endswith("Percent") and value == 100:
             faults.append(Fault(f"{path}.settings.{key}", "100 would drain every node: something is always in use. Lower it."))
+    return faults
+
+
+def _check_contexts(path: str, check: HealthCheck) -> list[Fault]:
+    """Faults of when the check runs."""
+    faults: list[Fault] = []
+    possible = CHECK_CONTEXTS[check.check]
+    for at, context in enumerate(check.contexts):
+        if context not in possible:
+            message = f"the {check.check} check does not run in the context {context}. Take it out; it can run as: {', '.join(possible)}."
+            faults.append(Fault(f"{path}.contexts[{at}]", message, (f"{path}.check",)))
+        elif context in check.contexts[:at]:
+            faults.append(Fault(f"{path}.contexts[{at}]", f"names {context} again. Take it out."))
+    if not check.contexts:
+        faults.append(Fault(f"{path}.contexts", f"is empty: the check would never run. It can run as: {', '.join(possible)}."))
+    if "job" in check.contexts and check.schedule is None:
+        message = "is missing: with the context job, give cron's five fields, such as */15 * * * *."
+        faults.append(Fault(f"{path}.schedule", message, (f"{path}.contexts",)))
+    if check.contexts and "job" not in check.contexts and check.schedule is not None:
+        message = "is for the context job alone, which contexts does not name. Add that, or take the schedule out."
+        faults.append(Fault(f"{path}.schedule", message, (f"{path}.contexts",)))
     return faults

@@ -2,6 +2,7 @@
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
+from configs.render.health_checks import slurm_settings
 from configs.rules.stated import stated
 from slurm.conf import known, number_of, pairs_of
 from slurm.hostlists import HostlistError, expand
@@ -18,11 +19,20 @@ def check_pairs(cluster: Cluster) -> list[Fault]:
         return default if found is None else found
 
     mistakes: list[tuple[str, str]] = []
-    interval, timeout = number("HealthCheckInterval", 0), number("HealthCheckTimeout", 60)
-    if "HealthCheckProgram" in given and 0 < interval <= timeout:
-        mistakes.append(
-            ("HealthCheckInterval", f"{interval} is not more than HealthCheckTimeout ({timeout}). Raise it, or lower that one.")
+    ours = slurm_settings(cluster)
+    interval = number("HealthCheckInterval", int(ours.get("HealthCheckInterval", 0)))
+    timeout = number("HealthCheckTimeout", int(ours.get("HealthCheckTimeout", 60)))
+    runs = "HealthCheckProgram" in given or ours
+    if runs and 0 < interval <= timeout:
+        key, word = ("HealthCheckInterval", "more") if "HealthCheckInterval" in given else ("HealthCheckTimeout", "less")
+        other = (
+            f"HealthCheckTimeout ({timeout}). Raise it, or lower that one."
+            if word == "more"
+            else f"HealthCheckInterval ({interval}). Lower it."
         )
+        mistakes.append((key, f"{interval if word == 'more' else timeout} is not {word} than {other}"))
+    if ours and "HealthCheckInterval" in given and not interval:
+        mistakes.append(("HealthCheckInterval", "is 0: the health checks with the context interval would never run. Raise it."))
     if "HealthCheckProgram" in given and not interval:
         mistakes.append(("HealthCheckProgram", "never runs: HealthCheckInterval is 0. Say how many seconds lie between two runs."))
     if "FirstJobId" in given and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):

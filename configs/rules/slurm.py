@@ -14,6 +14,7 @@ from configs.models.slurm_keys import (
     allows_root_jobs,
     rendered_keys,
 )
+from configs.render.health_checks import SETTINGS, slurm_settings
 from configs.render.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
 from configs.rules.raw_nodes import check_raw_references, node_names
 from configs.rules.setting_pairs import check_pairs
@@ -47,6 +48,7 @@ _TYPED = {
 
 _SET_BY_LINES = {"NodeName": "nodeSets", "PartitionName": "partitions"}
 _EITHER = ("PropagateResourceLimits", "PropagateResourceLimitsExcept")
+_CHECK_SCRIPT = ("HealthCheckProgram", "Prolog", "Epilog")
 _SECRETS = ("JobCompPass", "AccountingStoragePass")
 
 
@@ -54,7 +56,7 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
     """Faults of the slurm part."""
     slurm = cluster.slurm
     base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": ()})})
-    own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, DEFAULTS) is None}
+    own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, (*DEFAULTS, *SETTINGS)) is None}
     faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster) + check_pairs(cluster)
     faults += _check_scheduler_parameters(slurm.scheduler_parameters)
     if slurm.max_array_size > slurm.max_job_count:
@@ -98,6 +100,9 @@ def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
             faults.append(Fault(path, "slurm.conf goes to every node and login pod; a password cannot stand there."))
         elif name in _TYPED:
             faults.append(Fault(path, f"has a key of its own. Use {_TYPED[name]}."))
+        elif key.lower() in own and name in _CHECK_SCRIPT:
+            message = "runs the health checks beside jobs. Take it out, or leave cluster.healthChecks at the context job."
+            faults.append(Fault(path, message, ("cluster.healthChecks",)))
         elif key.lower() in own:
             faults.append(Fault(path, f"Slipway itself depends on {name}={own[key.lower()]}. It cannot be changed."))
         elif why := unreadable(name, cluster.slurm.settings[key], GLOBAL_VALUES):
@@ -125,7 +130,7 @@ def _check_prolog_time(cluster: Cluster) -> list[Fault]:
 
 def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
     settings = {key.lower(): value for key, value in cluster.slurm.settings.items()}
-    rendered = {**{key.lower(): value for key, value in DEFAULTS.items()}, **settings, **own}
+    rendered = {**{key.lower(): value for key, value in {**DEFAULTS, **slurm_settings(cluster)}.items()}, **settings, **own}
     faults: list[Fault] = []
     seen: dict[str, int] = {}
     lines: dict[tuple[str, str], int] = {}
@@ -166,7 +171,7 @@ def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen:
     if name in _SECRETS:
         return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there.")]
     if (before := rendered.get(key.lower())) is not None:
-        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in DEFAULTS else "Drop the line."
+        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in (*DEFAULTS, *SETTINGS) else "Drop the line."
         contradiction = f"contradicts {name}={before}, which is" if before != value else f"repeats {name}={before},"
         return [Fault(path, f"{contradiction} rendered from the rest of this file. {where}")]
     if name in _TYPED:

@@ -7,16 +7,18 @@ import getpass
 import json
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from slurm import reasons
-from slurm.check_results import FAILED, PASSED, UNKNOWN
+from slurm.check_results import UNKNOWN
 from slurm.commands import SlurmError, call
-from slurm.scontrol import AnswerError, Node, read_nodes
+from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 
+from .beside import could_not_run, read_answer
 from .plan import BUSY, Outcome, Reservation
 
 _CALL_S = 30
@@ -38,6 +40,13 @@ class Slurm:
         """All nodes by name, or the one named; nothing for a node that Slurm does not know."""
         try:
             return read_nodes(_call("scontrol", "show", "node", *([name] if name else []), "--json"))
+        except AnswerError as error:
+            raise SlurmError(str(error)) from None
+
+    def extras(self) -> dict[str, str]:
+        """The `Extra` of each node that has one as JSON: a twentieth of the time that all nodes take."""
+        try:
+            return read_extras(_call("scontrol", "show", "node", "--oneliner"))
         except AnswerError as error:
             raise SlurmError(str(error)) from None
 
@@ -88,6 +97,15 @@ class Slurm:
         """Writes the `Extra` field of nodes, all the same."""
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
+    def remark(self, job: str, text: str) -> None:
+        """Writes a text where the job's user finds it: in its record, and, of srun and salloc, on the screen. A job that is gone, or that
+        nobody waits for, is none of its worries."""
+        for command in (("update", f"JobId={job}", f"AdminComment={text}"), ("notify", job, text)):
+            try:
+                _call("scontrol", *command)
+            except SlurmError as error:
+                sys.stderr.write(f"checks: job {job} is not told {text!r}: {error}\n")
+
     def is_held_by_checks(self, node: str) -> bool:
         """True when the jobs on a node are those of checks, or gone."""
         names = _call("squeue", "--noheader", "--all", f"--nodelist={node}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
@@ -126,19 +144,12 @@ class Slurm:
 
 
 def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:
-    """What a check's job said: its last line is `{"result": "passed" | "failed" | "unknown", "found": "..."}`. All else is unknown."""
-    try:
-        answer = json.loads(output.strip().splitlines()[-1])
-        if code == 0 and answer["result"] in (PASSED, FAILED, UNKNOWN):
-            return Outcome(answer["result"], str(answer["found"]))
-    except (IndexError, KeyError, TypeError, ValueError):
-        pass
+    """What a check's job said. Where it did not say anything: unknown, or busy where Slurm did not start it."""
+    if answer := read_answer(code, output):
+        return Outcome(*answer)
     if any(words in errors for words in _BUSY_WORDS):
         return BUSY
-    if code in (124, 137):
-        return Outcome(UNKNOWN, f"did not end within {timeout_s} s")
-    last = (errors.strip().splitlines() or ["no output"])[-1]
-    return Outcome(UNKNOWN, f"could not run: {last} (exit code {code})")
+    return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (124, 137) else could_not_run(code, errors))
 
 
 def _call(*command: str) -> str:

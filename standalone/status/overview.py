@@ -98,6 +98,8 @@ class CheckRow:
 
     name: str
     is_suspended: bool
+    has_schedule: bool
+    """False for a check that runs beside jobs alone."""
     last_run: float | None
     results: Mapping[str, int]
     oldest: float | None
@@ -170,7 +172,7 @@ def build(objects: Objects, nodes: Sequence[Node] | None, queue: tuple[QueueRow,
     return Overview(
         sets=sets,
         programs=tuple(_program(each) for each in sorted(objects.programs, key=_name)),
-        checks=tuple(_check(each, nodes or ()) for each in sorted(objects.cron_jobs, key=_name) if _component(each) == _CHECK),
+        checks=_checks(objects, nodes or ()),
         backup=max((at for each in backups if (at := _time(each.get("status", {}).get("lastSuccessfulTime")))), default=None),
         has_backups=bool(backups),
         files=_files(objects.pods),
@@ -260,13 +262,20 @@ def _away(node: Node, machines: Mapping[str, str], causes: Mapping[str, Sequence
     return Away(node.name, str(node.state), is_busy(node.state), node.reason, node.by, node.since, machines.get(node.name, ""), names)
 
 
-def _check(cron_job: Mapping[str, Any], nodes: Sequence[Node]) -> CheckRow:
-    name = _name(cron_job).partition("-check-")[2]
+def _checks(objects: Objects, nodes: Sequence[Node]) -> tuple[CheckRow, ...]:
+    """A row for each check that a CronJob runs, or that node sets name: those run beside jobs."""
+    cron_jobs = {_name(each).partition("-check-")[2]: each for each in objects.cron_jobs if _component(each) == _CHECK}
+    named = {name for each in objects.node_sets for name in each.get("spec", {}).get("healthChecks") or ()}
+    return tuple(_check(name, cron_jobs.get(name, {}), nodes) for name in sorted({*cron_jobs, *named}))
+
+
+def _check(name: str, cron_job: Mapping[str, Any], nodes: Sequence[Node]) -> CheckRow:
     found = [node.checks[name] for node in nodes if node.checks and name in node.checks]
     results = Counter(result if result in _RESULTS else "unknown" for result, _ in found)
     return CheckRow(
         name=name,
-        is_suspended=bool(cron_job["spec"].get("suspend")),
+        is_suspended=bool(cron_job.get("spec", {}).get("suspend")),
+        has_schedule=bool(cron_job),
         last_run=_time(cron_job.get("status", {}).get("lastScheduleTime")),
         results=dict(results),
         oldest=min((at for _, at in found if at is not None), default=None),

@@ -112,7 +112,7 @@ def _checks(overview: Overview, now: float) -> Iterable[RenderableType]:
         return
     table = _table("CHECK", "LAST RUN", "PASSED", "FAILED", "UNKNOWN", "OLDEST RESULT")
     for row in overview.checks:
-        run = "suspended" if row.is_suspended else _ago(row.last_run, now)
+        run = "suspended" if row.is_suspended else _ago(row.last_run, now) if row.has_schedule else "beside jobs"
         failed, unknown = row.results.get("failed", 0), row.results.get("unknown", 0)
         bad = (Text(str(failed), "red" if failed else ""), Text(str(unknown), "yellow" if unknown else ""))
         table.add_row(row.name, run, str(row.results.get("passed", 0)), *bad, _ago(row.oldest, now))

@@ -17,6 +17,7 @@ from lightkube.config.kubeconfig import KubeConfig
 
 from controllers.guard.guard import Guard, Pace
 from controllers.guard.record import GUARD, KINDS
+from controllers.guard.reports import REPORTER
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.errors import Conflict
@@ -125,8 +126,10 @@ class Stack:
         assert answer.is_success, answer.text
 
     async def events(self, name: str) -> list[str]:
+        """What the guard has told of an object. The API server tells of Services, too, when it repairs its table of addresses."""
         found = (await self.client.get(EVENTS.format(self.namespace))).json()
-        return [f"{each['reason']}: {each['note']}" for each in found["items"] if each["regarding"]["name"] == name]
+        told = [each for each in found["items"] if each["regarding"]["name"] == name and each["reportingController"] == REPORTER]
+        return [f"{each['reason']}: {each['note']}" for each in told]
 
     async def told(self, name: str) -> bool:
         return await self.events(name) != []

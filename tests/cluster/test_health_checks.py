@@ -119,7 +119,7 @@ def test_healthy_nodes_pass_every_check_of_the_same_minute_and_the_results_are_k
     said = scheduled(stack, *KINDS)
     assert {line["result"] for lines in said.values() for line in lines.values()} == {"passed"}, said
     recorded = json.loads(node(stack, "gpu-0")["extra"])["slipway"]
-    assert recorded == {kind: {"result": "passed", "at": said[kind]["gpu-0"]["at"]} for kind in KINDS}
+    assert {kind: recorded[kind] for kind in KINDS} == {kind: {"result": "passed", "at": said[kind]["gpu-0"]["at"]} for kind in KINDS}
     assert not any("DRAIN" in state for state in stack.nodes().values())
 
 
@@ -289,3 +289,45 @@ def test_check_does_not_wait_behind_the_queue(stack: DevStack) -> None:
     assert check(stack, "disk")["cpu-1"]["result"] == "passed"
     stack.let_go()
     stack.wait_for_job(waiting)
+
+
+@pytest.fixture
+def homeless(stack: DevStack) -> Iterator[str]:
+    """A node whose /home is gone; it is back at the end."""
+    stack.kubectl("exec", "gpu-0", "--", "bash", "-c", "mkdir -p /run/away && mount --move /home /run/away")
+    yield "gpu-0"
+    bring_home(stack, "gpu-0")
+
+
+def bring_home(stack: DevStack, name: str) -> None:
+    stack.kubectl("exec", name, "--", "bash", "-c", "mountpoint -q /home || mount --move /run/away /home")
+    # What slurmd does every minute.
+    stack.kubectl("exec", name, "--", "env", f"SLURMD_NODENAME={name}", "/run/slurm/conf/slipway-checks.sh")
+
+
+def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_the_node_is_mended(stack: DevStack, homeless: str) -> None:
+    job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=4 --output=/dev/null")
+    eventually("the drain", lambda: "DRAIN" in node(stack, homeless)["state"], 30)
+    assert node(stack, homeless)["reason"] == "slipway: check mounts: /home is not mounted"
+    eventually("the job is back in the queue", lambda: "Restarts=1" in stack.slurm(f"scontrol show job {job}"), 30)
+    assert "did not start on gpu-0: check mounts: /home is not mounted" in stack.slurm(f"scontrol show job {job}")
+    eventually("the cause", lambda: "check/mounts" in causes(stack, homeless), 30)
+    assert (stack.job_state(job), stack.slurm(f"squeue --noheader --job={job} --format=%r").strip()) == ("PENDING", "BeginTime")
+    bring_home(stack, homeless)
+    eventually("nothing holds the node", lambda: "DRAIN" not in node(stack, homeless)["state"], 30)
+    stack.slurm(f"scontrol update JobId={job} StartTime=now")  # instead of Slurm's two minutes
+    stack.wait_for_job(job)
+
+
+def test_home_that_is_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
+    job = stack.hold("--nodelist=gpu-1")
+    stack.kubectl("exec", "gpu-1", "--", "bash", "-c", "mkdir -p /run/away && mount --move /home /run/away")
+    try:
+        stack.kubectl("exec", "gpu-1", "--", "env", "SLURMD_NODENAME=gpu-1", "/run/slurm/conf/slipway-checks.sh")
+        eventually("the drain", lambda: node(stack, "gpu-1")["reason"] == "slipway: check mounts: /home is not mounted", 30)
+        assert stack.job_state(job) == "RUNNING"
+    finally:
+        bring_home(stack, "gpu-1")
+    eventually("nothing holds the node", lambda: "DRAIN" not in node(stack, "gpu-1")["state"], 30)
+    assert stack.job_state(job) == "RUNNING"
+    stack.let_go()

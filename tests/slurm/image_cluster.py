@@ -253,6 +253,13 @@ class ImageCluster:
         mounts |= program_mount("config_sync")
         return self._start(pod, "reconfigure", program_command("config_sync"), mounts, user=SLURM, fs_group=SLURM, read_only=True)
 
+    def checks(self) -> Container:
+        """The sidecar that takes what health checks beside jobs have found."""
+        pod = "t-slurmctld-0"
+        mounts = {"/etc/slurm": self.path("slurm"), "/run/munge": (self.empty(f"{pod}-munge"), True), **program_mount("node_checks")}
+        command = program_command("node_checks", module="collect")
+        return self._start(pod, "checks", command, mounts, {"SLURM_CONF": "/etc/slurm/slurm.conf"}, user=SLURM, read_only=True)
+
     def mail(self, settings: str, more: Mapping[str, tuple[Path, bool]]) -> Container:
         """The sidecar that sends mail about jobs; `more` are the mounts of its Secrets."""
         mounts = {"/var/spool": (self.empty("state", SLURM), False), **program_mount("mail"), **more}

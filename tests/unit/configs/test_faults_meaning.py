@@ -43,6 +43,11 @@ def partition(**given: Any) -> dict[str, Any]:
     return {"partitions[0].settings": given}
 
 
+def alone(**given: Any) -> dict[str, Any]:
+    """Settings of a stack without health checks beside jobs."""
+    return {**settings(**given), "healthChecks[4]": GONE}
+
+
 def settings(**given: Any) -> dict[str, Any]:
     return {"slurm": {"settings": given}}
 
@@ -199,8 +204,8 @@ SLURM = [
     pytest.param(raw("PreemptMode=REQUEUE"), f"{RAW}[0]", "needs a PreemptType", id="preemption-of-nobody-in-a-raw-line"),
     pytest.param(raw("PriorityWeightTRES=GPU=5"), f"{RAW}[0]", '"gpu" is no TRES', id="priority-of-no-tres-in-a-raw-line"),
     pytest.param(settings(SlurmdParameters="l3cache_as_sockets_"), f"{SETTINGS}.SlurmdParameters", 'Did you mean "l3cache_as_socket"?', id="unknown-slurmd-parameter"),
-    pytest.param(settings(HealthCheckProgram="/opt/check"), f"{SETTINGS}.HealthCheckProgram", "never runs: HealthCheckInterval is 0", id="health-check-that-never-runs"),
-    pytest.param(settings(HealthCheckProgram="/opt/check", HealthCheckInterval=60), f"{SETTINGS}.HealthCheckInterval", "60 is not more than HealthCheckTimeout (60)", id="health-checks-on-top-of-each-other"),
+    pytest.param(alone(HealthCheckProgram="/opt/check"), f"{SETTINGS}.HealthCheckProgram", "never runs: HealthCheckInterval is 0", id="health-check-that-never-runs"),
+    pytest.param(alone(HealthCheckProgram="/opt/check", HealthCheckInterval=60), f"{SETTINGS}.HealthCheckInterval", "60 is not more than HealthCheckTimeout (60)", id="health-checks-on-top-of-each-other"),
     pytest.param(settings(HealthCheckNodeState="IDL"), f"{SETTINGS}.HealthCheckNodeState", 'Did you mean "IDLE"?', id="unknown-state-to-check"),
     pytest.param(settings(TaskProlog="prolog.sh"), f"{SETTINGS}.TaskProlog", "the whole path of a program", id="relative-program"),
     pytest.param(settings(FirstJobId=500, MaxJobId=400), f"{SETTINGS}.FirstJobId", "500 is more than MaxJobId (400)", id="first-job-after-the-last"),
@@ -293,9 +298,9 @@ REST = [
     pytest.param({"labelFeatures": ["a", "a"]}, "cluster.labelFeatures[1]", "twice", id="label-twice"),
     pytest.param(partition(Topology="fabric"), f"{PARTITION}.settings.Topology", "is rendered from other keys", id="topology-as-a-setting"),
     pytest.param({"images": {"pullSecrets": ["a", "a"]}}, "cluster.images.pullSecrets[1]", "twice", id="pull-secret-twice"),
-    pytest.param(check(schedule="*/90 * * * *"), "cluster.healthChecks[4].schedule", '"*/90" never takes its step', id="every-ninety-minutes"),
-    pytest.param(check(schedule="0 0 30 2 *"), "cluster.healthChecks[4].schedule", "never comes", id="thirtieth-of-february"),
-    pytest.param(check(settings={"minFreePercent": 100}), "cluster.healthChecks[4].settings.minFreePercent", "would drain every node", id="empty-disk-wanted"),
+    pytest.param(check(schedule="*/90 * * * *"), "cluster.healthChecks[5].schedule", '"*/90" never takes its step', id="every-ninety-minutes"),
+    pytest.param(check(schedule="0 0 30 2 *"), "cluster.healthChecks[5].schedule", "never comes", id="thirtieth-of-february"),
+    pytest.param(check(settings={"minFreePercent": 100}), "cluster.healthChecks[5].settings.minFreePercent", "would drain every node", id="empty-disk-wanted"),
     pytest.param({"login.users[0].sshKeyFiles": ["a.pub", "a.pub"], "login.users[0].sshKeys": GONE}, "cluster.login.users[0].sshKeyFiles[1]", "twice", id="key-file-twice"),
 ]  # fmt: skip
 
@@ -334,7 +339,7 @@ SOUND = [
     pytest.param("dev", {**settings(PreemptType="preempt/partition_prio", PreemptMode="SUSPEND,GANG"), "partitions[0].settings": {"PreemptMode": "OFF"}, "partitions[1].settings": {"PreemptMode": "suspend", "GraceTime": 60}}, id="preemption"),
     pytest.param("dev", {**raw("PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE", "PriorityWeightAssoc=5"), **partition(GraceTime=60)}, id="preemption-in-raw-lines"),
     pytest.param("dev", settings(PreemptMode="GANG"), id="time-slices-without-preemption"),
-    pytest.param("dev", settings(HealthCheckProgram="/opt/check", HealthCheckInterval=120, HealthCheckNodeState="IDLE,CYCLE"), id="health-check"),
+    pytest.param("dev", alone(HealthCheckProgram="/opt/check", HealthCheckInterval=120, HealthCheckNodeState="IDLE,CYCLE"), id="health-check"),
     pytest.param("dev", raw("NodeName=old-[1-3] NodeAddr=198.18.255.[11-13] CPUs=1", "NodeSet=fast Nodes=old-1,cpu-0", "DownNodes=old-2", "PartitionName=old Nodes=fast,old-3"), id="raw-lines"),
     pytest.param("dev", nfs("nfsvers=4.2", "hard", "nconnect=4", "ac"), id="mount-options"),
     pytest.param("dev", {"storage.mounts": [{**MOUNT, "readOnly": True, "nfs": {"server": "fd00::1", "path": "/e.x/..y", "options": ["ro"]}}]}, id="nfs-by-ipv6"),

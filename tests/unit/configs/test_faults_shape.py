@@ -14,7 +14,13 @@ ROOT_TAR = {"url": "https://files.example/root.tar.zst", "sha256": "ab" * 32}
 
 def renamed(name: str) -> dict[str, Any]:
     """The node set gpu of the dev stack called otherwise, wherever it is named."""
-    places = ["nodeSets[1].name", "partitions[0].nodeSets[1]", "partitions[1].nodeSets[0]", "healthChecks[3].nodeSets[0]"]
+    places = [
+        "nodeSets[1].name",
+        "partitions[0].nodeSets[1]",
+        "partitions[1].nodeSets[0]",
+        "healthChecks[3].nodeSets[0]",
+        "healthChecks[4].nodeSets[0]",
+    ]
     return dict.fromkeys([*places, *(f"healthChecks[{at}].nodeSets[1]" for at in range(3))], name)
 
 

@@ -30,9 +30,14 @@ class FakeSlurm(Slurm):
     log: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     checked: set[str] = field(default_factory=set[str])
     """Nodes that have a job of another check, and no other job."""
+    remarks: dict[str, str] = field(default_factory=dict[str, str])
+    """What the users of jobs were told."""
 
     def nodes(self, name: str = "") -> dict[str, Node]:
-        return {each: node for each, node in self.known.items() if name in ("", each)}
+        return {each: node for each, node in self.known.items() if not name or each in name.split(",")}
+
+    def extras(self) -> dict[str, str]:
+        return {name: node.extra for name, node in self.known.items() if node.extra.startswith("{")}
 
     def reservations(self) -> dict[str, Reservation]:
         return dict(self.held)
@@ -57,9 +62,14 @@ class FakeSlurm(Slurm):
         self._flags(node, remove={"DRAIN"})
 
     def drain(self, node: str, reason: str) -> None:
-        self._operate("drain", node)
-        self.known[node] = _changed(self.known[node], reason=reason, reason_user="slurm")
-        self._flags(node, add={"DRAIN"})
+        for name in node.split(","):
+            self._operate("drain", name)
+            self.known[name] = _changed(self.known[name], reason=reason, reason_user="slurm")
+            self._flags(name, add={"DRAIN"})
+
+    def remark(self, job: str, text: str) -> None:
+        self._operate("remark", job)
+        self.remarks[job] = text
 
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None

@@ -132,8 +132,11 @@ def test_checks_are_told_with_the_results_that_nodes_have() -> None:
         cron_job("dev-check-gpu", "health-check"),
         cron_job("dev-backup", "backup", lastSuccessfulTime="2026-11-23T18:00:00Z"),
     ]
-    overview = build(Objects([], [], jobs, []), found, ())
-    disk, gpu = overview.checks
+    sets = [{**node_set("gpu"), "spec": {"healthChecks": ["disk", "mounts"]}}]
+    overview = build(Objects(sets, [], jobs, []), found, ())
+    disk, gpu, mounts = overview.checks
+    assert [(each.name, each.has_schedule) for each in overview.checks] == [("disk", True), ("gpu", True), ("mounts", False)]
+    assert (mounts.results, mounts.last_run) == ({}, None)
     assert (disk.name, disk.results, disk.last_run, disk.oldest) == ("disk", {"passed": 1, "failed": 1}, 1_795_464_000.0, 1_795_460_400.0)
     assert (gpu.results, gpu.last_run, gpu.oldest) == ({"unknown": 1}, None, None)
     assert (overview.has_backups, overview.backup) == (True, 1_795_456_800.0)

@@ -15,7 +15,7 @@ READ = Readings(Reading(None, NOW), Reading((), NOW), Reading((), NOW))
 FINE = Overview(
     sets=(SetRow("gpu", 2, 2, "Ready", "fine", {"idle": 1, "allocated": 1}),),
     programs=(ProgramRow("dev-slurmctld", 1, 1),),
-    checks=(CheckRow("disk", False, NOW - 90, {"passed": 2}, NOW - 120),),
+    checks=(CheckRow("disk", False, True, NOW - 90, {"passed": 2}, NOW - 120),),
     backup=None,
     has_backups=False,
     files="",
@@ -75,11 +75,13 @@ def test_what_was_not_read_is_said_with_its_age_and_the_reason() -> None:
 
 
 def test_checks_backups_files_and_programs_that_are_late_are_told() -> None:
-    checks = (CheckRow("disk", False, NOW - 90, {"passed": 2, "failed": 1}, NOW - 7200), CheckRow("gpu", True, None, {}, None))
+    disk = CheckRow("disk", False, True, NOW - 90, {"passed": 2, "failed": 1}, NOW - 7200)
+    checks = (disk, CheckRow("gpu", True, True, None, {}, None), CheckRow("mounts", False, False, None, {"passed": 3}, NOW - 60))
     programs = (ProgramRow("dev-slurmctld", 0, 1), ProgramRow("dev-guard", 1, 1))
     said = shown(replace(FINE, checks=checks, programs=programs, has_backups=True, files="slurmctld runs with these files"))
     assert ["disk", "90", "s", "ago", "2", "1", "0", "2", "h", "ago"] in lines(said)
     assert ["gpu", "suspended", "0", "0", "0", "never"] in lines(said)
+    assert ["mounts", "beside", "jobs", "3", "0", "0", "60", "s", "ago"] in lines(said)
     assert "dev-slurmctld: 0 of 1 ready" in said
     assert "dev-guard" not in said
     assert "Last backup: never" in said

@@ -1,0 +1,118 @@
+"""What the programs of health checks need to know, and the script that slurmd runs beside jobs: as HealthCheckProgram, Prolog and Epilog.
+
+slurmctld sends the script to all nodes, with slurm.conf: so changed checks are live within seconds, and nodes never have one without the
+other.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from configs.models.cluster import Cluster
+from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, Context, HealthCheck
+from configs.models.node_set import NodeSet
+from configs.models.shapes import shape_of
+from configs.render.shared_root import SPOOL
+from configs.render.wording import template
+from slurm.people import ACCOUNTS
+
+SCRIPT = "slipway-checks.sh"
+"""The script's name. Without a path, slurmctld sends it to the nodes. Source: slurm.conf(5), Prolog."""
+SCRIPT_PATH = f"/run/slurm/conf/{SCRIPT}"
+"""Where nodes have it; HealthCheckProgram wants a path."""
+COLLECTOR_PORT = 6823
+"""Of the program beside slurmctld that takes what nodes found: programs/node_checks/collect.py."""
+INTERVAL_S = 60
+"""Seconds between two runs on a node, unless checks may take longer."""
+_SLACK_S = 15
+_BESIDE: tuple[Context, ...] = ("interval", "prolog", "epilog")
+_SCRIPT_CONTEXTS: Mapping[Context, str] = {"interval": "interval", "prolog": "prolog_slurmd", "epilog": "epilog_slurmd"}
+"""What SLURM_SCRIPT_CONTEXT says; a HealthCheckProgram has none."""
+
+
+def share_of(said: int | str, total: int) -> int:
+    """A number as it is; a percentage of the total, rounded down, at least one."""
+    return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
+
+
+def most_drained(cluster: Cluster, check: HealthCheck) -> int:
+    """Nodes that a check may hold drained at once."""
+    return share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets))
+
+
+def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> dict[str, Any]:
+    """What a check's program reads on the nodes of a set: limits as the user set them, and the facts that it compares with."""
+    shape = shape_of(cluster, node_set)
+    facts: dict[str, Any] = {}
+    if check.check == "disk":
+        # A node's own folders: draining nodes would not help against a shared folder that fills up.
+        facts = {"paths": ["/tmp", SPOOL]}  # noqa: S108 - a folder to look at
+    elif check.check == "memory":
+        facts = {"configuredMiB": shape.memory_mib}
+    elif check.check == "gpu":
+        vendor = shape.gpus.vendor if shape.gpus else "nvidia"
+        facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
+    elif check.check == "mounts":
+        facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
+    elif check.check == "command":
+        facts = {"command": list(check.command)}
+    return {**CHECK_SETTINGS[check.check], **check.settings, **facts}
+
+
+def checks_in(cluster: Cluster, *contexts: Context) -> list[HealthCheck]:
+    """The checks that run in one of these contexts."""
+    return [check for check in cluster.health_checks if {*contexts} & {*check.contexts}]
+
+
+def checks_beside_jobs(cluster: Cluster) -> list[HealthCheck]:
+    """The checks that slurmd runs."""
+    return checks_in(cluster, *_BESIDE)
+
+
+def slurm_settings(cluster: Cluster) -> Mapping[str, str]:
+    """Keys of slurm.conf for checks at an interval, which `slurm.settings` may replace: nodes in every state, and not all at once."""
+    checks = checks_in(cluster, "interval")
+    if not checks:
+        return {}
+    timeout_s = max(check.timeout_s for check in checks) + _SLACK_S
+    interval_s = max(INTERVAL_S, timeout_s + 1)
+    return {"HealthCheckInterval": str(interval_s), "HealthCheckNodeState": "ANY,CYCLE", "HealthCheckTimeout": str(timeout_s)}
+
+
+SETTINGS = ("HealthCheckInterval", "HealthCheckNodeState", "HealthCheckTimeout")
+"""The keys of `slurm_settings`."""
+
+
+def render(cluster: Cluster) -> dict[str, str]:
+    """The script by its file's name; nothing where no check runs beside jobs."""
+    if not checks_beside_jobs(cluster):
+        return {}
+    spec = {
+        "collector": [f"{cluster.name}-slurmctld", COLLECTOR_PORT],
+        "slurmUser": ACCOUNTS["slurm"],
+        "nodeSets": {node_set.name: _specs(cluster, node_set) for node_set in cluster.node_sets},
+    }
+    places = [
+        f'"{_SCRIPT_CONTEXTS[context]} {node_set.name}"'
+        for node_set in cluster.node_sets
+        for context in _BESIDE
+        if any(node_set.name in check.node_sets for check in checks_in(cluster, context))
+    ]
+    return {SCRIPT: template("slipway-checks.sh.j2").render(spec=json.dumps(spec, indent=1, sort_keys=True), places=places)}
+
+
+def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": check.name,
+            "check": check.check,
+            "contexts": [context for context in check.contexts if context in _BESIDE],
+            "timeoutS": check.timeout_s,
+            "causeKind": check.cause or CAUSE_KINDS[check.check],
+            "maxDrained": most_drained(cluster, check),
+            # Users' jobs need memory, too: how much is in use says nothing beside them.
+            "settings": check_settings(cluster, check, node_set) | ({"minAvailablePercent": 0} if check.check == "memory" else {}),
+        }
+        for check in checks_beside_jobs(cluster)
+        if node_set.name in check.node_sets
+    ]

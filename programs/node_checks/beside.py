@@ -1,0 +1,186 @@
+"""Health checks beside users' jobs: slurmd runs this on its node, as HealthCheckProgram every minute, and as Prolog and Epilog of jobs.
+
+`python3 -m programs.node_checks.beside`, as root, with the checks as JSON on standard input (configs/render/health_checks.py). Runs the
+checks of its context at once, each in a process of its own, and tells programs/node_checks/collect.py what it found: a failure always, all
+else where it is news. Exit code: 9 where a prolog's check fails and the job may not start here, else 0, also where something of ours is
+broken: an outage of the checks holds up no job.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if (
+    TYPE_CHECKING
+):  # each job pays for what is imported here: srun looks for the end of the prolog after 0.1 s, and then after another second
+    from typing import Any, NoReturn
+
+REFUSED = 9
+"""The exit code for a job that may not start here."""
+_CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
+"""By what slurmd calls them in SLURM_SCRIPT_CONTEXT; a HealthCheckProgram has no such variable."""
+_TOLD = "/run/slurm/slipway-checks.json"
+"""What the collector was told last, so that it hears news only."""
+_AGAIN_S = 600
+"""After so many seconds all is told once more, as Slurm may have lost what was noted."""
+_SEND_S = 5
+_PACKAGE = __package__
+
+
+def due(spec: "dict[str, Any]", node: str, context: str, user: int | None) -> "list[dict[str, Any]]":
+    """The checks to run now. Jobs of Slurm's own user are checks themselves: what one looks for must not keep it from its node."""
+    if context != "interval" and user == spec["slurmUser"]:
+        return []
+    return [check for check in spec["nodeSets"].get(node.rpartition("-")[0], ()) if context in check["contexts"]]
+
+
+def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: str, now: float) -> bool:
+    """True where the collector has to hear of these results: of a failure at every look, as more nodes may be drained by then."""
+    if any(each["result"] == "failed" or told.get("results", {}).get(each["check"]) != each["result"] for each in results):
+        return True
+    return context == "interval" and not 0 <= now - told.get("at", 0) < _AGAIN_S
+
+
+def read_answer(code: int, output: str) -> tuple[str, str] | None:
+    """The result and what was found, from a check's last line: `{"result": "passed" | "failed" | "unknown", "found": "..."}`. None for all
+    else."""
+    try:
+        answer = json.loads(output.strip().splitlines()[-1])
+        if code == 0 and answer["result"] in ("passed", "failed", "unknown"):
+            return answer["result"], str(answer["found"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        pass
+    return None
+
+
+def could_not_run(code: int, errors: str) -> str:
+    """What was found where a check gave no answer."""
+    last = (errors.strip().splitlines() or ["no output"])[-1]
+    return f"could not run: {last} (exit code {code})"
+
+
+def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
+    """Runs the checks at once. One that is not done in time is killed, and not waited for: it may hang in the kernel."""
+    began = time.monotonic()
+    running = [_begin(check) for check in checks]
+    results: list[dict[str, Any]] = []
+    for check, (process, pipe) in zip(checks, running, strict=True):
+        output = _read(pipe, began + check["timeoutS"])
+        if output is None:
+            os.killpg(process, signal.SIGKILL)
+            result, found = "unknown", f"did not end within {check['timeoutS']} s"
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            result, found = read_answer(code, output) or ("unknown", could_not_run(code, output))
+        about = {"kind": check["causeKind"], "maxDrained": check["maxDrained"]}
+        results.append({"check": check["name"], "result": result, "found": found, **about})
+    return results
+
+
+def _begin(check: "dict[str, Any]") -> tuple[int, int]:
+    """A check in a process of its own, without the start of another Python; and the pipe into which it prints."""
+    pipe, into = os.pipe()
+    process = os.fork()
+    if process == 0:
+        _be(check, into)
+    os.close(into)
+    return process, pipe
+
+
+def _be(check: "dict[str, Any]", into: int) -> "NoReturn":
+    """The process of a check. Its own children are in its group, so that they end with it."""
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(into, 2)
+        sys.stdout = open(into, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+        os.environ["SLURM_CONF"] = "/run/slurm/conf/slurm.conf"
+        sys.argv[1:] = [json.dumps(check["settings"])]
+        __import__(f"{_PACKAGE}.{check['check']}", fromlist=["main"]).main()
+        code = 0
+    except BaseException as error:
+        sys.stdout.write(f"{type(error).__name__}: {error}\n")
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _read(pipe: int, end: float) -> str | None:
+    """What comes through a pipe until its last writer has ended; None where that is not by the end, in monotonic seconds."""
+    text = b""
+    try:
+        # Another check may have been waited for until then, while this one has ended.
+        while select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
+            part = os.read(pipe, 65536)
+            if not part:
+                return text.decode(errors="replace")  # a driver's message may have any byte
+            text += part
+    finally:
+        os.close(pipe)
+    return None
+
+
+def tell(collector: "list[Any]", user: int, report: "dict[str, Any]") -> "dict[str, Any]":
+    """Sends a report, in a credential of munge that Slurm's user alone can read, and gives the answer. Raises OSError or ValueError."""
+    import socket  # a job whose checks pass pays for none of these
+    import subprocess
+
+    seal = ["munge", f"--restrict-uid={user}"]
+    try:
+        sealed = subprocess.run(seal, input=json.dumps(report), capture_output=True, text=True, timeout=_SEND_S, check=True).stdout
+    except subprocess.SubprocessError as error:
+        raise ValueError(f"munge: {error}") from None
+    with socket.create_connection((collector[0], collector[1]), timeout=_SEND_S) as connection:
+        connection.sendall(sealed.strip().encode() + b"\n")
+        answer = connection.makefile().readline()
+    return json.loads(answer)
+
+
+def _read_told() -> "dict[str, Any]":
+    try:
+        with open(_TOLD, encoding="utf-8") as file:
+            told: dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return told
+
+
+def _write_told(told: "dict[str, Any]") -> None:
+    with open(f"{_TOLD}.{os.getpid()}", "w", encoding="utf-8") as file:
+        json.dump(told, file)
+    os.replace(file.name, _TOLD)
+
+
+def main() -> int:
+    spec = json.load(sys.stdin)
+    context = _CONTEXTS.get(os.environ.get("SLURM_SCRIPT_CONTEXT", ""), "interval")
+    node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    user = os.environ.get("SLURM_JOB_UID", "")
+    checks = due(spec, node, context, int(user) if user.isdecimal() else None)
+    if not checks:
+        return 0
+    results, told, now = run_checks(checks), _read_told(), time.time()
+    if not is_news(results, told, context, now):
+        return 0
+    report = {"node": node, "context": context, "job": os.environ.get("SLURM_JOB_ID", ""), "results": results}
+    try:
+        answer = tell(spec["collector"], spec["slurmUser"], report)
+        if error := answer.get("error"):
+            raise ValueError(error)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"checks: what was found is not noted: {error}\n")
+        return 0
+    known = {**told.get("results", {}), **{each["check"]: each["result"] for each in results}}
+    _write_told({"at": now if context == "interval" else told.get("at", 0), "results": known})
+    if refused := answer.get("refused"):
+        found = {each["check"]: each["found"] for each in results}
+        sys.stderr.write("".join(f"check {name} failed: {found[name]}\n" for name in refused))
+        return REFUSED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""The program beside slurmctld that takes what checks beside users' jobs have found, and writes it into Slurm.
+
+`python3 -m programs.node_checks.collect`, as SlurmUser. Nodes send one line each, a credential of munge that root of a node has made
+(programs/node_checks/beside.py), and get one line of JSON: `{"refused": [CHECK, ...]}`, or `{"error": "..."}`. Reports that come together
+are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
+"""
+
+import json
+import queue
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import cast
+
+from slurm.check_results import FAILED
+from slurm.commands import SlurmError
+from slurm.signals import Signals
+
+from .collect_plan import Found, Plan, Report, ReportError, plan_collect, read_report
+from .credentials import CredentialError, Munge
+from .slurm import Slurm
+
+PORT = 6823
+_GATHER_S = 0.05
+_MOST = 512
+"""Reports of one round: what comes meanwhile waits for the next one."""
+_ANSWER_S = 20
+_LONGEST = 256 * 1024
+_READ_S = 5
+_SETTLES_S = 1.0
+"""So long after a failure was noted it is looked for again: a check that runs as a job may have overwritten it."""
+
+Answer = Future[tuple[str, ...]]
+"""The checks for which the report's job may not start; or the SlurmError that kept it from being noted."""
+Waiting = queue.Queue[tuple[Report, Answer]]
+
+
+class Collector:
+    """Writes reports into Slurm, a round at a time."""
+
+    def __init__(self, slurm: Slurm, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._slurm, self._say, self._clock = slurm, say, clock
+        self._last: dict[tuple[str, str], Found] = {}
+        self._again: list[tuple[float, Report]] = []
+
+    def take(self, reports: Sequence[Report]) -> list[tuple[str, ...]]:
+        """One round: for each report the checks for which its job may not start. Raises SlurmError."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        names = ",".join(sorted({report.node for report in reports}))
+        nodes = self._slurm.nodes(names)
+        has_failures = any(found.result == FAILED for report in reports for found in report.found)
+        plan = plan_collect(reports, nodes, self._slurm.extras() if has_failures else {}, at)
+        self._write(plan)
+        for node, found in plan.changed:
+            self._say(json.dumps({"check": found.check, "node": node, "at": at, "result": found.result, "found": found.found}))
+        for node in plan.unnoted:
+            self._say(json.dumps({"node": node, "at": at, "error": "its Extra in Slurm is somebody else's text: nothing is noted there"}))
+        self._remember(plan)
+        return [*plan.refused]
+
+    def settle(self) -> None:
+        """Looks again for failures that were noted a moment ago. Raises SlurmError."""
+        now = self._clock()
+        due = [report for when, report in self._again if when <= now]
+        if due:
+            self._again = [(when, report) for when, report in self._again if when > now]
+            latest = [
+                replace(report, found=tuple(self._last.get((report.node, found.check), found) for found in report.found)) for report in due
+            ]
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            names = ",".join(sorted({report.node for report in latest}))
+            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), at))
+
+    def pause_s(self) -> float | None:
+        """Seconds until `settle` has something to do; None where it has not."""
+        return max(0.0, min(when for when, _ in self._again) - self._clock()) if self._again else None
+
+    def _write(self, plan: Plan) -> None:
+        for text, names in plan.extras.items():
+            self._slurm.record(names, text)
+        for reason, names in plan.drains.items():
+            self._slurm.drain(",".join(names), reason)
+        for job, text in plan.comments.items():
+            self._slurm.remark(job, text)
+
+    def _remember(self, plan: Plan) -> None:
+        for node, found in plan.changed:
+            self._last[node, found.check] = found
+            if found.result == FAILED:
+                self._again.append((self._clock() + _SETTLES_S, Report(node, "interval", "", (found,))))
+
+
+def gather(waiting: Waiting, timeout_s: float | None) -> list[tuple[Report, Answer]]:
+    """What has come, and what comes right after it; nothing after so many seconds without a report."""
+    batch: list[tuple[Report, Answer]] = []
+    try:
+        batch.append(waiting.get(timeout=timeout_s))
+        time.sleep(_GATHER_S)
+        while len(batch) < _MOST:
+            batch.append(waiting.get_nowait())
+    except queue.Empty:
+        pass
+    return batch
+
+
+def work(collector: Collector, waiting: Waiting) -> None:
+    """Rounds without end."""
+    while True:
+        one_round(collector, gather(waiting, collector.pause_s()))
+
+
+def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> None:
+    """Takes these reports, and answers them; then looks again at what is due."""
+    try:
+        if batch:
+            for (_, answer), refused in zip(batch, collector.take([report for report, _ in batch]), strict=True):
+                answer.set_result(refused)
+        collector.settle()
+    except SlurmError as error:
+        for _, answer in batch:
+            if not answer.done():
+                answer.set_exception(error)
+        sys.stderr.write(f"checks: {error}\n")
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, port: int, munge: Munge, waiting: Waiting) -> None:
+        super().__init__(("", port), _Handler)
+        self.munge, self.waiting = munge, waiting
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    timeout = _READ_S
+
+    def handle(self) -> None:
+        try:
+            answer: dict[str, object] = {"refused": self._refused()}
+        except (CredentialError, ReportError, SlurmError) as error:
+            answer = {"error": str(error)}
+        except TimeoutError:
+            answer = {"error": "Slurm did not take it in time"}
+        except OSError:
+            return
+        self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+    def _refused(self) -> list[str]:
+        server = cast("_Server", self.server)
+        user, text = server.munge.read(self.rfile.readline(_LONGEST).strip())
+        if user != 0:
+            raise CredentialError(f"sealed by user {user}, not by root of a node")
+        answer = Answer()
+        server.waiting.put((read_report(text), answer))
+        return [*answer.result(_ANSWER_S)]
+
+
+def main() -> int:
+    signals, waiting = Signals(), Waiting()
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    server = _Server(PORT, Munge(), waiting)
+    threading.Thread(target=work, args=(Collector(Slurm(), say), waiting), daemon=True).start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    while not signals.is_stopping:
+        signals.wait(None)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Decides what becomes of what checks beside jobs have found. Pure.
+
+A failure is noted in the node's `Extra`, and the NodeSet controller drains the node for it; in a prolog the node is drained at once, so
+that the job goes elsewhere. No check holds more nodes than it may: where more fail, what they share is broken, and jobs start all the same.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slurm import reasons
+from slurm.causes import Kind, kind_of
+from slurm.check_results import FAILED, FAILURE, PASSED, UNKNOWN, CheckResult, failures, following, read_results, with_result
+from slurm.scontrol import Node
+from slurm.states import may_be_drained
+
+_CLOSED = frozenset({"DRAIN", "DOWN"})
+_KEPT = _CLOSED | {"RESERVED", "MAINTENANCE"}
+
+
+class ReportError(ValueError):
+    """The text is no report."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one check found on one node."""
+
+    check: str
+    result: str
+    found: str
+    kind: Kind
+    max_drained: int
+    """Nodes that the check may hold drained at once."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a node has to tell."""
+
+    node: str
+    context: str
+    """`interval`, `prolog` or `epilog`."""
+    job: str
+    """The job whose prolog or epilog it is; empty else."""
+    found: tuple[Found, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to write, and what to answer."""
+
+    extras: Mapping[str, tuple[str, ...]]
+    """New texts of `Extra`, each with its nodes."""
+    drains: Mapping[str, tuple[str, ...]]
+    """Reasons of drains, each with its nodes."""
+    comments: Mapping[str, str]
+    """By job: why it does not start where it was to."""
+    refused: tuple[tuple[str, ...], ...]
+    """For each report the checks for which its job may not start there."""
+    changed: tuple[tuple[str, Found], ...] = ()
+    """What is news, with its nodes."""
+    unnoted: tuple[str, ...] = ()
+    """Nodes whose `Extra` is somebody else's text."""
+
+
+def read_report(text: bytes) -> Report:
+    """A report as programs/node_checks/beside.py writes it. Raises ReportError."""
+    try:
+        given: Any = json.loads(text)
+        found = tuple(
+            Found(str(each["check"]), str(each["result"]), str(each["found"]), kind_of(each["kind"]), int(each["maxDrained"]))
+            for each in given["results"]
+        )
+        if any(each.result not in (PASSED, FAILED, UNKNOWN) for each in found):
+            raise ReportError("a result that is not known here")
+        return Report(str(given["node"]), str(given["context"]), str(given["job"]), found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReportError(f"no report: {error!r}") from None
+
+
+def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: Mapping[str, str], at: str) -> Plan:
+    """What becomes of reports that came together. `nodes` are those of the reports, `others` the `Extra` of all that have one, both by
+    name; `at` is when they were read, RFC 3339 in UTC.
+
+    What Slurm has already is not written again.
+    """
+    results = {name: read_results(node.extra) for name, node in nodes.items()}
+    extras = {name: node.extra for name, node in nodes.items()}
+    held = {check: held_by(check, {**others, **extras}) for check in {found.check for report in reports for found in report.found}}
+    drains: dict[str, list[str]] = {}
+    comments: dict[str, str] = {}
+    refused: list[tuple[str, ...]] = []
+    changed: list[tuple[str, Found]] = []
+    for report in reports:
+        stops: list[str] = []
+        for found in report.found if report.node in nodes else ():
+            node, before = nodes[report.node], results[report.node]
+            drains_it = found.result == FAILED and _take(held[found.check], report.node, found.max_drained)
+            if before is not None:
+                earlier = before.get(found.check)
+                after = following(earlier, found.result, reasons.plain(found.found), at, found.kind, drains_it)
+                if not _is_same(earlier, after):
+                    before[found.check] = after
+                    extras[report.node] = with_result(extras[report.node], found.check, after) or extras[report.node]
+                    changed.append((report.node, found))
+            if not drains_it:
+                continue
+            reason = reasons.check(found.check, found.found)
+            if report.context == "prolog":
+                stops.append(found.check)
+                comments.setdefault(report.job, reasons.plain(f"did not start on {report.node}: {reason.removeprefix(reasons.OWN)}"))
+                if may_be_drained(node.state) and not node.state.flags & _CLOSED:
+                    drains.setdefault(reason, []).append(report.node)
+            elif before is None and may_be_drained(node.state) and not node.state.flags & _KEPT:
+                drains.setdefault(reason, []).append(report.node)
+        refused.append(tuple(stops))
+    texts: dict[str, list[str]] = {}
+    for name, extra in extras.items():
+        if extra != nodes[name].extra:
+            texts.setdefault(extra, []).append(name)
+    return Plan(
+        {text: tuple(names) for text, names in texts.items()},
+        {reason: tuple(dict.fromkeys(names)) for reason, names in drains.items()},
+        {job: text for job, text in comments.items() if job},
+        tuple(refused),
+        tuple(changed),
+        tuple(dict.fromkeys(report.node for report in reports if report.node in nodes and results[report.node] is None)),
+    )
+
+
+def held_by(check: str, extras: Mapping[str, str]) -> set[str]:
+    """The nodes that a check holds, or is about to: those whose failure it has noted to drain them."""
+    return {name for name, extra in extras.items() if FAILURE in extra and _drains(check, extra)}
+
+
+def _drains(check: str, extra: str) -> bool:
+    failure = failures(read_results(extra) or {}).get(check)
+    return failure is not None and failure.drains
+
+
+def _take(held: set[str], node: str, most: int) -> bool:
+    """True when the check may hold that node, and counts it."""
+    if node not in held and len(held) >= most:
+        return False
+    held.add(node)
+    return True
+
+
+def _is_same(before: CheckResult | None, after: CheckResult) -> bool:
+    """True where nothing but the time of the look differs."""
+    return before is not None and (before.result, before.failure) == (after.result, after.failure)

@@ -1,0 +1,233 @@
+"""Health checks beside users' jobs on real workers: what slurmd runs as HealthCheckProgram, Prolog and Epilog, and what becomes of it.
+
+The fault is a simulated GPU whose device file is gone.
+"""
+
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.check_results import CheckResult, read_results
+from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
+from tests.slurm.image_pods import Machine, PodError, wait_for
+
+FOLDER = Path("/var/tmp/slipway-checks")
+NODES = ("gpu-0", "gpu-1")
+GPU = {"name": "gpu", "check": "gpu", "nodeSets": ["gpu"], "maxDrained": 1}
+
+
+class ChecksCluster(ImageCluster):
+    """The cluster, with the words that its tests use."""
+
+    def declare(self, *checks: dict[str, Any], **settings: str) -> None:
+        """Writes the files of a stack with these checks."""
+        stack = copy.deepcopy(self.stack)
+        stack["healthChecks"] = list(checks)
+        stack["slurm"] = {"cgroupVersion": "auto", "settings": settings}
+        self.configure(stack)
+
+    def has_looked(self, node: str) -> bool:
+        """Whether the node has run its checks, after one more job of a user there."""
+        self.alice("srun", "--chdir=/tmp", f"--nodelist={node}", "true")
+        return self.containers[f"{node}/slurmd"].run("bash", "-c", "ls /run/slurm", check=False).find("slipway-checks.json") >= 0
+
+    def slurm(self, *command: str, check: bool = True) -> str:
+        """Runs a command as SlurmUser, who may do everything."""
+        inside = self.containers["t-slurmctld-0/reconfigure"]
+        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+
+    def alice(self, *command: str) -> str:
+        """Runs a command as a user on a worker; what it printed, errors too."""
+        words = ("bash", "-c", '"$@" 2>&1 || true', "-", *command)
+        return self.containers["gpu-0/slurmd"].run(*words, user=ALICE, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}).strip()
+
+    def batch(self, *options: str, script: str = "hostname") -> str:
+        """Submits a job as a user; gives its number."""
+        return self.alice("sbatch", "--parsable", "--chdir=/tmp", "--output=/tmp/%j.out", *options, f"--wrap={script}")
+
+    def node(self, name: str) -> dict[str, Any]:
+        [node] = json.loads(self.slurm("scontrol", "show", "node", name, "--json"))["nodes"]
+        return node
+
+    def job(self, job: str) -> dict[str, Any]:
+        return json.loads(self.slurm("scontrol", "show", "job", job, "--json"))["jobs"][0]
+
+    def noted(self, name: str) -> CheckResult | None:
+        """What Slurm keeps of the check of GPUs."""
+        return (read_results(self.node(name)["extra"]) or {}).get("gpu")
+
+    def lose_gpu(self, node: str) -> None:
+        self.containers[f"{node}/slurmd"].run("rm", "/dev/nvidia3")
+
+    def find_gpu(self, node: str) -> None:
+        self.containers[f"{node}/slurmd"].run("bash", "-c", "[[ -e /dev/nvidia3 ]] || mknod -m 666 /dev/nvidia3 c 195 3")
+
+    def idle(self) -> None:
+        """Waits until both nodes take jobs and have none."""
+        wait_for("idle nodes", lambda: self.slurm("sinfo", "--noheader", "--Node", "--format=%N %T") == "gpu-0 idle\ngpu-1 idle", 60)
+
+
+@pytest.fixture(scope="module")
+def started(image_root: Path) -> Iterator[ChecksCluster]:
+    machine = Machine(FOLDER, image_root, "swchk-")
+    machine.close()  # what a killed run left
+    FOLDER.mkdir(mode=0o755)
+    stack = {**STACK, "accounting": {"enabled": False}}
+    cluster = ChecksCluster(machine, stack=stack, names={pod: NAMES[pod] for pod in ("t-slurmctld-0", *NODES)})
+    try:
+        cluster.user_mounts = program_mount("node_checks")
+        cluster.prepare()
+        for pod in cluster.names:
+            cluster.munged(pod)
+        cluster.slurmctld()
+        cluster.reconfigure()
+        cluster.checks()
+        for node in NODES:
+            cluster.slurmd(node)
+        cluster.idle()
+        yield cluster
+    finally:
+        machine.close()
+
+
+@pytest.fixture
+def cluster(started: ChecksCluster) -> Iterator[ChecksCluster]:
+    """As each test starts: no check, no drain, nothing noted, all GPUs."""
+    yield started
+    for node in NODES:
+        started.find_gpu(node)  # slurmd waits for it when it reads its files
+    started.declare()
+    wait_for("no checks", lambda: "slipway-checks" not in started.slurm("scontrol", "show", "config"))
+    started.slurm("bash", "-c", "squeue --noheader --format=%i | xargs --no-run-if-empty scancel")
+    for node in NODES:
+        started.containers[f"{node}/slurmd"].run("rm", "-f", "/run/slurm/slipway-checks.json")
+        started.slurm("scontrol", "update", f"NodeName={node}", "Extra={}")
+        started.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+    started.idle()
+
+
+def declared(cluster: ChecksCluster, *contexts: str, nodes: Sequence[str] = NODES) -> None:
+    """The check of GPUs in these contexts, once these nodes run it."""
+    cluster.declare({**GPU, "contexts": list(contexts)}, HealthCheckInterval="2", HealthCheckTimeout="1")
+    for node in nodes:
+        wait_for(f"a first look of {node}", lambda: cluster.has_looked(node), 60)  # noqa: B023 - called at once
+    cluster.idle()
+
+
+def test_job_whose_prolog_fails_on_its_second_node_goes_back_to_the_queue_and_its_record_says_which_check_failed_where(
+    cluster: ChecksCluster,
+) -> None:
+    declared(cluster, "prolog")
+    cluster.lose_gpu("gpu-1")
+    job = cluster.batch("--nodes=2", script="srun hostname")
+    wait_for("the drain", lambda: "DRAIN" in cluster.node("gpu-1")["state"])
+    found = "3 GPU devices, 4 declared"
+    assert cluster.node("gpu-1")["reason"] == f"slipway: check gpu: {found}"
+    wait_for("the job in the queue", lambda: (now := cluster.job(job))["restart_cnt"] == 1 and now["job_state"] == ["PENDING"])
+    record = cluster.job(job)
+    assert record["hold"] is False
+    assert record["admin_comment"] == f"did not start on gpu-1: check gpu: {found}"
+    noted = cluster.noted("gpu-1")
+    assert noted is not None
+    assert noted.failure is not None
+    assert (noted.failure.found, noted.failure.kind, noted.failure.drains) == (found, "hardware", True)
+    assert cluster.node("gpu-0")["state"] == ["IDLE", "CLOUD"]
+
+
+def test_srun_whose_prolog_fails_says_why_and_the_next_one_runs_elsewhere(cluster: ChecksCluster) -> None:
+    declared(cluster, "prolog")
+    cluster.lose_gpu("gpu-0")
+    said = cluster.alice("srun", "--chdir=/tmp", "hostname")
+    assert "did not start on gpu-0: check gpu: 3 GPU devices, 4 declared" in said
+    assert cluster.alice("srun", "--chdir=/tmp", "hostname") == "gpu-1"
+
+
+def test_jobs_start_all_the_same_where_the_check_holds_as_many_nodes_as_it_may(cluster: ChecksCluster) -> None:
+    declared(cluster, "prolog")
+    for node in NODES:
+        cluster.lose_gpu(node)
+    cluster.alice("srun", "--chdir=/tmp", "--nodelist=gpu-0", "hostname")
+    assert "DRAIN" in cluster.node("gpu-0")["state"]
+    assert cluster.alice("srun", "--chdir=/tmp", "hostname") == "gpu-1"
+    assert "DRAIN" not in cluster.node("gpu-1")["state"]
+    noted = cluster.noted("gpu-1")
+    assert noted is not None
+    assert noted.failure is not None
+    assert not noted.failure.drains
+
+
+def test_gpu_that_vanishes_under_a_job_is_noted_within_an_interval_and_so_is_its_return(cluster: ChecksCluster) -> None:
+    declared(cluster, "interval")
+    job = cluster.batch("--nodelist=gpu-1", script="sleep 300")
+    wait_for("the job", lambda: cluster.job(job)["job_state"] == ["RUNNING"])
+    wait_for("a pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.result == "passed")
+    cluster.lose_gpu("gpu-1")
+    wait_for("the failure", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is not None)
+    cluster.find_gpu("gpu-1")
+    wait_for("the pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is None)
+    assert cluster.job(job)["job_state"] == ["RUNNING"]
+
+
+def test_epilog_notes_a_failure_and_lets_the_job_end(cluster: ChecksCluster) -> None:
+    declared(cluster, "epilog")
+    job = cluster.batch("--nodelist=gpu-1", script="sleep 300")
+    wait_for("the job", lambda: cluster.job(job)["job_state"] == ["RUNNING"])
+    cluster.lose_gpu("gpu-1")
+    cluster.slurm("scancel", job)
+    wait_for("the failure", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is not None)
+    wait_for("the node free of the job", lambda: cluster.node("gpu-1")["state"] == ["IDLE", "CLOUD"])
+
+
+def test_job_starts_where_nobody_takes_what_the_prolog_has_found(cluster: ChecksCluster) -> None:
+    declared(cluster, "prolog")
+    cluster.lose_gpu("gpu-1")
+    cluster.containers["t-slurmctld-0/checks"].stop("KILL")
+    try:
+        assert cluster.alice("srun", "--chdir=/tmp", "--nodelist=gpu-1", "hostname") == "gpu-1"
+    finally:
+        cluster.checks()
+    cluster.idle()
+
+
+def test_user_cannot_report_for_a_node(cluster: ChecksCluster) -> None:
+    report: dict[str, Any] = {"node": "gpu-1", "context": "interval", "job": "", "results": []}
+    ask = (
+        "import json, socket, subprocess, sys; "
+        "sealed = subprocess.run(['munge'], input=sys.argv[1], capture_output=True, text=True, check=True).stdout; "
+        "connection = socket.create_connection(('t-slurmctld', 6823)); connection.sendall(sealed.encode()); "
+        "print(connection.makefile().readline())"
+    )
+    said = cluster.alice("python3", "-c", ask, json.dumps(report))
+    assert json.loads(said) == {"error": f"sealed by user {ALICE}, not by root of a node"}
+
+
+def test_credential_is_taken_once(cluster: ChecksCluster) -> None:
+    ask = (
+        "import socket, subprocess\n"
+        "sealed = subprocess.run(['munge'], input='{}', capture_output=True, text=True, check=True).stdout\n"
+        "for _ in range(2):\n"
+        "    connection = socket.create_connection(('t-slurmctld', 6823)); connection.sendall(sealed.encode())\n"
+        "    print(connection.makefile().readline().strip())\n"
+    )
+    first, second = cluster.containers["gpu-0/slurmd"].run("python3", "-c", ask).splitlines()
+    assert "no report" in first
+    assert json.loads(second) == {"error": "Replayed credential"}
+
+
+def test_jobs_run_on_a_worker_from_before_the_checks(cluster: ChecksCluster) -> None:
+    """slurmctld sends the script to workers whose pods do not have its program yet."""
+    old = cluster.containers["gpu-1/slurmd"]
+    program = "/opt/slipway/programs/node_checks"
+    old.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", program)
+    try:
+        declared(cluster, "prolog", "interval", nodes=NODES[:1])
+        cluster.lose_gpu("gpu-1")
+        assert cluster.alice("srun", "--chdir=/tmp", "--nodelist=gpu-1", "hostname") == "gpu-1"
+    finally:
+        old.run("umount", program)
+    with pytest.raises(PodError):
+        old.run("test", "-e", "/run/slurm/slipway-checks.json")

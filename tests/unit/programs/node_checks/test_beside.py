@@ -1,0 +1,111 @@
+"""What a node runs beside jobs, and what it tells of it."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from programs.node_checks import beside
+from programs.node_checks.beside import could_not_run, due, is_news, read_answer, run_checks
+
+SLURM, ALICE = 64030, 10001
+
+
+def check(name: str, *contexts: str, program: str = "disk", timeout_s: int = 10, **settings: Any) -> dict[str, Any]:
+    about = {"causeKind": "node", "maxDrained": 2, "timeoutS": timeout_s, "settings": settings}
+    return {"name": name, "check": program, "contexts": list(contexts), **about}
+
+
+SPEC = {
+    "slurmUser": SLURM,
+    "nodeSets": {"gpu": [check("disk", "interval", "prolog"), check("gpus", "prolog", "epilog")], "big-mem": [check("memory", "interval")]},
+}
+
+
+@pytest.mark.parametrize(
+    ("node", "context", "user", "names"),
+    [
+        pytest.param("gpu-0", "interval", None, ["disk"], id="interval"),
+        pytest.param("gpu-11", "prolog", ALICE, ["disk", "gpus"], id="prolog"),
+        pytest.param("gpu-0", "epilog", ALICE, ["gpus"], id="epilog"),
+        pytest.param("gpu-0", "prolog", SLURM, [], id="job-of-a-check"),
+        pytest.param("big-mem-3", "interval", None, ["memory"], id="name-with-a-dash"),
+        pytest.param("cpu-0", "prolog", ALICE, [], id="set-without-checks"),
+    ],
+)
+def test_checks_of_the_node_and_the_context_are_run(node: str, context: str, user: int | None, names: list[str]) -> None:
+    assert [each["name"] for each in due(SPEC, node, context, user)] == names
+
+
+@pytest.mark.parametrize(
+    ("result", "told", "context", "news"),
+    [
+        pytest.param("passed", {}, "prolog", True, id="first"),
+        pytest.param("passed", {"at": 100, "results": {"disk": "passed"}}, "interval", False, id="as-before"),
+        pytest.param("passed", {"at": 100, "results": {"disk": "failed"}}, "prolog", True, id="passes-again"),
+        pytest.param("failed", {"at": 100, "results": {"disk": "failed"}}, "prolog", True, id="still-fails"),
+        pytest.param("unknown", {"at": 100, "results": {"disk": "unknown"}}, "interval", False, id="still-unknown"),
+        pytest.param("passed", {"at": -900, "results": {"disk": "passed"}}, "interval", True, id="told-long-ago"),
+        pytest.param("passed", {"at": -900, "results": {"disk": "passed"}}, "prolog", False, id="prolog-leaves-that-to-the-interval"),
+        pytest.param("passed", {"at": 9000, "results": {"disk": "passed"}}, "interval", True, id="clock-was-set-back"),
+    ],
+)
+def test_collector_hears_news_and_failures(result: str, told: dict[str, Any], context: str, news: bool) -> None:
+    assert is_news([{"check": "disk", "result": result}], told, context, 120) is news
+
+
+def test_checks_run_at_once_and_one_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "some_checks"
+    folder.mkdir()
+    (folder / "slow.py").write_text("import subprocess\n\ndef main(): subprocess.run(['sleep', '600'])\n")
+    (folder / "fine.py").write_text("import json, sys\n\ndef main(): print(json.dumps({'result': 'passed', 'found': sys.argv[1]}))\n")
+    (folder / "broken.py").write_text("raise ValueError('bad driver')\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(beside, "_PACKAGE", "some_checks")
+    began = time.monotonic()
+    results = run_checks([check(each, program=each, timeout_s=2, paths=["/"]) for each in ("slow", "fine", "broken")])
+    assert time.monotonic() - began < 60
+    assert [(each["check"], each["result"], each["found"]) for each in results] == [
+        ("slow", "unknown", "did not end within 2 s"),
+        ("fine", "passed", '{"paths": ["/"]}'),
+        ("broken", "unknown", "could not run: ValueError: bad driver (exit code 1)"),
+    ]
+    assert not subprocess.run(["pgrep", "--full", "sleep 600"], stdout=subprocess.PIPE, check=False).stdout
+
+
+def test_real_checks_answer_in_this_form() -> None:
+    [disk] = run_checks([check("disk", paths=["/"], minFreeMiB=0, minFreePercent=0)])
+    assert disk == {"check": "disk", "result": "passed", "found": "1 paths have room", "kind": "node", "maxDrained": 2}
+
+
+def test_answer_is_the_last_line() -> None:
+    assert read_answer(0, 'hello\n{"result": "failed", "found": "x"}\n') == ("failed", "x")
+    for code, output in [(1, '{"result": "failed", "found": "x"}'), (0, '{"result": "fine", "found": "x"}'), (0, ""), (0, "[]"), (0, "{}")]:
+        assert read_answer(code, output) is None
+    assert could_not_run(3, "") == "could not run: no output (exit code 3)"
+
+
+FULL = check("disk", "prolog", paths=["/"], minFreeMiB=2**50, minFreePercent=0)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(SPEC | {"collector": ["127.0.0.1", 1], "nodeSets": {"gpu": [FULL]}}, id="nobody-takes-the-report"),
+        pytest.param(SPEC | {"nodeSets": {}}, id="nothing-to-do"),
+    ],
+)
+def test_outage_of_the_checks_holds_up_no_job(spec: dict[str, Any]) -> None:
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "SLURMD_NODENAME": "gpu-0",
+        "SLURM_SCRIPT_CONTEXT": "prolog_slurmd",
+        "SLURM_JOB_UID": str(ALICE),
+    }
+    command = [sys.executable, "-m", "programs.node_checks.beside"]
+    done = subprocess.run(command, input=json.dumps(spec), env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

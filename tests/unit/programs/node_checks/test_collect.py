@@ -1,0 +1,206 @@
+"""What becomes of what checks beside jobs have found: notes, drains and answers, against a Slurm in memory."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import Future
+from queue import Queue
+
+import pytest
+
+from programs.node_checks.collect import Answer, Collector, gather, one_round
+from programs.node_checks.collect_plan import Found, Report, ReportError, plan_collect, read_report
+from slurm.check_results import FAILED, PASSED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
+from slurm.commands import SlurmError
+from slurm.scontrol import Node
+from slurm.states import node_state
+from tests.unit.programs.node_checks.fake import FakeSlurm
+
+AT, EARLIER = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
+GONE = Failure(EARLIER, "/home is not mounted")
+FAILS = CheckResult(FAILED, EARLIER, GONE)
+MINE = '{"mine": 1}'
+
+
+def node(name: str, *state: str, extra: str = "", reason: str = "") -> Node:
+    return Node(name, node_state(state or ("IDLE", "CLOUD")), reason, "", ("main",), extra)
+
+
+def noted(result: CheckResult, extra: str = "") -> str:
+    return with_result(extra, "mounts", result) or ""
+
+
+def found(result: str, text: str = "/home is not mounted", most: int = 2) -> Found:
+    return Found("mounts", result, text, "node", most)
+
+
+def report(name: str, result: str, context: str = "interval", job: str = "", most: int = 2) -> Report:
+    return Report(name, context, job, (found(result, most=most),))
+
+
+def slurm_of(*nodes: Node) -> FakeSlurm:
+    return FakeSlurm({each.name: each for each in nodes}, {})
+
+
+def take(slurm: FakeSlurm, *reports: Report) -> list[tuple[str, ...]]:
+    return Collector(slurm, lambda _: None).take(reports)
+
+
+def noted_on(slurm: FakeSlurm, name: str) -> CheckResult | None:
+    return (read_results(slurm.known[name].extra) or {}).get("mounts")
+
+
+@pytest.mark.parametrize(
+    ("before", "result", "after"),
+    [
+        pytest.param("", PASSED, CheckResult(PASSED, AT), id="first-pass"),
+        pytest.param("", FAILED, CheckResult(FAILED, AT, Failure(AT, GONE.found)), id="first-failure"),
+        pytest.param(noted(FAILS), PASSED, CheckResult(PASSED, AT), id="pass-after-a-failure"),
+        pytest.param(noted(FAILS), FAILED, FAILS, id="same-failure-is-not-written-again"),
+        pytest.param(noted(FAILS), UNKNOWN, CheckResult(UNKNOWN, AT, GONE), id="unknown-ends-no-failure"),
+        pytest.param(noted(CheckResult(PASSED, EARLIER)), PASSED, CheckResult(PASSED, EARLIER), id="same-pass-is-not-written-again"),
+        pytest.param(MINE, PASSED, CheckResult(PASSED, AT), id="other-keys-stay"),
+    ],
+)
+def test_result_is_noted_where_it_is_news(before: str, result: str, after: CheckResult) -> None:
+    nodes = {"gpu-0": node("gpu-0", extra=before)}
+    plan = plan_collect([report("gpu-0", result)], nodes, {}, AT)
+    written = {name: text for text, names in plan.extras.items() for name in names}
+    extra = written.get("gpu-0", before)
+    assert (read_results(extra) or {})["mounts"] == after
+    assert ("mine" in extra) == (before == MINE)
+    assert bool(written) == bool(plan.changed)
+    assert (plan.drains, plan.refused) == ({}, ((),))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "drains"),
+    [
+        pytest.param(("MIXED", "CLOUD"), "", True, id="takes-jobs"),
+        pytest.param(("MIXED", "CLOUD", "DRAIN"), "fan is loud", False, id="administrator-has-drained-it"),
+        pytest.param(("DOWN",), "no power", False, id="down"),
+        pytest.param(("MIXED", "CLOUD", "POWERING_UP"), "", False, id="wakes-for-a-job"),
+    ],
+)
+def test_job_whose_prolog_fails_does_not_start_there(state: tuple[str, ...], reason: str, drains: bool) -> None:
+    slurm = slurm_of(node("gpu-0", *state, reason=reason))
+    assert take(slurm, report("gpu-0", FAILED, "prolog", "12")) == [("mounts",)]
+    assert slurm.remarks == {"12": "did not start on gpu-0: check mounts: /home is not mounted"}
+    assert (slurm.known["gpu-0"].reason == "slipway: check mounts: /home is not mounted") == drains
+    assert slurm.known["gpu-0"].reason == (reason or slurm.known["gpu-0"].reason)
+
+
+@pytest.mark.parametrize("context", ["interval", "epilog"])
+def test_failure_beside_a_job_is_noted_and_the_controller_drains(context: str) -> None:
+    slurm = slurm_of(node("gpu-0", "MIXED"))
+    assert take(slurm, report("gpu-0", FAILED, context, "12")) == [()]
+    assert slurm.log == [("record", "gpu-0")]
+    assert slurm.remarks == {}
+
+
+def test_check_holds_no_more_nodes_than_it_may_and_jobs_start_on_the_others() -> None:
+    names = [f"gpu-{at}" for at in range(6)]
+    others = [node("cpu-0", extra=noted(FAILS))]
+    slurm = slurm_of(*others, *(node(name) for name in names))
+    refused = take(slurm, *(report(name, FAILED, "prolog", name) for name in names))
+    assert refused == [("mounts",), (), (), (), (), ()]
+    drained = {name for name, each in slurm.known.items() if "DRAIN" in each.state.flags}
+    assert drained == {"gpu-0"}
+    drains = {name: failures(read_results(slurm.known[name].extra) or {})["mounts"].drains for name in names}
+    assert drains == {name: name == "gpu-0" for name in names}
+
+
+def test_spared_node_is_drained_once_there_is_room() -> None:
+    spared = CheckResult(FAILED, EARLIER, Failure(EARLIER, GONE.found, "node", False))
+    slurm = slurm_of(node("gpu-0", extra=noted(spared)))
+    take(slurm, report("gpu-0", FAILED))
+    assert noted_on(slurm, "gpu-0") == CheckResult(FAILED, noted_on(slurm, "gpu-0").at, GONE)  # type: ignore[union-attr]
+
+
+def test_nodes_that_find_the_same_are_written_together() -> None:
+    nodes = {f"gpu-{at}": node(f"gpu-{at}") for at in range(300)}
+    plan = plan_collect([report(name, FAILED, most=75) for name in nodes], nodes, {}, AT)
+    assert sorted(map(len, plan.extras.values())) == [75, 225]
+
+
+def test_text_of_somebody_else_stays_and_the_node_is_drained_all_the_same() -> None:
+    slurm = slurm_of(node("gpu-0", extra="rack 7"), node("gpu-1", "IDLE", "RESERVED", "MAINTENANCE", extra="rack 7"))
+    take(slurm, report("gpu-0", FAILED), report("gpu-1", FAILED))
+    assert [each.extra for each in slurm.known.values()] == ["rack 7", "rack 7"]
+    assert [each.reason for each in slurm.known.values()] == ["slipway: check mounts: /home is not mounted", ""]
+
+
+def test_node_that_slurm_does_not_know_is_nobodys() -> None:
+    slurm = slurm_of(node("gpu-0"))
+    assert take(slurm, report("gpu-9", FAILED, "prolog", "12")) == [()]
+    assert (slurm.log, slurm.remarks) == ([], {})
+
+
+def test_failure_that_a_job_of_a_check_has_overwritten_is_noted_again() -> None:
+    now = [0.0]
+    slurm = slurm_of(node("gpu-0"))
+    collector = Collector(slurm, lambda _: None, lambda: now[0])
+    collector.take([report("gpu-0", FAILED)])
+    slurm.known["gpu-0"] = node("gpu-0", extra=with_result("", "disk", CheckResult(PASSED, EARLIER)) or "")
+    collector.settle()
+    assert noted_on(slurm, "gpu-0") is None  # not yet
+    pause = collector.pause_s()
+    assert pause is not None
+    now[0] += pause
+    collector.settle()
+    assert failures(read_results(slurm.known["gpu-0"].extra) or {}).keys() == {"mounts"}
+    assert "disk" in slurm.known["gpu-0"].extra
+    assert collector.pause_s() is None
+
+
+def test_second_look_writes_what_was_found_last() -> None:
+    now = [0.0]
+    slurm = slurm_of(node("gpu-0"))
+    collector = Collector(slurm, lambda _: None, lambda: now[0])
+    collector.take([report("gpu-0", FAILED)])
+    collector.take([report("gpu-0", PASSED)])
+    now[0] += 10
+    collector.settle()
+    assert noted_on(slurm, "gpu-0") == CheckResult(PASSED, noted_on(slurm, "gpu-0").at)  # type: ignore[union-attr]
+
+
+def test_slurm_that_is_silent_is_told_to_the_node_which_tells_again() -> None:
+    class Silent(FakeSlurm):
+        def nodes(self, name: str = "") -> dict[str, Node]:
+            raise SlurmError("scontrol did not answer within 30 s")
+
+    answer: Answer = Future()
+    one_round(Collector(Silent({}, {}), lambda _: None), [(report("gpu-0", FAILED), answer)])
+    assert isinstance(answer.exception(0), SlurmError)
+
+
+def test_what_comes_together_is_one_round() -> None:
+    waiting: Queue[tuple[Report, Answer]] = Queue()
+    for name in ("gpu-0", "gpu-1"):
+        waiting.put((report(name, FAILED), Future()))
+    assert [each.node for each, _ in gather(waiting, 0)] == ["gpu-0", "gpu-1"]
+    assert gather(waiting, 0) == []
+
+
+RESULT = {"check": "mounts", "result": "failed", "found": "x", "kind": "node", "maxDrained": 1}
+TOLD = {"node": "gpu-0", "context": "prolog", "job": "12", "results": [RESULT]}
+
+
+def test_report_is_read() -> None:
+    assert read_report(json.dumps(TOLD).encode()) == Report("gpu-0", "prolog", "12", (Found("mounts", "failed", "x", "node", 1),))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\xff", id="no-text"),
+        pytest.param(b"[]", id="no-object"),
+        pytest.param({**TOLD, "results": [{**RESULT, "result": "fine"}]}, id="unknown-result"),
+        pytest.param({**TOLD, "results": [{**RESULT, "maxDrained": "many"}]}, id="no-number"),
+        pytest.param({**TOLD, "results": None}, id="no-results"),
+        pytest.param({"node": "gpu-0"}, id="keys-missing"),
+    ],
+)
+def test_text_that_is_no_report_is_refused(told: bytes | Mapping[str, object]) -> None:
+    with pytest.raises(ReportError):
+        read_report(told if isinstance(told, bytes) else json.dumps(told).encode())
