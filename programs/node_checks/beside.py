@@ -14,9 +14,7 @@ import sys
 import time
 
 TYPE_CHECKING = False
-if (
-    TYPE_CHECKING
-):  # each job pays for what is imported here: srun looks for the end of the prolog after 0.1 s, and then after another second
+if TYPE_CHECKING:  # each job pays for what is imported here
     from typing import Any, NoReturn
 
 REFUSED = 9

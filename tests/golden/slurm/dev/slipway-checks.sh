@@ -3,7 +3,7 @@
 # as Prolog and Epilog of users' jobs. A prolog that fails has Slurm drain the node, so it fails for a check's failure alone, which the
 # program tells by its exit code. Where the program is missing, the worker's pod is older than this file, and its jobs run as before.
 case "${SLURM_SCRIPT_CONTEXT:-interval} ${SLURMD_NODENAME%-*}" in
-"interval cpu" | "prolog_slurmd cpu" | "interval gpu" | "prolog_slurmd gpu") ;;
+"interval gpu" | "prolog_slurmd gpu") ;;
 *) exit 0 ;;
 esac
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin # slurmd gives it none
@@ -16,25 +16,7 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
  ],
  "nodeSets": {
   "burst": [],
-  "cpu": [
-   {
-    "causeKind": "node",
-    "check": "mounts",
-    "contexts": [
-     "interval",
-     "prolog"
-    ],
-    "maxDrained": 1,
-    "name": "mounts",
-    "settings": {
-     "maxAnswerS": 20,
-     "paths": [
-      "/home"
-     ]
-    },
-    "timeoutS": 30
-   }
-  ],
+  "cpu": [],
   "gpu": [
    {
     "causeKind": "node",
