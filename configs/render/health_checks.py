@@ -90,7 +90,7 @@ def render(cluster: Cluster) -> dict[str, str]:
     spec = {
         "collector": [f"{cluster.name}-slurmctld", COLLECTOR_PORT],
         "slurmUser": ACCOUNTS["slurm"],
-        "nodeSets": {node_set.name: _specs(cluster, node_set) for node_set in cluster.node_sets},
+        "nodeSets": {node_set.name: specs for node_set in cluster.node_sets if (specs := _specs(cluster, node_set))},
     }
     places = [
         f'"{_SCRIPT_CONTEXTS[context]} {node_set.name}"'

@@ -5,6 +5,7 @@
 are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
 """
 
+import contextlib
 import json
 import queue
 import socketserver
@@ -33,6 +34,8 @@ _LONGEST = 256 * 1024
 _READ_S = 5
 _SETTLES_S = 1.0
 """So long after a failure was noted it is looked for again: a check that runs as a job may have overwritten it."""
+_TELLS_S, _MOST_TELLS = 1.0, 15
+"""Slurm takes no comment on a job whose batch script has ended already while it takes the job back: so each is tried again, so often."""
 
 Answer = Future[tuple[str, ...]]
 """The checks for which the report's job may not start; or the SlurmError that kept it from being noted."""
@@ -46,6 +49,8 @@ class Collector:
         self._slurm, self._say, self._clock = slurm, say, clock
         self._last: dict[tuple[str, str], Found] = {}
         self._again: list[tuple[float, Report]] = []
+        self._untold: list[tuple[float, str, str, int]] = []
+        """When to try again, the job, the text and how often it was tried."""
 
     def take(self, reports: Sequence[Report]) -> list[tuple[str, ...]]:
         """One round: for each report the checks for which its job may not start. Raises SlurmError."""
@@ -63,8 +68,12 @@ class Collector:
         return [*plan.refused]
 
     def settle(self) -> None:
-        """Looks again for failures that were noted a moment ago. Raises SlurmError."""
+        """Looks again for failures that were noted a moment ago, and comments on jobs that could not be commented on. Raises SlurmError."""
         now = self._clock()
+        untold = [each for each in self._untold if each[0] <= now]
+        self._untold = [each for each in self._untold if each[0] > now]
+        for _, job, text, tries in untold:
+            self._comment(job, text, tries)
         due = [report for when, report in self._again if when <= now]
         if due:
             self._again = [(when, report) for when, report in self._again if when > now]
@@ -77,7 +86,8 @@ class Collector:
 
     def pause_s(self) -> float | None:
         """Seconds until `settle` has something to do; None where it has not."""
-        return max(0.0, min(when for when, _ in self._again) - self._clock()) if self._again else None
+        times = [*(when for when, _ in self._again), *(when for when, _, _, _ in self._untold)]
+        return max(0.0, min(times) - self._clock()) if times else None
 
     def _write(self, plan: Plan) -> None:
         for text, names in plan.extras.items():
@@ -85,7 +95,18 @@ class Collector:
         for reason, names in plan.drains.items():
             self._slurm.drain(",".join(names), reason)
         for job, text in plan.comments.items():
-            self._slurm.remark(job, text)
+            self._comment(job, text)
+            with contextlib.suppress(SlurmError):  # nobody may be waiting at a screen
+                self._slurm.notify(job, text)
+
+    def _comment(self, job: str, text: str, tries: int = 0) -> None:
+        try:
+            self._slurm.comment(job, text)
+        except SlurmError as error:
+            if tries < _MOST_TELLS:
+                self._untold.append((self._clock() + _TELLS_S, job, text, tries + 1))
+            else:
+                self._say(json.dumps({"job": job, "error": f"has no comment {text!r}: {error}"}))
 
     def _remember(self, plan: Plan) -> None:
         for node, found in plan.changed:

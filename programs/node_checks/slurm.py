@@ -97,14 +97,13 @@ class Slurm:
         """Writes the `Extra` field of nodes, all the same."""
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
-    def remark(self, job: str, text: str) -> None:
-        """Writes a text where the job's user finds it: in its record, and, of srun and salloc, on the screen. A job that is gone, or that
-        nobody waits for, is none of its worries."""
-        for command in (("update", f"JobId={job}", f"AdminComment={text}"), ("notify", job, text)):
-            try:
-                _call("scontrol", *command)
-            except SlurmError as error:
-                sys.stderr.write(f"checks: job {job} is not told {text!r}: {error}\n")
+    def comment(self, job: str, text: str) -> None:
+        """Writes a text into the job's record, as AdminComment. Raises SlurmError."""
+        _call("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
+
+    def notify(self, job: str, text: str) -> None:
+        """Shows a text on the screen of the job's srun or salloc. Raises SlurmError where nobody waits for the job."""
+        _call("scontrol", "notify", job, text)
 
     def is_held_by_checks(self, node: str) -> bool:
         """True when the jobs on a node are those of checks, or gone."""

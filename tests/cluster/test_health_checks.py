@@ -310,7 +310,8 @@ def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_th
     eventually("the drain", lambda: "DRAIN" in node(stack, homeless)["state"], 30)
     assert node(stack, homeless)["reason"] == "slipway: check mounts: /home is not mounted"
     eventually("the job is back in the queue", lambda: "Restarts=1" in stack.slurm(f"scontrol show job {job}"), 30)
-    assert "did not start on gpu-0: check mounts: /home is not mounted" in stack.slurm(f"scontrol show job {job}")
+    why = "did not start on gpu-0: check mounts: /home is not mounted"
+    eventually("the job's record says why", lambda: why in stack.slurm(f"scontrol show job {job}"), 30)
     eventually("the cause", lambda: "check/mounts" in causes(stack, homeless), 30)
     assert (stack.job_state(job), stack.slurm(f"squeue --noheader --job={job} --format=%r").strip()) == ("PENDING", "BeginTime")
     bring_home(stack, homeless)
@@ -321,6 +322,7 @@ def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_th
 
 def test_home_that_is_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
     job = stack.hold("--nodelist=gpu-1")
+    stack.wait_for_job(job, "RUNNING")
     stack.kubectl("exec", "gpu-1", "--", "bash", "-c", "mkdir -p /run/away && mount --move /home /run/away")
     try:
         stack.kubectl("exec", "gpu-1", "--", "env", "SLURMD_NODENAME=gpu-1", "/run/slurm/conf/slipway-checks.sh")

@@ -25,9 +25,9 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     eventually("a node on its way", lambda: "DRAIN" in str(stack.nodes()), 60)
     assert len(_tasks(stack, array)) == 4
 
-    # A new prolog, and a parameter that manuals tie to a restart of slurmctld.
+    # A new prolog of tasks, and a parameter that manuals tie to a restart of slurmctld.
     stack.ssh("rm -f prologs; cat > prolog.sh; chmod 755 prolog.sh", stdin=PROLOG)
-    changed = (*smaller, "--config", "cluster.slurm.settings.Prolog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")
+    changed = (*smaller, "--config", "cluster.slurm.settings.TaskProlog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")
     assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
     config = stack.slurm("scontrol show config")
     assert "/home/alice/prolog.sh" in config

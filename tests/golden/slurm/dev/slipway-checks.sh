@@ -15,8 +15,6 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
   6823
  ],
  "nodeSets": {
-  "burst": [],
-  "cpu": [],
   "gpu": [
    {
     "causeKind": "node",

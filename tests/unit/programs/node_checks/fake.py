@@ -8,6 +8,7 @@ from typing import Any
 from programs.node_checks.plan import Outcome, Reservation
 from programs.node_checks.slurm import Slurm
 from slurm.check_results import FAILED
+from slurm.commands import SlurmError
 from slurm.scontrol import Node
 from slurm.states import node_state
 
@@ -31,7 +32,9 @@ class FakeSlurm(Slurm):
     checked: set[str] = field(default_factory=set[str])
     """Nodes that have a job of another check, and no other job."""
     remarks: dict[str, str] = field(default_factory=dict[str, str])
-    """What the users of jobs were told."""
+    """The comments of jobs."""
+    refuses_comments: int = 0
+    """So many comments are refused first: those on a job whose script has ended, while Slurm takes the job back."""
 
     def nodes(self, name: str = "") -> dict[str, Node]:
         return {each: node for each, node in self.known.items() if not name or each in name.split(",")}
@@ -67,9 +70,16 @@ class FakeSlurm(Slurm):
             self.known[name] = _changed(self.known[name], reason=reason, reason_user="slurm")
             self._flags(name, add={"DRAIN"})
 
-    def remark(self, job: str, text: str) -> None:
-        self._operate("remark", job)
+    def comment(self, job: str, text: str) -> None:
+        self._operate("comment", job)
+        if self.refuses_comments:
+            self.refuses_comments -= 1
+            raise SlurmError("Job has already finished for job 12")
         self.remarks[job] = text
+
+    def notify(self, job: str, text: str) -> None:
+        self._operate("notify", job)
+        raise SlurmError("job notify failure: Job/step already completing or completed")
 
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None

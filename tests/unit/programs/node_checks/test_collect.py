@@ -89,6 +89,24 @@ def test_job_whose_prolog_fails_does_not_start_there(state: tuple[str, ...], rea
     assert slurm.known["gpu-0"].reason == (reason or slurm.known["gpu-0"].reason)
 
 
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [pytest.param(2, True, id="until-slurm-has-taken-it-back"), pytest.param(99, False, id="not-without-end")],
+)
+def test_job_that_slurm_still_takes_back_gets_its_comment_later(refused: int, told: bool) -> None:
+    slurm, now, said = slurm_of(node("gpu-0", "MIXED")), [0.0], list[str]()
+    slurm.refuses_comments = refused
+    collector = Collector(slurm, said.append, lambda: now[0])
+    collector.take([report("gpu-0", FAILED, "prolog", "12")])
+    assert slurm.remarks == {}
+    for _ in range(20):
+        now[0] += 1
+        collector.settle()
+    assert bool(slurm.remarks) == told
+    assert any("has no comment" in line for line in said) != told
+    assert collector.pause_s() is None
+
+
 @pytest.mark.parametrize("context", ["interval", "epilog"])
 def test_failure_beside_a_job_is_noted_and_the_controller_drains(context: str) -> None:
     slurm = slurm_of(node("gpu-0", "MIXED"))
