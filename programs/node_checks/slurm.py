@@ -7,7 +7,6 @@ import getpass
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path

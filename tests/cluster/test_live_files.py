@@ -27,7 +27,8 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
 
     # A new prolog of tasks, and a parameter that manuals tie to a restart of slurmctld.
     stack.ssh("rm -f prologs; cat > prolog.sh; chmod 755 prolog.sh", stdin=PROLOG)
-    changed = (*smaller, "--config", "cluster.slurm.settings.TaskProlog=/home/alice/prolog.sh", "--config", "cluster.slurm.maxArraySize=2002")
+    settings = ("cluster.slurm.settings.TaskProlog=/home/alice/prolog.sh", "cluster.slurm.maxArraySize=2002")
+    changed = (*smaller, *(word for setting in settings for word in ("--config", setting)))
     assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
     config = stack.slurm("scontrol show config")
     assert "/home/alice/prolog.sh" in config
