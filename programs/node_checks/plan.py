@@ -30,6 +30,8 @@ class Reservation:
     comment: str
     """`slipway: check <name>: <reason>`: the check that holds it, and the drain reason that the node had when it was reserved. Of earlier
     releases the reason alone, which was always one of the check's own."""
+    partners: tuple[str, ...] = ()
+    """Nodes that pass, reserved beside it: a test of the network needs another node."""
 
     def is_of(self, check: str) -> bool:
         """True for a reservation of that check."""
@@ -51,11 +53,12 @@ class Outcome:
     action: str = ""
     """`drained`, `kept drained`, `cleared` (nothing of this check holds the node any more) or nothing."""
     is_spared: bool = False
-    """The check holds as many nodes as it may: this one failed and keeps its jobs."""
+    """This one failed and keeps its jobs: the check holds as many nodes as it may, or a link is at fault."""
 
 
 BUSY = Outcome(SKIPPED, "busy")
 """Jobs have the node, or another check looks at it."""
+PREEMPTED = Outcome(SKIPPED, "a user's job took the node meanwhile")
 
 
 @dataclass(frozen=True)

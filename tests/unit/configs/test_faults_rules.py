@@ -225,13 +225,13 @@ ACCESS = [
 ]  # fmt: skip
 
 HEALTH = [
-    pytest.param({"healthChecks[+]": {**DISK, "name": "disk"}}, "cluster.healthChecks[5].name", "name of cluster.healthChecks[0] already", id="same-check-name"),
-    pytest.param({"healthChecks[+]": {**DISK, "nodeSets": ["cpus"]}}, "cluster.healthChecks[5].nodeSets[0]", 'Did you mean "cpu"?', id="unknown-set-in-check"),
-    pytest.param({"healthChecks[+]": {**DISK, "nodeSets": []}}, "cluster.healthChecks[5].nodeSets", "would look at nothing", id="check-of-nothing"),
+    pytest.param({"healthChecks[+]": {**DISK, "name": "disk"}}, "cluster.healthChecks[8].name", "name of cluster.healthChecks[0] already", id="same-check-name"),
+    pytest.param({"healthChecks[+]": {**DISK, "nodeSets": ["cpus"]}}, "cluster.healthChecks[8].nodeSets[0]", 'Did you mean "cpu"?', id="unknown-set-in-check"),
+    pytest.param({"healthChecks[+]": {**DISK, "nodeSets": []}}, "cluster.healthChecks[8].nodeSets", "would look at nothing", id="check-of-nothing"),
     pytest.param({"healthChecks[3].nodeSets": ["gpu", "cpu"]}, "cluster.healthChecks[3].nodeSets[1]", 'the node set "cpu" has no GPUs to check', id="gpu-check-without-gpus"),
-    pytest.param({"healthChecks[+]": {**DISK, "check": "command"}}, "cluster.healthChecks[5].command", "give the command as a list of words", id="check-without-its-command"),
-    pytest.param({"healthChecks[+]": {**DISK, "command": ["/opt/fabric"]}}, "cluster.healthChecks[5].command", "the disk check runs no command", id="command-of-another-check"),
-    pytest.param({"healthChecks[+]": {**DISK, "check": "processes", "settings": {"stuckS": 60}}}, "cluster.healthChecks[5].timeoutS", "60 is not more than stuckS (60)", id="check-that-could-never-end"),
+    pytest.param({"healthChecks[+]": {**DISK, "check": "command"}}, "cluster.healthChecks[8].command", "give the command as a list of words", id="check-without-its-command"),
+    pytest.param({"healthChecks[+]": {**DISK, "command": ["/opt/fabric"]}}, "cluster.healthChecks[8].command", "the disk check runs no command", id="command-of-another-check"),
+    pytest.param({"healthChecks[+]": {**DISK, "check": "processes", "settings": {"stuckS": 60}}}, "cluster.healthChecks[8].timeoutS", "60 is not more than stuckS (60)", id="check-that-could-never-end"),
     pytest.param({"healthChecks[4].contexts": ["interval", "interval"]}, "cluster.healthChecks[4].contexts[1]", "names interval again", id="same-context"),
     pytest.param({"healthChecks[4].contexts": []}, "cluster.healthChecks[4].contexts", "the check would never run", id="check-without-a-context"),
     pytest.param({"healthChecks[4].contexts": ["job"]}, "cluster.healthChecks[4].schedule", "with the context job, give cron's five fields", id="job-without-a-schedule"),
@@ -241,13 +241,13 @@ HEALTH = [
     pytest.param({"slurm.settings": {"HealthCheckInterval": 20}}, "cluster.slurm.settings.HealthCheckInterval", "20 is not more than HealthCheckTimeout (45)", id="interval-shorter-than-its-checks"),
     pytest.param({"slurm.settings": {"HealthCheckTimeout": 60}}, "cluster.slurm.settings.HealthCheckTimeout", "60 is not less than HealthCheckInterval (60)", id="checks-longer-than-their-interval"),
     pytest.param({"slurm.settings": {"Prolog": "/shared/prolog"}}, "cluster.slurm.settings.Prolog", "runs the health checks beside jobs", id="prolog-beside-checks"),
-    pytest.param({"healthChecks[+]": {**DISK, "schedule": "every day"}}, "cluster.healthChecks[5].schedule", "five fields", id="schedule-in-words"),
-    pytest.param({"healthChecks[+]": {**DISK, "schedule": "60 * * * *"}}, "cluster.healthChecks[5].schedule", 'the minute "60"', id="minute-60"),
-    pytest.param({"healthChecks[+]": {**DISK, "schedule": "*/0 * * * *"}}, "cluster.healthChecks[5].schedule", 'the minute "*/0"', id="step-of-none"),
-    pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 9-7 * * *"}}, "cluster.healthChecks[5].schedule", 'the hour "9-7"', id="range-backwards"),
-    pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 0 * * fry"}}, "cluster.healthChecks[5].schedule", 'the day of the week "fry"', id="no-such-day"),
-    pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreMiB": 1}}}, "cluster.healthChecks[5].settings.minFreMiB", 'Did you mean "minFreeMiB"?', id="unknown-limit"),
-    pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreePercent": 101}}}, "cluster.healthChecks[5].settings.minFreePercent", "more than 100 percent", id="over-100-percent"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "every day"}}, "cluster.healthChecks[8].schedule", "five fields", id="schedule-in-words"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "60 * * * *"}}, "cluster.healthChecks[8].schedule", 'the minute "60"', id="minute-60"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "*/0 * * * *"}}, "cluster.healthChecks[8].schedule", 'the minute "*/0"', id="step-of-none"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 9-7 * * *"}}, "cluster.healthChecks[8].schedule", 'the hour "9-7"', id="range-backwards"),
+    pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 0 * * fry"}}, "cluster.healthChecks[8].schedule", 'the day of the week "fry"', id="no-such-day"),
+    pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreMiB": 1}}}, "cluster.healthChecks[8].settings.minFreMiB", 'Did you mean "minFreeMiB"?', id="unknown-limit"),
+    pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreePercent": 101}}}, "cluster.healthChecks[8].settings.minFreePercent", "more than 100 percent", id="over-100-percent"),
 ]  # fmt: skip
 
 NAMES = [
