@@ -1,7 +1,7 @@
 """Decides which pairs of nodes a test of their network looks at next, and which node or link is at fault. Pure.
 
-A test of two nodes fails where one of them is at fault, or the link between them. So a pass proves both nodes. The first rounds are those
-of a round-robin tournament: all nodes at once, in disjoint pairs. Then each node of a failing pair is tested with nodes that are known to
+A test of two nodes fails where one of them is at fault, or the link between them. So a pass proves both nodes. The first rounds are
+those of a round-robin tournament: all nodes at once, in disjoint pairs. Then each node of a failing pair is tested with nodes that are known to
 be good, another one each time. PROOF such failures without a single pass are a node at fault; a pair that fails while both of its nodes pass
 with others is a link. All else stays open: unknown, and nobody's fault.
 

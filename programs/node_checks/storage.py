@@ -2,9 +2,9 @@
 only.
 
 Settings: `paths`, `sizeMiB`, `minWriteMBs`, `minReadMBs`, `maxFsyncMs`. The file has no name where the file system allows that
-(O_TMPFILE), and is removed in any case. What was written is dropped from the page cache before it is read, as far as the kernel does. A folder that is not
-there, is full or cannot be written to is unknown: whether that drains a node is for the checks `mounts` and `disk`. Data that come back
-changed are a failure, whatever the limits.
+(O_TMPFILE), and is removed in any case. What was written is dropped from the page cache before it is read, as far as the kernel does. A
+folder that is not there, is full or cannot be written to is unknown: whether that drains a node is for the checks `mounts` and `disk`.
+Data that come back changed are a failure, whatever the limits.
 """
 
 import json
