@@ -1,9 +1,9 @@
 """Decides which pairs of nodes a test of their network looks at next, and which node or link is at fault. Pure.
 
 A test of two nodes fails where one of them is at fault, or the link between them. So a pass proves both nodes. The first rounds are
-those of a round-robin tournament: all nodes at once, in disjoint pairs. Then each node of a failing pair is tested with nodes that are known to
-be good, another one each time. PROOF such failures without a single pass are a node at fault; a pair that fails while both of its nodes pass
-with others is a link. All else stays open: unknown, and nobody's fault.
+those of a round-robin tournament: all nodes at once, in disjoint pairs. Then each node of a failing pair is tested with nodes that are
+known to be good, another one each time. PROOF such failures without a single pass are a node at fault; a pair that fails while both of
+its nodes pass with others is a link. All else stays open: unknown, and nobody's fault.
 
 The promise: where n nodes have at most (n - 4) / 5 faults, and no good node has as many as PROOF links at fault, all nodes at fault are
 named within `rounds_needed` rounds, and each link that a round tests. With that many links, a good node could be named; however many
