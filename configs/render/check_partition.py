@@ -53,7 +53,7 @@ def checks_partition(cluster: Cluster) -> ChecksPartition:
     return ChecksPartition(node_sets, settings={"PreemptMode": "CANCEL", "PreemptType": _BY_PARTITION}, users={"PreemptMode": "OFF"})
 
 
-def partition_keys(partition: ChecksPartition, nodes: str, stays_up: bool) -> dict[str, object]:
+def partition_keys(nodes: str, stays_up: bool) -> dict[str, object]:
     """The keys of its line. RootOnly: besides root, Slurm's own user alone submits there, as the checks do."""
     return {
         "PartitionName": CHECKS_PARTITION,

@@ -267,10 +267,9 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
 
 def checks_line(cluster: Cluster) -> str:
     """The line of the hidden partition of health checks; empty where there is none."""
-    partition = checks_partition(cluster)
-    sets = partition.node_sets
+    sets = checks_partition(cluster).node_sets
     stays_up = not any(node_set.is_elastic for node_set in sets)
-    return _line(partition_keys(partition, ",".join(map(hostlist, sets)), stays_up)) if sets else ""
+    return _line(partition_keys(",".join(map(hostlist, sets)), stays_up)) if sets else ""
 
 
 def gres_lines(cluster: Cluster, node_set: NodeSet, gpus: Gpus) -> list[str]:

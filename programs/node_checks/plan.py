@@ -171,7 +171,7 @@ def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:
 
 def _found(check: str, node: Node, outcome: Outcome) -> Step:
     """After a run on a node that has no drain."""
-    if outcome.result == SKIPPED and not is_busy(node.state):
+    if outcome == BUSY and not is_busy(node.state):
         return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
     if outcome.result != FAILED or outcome.is_spared:
         return Done(outcome)
