@@ -14,7 +14,8 @@ from configs.render.health_checks import checks_in
 from slurm.conf import CHECKS_PARTITION, known, pairs_of
 
 _BY_PARTITION, _NONE = "preempt/partition_prio", "preempt/none"
-_KEYS = ("PreemptType", "PreemptMode")
+PREEMPTION = ("PreemptType", "PreemptMode")
+"""Keys of the whole cluster, which users may set as before."""
 _TIER = 0
 
 
@@ -39,8 +40,8 @@ def checks_partition(cluster: Cluster) -> ChecksPartition:
     if not node_sets:
         return ChecksPartition()
     raw = [pairs for line in cluster.slurm.raw if (pairs := pairs_of(line))]
-    said = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], _KEYS)) for _, value in pairs}
-    said |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, _KEYS))}
+    said = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], PREEMPTION)) for _, value in pairs}
+    said |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, PREEMPTION))}
     kind = said.get("PreemptType", _NONE).lower()
     if any(partition.priority_tier <= _TIER for partition in cluster.partitions):
         return ChecksPartition(hindrance="a partition has priorityTier 0, and none is below it")

@@ -225,6 +225,17 @@ ACCESS = [
 ]  # fmt: skip
 
 HEALTH = [
+    pytest.param({"healthChecks[+]": {**DISK, "per": "pair"}}, "cluster.healthChecks[8].per", "the disk check looks at each node by itself", id="pairs-of-a-disk-check"),
+    pytest.param({"healthChecks[+]": {**DISK, "folders": ["/data"]}}, "cluster.healthChecks[8].folders", "the disk check has no folders", id="folders-of-a-disk-check"),
+    pytest.param({"healthChecks[5].per": "set"}, "cluster.healthChecks[5].settings.minBandwidthMBs", "has nothing to compare with", id="set-without-a-limit"),
+    pytest.param({"healthChecks[5].settings.rounds": 0}, "cluster.healthChecks[5].settings.rounds", "0 would test nothing", id="no-rounds"),
+    pytest.param({"healthChecks[6].timeoutS": 1}, "cluster.healthChecks[6].timeoutS", "1 is not more than seconds (1)", id="stream-that-could-never-end"),
+    pytest.param({"healthChecks[5].contexts": ["job", "interval"]}, "cluster.healthChecks[5].contexts[1]", "the mpi check does not run in the context interval", id="mpi-beside-jobs"),
+    pytest.param({"healthChecks[4].after": ["disk"]}, "cluster.healthChecks[4].after", "for the context job alone", id="order-beside-jobs"),
+    pytest.param({"healthChecks[0].after": ["gpus"]}, "cluster.healthChecks[0].after[0]", 'Did you mean "gpu"?', id="after-nothing"),
+    pytest.param({"healthChecks[0].after": ["gpu"]}, "cluster.healthChecks[0].after[0]", 'does not look at the node set "cpu"', id="after-a-check-of-others"),
+    pytest.param({"healthChecks[0].budgetNodeMinutes": 60, "accounting": {"enabled": False}}, "cluster.healthChecks[0].budgetNodeMinutes", "needs accounting", id="budget-that-nobody-counts"),
+    pytest.param({"partitions[2].name": "slipway-checks"}, "cluster.partitions[2].name", "is the partition of health checks' jobs", id="partition-of-the-checks"),
     pytest.param({"healthChecks[+]": {**DISK, "name": "disk"}}, "cluster.healthChecks[8].name", "name of cluster.healthChecks[0] already", id="same-check-name"),
     pytest.param({"healthChecks[+]": {**DISK, "nodeSets": ["cpus"]}}, "cluster.healthChecks[8].nodeSets[0]", 'Did you mean "cpu"?', id="unknown-set-in-check"),
     pytest.param({"healthChecks[+]": {**DISK, "nodeSets": []}}, "cluster.healthChecks[8].nodeSets", "would look at nothing", id="check-of-nothing"),
