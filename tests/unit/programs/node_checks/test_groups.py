@@ -121,7 +121,7 @@ def test_node_that_a_job_takes_between_two_rounds_is_skipped() -> None:
 
 
 def replace_state(node: Node, flag: str) -> Node:
-    return Node(**{**vars(node), "state": node_state(frozenset({flag}))})
+    return Node(node.name, node_state(frozenset({flag})), partitions=node.partitions)
 
 
 def test_whole_set_that_passes_is_one_job_and_else_goes_on_in_pairs() -> None:
