@@ -7,7 +7,7 @@ Suspending a CronJob stops its check; drains stay until it passes, or is no long
 
 import json
 import math
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import pulumi
 
@@ -31,7 +31,7 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, CheckKind, FaultKind, HealthCheck
+from configs.models.health_checks import CAUSE_KINDS, GROUP_CHECKS, CheckKind, FaultKind, HealthCheck
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
 from configs.render.health_checks import check_settings, checks_in, most_drained
@@ -39,6 +39,8 @@ from configs.render.health_checks import check_settings, checks_in, most_drained
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
 _SLACK_S = 120
+_NAMING_ROUNDS = 3
+"""PROOF of programs/node_checks/pairs.py, and a look at the nodes that are drained already."""
 _LATEST_START_S = 300
 
 
@@ -70,6 +72,12 @@ class HealthCheckArgs(TypedDict):
     """After so many seconds on a node the check counts as unknown."""
     max_drained: int
     """Nodes that the check may hold drained at once."""
+    per: Literal["node", "pair", "set"]
+    """How many nodes a job of the check has: one, two, or all that are idle."""
+    after: list[str]
+    """Checks that have to have passed on a node."""
+    budget_node_minutes: int | None
+    """Most node minutes of the check's jobs in 24 hours."""
     node_sets: list[CheckedNodesArgs]
     """The sets whose idle nodes are checked."""
 
@@ -101,6 +109,9 @@ def _health_check(cluster: Cluster, check: HealthCheck, schedule: str) -> Health
         "schedule": schedule,
         "timeout_s": check.timeout_s,
         "max_drained": most_drained(cluster, check),
+        "per": (check.per or "pair") if check.check in GROUP_CHECKS else "node",
+        "after": list(check.after),
+        "budget_node_minutes": check.budget_node_minutes,
         "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
     }
 
@@ -160,6 +171,10 @@ def build_cron_job(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
 def build_deadline(check: HealthCheckArgs) -> int:
     """Seconds after which a run begins no further node: time for all of them, each at its slowest."""
     nodes = sum(each["size"] for each in check["node_sets"])
+    if check["per"] != "node":
+        # Pairs, side by side, in the rounds of the tournament and those that name who is at fault.
+        rounds = max((each["settings"].get("rounds", 1) for each in check["node_sets"]), default=1) + _NAMING_ROUNDS
+        return math.ceil(nodes / 2 / _PARALLEL) * rounds * check["timeout_s"] + _SLACK_S
     return math.ceil(nodes / _PARALLEL) * check["timeout_s"] + _SLACK_S
 
 
@@ -174,6 +189,9 @@ def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
             "deadlineS": deadline_s,
             "maxDrained": check["max_drained"],
             "causeKind": check["cause"],
+            **({"per": check["per"]} if check["per"] != "node" else {}),
+            **({"after": check["after"]} if check["after"] else {}),
+            **({} if check["budget_node_minutes"] is None else {"budgetNodeMinutes": check["budget_node_minutes"]}),
             "nodeSets": check["node_sets"],
         },
         sort_keys=True,
@@ -191,7 +209,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
             mount("slurm-config", "/etc/slurm", read_only=True),
             *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        command=program_command("node_checks", build_spec(check, deadline_s)),
+        command=program_command("node_checks", build_spec(check, deadline_s), module="run" if check["per"] == "node" else "groups"),
         workingDir=PACKAGES_PATH,
         # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
         securityContext=confined(SLURM_UID),

@@ -882,13 +882,21 @@ class HealthCheck(TypedDict):
     name: str
     """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
     check: str
-    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and answer, processes that hang in the kernel (state D), or what a `command` of your own checks. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `command`. Required."""
+    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and answer, processes that hang in the kernel (state D), what a `command` of your own checks, the bandwidth of memory (stream), how fast folders are written and read (storage), or the network between nodes (mpi). Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `command`, `stream`, `storage`, `mpi`. Required."""
     command: NotRequired[list[str]]
     """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. Type: list of string (one line of printable characters). Default: `[]`."""
+    per: NotRequired[str]
+    """With `check: mpi`: pair tests the nodes two by two, with a ping-pong. set tests all idle nodes at once, with an all-reduce, and goes on in pairs where that is slow. Type: one of `pair`, `set`. Default: pair."""
+    folders: NotRequired[list[str]]
+    """With `check: storage`: the folders that are written to and read from. Slurm's user needs to be able to write there. Type: list of string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `[]` (/tmp)."""
+    after: NotRequired[list[str]]
+    """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran. Type: list of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Default: `[]`."""
+    budgetNodeMinutes: NotRequired[int]
+    """Most node minutes that the jobs of this check may use in 24 hours; needs accounting. The nodes that have waited longest for it come first. Type: integer, 1 to 2,147,483,647. Default: no limit."""
     cause: NotRequired[str]
-    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory and gpu, else node."""
+    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory, gpu, stream and mpi, else node."""
     contexts: NotRequired[list[str]]
-    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock and command run as a job only, processes not in prolog and epilog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
+    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock, command, stream, storage and mpi run as a job only, processes not in prolog and epilog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
     schedule: NotRequired[str]
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job. Type: string (one line of printable characters). Default: not set."""
     nodeSets: list[str]
@@ -898,7 +906,7 @@ class HealthCheck(TypedDict):
     maxDrained: NotRequired[Any]
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"25%"`."""
     settings: NotRequired[dict[str, int]]
-    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit), minShareOfMedianPercent (50: a pair with less than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2), rounds (1: of a tournament, in each run). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
 class Smtp(TypedDict):

@@ -12,6 +12,9 @@ SIZE_KEYS = (
 )
 """Keys of a node line that say what jobs can get of the node: its size. slurmctld's sidecar changes them only where no job can be."""
 
+CHECKS_PARTITION = "slipway-checks"
+"""The hidden partition of the jobs of health checks, below every user's priority."""
+
 
 def pairs_of(line: str) -> list[tuple[str, str]] | None:
     """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it, and

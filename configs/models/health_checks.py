@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import (
+    AbsolutePath,
     Count,
     Line,
     Matching,
@@ -23,9 +24,12 @@ LimitName = Annotated[
 ]
 
 
-CheckKind = Literal["disk", "memory", "clock", "gpu", "mounts", "processes", "command"]
+CheckKind = Literal["disk", "memory", "clock", "gpu", "mounts", "processes", "command", "stream", "storage", "mpi"]
 FaultKind = Literal["hardware", "node", "maintenance"]
 """The kinds of causes that a check may find: see slurm.causes."""
+
+Per = Literal["pair", "set"]
+"""How many nodes a job of a check of the network has: two, or all idle nodes of its sets."""
 
 Context = Literal["job", "interval", "prolog", "epilog"]
 """When a check runs: as a job of its own, every minute, before a job, after a job."""
@@ -38,19 +42,25 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "mounts": {"maxAnswerS": 20},
     "processes": {"maxStuck": 0, "stuckS": 10},
     "command": {},
+    "stream": {"minBandwidthMBs": 1000, "arrayMiB": 64, "seconds": 5},
+    "storage": {"sizeMiB": 64, "minWriteMBs": 10, "minReadMBs": 10, "maxFsyncMs": 0},
+    "mpi": {"minBandwidthMBs": 0, "maxLatencyUs": 0, "minShareOfMedianPercent": 50, "messageKiB": 1024, "seconds": 2, "rounds": 1},
 }
 """The limits that each kind of check knows, with their defaults."""
 _BROKEN: Mapping[FaultKind, tuple[CheckKind, ...]] = {
-    "hardware": ("memory", "gpu"),
-    "node": ("disk", "clock", "mounts", "processes", "command"),
+    "hardware": ("memory", "gpu", "stream", "mpi"),
+    "node": ("disk", "clock", "mounts", "processes", "command", "storage"),
 }
 CAUSE_KINDS: Mapping[CheckKind, FaultKind] = {check: kind for kind, checks in _BROKEN.items() for check in checks}
 """What is broken where a check of each kind fails."""
+GROUP_CHECKS: tuple[CheckKind, ...] = ("mpi",)
+"""The kinds whose jobs have several nodes."""
 CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
     **dict.fromkeys(CHECK_SETTINGS, ("job", "interval", "prolog", "epilog")),
     "processes": ("job", "interval"),
     "clock": ("job",),
     "command": ("job",),
+    **dict.fromkeys(("stream", "storage", "mpi"), ("job",)),
 }
 """Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one; and
 slurmd has nobody's command run as root."""
@@ -63,17 +73,30 @@ class HealthCheck(Model):
     """Name of the check, and part of its CronJob's name."""
     check: CheckKind
     """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and
-    answer, processes that hang in the kernel (state D), or what a `command` of your own checks."""
+    answer, processes that hang in the kernel (state D), what a `command` of your own checks, the bandwidth of memory (stream), how fast
+    folders are written and read (storage), or the network between nodes (mpi)."""
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
     """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only
     root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown."""
+    per: Per | None = None
+    """With `check: mpi`: pair tests the nodes two by two, with a ping-pong. set tests all idle nodes at once, with an all-reduce, and
+    goes on in pairs where that is slow. Default: pair."""
+    folders: tuple[AbsolutePath, ...] = Field(default=(), examples=[["/scratch", "/home/.checks"]])
+    """With `check: storage`: the folders that are written to and read from. Slurm's user needs to be able to write there. Default:
+    /tmp."""
+    after: tuple[CheckName, ...] = Field(default=(), examples=[["gpu"]])
+    """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran."""
+    budget_node_minutes: Count | None = Field(default=None, ge=1, examples=[600])
+    """Most node minutes that the jobs of this check may use in 24 hours; needs accounting. The nodes that have waited longest for it come
+    first. Default: no limit."""
     cause: FaultKind | None = None
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain
-    names the first in this order. Default: hardware for memory and gpu, else node."""
+    names the first in this order. Default: hardware for memory, gpu, stream and mpi, else node."""
     contexts: tuple[Context, ...] = Field(default=("job",), examples=[["job", "interval", "prolog"]])
     """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs
     (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails,
-    the job starts elsewhere. epilog: after each job. clock and command run as a job only, processes not in prolog and epilog."""
+    the job starts elsewhere. epilog: after each job. clock, command, stream, storage and mpi run as a job only, processes not in prolog
+    and epilog."""
     schedule: Line | None = None
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job."""
     node_sets: tuple[Name, ...]
@@ -85,4 +108,7 @@ class HealthCheck(Model):
     settings: dict[LimitName, Count] = {}
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
     maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck
-    (0), stuckS (10). Default: the values in parentheses."""
+    (0), stuckS (10). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs
+    (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit), minShareOfMedianPercent (50: a pair with less
+    than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2), rounds (1: of a tournament, in each run).
+    Default: the values in parentheses."""

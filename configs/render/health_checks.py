@@ -54,6 +54,8 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
         facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
     elif check.check == "mounts":
         facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
+    elif check.check == "storage":
+        facts = {"paths": list(check.folders or ("/tmp",))}  # noqa: S108 - a folder to look at
     elif check.check == "command":
         facts = {"command": list(check.command)}
     return {**CHECK_SETTINGS[check.check], **check.settings, **facts}

@@ -14,6 +14,7 @@ from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
 from configs.models.shapes import gpu_groups, machine_of, shape_of
 from configs.render import health_checks
+from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.topology import render_topology
 from configs.render.wording import template
 from slurm.conf import known, pairs_of, setting
@@ -80,6 +81,8 @@ def render(cluster: Cluster) -> dict[str, str]:
     nodes = template("nodes.conf.j2").render(
         nodes=[node_line(cluster, node_set) for node_set in cluster.node_sets if node_set.ordinals],
         partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
+        checks=checks_line(cluster),
+        hindrance=checks_partition(cluster).hindrance,
         raw=cluster.slurm.raw,
     )
     gres = [line for each in cluster.node_sets if each.ordinals and each.gpus for line in gres_lines(cluster, each, each.gpus)]
@@ -108,7 +111,7 @@ def render_settings(cluster: Cluster) -> str:
     if (smtp := cluster.notifications.smtp) is not None:
         defaults |= {"MailProg": MAILER, "MailDomain": smtp.domain}
     defaults |= {key: value for key, value in health_checks.slurm_settings(cluster).items() if known(key, own) is None}
-    settings = {**defaults, **own}
+    settings = {**defaults, **checks_partition(cluster).settings, **own}
     elastic = elastic_sets(cluster)
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
     kept += _raw_nodes(cluster)
@@ -256,9 +259,17 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
         **({} if "DefMemPerNode" in settings or not sets else {"DefMemPerCPU": _memory_per_cpu(cluster, sets)}),
         # Of a node's partitions the longest time counts, so the partitions of an elastic set may have none.
         **({} if any(node_set.is_elastic for node_set in sets) else {"SuspendTime": "INFINITE"}),
+        **{key: value for key, value in checks_partition(cluster).users.items() if known(key, settings) is None},
         **settings,
     }
     return _line(pairs)
+
+
+def checks_line(cluster: Cluster) -> str:
+    """The line of the hidden partition of health checks; empty where there is none."""
+    sets = checks_partition(cluster).node_sets
+    stays_up = not any(node_set.is_elastic for node_set in sets)
+    return _line(partition_keys(",".join(map(hostlist, sets)), stays_up)) if sets else ""
 
 
 def gres_lines(cluster: Cluster, node_set: NodeSet, gpus: Gpus) -> list[str]:

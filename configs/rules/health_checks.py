@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_CONTEXTS, CHECK_SETTINGS, CheckKind, HealthCheck
+from configs.models.health_checks import CHECK_CONTEXTS, CHECK_SETTINGS, GROUP_CHECKS, CheckKind, HealthCheck
 from configs.rules.names import Names, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
 
-_WAITS: Mapping[CheckKind, str] = {"mounts": "maxAnswerS", "processes": "stuckS"}
+_WAITS: Mapping[CheckKind, str] = {"mounts": "maxAnswerS", "processes": "stuckS", "stream": "seconds", "mpi": "seconds"}
 """Limits that are the seconds for which a check waits."""
+_POSITIVE = {"messageKiB": "1024", "rounds": "1", "arrayMiB": "64", "sizeMiB": "64", "seconds": "the default"}
 
 
 def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
@@ -17,7 +18,57 @@ def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
     faults = check_unique("cluster.healthChecks", "health check", [check.name for check in cluster.health_checks])
     for at, check in enumerate(cluster.health_checks):
         faults += _check_health_check(f"cluster.healthChecks[{at}]", check, cluster, names)
+        faults += _check_job(f"cluster.healthChecks[{at}]", check, cluster)
     return faults
+
+
+def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
+    """Faults of what only checks that run as a job can have."""
+    faults: list[Fault] = []
+    about = (f"{path}.check",)
+    if check.per is not None and check.check not in GROUP_CHECKS:
+        faults.append(Fault(f"{path}.per", f"the {check.check} check looks at each node by itself. Leave it out.", about))
+    if check.folders and check.check != "storage":
+        faults.append(Fault(f"{path}.folders", f'the {check.check} check has no folders. Take them out, or set "check: storage".', about))
+    if check.per == "set" and check.check in GROUP_CHECKS and not check.settings.get("minBandwidthMBs"):
+        message = "is missing: a test of all nodes at once has nothing to compare with. Give the least bus bandwidth of the all-reduce."
+        faults.append(Fault(f"{path}.settings.minBandwidthMBs", message, (f"{path}.per",)))
+    for key in _POSITIVE.keys() & check.settings.keys():
+        if not check.settings[key]:
+            faults.append(Fault(f"{path}.settings.{key}", f"0 would test nothing. Leave it out for {_POSITIVE[key]}."))
+    if "job" not in check.contexts:
+        for key, is_given in (("after", bool(check.after)), ("budgetNodeMinutes", check.budget_node_minutes is not None)):
+            if is_given:
+                message = "is for the context job alone, which contexts does not name. Add that, or leave this out."
+                faults.append(Fault(f"{path}.{key}", message, (f"{path}.contexts",)))
+    if check.budget_node_minutes is not None and not cluster.accounting.enabled:
+        message = "needs accounting, which counts the node minutes. Say accounting.enabled: true, or leave this out."
+        faults.append(Fault(f"{path}.budgetNodeMinutes", message, ("cluster.accounting",)))
+    return faults + _check_order(path, check, cluster)
+
+
+def _check_order(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
+    """Faults of `after`: each check is there, looks at the same node sets, and does not wait for this one in turn."""
+    checks = {each.name: each for each in cluster.health_checks}
+    faults = check_references(f"{path}.after", "health check", check.after, frozenset(checks))
+    for at, name in enumerate(check.after):
+        if name in checks and (missing := [each for each in check.node_sets if each not in checks[name].node_sets]):
+            message = f"the check {quoted(name)} does not look at the node set {quoted(missing[0])}, where this one would never run."
+            faults.append(Fault(f"{path}.after[{at}]", message, (f"{path}.nodeSets",)))
+        if name in checks and check.name in _before(name, checks):
+            faults.append(Fault(f"{path}.after[{at}]", f"{quoted(name)} comes after {quoted(check.name)} in turn: neither would ever run."))
+    return faults
+
+
+def _before(name: str, checks: Mapping[str, HealthCheck]) -> set[str]:
+    """The check, and all that come before it."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        if (each := waiting.pop()) in checks and each not in found:
+            found.add(each)
+            waiting += checks[each].after
+    return found
 
 
 def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: Names) -> list[Fault]:
@@ -54,7 +105,7 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
             faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.check",)))
         elif key.endswith("Percent") and value > 100:
             faults.append(Fault(f"{path}.settings.{key}", f"{value} is more than 100 percent."))
-        elif key.endswith("Percent") and value == 100:
+        elif key.endswith("Percent") and value == 100 and key != "minShareOfMedianPercent":
             faults.append(Fault(f"{path}.settings.{key}", "100 would drain every node: something is always in use. Lower it."))
     return faults
 

@@ -8,6 +8,7 @@ from configs.models.slurm_keys import OWN_PARTITION_KEYS, PARTITION_KEYS, allows
 from configs.rules.names import RESERVED_BY_SLURM, Names, check_references, check_unique
 from configs.rules.slurm_types import check_settings
 from configs.rules.slurm_words import PARTITION_VALUES
+from slurm.conf import CHECKS_PARTITION
 
 
 def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
@@ -32,6 +33,8 @@ def _check_partition(path: str, partition: Partition, names: Names) -> list[Faul
     faults = check_references(f"{path}.nodeSets", "node set", partition.node_sets, names.node_sets)
     if partition.name.lower() in RESERVED_BY_SLURM:
         faults.append(Fault(f"{path}.name", f"{quoted(partition.name)} has a meaning of its own in Slurm. Take another."))
+    if partition.name.lower() == CHECKS_PARTITION:
+        faults.append(Fault(f"{path}.name", f"{quoted(partition.name)} is the partition of health checks' jobs. Take another name."))
     if not partition.node_sets:
         faults.append(Fault(f"{path}.nodeSets", "is empty: a partition needs at least one node set."))
     for key, time in (("maxTime", partition.max_time), ("defaultTime", partition.default_time)):

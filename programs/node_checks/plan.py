@@ -30,6 +30,8 @@ class Reservation:
     comment: str
     """`slipway: check <name>: <reason>`: the check that holds it, and the drain reason that the node had when it was reserved. Of earlier
     releases the reason alone, which was always one of the check's own."""
+    partners: tuple[str, ...] = ()
+    """Nodes that pass, reserved beside it: a test of the network needs another node."""
 
     def is_of(self, check: str) -> bool:
         """True for a reservation of that check."""
@@ -51,11 +53,12 @@ class Outcome:
     action: str = ""
     """`drained`, `kept drained`, `cleared` (nothing of this check holds the node any more) or nothing."""
     is_spared: bool = False
-    """The check holds as many nodes as it may: this one failed and keeps its jobs."""
+    """This one failed and keeps its jobs: the check holds as many nodes as it may, or a link is at fault."""
 
 
 BUSY = Outcome(SKIPPED, "busy")
 """Jobs have the node, or another check looks at it."""
+PREEMPTED = Outcome(SKIPPED, "a user's job took the node meanwhile")
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:
 
 def _found(check: str, node: Node, outcome: Outcome) -> Step:
     """After a run on a node that has no drain."""
-    if outcome.result == SKIPPED and not is_busy(node.state):
+    if outcome == BUSY and not is_busy(node.state):
         return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
     if outcome.result != FAILED or outcome.is_spared:
         return Done(outcome)

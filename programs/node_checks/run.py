@@ -23,6 +23,7 @@ from slurm.causes import Kind
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, failures, following, read_results, with_result
 from slurm.scontrol import Node
 
+from .order import DAY_S, Budget, in_order
 from .plan import (
     BUSY,
     Done,
@@ -43,9 +44,9 @@ from .plan import (
 from .slurm import Slurm, SlurmError
 
 _MOST_STEPS = 12
-_OTHERS_S = 120
+OTHERS_S = 120
 """Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
-_PAUSE_S = 1.0
+PAUSE_S = 1.0
 _MOST_WRITES = 5
 _SETTLES_S, _SETTLES_PER_NODE_S = 1.0, 0.004
 """So long after a failure was noted it is looked for again: another check that had read all nodes before may have overwritten it. Reading
@@ -77,6 +78,12 @@ class Spec:
     kind: Kind
     """Kind of the cause that a failure is: see slurm.causes."""
     targets: Mapping[str, Target]
+    per: str = "node"
+    """`node`, `pair` or `set`: how many nodes a job of the check looks at. See groups.py."""
+    after: tuple[str, ...] = ()
+    """Checks that have to have passed on a node."""
+    budget_node_minutes: int | None = None
+    """Most node minutes of the check's jobs in 24 hours."""
 
 
 def read_spec(text: str) -> Spec:
@@ -85,7 +92,12 @@ def read_spec(text: str) -> Spec:
     targets = {
         f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
     }
-    return Spec(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["maxDrained"], raw["causeKind"], targets)
+    return Spec(
+        *(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["maxDrained"], raw["causeKind"], targets),
+        per=raw.get("per", "node"),
+        after=tuple(raw.get("after", ())),
+        budget_node_minutes=raw.get("budgetNodeMinutes"),
+    )
 
 
 class Allowance:
@@ -145,7 +157,7 @@ class Notes:
         before = read_results(node.extra)
         if before is None:
             return None
-        drains = outcome.result == FAILED and self.may_drain(node.name)
+        drains = outcome.result == FAILED and not outcome.is_spared and self.may_drain(node.name)
         earlier = before.get(self._spec.name)
         result = following(earlier, outcome.result, reasons.plain(outcome.found), self._at, self._spec.kind, drains)
         return with_result(node.extra, self._spec.name, result)
@@ -172,7 +184,7 @@ def check_node(
                 is_noted = True
                 if not notes.write({name: outcome}):
                     outcome = replace(outcome, found=f"{outcome.found}; {_NO_ROOM}")
-                if outcome.result == FAILED and not notes.may_drain(name):
+                if outcome.result == FAILED and not outcome.is_spared and not notes.may_drain(name):
                     spared = f"{outcome.found}; not drained: this check holds {spec.max_drained} nodes already, the most it may"
                     outcome = replace(outcome, found=spared, is_spared=True)
             case Reserve(held):
@@ -211,7 +223,8 @@ def run_all(
     A node that only other checks have is waited for; one that has a user's job is skipped. `at` is when the run began, RFC 3339 in UTC.
     """
     nodes, reservations = slurm.nodes(), slurm.reservations()
-    steps = plan_checks(spec.name, spec.targets, nodes, reservations)
+    steps = in_order(spec.name, spec.after, plan_checks(spec.name, spec.targets, nodes, reservations), nodes)
+    budget = budget_of(spec, slurm)
     notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
     end = clock() + spec.deadline_s
     program = Path(__file__).with_name(f"{spec.check}.py")
@@ -226,13 +239,17 @@ def run_all(
         def run(node: Node, held: Reservation | None) -> Outcome:
             if name not in spec.targets:
                 return Outcome(UNKNOWN, "no longer in the node sets of this check")
-            return slurm.run(spec.name, node, program, target.settings, spec.timeout_s, target.gpus, held)
+            job_began = time.monotonic()
+            try:
+                return budget.refusal() or slurm.run(spec.name, node, program, target.settings, spec.timeout_s, target.gpus, held)
+            finally:
+                budget.spend(time.monotonic() - job_began)
 
         try:
             began = clock()
             outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, notes, run)
-            while outcome == BUSY and clock() <= min(end, began + _OTHERS_S) and slurm.is_held_by_checks(name):
-                pause(_PAUSE_S)
+            while outcome == BUSY and clock() <= min(end, began + OTHERS_S) and slurm.is_held_by_checks(name):
+                pause(PAUSE_S)
                 again = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations().get(name), None)
                 outcome = check_node(spec, name, again, slurm, notes, run)
         except SlurmError as error:
@@ -251,6 +268,12 @@ def run_all(
         notes.write(outcomes)
 
 
+def budget_of(spec: Spec, slurm: Slurm) -> Budget:
+    """What is left of the check's budget, by Slurm's accounting: so it holds across runs, whatever becomes of them."""
+    used_s = 0.0 if spec.budget_node_minutes is None else slurm.node_seconds(spec.name, DAY_S)
+    return Budget(spec.budget_node_minutes, used_s)
+
+
 def held_by(check: str, nodes: Mapping[str, Node], reservations: Mapping[str, Reservation]) -> set[str]:
     """The nodes that a check holds drained, those that it looks at again included."""
     found = {name: read_results(node.extra) or {} for name, node in nodes.items() if "DRAIN" in node.state.flags}
@@ -259,23 +282,24 @@ def held_by(check: str, nodes: Mapping[str, Node], reservations: Mapping[str, Re
     return failed | named | {name for name, held in reservations.items() if held.is_of(check)}
 
 
-def _end_at_once(number: int, _: FrameType | None) -> None:
+def end_at_once(number: int, _: FrameType | None) -> None:
     os._exit(128 + number)
+
+
+def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> None:
+    """One JSON line for the log."""
+    found = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
+    sys.stdout.write(json.dumps({"check": check, **about, "at": at, **found}) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
-    signal.signal(signal.SIGTERM, _end_at_once)
+    signal.signal(signal.SIGTERM, end_at_once)
     spec, slurm = read_spec(sys.argv[1]), Slurm()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-    def report(name: str, outcome: Outcome) -> None:
-        found = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
-        sys.stdout.write(json.dumps({"check": spec.name, "node": name, "at": at, **found}) + "\n")
-        sys.stdout.flush()
-
     try:
-        run_all(spec, slurm, report, at)
+        run_all(spec, slurm, lambda name, outcome: write_line(spec.name, {"node": name}, at, outcome), at)
     except SlurmError as error:
         sys.stderr.write(f"check {spec.name}: {error}\n")
         return 1

@@ -8,17 +8,20 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from slurm import reasons
-from slurm.check_results import UNKNOWN
+from slurm.check_results import RESERVATION, UNKNOWN
 from slurm.commands import SlurmError, call
+from slurm.conf import CHECKS_PARTITION
+from slurm.hostlists import expand
 from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 
 from .beside import could_not_run, read_answer
-from .plan import BUSY, Outcome, Reservation
+from .measured import Measured, read_measured
+from .plan import BUSY, PREEMPTED, Outcome, Reservation
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
@@ -29,6 +32,14 @@ _JOB = "slipway-check-"
 _TOP_PRIORITY = 4294967293
 """The highest that Slurm takes from its own user: a check of an idle node never waits behind the queue."""
 _TAKEN_WORDS = ("Duplicate reservation name", "Reservation already exists")
+_TIMED_OUT = 124
+"""The exit code of timeout(1)."""
+_PREEMPTED_WORDS = "DUE TO PREEMPTION"
+_ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin,OMPI_MCA_mpi_yield_when_idle=1"
+"""Ranks that wait give the CPU away: a node may have fewer than it says, as on one machine that plays several."""
+_GAP_S = 70
+"""Two rounds of backfill, and a bit."""
+_WAITING_WORDS = ("higher priority", "Immediate execution impossible")
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
 
 
@@ -66,7 +77,7 @@ class Slurm:
                 "create",
                 "reservation",
                 f"ReservationName={held.name}",
-                f"Nodes={held.node}",
+                f"Nodes={','.join((held.node, *held.partners))}",
                 f"Users={getpass.getuser()}",
                 "StartTime=now",
                 "Duration=UNLIMITED",
@@ -104,6 +115,13 @@ class Slurm:
         """Shows a text on the screen of the job's srun or salloc. Raises SlurmError where nobody waits for the job."""
         _call("scontrol", "notify", job, text)
 
+    def node_seconds(self, check: str, within_s: int) -> float:
+        """What the jobs of a check that ran within these seconds took of nodes, by accounting."""
+        format_ = ("--allusers", "--allocations", "--noheader", "--parsable2", "--format=ElapsedRaw,NNodes")
+        since = f"--starttime=now-{within_s}seconds"
+        rows = [line.split("|") for line in _call("sacct", *format_, since, f"--name={_JOB}{check}").splitlines()]
+        return sum(float(row[0]) * int(row[1]) for row in rows if len(row) == 2 and row[0].isdecimal() and row[1].isdecimal())
+
     def is_held_by_checks(self, node: str) -> bool:
         """True when the jobs on a node are those of checks, or gone."""
         names = _call("squeue", "--noheader", "--all", f"--nodelist={node}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
@@ -117,37 +135,95 @@ class Slurm:
         Exclusive, so that a node that got a job meanwhile is skipped instead of shared; at top priority and immediate, so that it never
         waits in the queue. The program travels on standard input: workers need no copy of it.
         """
+        words = ["--mpi=none", *([f"--gres=gpu:{gpus}"] if gpus else [])]
+        done = self._job(check, [node], words, program, settings, timeout_s, held)
+        return read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
+
+    def run_together(
+        self, check: str, nodes: Sequence[Node], program: Path, settings: dict[str, Any], timeout_s: int, held: Reservation | None
+    ) -> Measured | Outcome:
+        """Runs an MPI program over several nodes, a task on each, as one job. What it measured, or why it did not."""
+        if not held and not shared_partition(nodes):
+            return Outcome(UNKNOWN, f"no partition has {' and '.join(node.name for node in nodes)}")
+        done = self._job(check, nodes, [], program, {**settings, "ranks": len(nodes)}, timeout_s, held)
+        outcome = read_measured(done.returncode, done.stdout)
+        return outcome or read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
+
+    def _job(
+        self,
+        check: str,
+        nodes: Sequence[Node],
+        words: Sequence[str],
+        program: Path,
+        settings: dict[str, Any],
+        timeout_s: int,
+        held: Reservation | None,
+    ) -> subprocess.CompletedProcess[str]:
+        """One job. Where a user's job waits that comes before every check, the scheduler has to find a gap: backfill looks every 30 s."""
+        partition = shared_partition(nodes)
+        minutes = -(-timeout_s // 60) + 1
+        done = self._srun(check, nodes, [f"--immediate={_IMMEDIATE_S}", *words], program, settings, timeout_s, held)
+        if partition != CHECKS_PARTITION or held or not any(each in done.stderr for each in _WAITING_WORDS):
+            return done
+        deadline_s = _GAP_S + minutes * 60
+        return self._srun(check, nodes, [f"--deadline=now+{deadline_s}seconds", *words], program, settings, timeout_s, held, _GAP_S)
+
+    def _srun(
+        self,
+        check: str,
+        nodes: Sequence[Node],
+        words: Sequence[str],
+        program: Path,
+        settings: dict[str, Any],
+        timeout_s: int,
+        held: Reservation | None,
+        wait_s: int = _IMMEDIATE_S,
+    ) -> subprocess.CompletedProcess[str]:
+        partition = shared_partition(nodes)
         command = [
-            *("srun", "--quiet", f"--job-name={_JOB}{check}", "--chdir=/", "--export=PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
-            *("--nodes=1", "--ntasks=1", f"--nodelist={node.name}", "--exclusive", "--mem=0", "--mpi=none", "--cpu-bind=none"),
-            *(f"--immediate={_IMMEDIATE_S}", f"--priority={_TOP_PRIORITY}", f"--time={-(-timeout_s // 60) + 1}"),
-            *([f"--partition={node.partitions[0]}"] if node.partitions else []),
-            *([f"--gres=gpu:{gpus}"] if gpus else []),
+            *("srun", "--quiet", f"--job-name={_JOB}{check}", "--chdir=/", f"--export={_ENVIRONMENT}"),
+            *(
+                f"--nodes={len(nodes)}",
+                f"--ntasks={len(nodes)}",
+                "--ntasks-per-node=1",
+                f"--nodelist={','.join(each.name for each in nodes)}",
+            ),
+            *("--exclusive", "--mem=0", "--cpu-bind=none", *words),
+            *(f"--priority={_TOP_PRIORITY}", f"--time={-(-timeout_s // 60) + 1}"),
+            *([f"--partition={partition}"] if partition else []),
             *([f"--reservation={held.name}"] if held else []),
             *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
         ]
         try:
             with program.open("rb") as source:
-                done = subprocess.run(
+                return subprocess.run(
                     command,
                     stdin=source,
                     capture_output=True,
                     encoding="utf-8",
                     errors="replace",  # a driver's message may have any byte
-                    timeout=_IMMEDIATE_S + timeout_s + _CALL_S,
+                    timeout=wait_s + timeout_s + _CALL_S,
                 )
         except subprocess.TimeoutExpired:
-            return Outcome(UNKNOWN, f"did not end within {timeout_s} s")
-        return read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
+            return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
+
+
+def shared_partition(nodes: Sequence[Node]) -> str:
+    """The partition of a check's job on these nodes: that of the checks where all of them are in it, else the first that has all; empty
+    for none."""
+    shared = [name for name in nodes[0].partitions if all(name in node.partitions for node in nodes)]
+    return CHECKS_PARTITION if CHECKS_PARTITION in shared else next(iter(shared), "")
 
 
 def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:
     """What a check's job said. Where it did not say anything: unknown, or busy where Slurm did not start it."""
     if answer := read_answer(code, output):
         return Outcome(*answer)
+    if _PREEMPTED_WORDS in errors:
+        return PREEMPTED
     if any(words in errors for words in _BUSY_WORDS):
         return BUSY
-    return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (124, 137) else could_not_run(code, errors))
+    return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (_TIMED_OUT, 137) else could_not_run(code, errors))
 
 
 def _call(*command: str) -> str:
@@ -157,4 +233,9 @@ def _call(*command: str) -> str:
 def _reservation(line: str) -> Reservation | None:
     """One line of `scontrol show reservation --oneliner`, because its JSON leaves the comment out (26.05). None for other lines."""
     match = re.match(r"ReservationName=(\S+) .*? Nodes=(\S+) .*? Comment=(.*)$", line)
-    return Reservation(match[1], match[2], match[3].strip()) if match else None
+    if match is None:
+        return None
+    nodes = expand(match[2])
+    about = match[1].removeprefix(RESERVATION)
+    node = about if about in nodes else nodes[0]
+    return Reservation(match[1], node, match[3].strip(), tuple(each for each in nodes if each != node))

@@ -7,12 +7,14 @@ suspended meanwhile.
 
 import json
 import shlex
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.patience import patience
 
 ALL_FULL: dict[str, Any] = {"minFreeMiB": 1_000_000_000}
 ALL_SMALL: dict[str, Any] = {"configuredMiB": 1_000_000_000}
@@ -20,9 +22,10 @@ OURS, MEMORY = "slipway: check disk: ", "slipway: check memory: "
 FAILED = '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z","failure":%s}}}'
 FAILURE = '{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free, 512 wanted","kind":"node","drains":true}'
 KINDS = ("disk", "memory", "clock", "gpu")
+NIGHTLY = ("mpi", "stream", "storage")
 BENCH = "try-check"
 """The Job in whose pod checks are run with other limits."""
-CRON_JOBS = tuple(f"dev-check-{kind}" for kind in KINDS)
+CRON_JOBS = tuple(f"dev-check-{kind}" for kind in (*KINDS, *NIGHTLY))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,22 +85,31 @@ def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str
     return said
 
 
-def check(stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", **limits: Any) -> dict[str, dict[str, str]]:
+def check(
+    stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", nodes: Sequence[str] = (), **limits: Any
+) -> dict[str, dict[str, str]]:
     """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's.
-    `runs` is the program that the nodes run instead."""
+    `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after` and `budgetNodeMinutes` are the check's own."""
     [*program, given] = _job(stack, kind)["template"]["spec"]["containers"][0]["command"]
     spec = json.loads(given)
     spec["check"] = runs or spec["check"]
+    spec |= {key: limits.pop(key) for key in ("per", "after", "budgetNodeMinutes") if key in limits}
+    spec["nodeSets"] = [each for each in spec["nodeSets"] if not nodes or each["name"] in nodes]
     for node_set in spec["nodeSets"]:
         node_set["settings"] |= limits
     if max_drained is not None:
         spec["maxDrained"] = max_drained
-    return _by_node(stack.kubectl("exec", f"job/{BENCH}", "--container", "check", "--", *program, json.dumps(spec), timeout_s=260))
+    return _by_node(stack.kubectl("exec", f"job/{BENCH}", "--container", "check", "--", *program, json.dumps(spec), timeout_s=400))
+
+
+def of_nodes(said: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
+    """The result and the action for each node, without the lines of pairs."""
+    return {name: (line["result"], line["action"]) for name, line in said.items() if "node" in line}
 
 
 def _by_node(said: str) -> dict[str, dict[str, str]]:
     lines = [json.loads(line) for line in said.splitlines()]
-    return {line["node"]: line for line in lines}
+    return {line.get("node") or "+".join(line["pair"]): line for line in lines}
 
 
 def node(stack: DevStack, name: str) -> dict[str, Any]:
@@ -333,3 +345,118 @@ def test_home_that_is_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack
     eventually("nothing holds the node", lambda: "DRAIN" not in node(stack, "gpu-1")["state"], 30)
     assert stack.job_state(job) == "RUNNING"
     stack.let_go()
+
+
+def test_network_memory_and_storage_are_measured_for_real(stack: DevStack) -> None:
+    """By the Jobs of their CronJobs: MPI between all pairs of nodes, STREAM's Copy, and a file that is written, synced and read."""
+    said = scheduled(stack, *NIGHTLY)
+    assert {line["result"] for lines in said.values() for line in lines.values()} == {"passed"}, said
+    pairs = [name for name in said["mpi"] if "+" in name]
+    assert len(pairs) == 6, "a tournament of four nodes tests each link"
+    assert all(" MB/s, " in line["found"] for line in said["mpi"].values())
+    assert all(line["found"].startswith("memory copies at ") for line in said["stream"].values())
+    assert all(line["found"].startswith("/tmp: ") for line in said["storage"].values())
+
+
+def test_all_reduce_over_the_whole_set_is_one_job(stack: DevStack) -> None:
+    passed = check(stack, "mpi", per="set", minBandwidthMBs=1)
+    assert not [name for name in passed if "+" in name]
+    assert {line["result"] for line in passed.values()} == {"passed"}
+    assert all(line["found"].startswith("4 nodes together: ") for line in passed.values()), passed
+    slow = check(stack, "mpi", per="set", minBandwidthMBs=1_000_000_000)
+    assert set(of_nodes(slow).values()) == {("unknown", "")}, "no pair is slow, so nobody is at fault"
+    assert [name for name in slow if "+" in name], "the nodes were tested in pairs"
+
+
+def shape(stack: DevStack, name: str, *commands: str) -> None:
+    """tc in the pod's network namespace. The kernels of test machines often lack netem, so bandwidth is what is taken."""
+    stack.kubectl("exec", name, "-c", "slurmd", "--", "bash", "-c", " && ".join(f"tc {command}" for command in commands))
+
+
+@pytest.fixture
+def unshaped(stack: DevStack) -> Iterator[None]:
+    """No shaping of a test is left."""
+    yield
+    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "bash", "-c", "tc qdisc del dev eth0 root || true")
+
+
+@pytest.mark.usefixtures("unshaped")
+def test_slow_link_between_two_nodes_is_named_in_one_run_and_drains_neither(stack: DevStack) -> None:
+    address = stack.get("pod", "cpu-1")["status"]["podIP"]
+    shape(
+        stack,
+        "cpu-0",
+        "qdisc add dev eth0 root handle 1: htb default 2",
+        "class add dev eth0 parent 1: classid 1:1 htb rate 8mbit",
+        "class add dev eth0 parent 1: classid 1:2 htb rate 10gbit",
+        f"filter add dev eth0 parent 1: protocol ip u32 match ip dst {address}/32 flowid 1:1",
+    )
+    said = check(stack, "mpi")
+    assert {name for name, line in said.items() if "pair" in line and line["result"] == "failed"} == {"cpu-0+cpu-1"}, said
+    assert of_nodes(said) == {"cpu-0": ("failed", ""), "cpu-1": ("failed", ""), "gpu-0": ("passed", ""), "gpu-1": ("passed", "")}
+    assert said["cpu-0"]["found"].startswith("the link to cpu-1 is at fault: ")
+    assert not any("DRAIN" in state for state in stack.nodes().values())
+    eventually("the cause is told", lambda: causes(stack, "cpu-1")["check/mpi"]["wish"] == "none", 30)
+    shape(stack, "cpu-0", "qdisc del dev eth0 root")
+    assert {result for result, _ in of_nodes(check(stack, "mpi")).values()} == {"passed"}
+    eventually("the cause is gone", lambda: "check/mpi" not in causes(stack, "cpu-1"), 30)
+
+
+@pytest.mark.usefixtures("unshaped")
+def test_node_with_a_slow_network_is_found_in_the_first_round_drained_and_lifted_when_it_is_mended(stack: DevStack) -> None:
+    shape(stack, "cpu-0", "qdisc add dev eth0 root tbf rate 8mbit burst 32kbit latency 50ms")
+    said = check(stack, "mpi", rounds=1)
+    first, *_ = [name for name in said if "+" in name and "cpu-0" in name]
+    assert said[first]["result"] == "failed"
+    assert of_nodes(said) == {"cpu-0": ("failed", "drained"), **dict.fromkeys(("cpu-1", "gpu-0", "gpu-1"), ("passed", ""))}, said
+    assert node(stack, "cpu-0")["reason"].startswith("slipway: check mpi: ")
+    still = check(stack, "mpi", rounds=1)
+    assert of_nodes(still)["cpu-0"] == ("failed", "drained"), still
+    shape(stack, "cpu-0", "qdisc del dev eth0 root")
+    mended = check(stack, "mpi", rounds=1)
+    assert of_nodes(mended)["cpu-0"] == ("passed", "cleared"), mended
+    assert "slipway-check" not in reservations(stack)
+    stack.wait_until_idle()
+
+
+def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(stack: DevStack) -> None:
+    assert "slipway-checks" not in stack.ssh("sinfo --noheader --format=%R")
+    assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")
+    spec = json.loads(_job(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}
+    for node_set in spec["nodeSets"]:
+        node_set["settings"] = {"command": ["sleep", "55"]}
+    job = _job(stack, "disk")
+    job["template"]["spec"]["containers"][0]["command"][-1] = json.dumps(spec)
+    _create(stack, "try-preempted", job)
+    running = "squeue --all --noheader --partition=slipway-checks --states=RUNNING --format=%N"
+    eventually("the check has all nodes", lambda: len(stack.slurm(running).split()) == 4, 60)
+    began = time.monotonic()
+    users = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0 --output=/dev/null")
+    stack.wait_for_job(users, deadline_s=30)
+    assert time.monotonic() - began < 30 * patience(), "long before the check would have ended"
+    stack.kubectl("wait", "--for=condition=complete", "job/try-preempted", "--timeout=240s", timeout_s=260)
+    said = _by_node(stack.kubectl("logs", "job/try-preempted", "--container", "check"))
+    assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "a user's job took the node meanwhile")
+    assert said["cpu-1"]["result"] == "passed"
+    stack.kubectl("delete", "job", "try-preempted", "--wait=false")
+
+
+def test_check_that_comes_after_another_looks_only_where_that_has_passed(stack: DevStack) -> None:
+    check(stack, "disk")
+    check(stack, "disk", paths=["/nowhere"], nodes=["gpu"])
+    said = check(stack, "stream", after=["disk"])
+    assert {name: line["result"] for name, line in said.items()} == {
+        "cpu-0": "passed",
+        "cpu-1": "passed",
+        "gpu-0": "skipped",
+        "gpu-1": "skipped",
+    }
+    assert said["gpu-0"]["found"] == "comes after the check disk, which has not passed here"
+
+
+def test_budget_of_a_day_is_counted_by_accounting(stack: DevStack) -> None:
+    assert {line["result"] for line in check(stack, "stream", budgetNodeMinutes=10_000).values()} == {"passed"}
+    used = "sacct --allusers -X -n -P --starttime=now-1day --name=slipway-check-stream --format=ElapsedRaw,NNodes"
+    eventually("accounting has a second of the check", lambda: any(int(row.split("|")[0]) for row in stack.slurm(used).split()), 60)
+    said = check(stack, "stream", budgetNodeMinutes=0)
+    assert {(line["result"], line["found"]) for line in said.values()} == {("skipped", "the 0 node minutes of 24 hours are used up")}

@@ -20,6 +20,9 @@ CHECK: HealthCheckArgs = {
     "schedule": "*/15 * * * *",
     "timeout_s": 60,
     "max_drained": 1,
+    "per": "node",
+    "after": [],
+    "budget_node_minutes": None,
     "node_sets": [CPU],
 }
 ARGS: HealthChecksArgs = {"pods": PODS, "slurm_config": "dev-slurm-config", "checks": [CHECK]}

@@ -298,9 +298,9 @@ REST = [
     pytest.param({"labelFeatures": ["a", "a"]}, "cluster.labelFeatures[1]", "twice", id="label-twice"),
     pytest.param(partition(Topology="fabric"), f"{PARTITION}.settings.Topology", "is rendered from other keys", id="topology-as-a-setting"),
     pytest.param({"images": {"pullSecrets": ["a", "a"]}}, "cluster.images.pullSecrets[1]", "twice", id="pull-secret-twice"),
-    pytest.param(check(schedule="*/90 * * * *"), "cluster.healthChecks[5].schedule", '"*/90" never takes its step', id="every-ninety-minutes"),
-    pytest.param(check(schedule="0 0 30 2 *"), "cluster.healthChecks[5].schedule", "never comes", id="thirtieth-of-february"),
-    pytest.param(check(settings={"minFreePercent": 100}), "cluster.healthChecks[5].settings.minFreePercent", "would drain every node", id="empty-disk-wanted"),
+    pytest.param(check(schedule="*/90 * * * *"), "cluster.healthChecks[8].schedule", '"*/90" never takes its step', id="every-ninety-minutes"),
+    pytest.param(check(schedule="0 0 30 2 *"), "cluster.healthChecks[8].schedule", "never comes", id="thirtieth-of-february"),
+    pytest.param(check(settings={"minFreePercent": 100}), "cluster.healthChecks[8].settings.minFreePercent", "would drain every node", id="empty-disk-wanted"),
     pytest.param({"login.users[0].sshKeyFiles": ["a.pub", "a.pub"], "login.users[0].sshKeys": GONE}, "cluster.login.users[0].sshKeyFiles[1]", "twice", id="key-file-twice"),
 ]  # fmt: skip
 

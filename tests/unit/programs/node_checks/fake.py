@@ -1,11 +1,13 @@
 """A Slurm in memory with the few operations that health checks use, which can be killed at any of them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from programs.node_checks.plan import Outcome, Reservation
+from programs.node_checks.measured import Measured
+from programs.node_checks.pairs import Pair, pair
+from programs.node_checks.plan import BUSY, Outcome, Reservation
 from programs.node_checks.slurm import Slurm
 from slurm.check_results import FAILED
 from slurm.commands import SlurmError
@@ -31,6 +33,9 @@ class FakeSlurm(Slurm):
     log: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     checked: set[str] = field(default_factory=set[str])
     """Nodes that have a job of another check, and no other job."""
+    slow_links: set[Pair] = field(default_factory=set[Pair])
+    used_s: float = 0
+    """Node seconds of the check in accounting."""
     remarks: dict[str, str] = field(default_factory=dict[str, str])
     """The comments of jobs."""
     refuses_comments: int = 0
@@ -50,14 +55,16 @@ class FakeSlurm(Slurm):
         if any(other.name == held.name for other in self.held.values()):
             return False
         self.held[held.node] = held
-        self._flags(held.node, add={"RESERVED", "MAINTENANCE"})
+        for node in (held.node, *held.partners):
+            self._flags(node, add={"RESERVED", "MAINTENANCE"})
         return True
 
     def release(self, held: Reservation) -> None:
         self._operate("release", held.node)
         del self.held[held.node]
         if held.node in self.known:
-            self._flags(held.node, remove={"RESERVED", "MAINTENANCE"})
+            for node in (held.node, *held.partners):
+                self._flags(node, remove={"RESERVED", "MAINTENANCE"})
 
     def resume(self, node: str) -> None:
         self._operate("resume", node)
@@ -89,6 +96,21 @@ class FakeSlurm(Slurm):
         assert self.held.get(node.name) == held, "Slurm starts only jobs of its reservation there"
         self.on_job(node.name)
         return self.found[node.name]
+
+    def run_together(
+        self, check: str, nodes: Sequence[Node], program: Path, settings: dict[str, Any], timeout_s: int, held: Reservation | None
+    ) -> Measured | Outcome:
+        names = [node.name for node in nodes]
+        self._operate("run", "+".join(names))
+        if any(self.known[name].state.flags & {"DRAIN", "ALLOCATED", "DOWN"} for name in names):
+            return BUSY
+        assert {held.node, *held.partners} >= {*names} if held else not any("RESERVED" in self.known[name].state.flags for name in names)
+        self.on_job(names[0])
+        is_slow = any(self.is_failing(name) for name in names) or pair(names[0], names[1]) in self.slow_links
+        return Measured(1.0 if is_slow else 1000.0, 30.0)
+
+    def node_seconds(self, check: str, within_s: int) -> float:
+        return self.used_s
 
     def record(self, nodes: Iterable[str], extra: str) -> None:
         for name in nodes:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from programs.node_checks import clock, command, disk, gpu, memory, mounts, processes
-from programs.node_checks.plan import FAILED, PASSED, SKIPPED, UNKNOWN, Outcome
+from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, processes, storage, stream
+from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 
 ROOMY = disk.Filesystem("/", 9000, 20000, False)
@@ -98,6 +98,56 @@ def test_clock_of_the_controller_is_read_in_utc() -> None:
     assert clock.read_controller("Configuration data as of 2026-11-20T22:21:46\nAccountingStorageHost") == 1795213306
     with pytest.raises(ValueError, match="scontrol said"):
         clock.read_controller("slurm_load_ctl_conf error")
+
+
+@pytest.mark.parametrize(("mb_per_s", "result"), [pytest.param(1000, "passed", id="enough"), pytest.param(999, "failed", id="slow")])
+def test_stream(mb_per_s: float, result: str) -> None:
+    assert stream.judge(mb_per_s, 4, {"minBandwidthMBs": 1000})[0] == result
+
+
+def test_stream_measures_this_machine() -> None:
+    assert stream.measure(2, 1, 0.01) > 1
+
+
+FAST = storage.Speed("/home", 100, 200, 5)
+SPEEDS = {"minWriteMBs": 100, "minReadMBs": 200, "maxFsyncMs": 0}
+
+
+@pytest.mark.parametrize(
+    ("speeds", "limits", "answer"),
+    [
+        pytest.param([FAST], {}, ("passed", "/home: 100 MB/s written, 200 read"), id="just-enough"),
+        pytest.param([FAST], {"minWriteMBs": 101}, ("failed", "/home writes at 100 MB/s, 101 wanted"), id="slow-to-write"),
+        pytest.param([FAST], {"minReadMBs": 201}, ("failed", "/home reads at 200 MB/s, 201 wanted"), id="slow-to-read"),
+        pytest.param([FAST], {"maxFsyncMs": 4}, ("failed", "/home takes 5 ms for an fsync, 4 allowed"), id="slow-to-sync"),
+        pytest.param(
+            [FAST, storage.Speed("/data", 1, 300, 1, True)],
+            {},
+            ("failed", "/data gives back other data than were written; /data writes at 1 MB/s, 100 wanted"),
+            id="every-fault-is-named",
+        ),
+    ],
+)
+def test_storage(speeds: list[storage.Speed], limits: dict[str, int], answer: tuple[str, str]) -> None:
+    assert storage.judge(speeds, SPEEDS | limits) == answer
+
+
+def test_storage_is_measured_and_nothing_is_left(tmp_path: Path) -> None:
+    speed = storage.measure(str(tmp_path), 1)
+    assert min(speed.write_mb_per_s, speed.read_mb_per_s) > 0
+    assert not speed.is_changed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_figures_of_mpi_count_as_others_do() -> None:
+    assert mpi.figures("ping-pong", 2, 1_000_000, 0.01, 0.0001) == {"bandwidthMBs": 200.0, "latencyUs": 50.0}
+    assert mpi.figures("all-reduce", 4, 1_000_000, 0.01, 0.0001) == {"bandwidthMBs": 150.0, "latencyUs": 100.0}
+    assert (mpi.pace(0.1, 1), mpi.pace(10, 1), mpi.pace(0, 1)) == (10, 2, 1000)
+
+
+def test_job_that_a_users_job_preempted_is_skipped() -> None:
+    killed = "srun: Job step aborted\nslurmstepd: error: *** STEP 7.0 ON cpu-0 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***"
+    assert read_outcome(143, "", killed, 60) == PREEMPTED
 
 
 H100 = {"vendor": "nvidia", "count": 2, "simulated": False, "maxUncorrectableErrors": 0}

@@ -1,0 +1,70 @@
+"""The hidden partition of health checks' jobs: below every user's priority, and preempted by users' jobs at once.
+
+Preemption is a matter of the whole cluster: its PreemptType says which jobs may be preempted. Where the user has chosen none, partitions
+decide (preempt/partition_prio), and PreemptMode=OFF keeps the jobs of users' partitions what they were: safe from each other. Where the
+user's own choice leaves no room for this, checks run in the partitions of users, as a job that nothing preempts. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from configs.models.cluster import Cluster
+from configs.models.node_set import NodeSet
+from configs.render.health_checks import checks_in
+from slurm.conf import CHECKS_PARTITION, known, pairs_of
+
+_BY_PARTITION, _NONE = "preempt/partition_prio", "preempt/none"
+PREEMPTION = ("PreemptType", "PreemptMode")
+"""Keys of the whole cluster, which users may set as before."""
+_TIER = 0
+
+
+@dataclass(frozen=True)
+class ChecksPartition:
+    """What slurm.conf needs so that users' jobs preempt checks."""
+
+    node_sets: tuple[NodeSet, ...] = ()
+    """The sets whose nodes are in the partition; none where there is no partition."""
+    hindrance: str = ""
+    """Why checks have no partition although they run as jobs, in words for a comment of slurm.conf."""
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Keys of the whole cluster."""
+    users: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Keys of each partition of users."""
+
+
+def checks_partition(cluster: Cluster) -> ChecksPartition:
+    """The partition of the checks that run as jobs."""
+    names = {name for check in checks_in(cluster, "job") for name in check.node_sets}
+    node_sets = tuple(each for each in cluster.node_sets if each.name in names and each.ordinals)
+    if not node_sets:
+        return ChecksPartition()
+    raw = [pairs for line in cluster.slurm.raw if (pairs := pairs_of(line))]
+    said = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], PREEMPTION)) for _, value in pairs}
+    said |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, PREEMPTION))}
+    kind = said.get("PreemptType", _NONE).lower()
+    if any(partition.priority_tier <= _TIER for partition in cluster.partitions):
+        return ChecksPartition(hindrance="a partition has priorityTier 0, and none is below it")
+    if kind == _BY_PARTITION:
+        return ChecksPartition(node_sets)
+    if kind != _NONE or "PreemptMode" in said:
+        return ChecksPartition(hindrance=f"preemption goes by {kind}, and not by partitions")
+    if any(known(pairs[0][0], ("PartitionName",)) for pairs in raw):
+        return ChecksPartition(hindrance="slurm.raw has partitions, whose jobs could preempt each other then")
+    return ChecksPartition(node_sets, settings={"PreemptMode": "CANCEL", "PreemptType": _BY_PARTITION}, users={"PreemptMode": "OFF"})
+
+
+def partition_keys(nodes: str, stays_up: bool) -> dict[str, object]:
+    """The keys of its line. RootOnly: besides root, Slurm's own user alone submits there, as the checks do."""
+    return {
+        "PartitionName": CHECKS_PARTITION,
+        "Nodes": nodes,
+        "Default": "NO",
+        "Hidden": "YES",
+        "RootOnly": "YES",
+        "PriorityTier": _TIER,
+        "PreemptMode": "CANCEL",
+        "GraceTime": 0,
+        "MaxTime": "UNLIMITED",
+        **({"SuspendTime": "INFINITE"} if stays_up else {}),
+    }

@@ -1,0 +1,259 @@
+"""Runs a check of the network between nodes: its jobs have two nodes, or all of them, and what fails is traced to a node or a link.
+
+`python3 -m programs.node_checks.groups '<spec>'`, as SlurmUser. As run.py does for checks of single nodes, it prints a JSON line for each
+node, and before these one for each pair.
+What is tested next, and what the tests prove, is decided in pairs.py; what becomes of a node, in plan.py, as for every other check. A node
+that a check holds drained is tested last, in a reservation of its own, with nodes that have passed before.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
+from slurm.commands import SlurmError
+from slurm.scontrol import Node
+
+from .measured import Measured, baseline, judge
+from .order import Budget, in_order
+from .pairs import PROOF, Pair, Verdict, pair, plan_pairs, verdict
+from .plan import BUSY, PREEMPTED, Done, Outcome, Reservation, Reserve, Run, Step, next_step, plan_checks
+from .run import OTHERS_S, PAUSE_S, Allowance, Notes, Spec, budget_of, check_node, end_at_once, held_by, read_spec, write_line
+from .slurm import Slurm
+
+_TURN_S = 900
+"""Each quarter of an hour begins with other pairs."""
+_AWAY = (BUSY, PREEMPTED)
+_LIMITS = {"minBandwidthMBs": 0, "maxLatencyUs": 0}
+
+
+class Tests:
+    """The tests of one run, and what they have shown so far. `report` is told of each."""
+
+    def __init__(self, spec: Spec, slurm: Slurm, budget: Budget, report: Callable[[Pair, str, str], None]) -> None:
+        self._spec, self._slurm, self._budget, self._report, self._parallel = spec, slurm, budget, report, spec.parallel
+        self._program = Path(__file__).with_name(f"{spec.check}.py")
+        self._settings: dict[str, Any] = {**next(iter(spec.targets.values())).settings}
+        # An all-reduce is slower than a ping-pong, so its limits say nothing of pairs.
+        self._limits = self._settings | (_LIMITS if spec.per == "set" else {})
+        self.results: dict[Pair, str] = {}
+        self.words: dict[Pair, str] = {}
+        self.away: set[str] = set()
+        """Nodes that jobs have taken meanwhile."""
+        self._usual: float | None = None
+
+    def all_at_once(self, nodes: Sequence[Node]) -> tuple[str, str]:
+        """The result of one test over all nodes, and what was found."""
+        settings = self._settings | {"test": "all-reduce"}
+        if refused := self._budget.refusal():
+            return refused.result, refused.found
+        began = time.monotonic()
+        answer = self._slurm.run_together(self._spec.name, nodes, self._program, settings, self._spec.timeout_s, None)
+        self._budget.spend((time.monotonic() - began) * len(nodes))
+        return judge(answer, None, self._settings) if isinstance(answer, Measured) else (answer.result, answer.found)
+
+    def round_of(self, pairs: Sequence[Pair], nodes: Mapping[str, Node]) -> None:
+        """Tests these pairs side by side. The first round says what is usual here."""
+
+        def test(each: Pair) -> Measured | Outcome:
+            return self._test([nodes[name] for name in each], None)
+
+        with ThreadPoolExecutor(max_workers=self._parallel) as pool:
+            answers = dict(zip(pairs, pool.map(test, pairs), strict=True))
+        if self._usual is None:
+            self._usual = baseline(answer for answer in answers.values() if isinstance(answer, Measured))
+        for each, answer in answers.items():
+            if answer in _AWAY:
+                self.away |= {
+                    name for name, node in self._slurm.nodes(",".join(each)).items() if not isinstance(_step(self._spec, node), Run)
+                }
+            result, words = self._judged(answer)
+            self.results[each], self.words[each] = result, words
+            self._report(each, result, words)
+
+    def with_good_nodes(self, node: Node, held: Reservation, nodes: Mapping[str, Node]) -> Outcome:
+        """A node in its reservation, with the good ones there."""
+        against: list[str] = []
+        for name in held.partners:
+            result, words = self._judged(self._test([node, nodes[name]], held))
+            self._report(pair(node.name, name), result, words)
+            if result == PASSED:
+                return Outcome(PASSED, f"{words} with {name}")
+            against += [f"{words} with {name}"] if result == FAILED else []
+        return Outcome(FAILED if len(against) >= PROOF else UNKNOWN, "; ".join(against) or "no test gave an answer")
+
+    def _test(self, nodes: Sequence[Node], held: Reservation | None) -> Measured | Outcome:
+        settings = self._settings | {"test": "ping-pong"}
+        if refused := self._budget.refusal():
+            return refused
+        began = time.monotonic()
+        try:
+            return self._slurm.run_together(self._spec.name, nodes, self._program, settings, self._spec.timeout_s, held)
+        except SlurmError as error:
+            return Outcome(UNKNOWN, f"Slurm: {error}")
+        finally:
+            self._budget.spend((time.monotonic() - began) * len(nodes))
+
+    def _judged(self, answer: Measured | Outcome) -> tuple[str, str]:
+        return judge(answer, self._usual, self._limits) if isinstance(answer, Measured) else (answer.result, answer.found)
+
+
+def run_groups(
+    spec: Spec,
+    slurm: Slurm,
+    report: Callable[[str, Outcome], None],
+    report_pair: Callable[[Pair, str, str], None],
+    at: str,
+    turn: int,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Runs the check over all idle nodes of its sets. Raises SlurmError when Slurm cannot be read. `turn` chooses the first pairs."""
+    end = clock() + spec.deadline_s
+    _finish(spec, slurm, at)
+    budget = budget_of(spec, slurm)
+    steps = _wait_for_others(spec, slurm, min(end, clock() + OTHERS_S), clock, pause)
+    nodes = slurm.nodes()
+    steps = in_order(spec.name, spec.after, steps, nodes)
+    notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, slurm.reservations())), at)
+    free = [name for name, step in steps.items() if isinstance(step, Run)]
+    tests = Tests(spec, slurm, budget, report_pair)
+    outcomes = {name: step.outcome for name, step in steps.items() if isinstance(step, Done)}
+    outcomes |= _test_free(spec, tests, free, nodes, turn, lambda: clock() > end)
+    for name in free:
+        found = outcomes[name]
+        outcomes[name] = check_node(spec, name, Run(None), slurm, notes, lambda _node, _held, found=found: found)
+    good = [name for name in free if outcomes[name].result == PASSED]
+    for name, step in steps.items():
+        if isinstance(step, Reserve) and clock() <= end:
+            outcomes[name] = _look_again(spec, slurm, notes, tests, name, step, good)
+        elif isinstance(step, Reserve):
+            outcomes[name] = Outcome(UNKNOWN, "no time left in this run")
+    for name, outcome in outcomes.items():
+        report(name, outcome)
+    notes.write(outcomes)
+
+
+def _test_free(
+    spec: Spec, tests: Tests, free: Sequence[str], nodes: Mapping[str, Node], turn: int, is_over: Callable[[], bool]
+) -> dict[str, Outcome]:
+    """What the tests say of the nodes that no job and no drain has."""
+    if len(free) < 2:
+        return {name: Outcome(UNKNOWN, "no other idle node to test with") for name in free}
+    whole = ""
+    if spec.per == "set":
+        result, whole = tests.all_at_once([nodes[name] for name in free])
+        whole = f"{len(free)} nodes together: {whole}"
+        if result == PASSED:
+            return {name: Outcome(PASSED, whole) for name in free}
+        if result == SKIPPED:
+            return {name: Outcome(SKIPPED, whole) for name in free}
+    screening, round_ = tests_rounds(spec), 0
+    while not is_over():
+        planned = plan_pairs([name for name in free if name not in tests.away], tests.results, round_, screening, turn)
+        if not planned:
+            break
+        tests.round_of(planned, nodes)
+        round_ += 1
+    return {name: _outcome(name, verdict(free, tests.results), tests, whole) for name in free}
+
+
+def tests_rounds(spec: Spec) -> int:
+    """Rounds of the tournament in each run."""
+    return max(1, next(iter(spec.targets.values())).settings.get("rounds", 1))
+
+
+def _outcome(name: str, told: Verdict, tests: Tests, whole: str) -> Outcome:
+    """What is proved of one node, in words. `whole` is what a failed test of all nodes said, which has to be somebody's fault."""
+    with_others = {each: next(other for other in each if other != name) for each in tests.results if name in each}
+    said = {
+        result: [f"{tests.words[each]} with {other}" for each, other in with_others.items() if tests.results[each] == result]
+        for result in (PASSED, FAILED)
+    }
+    if name in told.faulty:
+        return Outcome(FAILED, "; ".join(said[FAILED]))
+    links = [f"the link to {other} is at fault: {tests.words[each]}" for each, other in with_others.items() if each in told.links]
+    if links:
+        return Outcome(FAILED, "; ".join(links), is_spared=True)
+    if name in tests.away:
+        return BUSY
+    if name in told.good and whole and not (told.faulty or told.links):
+        return Outcome(UNKNOWN, f"{whole}; no node and no link of these is slow by itself")
+    if name in told.good:
+        return Outcome(PASSED, said[PASSED][0])
+    if said[FAILED]:
+        return Outcome(UNKNOWN, f"this node, the other one or their link is at fault: {'; '.join(said[FAILED])}")
+    if with_others and all(tests.results[each] == SKIPPED for each in with_others):
+        return Outcome(SKIPPED, tests.words[next(iter(with_others))])
+    others = [f"{tests.words[each]} with {other}" for each, other in with_others.items()]
+    return Outcome(UNKNOWN, "; ".join(others) or "no good node was left to test with")
+
+
+def _look_again(spec: Spec, slurm: Slurm, notes: Notes, tests: Tests, name: str, step: Reserve, good: Sequence[str]) -> Outcome:
+    """A node that a check holds drained, with good nodes that have no job by now."""
+    idle = slurm.nodes(",".join(good)) if good else {}
+    partners = [each for each in good if each in idle and isinstance(_step(spec, idle[each]), Run)][:PROOF]
+    if not partners:
+        return Outcome(UNKNOWN, "no good node was left to test with")
+    reserve = Reserve(replace(step.reservation, partners=tuple(partners)))
+    try:
+        return check_node(spec, name, reserve, slurm, notes, lambda node, held: _in_reservation(tests, node, held, idle))
+    except SlurmError as error:
+        return Outcome(UNKNOWN, f"Slurm: {error}")
+
+
+def _in_reservation(tests: Tests, node: Node, held: Reservation | None, nodes: Mapping[str, Node]) -> Outcome:
+    # Another run has lifted the drain meanwhile: it looks at the node.
+    return tests.with_good_nodes(node, held, nodes) if held else BUSY
+
+
+def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
+    """What a killed run left is put back first: its reservations have good nodes, too."""
+    nodes, reservations = slurm.nodes(), slurm.reservations()
+    notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
+    left = Outcome(UNKNOWN, "an earlier run was killed here")
+    for name in [name for name, held in reservations.items() if held.is_of(spec.name)]:
+        step = next_step(spec.name, name, nodes.get(name), reservations[name], None)
+        check_node(spec, name, step, slurm, notes, lambda _node, _held: left)
+
+
+def _wait_for_others(spec: Spec, slurm: Slurm, until: float, clock: Callable[[], float], pause: Callable[[float], None]) -> dict[str, Step]:
+    """The first step for each node, once no node is busy with another check. Schedules often name the same minute."""
+    while True:
+        steps = plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations())
+        busy = [name for name, step in steps.items() if step == Done(BUSY)]
+        if clock() > until or not any(slurm.is_held_by_checks(name) for name in busy):
+            return steps
+        pause(PAUSE_S)
+
+
+def _step(spec: Spec, node: Node) -> Step:
+    return next_step(spec.name, node.name, node, None, None)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, end_at_once)
+    spec, slurm, now = read_spec(sys.argv[1]), Slurm(), time.time()
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    try:
+        run_groups(
+            spec,
+            slurm,
+            lambda name, outcome: write_line(spec.name, {"node": name}, at, outcome),
+            lambda each, result, words: write_line(spec.name, {"pair": each}, at, Outcome(result, words)),
+            at,
+            int(now // _TURN_S),
+        )
+    except SlurmError as error:
+        sys.stderr.write(f"check {spec.name}: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Health check of a node's way to storage: writes a file with fsync and reads it again, in each folder. Runs on the node; standard library
+only.
+
+Settings: `paths`, `sizeMiB`, `minWriteMBs`, `minReadMBs`, `maxFsyncMs`. The file has no name where the file system allows that
+(O_TMPFILE), and is removed in any case. What was written is dropped from the page cache before it is read, as far as the kernel does. A
+folder that is not there, is full or cannot be written to is unknown: whether that drains a node is for the checks `mounts` and `disk`.
+Data that come back changed are a failure, whatever the limits.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+_MIB = 1024 * 1024
+_FSYNCS = 5
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was measured in one folder."""
+
+    path: str
+    write_mb_per_s: float
+    read_mb_per_s: float
+    fsync_ms: float
+    """The median of small writes with fsync."""
+    is_changed: bool = False
+    """What was read is not what was written."""
+
+
+def judge(speeds: "list[Speed]", settings: "dict[str, Any]") -> "tuple[str, str]":
+    """`passed` or `failed`, and what was found; every fault is named. A limit of 0 is none."""
+    faults: list[str] = []
+    for each in speeds:
+        if each.is_changed:
+            faults.append(f"{each.path} gives back other data than were written")
+        if each.write_mb_per_s < settings["minWriteMBs"]:
+            faults.append(f"{each.path} writes at {each.write_mb_per_s:.0f} MB/s, {settings['minWriteMBs']} wanted")
+        if each.read_mb_per_s < settings["minReadMBs"]:
+            faults.append(f"{each.path} reads at {each.read_mb_per_s:.0f} MB/s, {settings['minReadMBs']} wanted")
+        if 0 < settings["maxFsyncMs"] < each.fsync_ms:
+            faults.append(f"{each.path} takes {each.fsync_ms:.0f} ms for an fsync, {settings['maxFsyncMs']} allowed")
+    fine = (f"{each.path}: {each.write_mb_per_s:.0f} MB/s written, {each.read_mb_per_s:.0f} read" for each in speeds)
+    return ("failed", "; ".join(faults)) if faults else ("passed", "; ".join(fine))
+
+
+def measure(path: str, size_mib: int) -> Speed:
+    """Raises OSError where the folder takes no file."""
+    block = os.urandom(_MIB)
+    with tempfile.TemporaryFile(dir=path) as file:
+        began = time.perf_counter()
+        for _ in range(size_mib):
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+        write_s = time.perf_counter() - began
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        file.seek(0)
+        is_changed = False
+        began = time.perf_counter()
+        for _ in range(size_mib):
+            is_changed |= file.read(_MIB) != block
+        read_s = time.perf_counter() - began
+        took: list[float] = []
+        for _ in range(_FSYNCS):
+            began = time.perf_counter()
+            file.write(block[:4096])
+            file.flush()
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - began)
+    bytes_ = size_mib * _MIB / 1e6
+    return Speed(path, bytes_ / write_s, bytes_ / read_s, sorted(took)[_FSYNCS // 2] * 1000, is_changed)
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    speeds: list[Speed] = []
+    path = ""
+    try:
+        for path in settings["paths"]:
+            speeds.append(measure(path, settings["sizeMiB"]))
+        result, found = judge(speeds, settings)
+    except OSError as error:
+        result, found = "unknown", f"{path}: {error.strerror}"
+    print(json.dumps({"result": result, "found": found}))
+
+
+if __name__ == "__main__":
+    main()
