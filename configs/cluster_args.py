@@ -882,13 +882,13 @@ class HealthCheck(TypedDict):
     name: str
     """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
     check: str
-    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and answer, processes that hang in the kernel (state D), or what a `command` of your own checks. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `command`. Required."""
+    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and answer, processes that hang in the kernel (state D), faults in the kernel's log, InfiniBand, RoCE and EFA ports (network), NVMe disks and arrays, PCIe links, leftovers in /dev/shm, or what a `command` of your own checks. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `kernel`, `network`, `nvme`, `pcie`, `shm`, `command`. Required."""
     command: NotRequired[list[str]]
     """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. Type: list of string (one line of printable characters). Default: `[]`."""
     cause: NotRequired[str]
-    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory and gpu, else node."""
+    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory, gpu, kernel, network, nvme and pcie, else node."""
     contexts: NotRequired[list[str]]
-    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock and command run as a job only, processes not in prolog and epilog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
+    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock and command run as a job only, kernel and shm only beside jobs, processes not in prolog and epilog, shm not in prolog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
     schedule: NotRequired[str]
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job. Type: string (one line of printable characters). Default: not set."""
     nodeSets: list[str]
@@ -897,8 +897,10 @@ class HealthCheck(TypedDict):
     """Time for one run on one node, in seconds. After that the result counts as unknown. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
     maxDrained: NotRequired[Any]
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"25%"`."""
+    passes: NotRequired[int]
+    """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
     settings: NotRequired[dict[str, int]]
-    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: any), maxThrottled (0) GPUs, maxIdleMemoryMiB (1024; as a job only), minNvlinks (0) of each GPU. mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors, maxMemoryErrors, maxPcieErrors, maxDiskErrors, maxFilesystemErrors, maxOoms (0), maxLinkDowns, maxHungTasks (3). network: minPorts (0), maxPortsDown (0), minRateGbps (0: as the fastest card of the model), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
 class Smtp(TypedDict):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm import reasons
-from slurm.check_results import UNKNOWN
+from slurm.check_results import SKIPPED, UNKNOWN
 from slurm.commands import SlurmError, call
 from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 
@@ -146,7 +146,8 @@ class Slurm:
 def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:
     """What a check's job said. Where it did not say anything: unknown, or busy where Slurm did not start it."""
     if answer := read_answer(code, output):
-        return Outcome(*answer)
+        # Skipped is a node that no job could start on: one that has nothing to look at has been looked at, and nothing is known of it.
+        return Outcome(UNKNOWN, answer[1]) if answer[0] == SKIPPED else Outcome(*answer)
     if any(words in errors for words in _BUSY_WORDS):
         return BUSY
     return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (124, 137) else could_not_run(code, errors))

@@ -42,7 +42,7 @@ def slurm_of(*nodes: Node) -> FakeSlurm:
 
 
 def take(slurm: FakeSlurm, *reports: Report) -> list[tuple[str, ...]]:
-    return Collector(slurm, lambda _: None).take(reports)
+    return [reply.refused for reply in Collector(slurm, lambda _: None).take(reports)]
 
 
 def noted_on(slurm: FakeSlurm, name: str) -> CheckResult | None:
