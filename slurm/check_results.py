@@ -74,8 +74,9 @@ def following(before: CheckResult | None, result: str, found: str, at: str, kind
     the time of the first."""
     earlier = before.failure if before is not None else None
     if result == PASSED:
-        seen = earlier.passes + 1 if earlier is not None else passes
-        return CheckResult(result, at, None if earlier is None or seen >= passes else Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, seen))
+        if earlier is None or earlier.passes + 1 >= passes:
+            return CheckResult(result, at)
+        return CheckResult(result, at, Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1))
     if result != FAILED:
         return CheckResult(result, at, earlier)
     return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains))
@@ -94,7 +95,9 @@ def _result(given: Any) -> CheckResult | None:
     try:
         result, at = str(given["result"]), str(given["at"])
         if (told := given.get("failure")) is not None:
-            failure = Failure(str(told["since"]), str(told["found"]), kind_of(told["kind"]), bool(told["drains"]), int(told.get("passes", 0)))
+            failure = Failure(
+                str(told["since"]), str(told["found"]), kind_of(told["kind"]), bool(told["drains"]), int(told.get("passes", 0))
+            )
         else:
             # As earlier releases wrote it.
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None

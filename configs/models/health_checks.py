@@ -76,7 +76,7 @@ CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
     "command": ("job",),
 }
 """Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one;
-slurmd has nobody's command run as root; the kernel's log and users' files are for root alone; and no job is refused for what others left."""
+slurmd has nobody's command run as root; the kernel's log and users' files are for root alone; no job is refused for what others left."""
 
 
 class HealthCheck(Model):

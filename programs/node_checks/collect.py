@@ -1,8 +1,8 @@
 """The program beside slurmctld that takes what checks beside users' jobs have found, and writes it into Slurm.
 
 `python3 -m programs.node_checks.collect`, as SlurmUser. Nodes send one line each, a credential of munge that root of a node has made
-(programs/node_checks/beside.py), and get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`. Reports
-that come together are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
+(programs/node_checks/beside.py). They get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`.
+Reports that come together are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
 """
 
 import json

@@ -257,7 +257,7 @@ def main() -> None:
     except subprocess.CalledProcessError as error:
         said = (error.stdout + error.stderr).strip().splitlines() or ["nothing"]
         result = "failed" if error.returncode in _FAULTS and "nvidia-smi" in error.cmd[0] else "unknown"
-        found = f"{os.path.basename(error.cmd[0])} ended with {error.returncode}: {said[-1]}"
+        found = f"{Path(error.cmd[0]).name} ended with {error.returncode}: {said[-1]}"
     except (OSError, ValueError) as error:
         result, found = "unknown", str(error)
     print(json.dumps({"result": result, "found": found}))

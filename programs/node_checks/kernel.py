@@ -57,28 +57,28 @@ _RECOVERY = re.compile(r"GPU recovery action changed from .* to 0x[0-9a-f]+ \((.
 
 _DISK = r"(?!fd|sr|loop|nbd|ram|zram)[\w!-]+"
 """A disk; an image file or a floppy is none."""
-PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("maxGpuErrors", re.compile(r"NVRM: .*GPU has fallen off the bus")),
-    ("maxGpuErrors", re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, Fatal")),
-    ("maxGpuErrors", re.compile(r"amdgpu [0-9a-f:.]+: .*(uncorrectable hardware errors|GPU reset\(\d+\) failed)")),
-    ("maxMemoryErrors", re.compile(r"EDAC \S+: \d+ UE ")),
-    ("maxMemoryErrors", re.compile(r"Memory failure: 0x[0-9a-f]+: ")),
-    ("maxMemoryErrors", re.compile(r"mce: Uncorrected hardware memory error")),
-    ("maxMemoryErrors", re.compile(r"\{\d+\}\[Hardware Error\]: event severity: (recoverable|fatal)")),
-    ("maxPcieErrors", re.compile(r"\S+ \S+: AER: (Multiple )?Uncorrect(ed|able) \(Fatal\) error")),
-    ("maxPcieErrors", re.compile(r"mlx5_core \S+: .*(device's health compromised|firmware internal error)")),
-    ("maxDiskErrors", re.compile(r"nvme nvme\d+: (I/O .*timeout, |controller is down; will reset|Device not ready|Disabling device)")),
-    ("maxDiskErrors", re.compile(r"nvme nvme\d+: Removing after probe failure")),
-    ("maxDiskErrors", re.compile(rf"(blk_update_request: )?(I/O|critical medium|critical target) error, dev {_DISK}, ")),
-    ("maxDiskErrors", re.compile(rf"md/raid\S*: Disk failure on {_DISK}, ")),
-    ("maxFilesystemErrors", re.compile(r"EXT4-fs error \(device (?!loop)")),
-    ("maxFilesystemErrors", re.compile(r"EXT4-fs \((?!loop)\S+\): Remounting filesystem read-only")),
-    ("maxFilesystemErrors", re.compile(r"XFS \((?!loop)\S+\): (.*Corruption |.*[Ss]hutting down filesystem|Filesystem has been shut down)")),
-    ("maxFilesystemErrors", re.compile(r"BTRFS.* \(device (?!loop).*forced readonly")),
-    ("maxLinkDowns", re.compile(r"mlx5_core \S+(?: \S+)?: Link down")),
-    ("maxLinkDowns", re.compile(r"(bnxt_en|ice|ena|i40e) \S+ \S+: (NIC )?Link is Down", re.IGNORECASE)),
-    ("maxHungTasks", re.compile(r"INFO: task .* blocked for more than \d+ seconds")),
-    ("maxOoms", re.compile(r"Out of memory: Killed process ")),
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("maxGpuErrors", r"NVRM: .*GPU has fallen off the bus"),
+    ("maxGpuErrors", r"nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, Fatal"),
+    ("maxGpuErrors", r"amdgpu [0-9a-f:.]+: .*(uncorrectable hardware errors|GPU reset\(\d+\) failed)"),
+    ("maxMemoryErrors", r"EDAC \S+: \d+ UE "),
+    ("maxMemoryErrors", r"Memory failure: 0x[0-9a-f]+: "),
+    ("maxMemoryErrors", r"mce: Uncorrected hardware memory error"),
+    ("maxMemoryErrors", r"\{\d+\}\[Hardware Error\]: event severity: (recoverable|fatal)"),
+    ("maxPcieErrors", r"\S+ \S+: AER: (Multiple )?Uncorrect(ed|able) \(Fatal\) error"),
+    ("maxPcieErrors", r"mlx5_core \S+: .*(device's health compromised|firmware internal error)"),
+    ("maxDiskErrors", r"nvme nvme\d+: (I/O .*timeout, |controller is down; will reset|Device not ready|Disabling device)"),
+    ("maxDiskErrors", r"nvme nvme\d+: Removing after probe failure"),
+    ("maxDiskErrors", rf"(blk_update_request: )?(I/O|critical medium|critical target) error, dev {_DISK}, "),
+    ("maxDiskErrors", rf"md/raid\S*: Disk failure on {_DISK}, "),
+    ("maxFilesystemErrors", r"EXT4-fs error \(device (?!loop)"),
+    ("maxFilesystemErrors", r"EXT4-fs \((?!loop)\S+\): Remounting filesystem read-only"),
+    ("maxFilesystemErrors", r"XFS \((?!loop)\S+\): (.*Corruption |.*[Ss]hutting down filesystem|Filesystem has been shut down)"),
+    ("maxFilesystemErrors", r"BTRFS.* \(device (?!loop).*forced readonly"),
+    ("maxLinkDowns", r"mlx5_core \S+(?: \S+)?: Link down"),
+    ("maxLinkDowns", r"(bnxt_en|ice|ena|i40e) \S+ \S+: (NIC )?Link is [Dd]own"),
+    ("maxHungTasks", r"INFO: task .* blocked for more than \d+ seconds"),
+    ("maxOoms", r"Out of memory: Killed process "),
 )
 """Which limit counts a line that begins so. `Memory cgroup out of memory` is a job's or a pod's own limit."""
 _HINTS = ("NVRM", "nvidia-", "amdgpu", "EDAC", "emory", "Hardware Error", "AER", "mlx5_", "nvme", "error", "md/", "EXT4", "XFS", "BTRFS")
@@ -118,7 +118,7 @@ def fault_of(text: str) -> tuple[str, str] | None:
             return "maxGpuErrors", f"GPU {xid[1]}: {action[1]}"
         return None
     for limit, pattern in PATTERNS:
-        if pattern.match(text):
+        if re.match(pattern, text):  # compiled once a line may be one: most looks need none
             return limit, text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return None
 

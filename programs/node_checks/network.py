@@ -104,7 +104,7 @@ def _text(path: Path) -> str:
 def grown(kept: dict[str, Any], ports: list[Port], now: float, window_s: int) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """How much the counters of each port have grown since the window began, and what to keep for the next look. A window that is over, and
     a counter that began again, begin with what there is now."""
-    is_young = 0 <= now - kept.get("at", -1) <= window_s
+    is_young = "at" in kept and 0 <= now - kept["at"] <= window_s
     first = kept.get("counters", {}) if is_young else {}
     growth: dict[str, dict[str, int]] = {}
     start: dict[str, dict[str, int]] = {}

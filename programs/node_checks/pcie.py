@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_KINDS = {"0x0108": "disk", "0x0200": "network card", "0x0207": "InfiniBand card", "0x0300": "GPU", "0x0302": "GPU", "0x0380": "GPU", "0x1200": "GPU"}
+_GPU_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
+_KINDS = {"0x0108": "disk", "0x0200": "network card", "0x0207": "InfiniBand card", **dict.fromkeys(_GPU_CLASSES, "GPU")}
 """Classes of PCI: NVMe, Ethernet, InfiniBand; VGA, 3D and other display controllers, processing accelerators. Source: pci.ids."""
 _GPU_VENDORS = ("0x10de", "0x1002")
 """A display controller of others is that of the board's own processor."""

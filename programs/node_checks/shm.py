@@ -1,8 +1,8 @@
 """Health check of leftovers in memory: files in /dev/shm of users who have no process on the node any more. Runs on the node; standard
 library only.
 
-Settings: `maxLeftoverMiB`, `leastUser` (the lowest number of a person), and `accounts` (numbers that are no person's). Jobs in the shared root have a /dev/shm of their own, which
-ends with them: this looks at the pod's, which other jobs share.
+Settings: `maxLeftoverMiB`, `leastUser` (the lowest number of a person), and `accounts` (numbers that are no person's). Jobs in the shared
+root have a /dev/shm of their own, which ends with them: this looks at the pod's, which other jobs share.
 """
 
 import json
@@ -63,7 +63,7 @@ def main() -> None:
         used = measure("/dev/shm")  # noqa: S108 - a folder to look at
         result, found = judge(used, users_alive(Path("/proc")), json.loads(sys.argv[1]))
     except (OSError, OverflowError) as error:
-        result, found = "unknown", f"/dev/shm cannot be read: {error}"
+        result, found = "unknown", f"files in memory cannot be read: {error}"
     print(json.dumps({"result": result, "found": found}))
 
 
