@@ -62,9 +62,8 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
     given: dict[str, Any] = {"result": result.result, "at": result.at}
     if result.failure is not None:
         failure = result.failure
-        given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains}
-        if failure.passes:
-            given["failure"]["passes"] = failure.passes
+        seen = {"passes": failure.passes} if failure.passes else {}
+        given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains, **seen}
     fields.setdefault(_KEY, {})[check] = given
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 

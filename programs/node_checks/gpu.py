@@ -32,7 +32,7 @@ _MORE = (
     "fabric.state",
     "fabric.status",
 )
-_FIELDS = (*_CORE, *_MORE)
+_FIELDS: tuple[str, ...] = (*_CORE, *_MORE)
 """What nvidia-smi is asked for. A driver that does not know one of `_MORE` is asked again without it."""
 _OLD_NAMES = {field: field.replace("clocks_event", "clocks_throttle") for field in _MORE if field.startswith("clocks_event")}
 """As drivers before 535 call them."""
@@ -231,7 +231,7 @@ def ask(vendor: str, asks_nvlinks: bool) -> list[State] | None:
 
 
 def _ask_nvidia(tool: str) -> list[State]:
-    fields = list(_FIELDS)
+    fields: list[str] = [*_FIELDS]
     while True:
         try:
             text = _output(tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")

@@ -105,7 +105,7 @@ def grown(kept: dict[str, Any], ports: list[Port], now: float, window_s: int) ->
     """How much the counters of each port have grown since the window began, and what to keep for the next look. A window that is over, and
     a counter that began again, begin with what there is now."""
     is_young = "at" in kept and 0 <= now - kept["at"] <= window_s
-    first = kept.get("counters", {}) if is_young else {}
+    first: dict[str, dict[str, int]] = kept["counters"] if is_young else {}
     growth: dict[str, dict[str, int]] = {}
     start: dict[str, dict[str, int]] = {}
     for port in ports:
@@ -117,7 +117,7 @@ def grown(kept: dict[str, Any], ports: list[Port], now: float, window_s: int) ->
 
 def _growth(ports: list[Port], window_s: int) -> dict[str, dict[str, int]] | None:
     try:
-        kept = json.loads(_KEPT.read_text())
+        kept: dict[str, Any] = json.loads(_KEPT.read_text())
     except (OSError, ValueError):
         kept = {}
     growth, keep = grown(kept, ports, time.time(), window_s)
