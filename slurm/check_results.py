@@ -31,14 +31,16 @@ class Failure:
     """Kind of the cause that it is: see slurm.causes."""
     drains: bool = True
     """False where the check holds as many nodes as it may, so this one keeps its jobs."""
+    passes: int = 0
+    """So many times in a row the check has passed since."""
 
 
 @record
 class CheckResult:
-    """The last result of one check on one node. A run that was skipped is no result."""
+    """The last result of one check on one node. A job that was skipped, as the node was not free, is no result."""
 
     result: str
-    """`passed`, `failed` or `unknown`."""
+    """`passed`, `failed`, `unknown`, or `skipped`: there is nothing on the node that the check could look at."""
     at: str
     """When the run began, RFC 3339 in UTC."""
     failure: Failure | None = None
@@ -60,16 +62,20 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
     given: dict[str, Any] = {"result": result.result, "at": result.at}
     if result.failure is not None:
         failure = result.failure
-        given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains}
+        seen = {"passes": failure.passes} if failure.passes else {}
+        given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains, **seen}
     fields.setdefault(_KEY, {})[check] = given
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
 
-def following(before: CheckResult | None, result: str, found: str, at: str, kind: Kind, drains: bool) -> CheckResult:
-    """The result to keep after a run. A pass ends the failure, unknown keeps it as it was, and a failure keeps the time of the first."""
+def following(before: CheckResult | None, result: str, found: str, at: str, kind: Kind, drains: bool, passes: int = 1) -> CheckResult:
+    """The result to keep after a run. So many passes in a row end the failure; unknown and skipped keep it as it was, and a failure keeps
+    the time of the first."""
     earlier = before.failure if before is not None else None
     if result == PASSED:
-        return CheckResult(result, at)
+        if earlier is None or earlier.passes + 1 >= passes:
+            return CheckResult(result, at)
+        return CheckResult(result, at, Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1))
     if result != FAILED:
         return CheckResult(result, at, earlier)
     return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains))
@@ -88,11 +94,13 @@ def _result(given: Any) -> CheckResult | None:
     try:
         result, at = str(given["result"]), str(given["at"])
         if (told := given.get("failure")) is not None:
-            failure = Failure(str(told["since"]), str(told["found"]), kind_of(told["kind"]), bool(told["drains"]))
+            failure = Failure(
+                str(told["since"]), str(told["found"]), kind_of(told["kind"]), bool(told["drains"]), int(told.get("passes", 0))
+            )
         else:
             # As earlier releases wrote it.
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return CheckResult(result, at, failure)
 

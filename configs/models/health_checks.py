@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from configs.models.fields import (
     AbsolutePath,
@@ -24,7 +24,23 @@ LimitName = Annotated[
 ]
 
 
-CheckKind = Literal["disk", "memory", "clock", "gpu", "mounts", "processes", "command", "stream", "storage", "mpi"]
+CheckKind = Literal[
+    "disk",
+    "memory",
+    "clock",
+    "gpu",
+    "mounts",
+    "processes",
+    "kernel",
+    "network",
+    "nvme",
+    "pcie",
+    "shm",
+    "command",
+    "stream",
+    "storage",
+    "mpi",
+]
 FaultKind = Literal["hardware", "node", "maintenance"]
 """The kinds of causes that a check may find: see slurm.causes."""
 
@@ -38,9 +54,30 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "disk": {"minFreeMiB": 1024, "minFreePercent": 0},
     "memory": {"minAvailablePercent": 50, "maxUncorrectableErrors": 0, "maxCorrectableErrors": 1000},
     "clock": {"maxOffsetS": 5},
-    "gpu": {"maxUncorrectableErrors": 0},
+    "gpu": {
+        "maxUncorrectableErrors": 0,
+        "maxTemperatureC": 90,
+        "maxThrottled": 0,
+        "maxIdleMemoryMiB": 1024,
+        "minNvlinks": 0,
+    },
     "mounts": {"maxAnswerS": 20},
     "processes": {"maxStuck": 0, "stuckS": 10},
+    "kernel": {
+        "maxAgeS": 3600,
+        "maxGpuErrors": 0,
+        "maxMemoryErrors": 0,
+        "maxPcieErrors": 0,
+        "maxDiskErrors": 0,
+        "maxFilesystemErrors": 0,
+        "maxLinkDowns": 3,
+        "maxHungTasks": 3,
+        "maxOoms": 0,
+    },
+    "network": {"minPorts": 0, "maxPortsDown": 0, "minRateGbps": 0, "maxLinkDowns": 3, "maxSymbolErrors": 100, "windowS": 3600},
+    "nvme": {"minDisks": 0, "maxDegraded": 0},
+    "pcie": {"maxNarrow": 0, "maxSlow": 0},
+    "shm": {"maxLeftoverMiB": 1024},
     "command": {},
     "stream": {"minBandwidthMBs": 1000, "arrayMiB": 64, "seconds": 5},
     "storage": {"sizeMiB": 64, "minWriteMBs": 10, "minReadMBs": 10, "maxFsyncMs": 0},
@@ -48,8 +85,8 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
 }
 """The limits that each kind of check knows, with their defaults."""
 _BROKEN: Mapping[FaultKind, tuple[CheckKind, ...]] = {
-    "hardware": ("memory", "gpu", "stream", "mpi"),
-    "node": ("disk", "clock", "mounts", "processes", "command", "storage"),
+    "hardware": ("memory", "gpu", "kernel", "network", "nvme", "pcie", "stream", "mpi"),
+    "node": ("disk", "clock", "mounts", "processes", "shm", "command", "storage"),
 }
 CAUSE_KINDS: Mapping[CheckKind, FaultKind] = {check: kind for kind, checks in _BROKEN.items() for check in checks}
 """What is broken where a check of each kind fails."""
@@ -58,12 +95,14 @@ GROUP_CHECKS: tuple[CheckKind, ...] = ("mpi",)
 CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
     **dict.fromkeys(CHECK_SETTINGS, ("job", "interval", "prolog", "epilog")),
     "processes": ("job", "interval"),
+    "kernel": ("interval", "prolog", "epilog"),
+    "shm": ("interval", "epilog"),
     "clock": ("job",),
     "command": ("job",),
     **dict.fromkeys(("stream", "storage", "mpi"), ("job",)),
 }
-"""Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one; and
-slurmd has nobody's command run as root."""
+"""Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one;
+slurmd has nobody's command run as root; the kernel's log and users' files are for root alone; no job is refused for what others left."""
 
 
 class HealthCheck(Model):
@@ -73,8 +112,9 @@ class HealthCheck(Model):
     """Name of the check, and part of its CronJob's name."""
     check: CheckKind
     """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and
-    answer, processes that hang in the kernel (state D), what a `command` of your own checks, the bandwidth of memory (stream), how fast
-    folders are written and read (storage), or the network between nodes (mpi)."""
+    answer, processes that hang in the kernel (state D), faults in the kernel's log, InfiniBand, RoCE and EFA ports (network), NVMe disks
+    and arrays, PCIe links, leftovers in /dev/shm, what a `command` of your own checks, the bandwidth of memory (stream), how fast folders
+    are written and read (storage), or the network between nodes (mpi)."""
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
     """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only
     root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown."""
@@ -91,12 +131,12 @@ class HealthCheck(Model):
     first. Default: no limit."""
     cause: FaultKind | None = None
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain
-    names the first in this order. Default: hardware for memory, gpu, stream and mpi, else node."""
+    names the first in this order. Default: hardware for memory, gpu, kernel, network, nvme, pcie, stream and mpi, else node."""
     contexts: tuple[Context, ...] = Field(default=("job",), examples=[["job", "interval", "prolog"]])
     """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs
     (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails,
-    the job starts elsewhere. epilog: after each job. clock, command, stream, storage and mpi run as a job only, processes not in prolog
-    and epilog."""
+    the job starts elsewhere. epilog: after each job. clock, command, stream, storage and mpi run as a job only, kernel and shm only
+    beside jobs, processes not in prolog and epilog, shm not in prolog."""
     schedule: Line | None = None
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job."""
     node_sets: tuple[Name, ...]
@@ -105,10 +145,17 @@ class HealthCheck(Model):
     """Time for one run on one node, in seconds. After that the result counts as unknown."""
     max_drained: MaxUnavailable = "25%"
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
+    passes: Annotated[StrictInt, Field(ge=1, le=100)] = Field(default=3, examples=[5])
+    """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and
+    keeps it. As a job, one pass is enough."""
     settings: dict[LimitName, Count] = {}
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
-    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0). mounts: maxAnswerS (20). processes: maxStuck
-    (0), stuckS (10). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs
-    (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit), minShareOfMedianPercent (50: a pair with less
-    than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2), rounds (1: of a tournament, in each run).
-    Default: the values in parentheses."""
+    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: any), maxThrottled
+    (0) GPUs, maxIdleMemoryMiB (1024; as a job only), minNvlinks (0) of each GPU. mounts: maxAnswerS (20). processes: maxStuck (0), stuckS
+    (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors, maxMemoryErrors, maxPcieErrors, maxDiskErrors,
+    maxFilesystemErrors, maxOoms (0), maxLinkDowns, maxHungTasks (3). network: minPorts (0), maxPortsDown (0), minRateGbps (0: as the
+    fastest card of the model), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600). nvme: minDisks (0), maxDegraded (0). pcie:
+    maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB
+    (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit),
+    minShareOfMedianPercent (50: a pair with less than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2),
+    rounds (1: of a tournament, in each run). Default: the values in parentheses."""

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, Context, HealthCheck
+from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, CheckKind, Context, HealthCheck
 from configs.models.node_set import NodeSet
-from configs.models.shapes import shape_of
+from configs.models.shapes import machine_of, shape_of
 from configs.render.shared_root import SPOOL
 from configs.render.wording import template
-from slurm.people import ACCOUNTS
+from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
 
 SCRIPT = "slipway-checks.sh"
 """The script's name. Without a path, slurmctld sends it to the nodes. Source: slurm.conf(5), Prolog."""
@@ -26,6 +26,8 @@ INTERVAL_S = 60
 """Seconds between two runs on a node, unless checks may take longer."""
 _SLACK_S = 15
 _BESIDE: tuple[Context, ...] = ("interval", "prolog", "epilog")
+_BESIDE_JOBS: Mapping[CheckKind, Mapping[str, int]] = {"memory": {"minAvailablePercent": 0}, "gpu": {"maxIdleMemoryMiB": 0}}
+"""Users' jobs need memory, too, also all of a GPU's: how much is in use says nothing beside them."""
 _SCRIPT_CONTEXTS: Mapping[Context, str] = {"interval": "interval", "prolog": "prolog_slurmd", "epilog": "epilog_slurmd"}
 """What SLURM_SCRIPT_CONTEXT says; a HealthCheckProgram has none."""
 
@@ -56,6 +58,11 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
         facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
     elif check.check == "storage":
         facts = {"paths": list(check.folders or ("/tmp",))}  # noqa: S108 - a folder to look at
+    elif check.check == "network":
+        pool = cluster.node_pool(node_set.pool)
+        facts = {"efaDevices": len(machine_of(pool).efa_cards) if pool.eks is not None and pool.eks.efa else 0}
+    elif check.check == "shm":
+        facts = {"leastUser": LEAST_ID, "accounts": sorted(TAKEN)}
     elif check.check == "command":
         facts = {"command": list(check.command)}
     return {**CHECK_SETTINGS[check.check], **check.settings, **facts}
@@ -112,8 +119,8 @@ def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:
             "timeoutS": check.timeout_s,
             "causeKind": check.cause or CAUSE_KINDS[check.check],
             "maxDrained": most_drained(cluster, check),
-            # Users' jobs need memory, too: how much is in use says nothing beside them.
-            "settings": check_settings(cluster, check, node_set) | ({"minAvailablePercent": 0} if check.check == "memory" else {}),
+            "passes": check.passes,
+            "settings": check_settings(cluster, check, node_set) | _BESIDE_JOBS.get(check.check, {}),
         }
         for check in checks_beside_jobs(cluster)
         if node_set.name in check.node_sets

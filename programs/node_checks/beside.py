@@ -37,18 +37,22 @@ def due(spec: "dict[str, Any]", node: str, context: str, user: int | None) -> "l
 
 
 def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: str, now: float) -> bool:
-    """True where the collector has to hear of these results: of a failure at every look, as more nodes may be drained by then."""
+    """True where the collector has to hear of these results: of a failure at every look, as more nodes may be drained by then, and of each
+    pass that a failure needs to end."""
+    held = told.get("held", ())
+    if any(each["result"] == "passed" and each["check"] in held for each in results):
+        return True
     if any(each["result"] == "failed" or told.get("results", {}).get(each["check"]) != each["result"] for each in results):
         return True
     return context == "interval" and not 0 <= now - told.get("at", 0) < _AGAIN_S
 
 
 def read_answer(code: int, output: str) -> tuple[str, str] | None:
-    """The result and what was found, from a check's last line: `{"result": "passed" | "failed" | "unknown", "found": "..."}`. None for all
-    else."""
+    """The result and what was found, from a check's last line: `{"result": "passed" | "failed" | "unknown" | "skipped", "found": "..."}`.
+    None for all else."""
     try:
         answer = json.loads(output.strip().splitlines()[-1])
-        if code == 0 and answer["result"] in ("passed", "failed", "unknown"):
+        if code == 0 and answer["result"] in ("passed", "failed", "unknown", "skipped"):
             return answer["result"], str(answer["found"])
     except (IndexError, KeyError, TypeError, ValueError):
         pass
@@ -63,6 +67,11 @@ def could_not_run(code: int, errors: str) -> str:
 
 def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
     """Runs the checks at once. One that is not done in time is killed, and not waited for: it may hang in the kernel."""
+    if len(checks) > 1:
+        # What nearly all of them import: once here, not once in each. It is half of their processor time.
+        import dataclasses  # noqa: F401 # pyright: ignore[reportUnusedImport]
+        import pathlib  # noqa: F401 # pyright: ignore[reportUnusedImport]
+        import typing  # noqa: F401 # pyright: ignore[reportUnusedImport]
     began = time.monotonic()
     running = [_begin(check) for check in checks]
     results: list[dict[str, Any]] = []
@@ -74,7 +83,7 @@ def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
         else:
             code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
             result, found = read_answer(code, output) or ("unknown", could_not_run(code, output))
-        about = {"kind": check["causeKind"], "maxDrained": check["maxDrained"]}
+        about = {"kind": check["causeKind"], "maxDrained": check["maxDrained"], "passes": check.get("passes", 1)}
         results.append({"check": check["name"], "result": result, "found": found, **about})
     return results
 
@@ -172,7 +181,9 @@ def main() -> int:
         sys.stderr.write(f"checks: what was found is not noted: {error}\n")
         return 0
     known = {**told.get("results", {}), **{each["check"]: each["result"] for each in results}}
-    _write_told({"at": now if context == "interval" else told.get("at", 0), "results": known})
+    names = {each["check"] for each in results}
+    held = sorted({*answer.get("held", ())} | ({*told.get("held", ())} - names))
+    _write_told({"at": now if context == "interval" else told.get("at", 0), "results": known, "held": held})
     if refused := answer.get("refused"):
         found = {each["check"]: each["found"] for each in results}
         sys.stderr.write("".join(f"check {name} failed: {found[name]}\n" for name in refused))

@@ -1,8 +1,8 @@
 """The program beside slurmctld that takes what checks beside users' jobs have found, and writes it into Slurm.
 
 `python3 -m programs.node_checks.collect`, as SlurmUser. Nodes send one line each, a credential of munge that root of a node has made
-(programs/node_checks/beside.py), and get one line of JSON: `{"refused": [CHECK, ...]}`, or `{"error": "..."}`. Reports that come together
-are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
+(programs/node_checks/beside.py). They get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`.
+Reports that come together are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
-from slurm.check_results import FAILED
+from slurm.check_results import FAILED, PASSED
 from slurm.commands import SlurmError
 from slurm.signals import Signals
 
@@ -37,8 +37,18 @@ _SETTLES_S = 1.0
 _TELLS_S, _MOST_TELLS = 1.0, 15
 """Slurm takes no comment on a job whose batch script has ended already while it takes the job back: so each is tried again, so often."""
 
-Answer = Future[tuple[str, ...]]
-"""The checks for which the report's job may not start; or the SlurmError that kept it from being noted."""
+
+class Reply(NamedTuple):
+    """What a node is answered."""
+
+    refused: tuple[str, ...]
+    """The checks for which the report's job may not start."""
+    held: tuple[str, ...]
+    """The checks whose failure stays noted until they have passed more often: the node tells of the next pass, too."""
+
+
+Answer = Future[Reply]
+"""The reply to a report; or the SlurmError that kept it from being noted."""
 Waiting = queue.Queue[tuple[Report, Answer]]
 
 
@@ -52,8 +62,8 @@ class Collector:
         self._untold: list[tuple[float, str, str, int]] = []
         """When to try again, the job, the text and how often it was tried."""
 
-    def take(self, reports: Sequence[Report]) -> list[tuple[str, ...]]:
-        """One round: for each report the checks for which its job may not start. Raises SlurmError."""
+    def take(self, reports: Sequence[Report]) -> list[Reply]:
+        """One round: the reply to each report. Raises SlurmError."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         names = ",".join(sorted({report.node for report in reports}))
         nodes = self._slurm.nodes(names)
@@ -65,7 +75,7 @@ class Collector:
         for node in plan.unnoted:
             self._say(json.dumps({"node": node, "at": at, "error": "its Extra in Slurm is somebody else's text: nothing is noted there"}))
         self._remember(plan)
-        return [*plan.refused]
+        return [Reply(refused, held) for refused, held in zip(plan.refused, plan.held, strict=True)]
 
     def settle(self) -> None:
         """Looks again for failures that were noted a moment ago, and comments on jobs that could not be commented on. Raises SlurmError."""
@@ -77,9 +87,8 @@ class Collector:
         due = [report for when, report in self._again if when <= now]
         if due:
             self._again = [(when, report) for when, report in self._again if when > now]
-            latest = [
-                replace(report, found=tuple(self._last.get((report.node, found.check), found) for found in report.found)) for report in due
-            ]
+            latest = [replace(report, found=tuple(self._latest(report.node, found) for found in report.found)) for report in due]
+            latest = [replace(report, found=tuple(found for found in report.found if not _is_counted(found))) for report in latest]
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             names = ",".join(sorted({report.node for report in latest}))
             self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), at))
@@ -88,6 +97,9 @@ class Collector:
         """Seconds until `settle` has something to do; None where it has not."""
         times = [*(when for when, _ in self._again), *(when for when, _, _, _ in self._untold)]
         return max(0.0, min(times) - self._clock()) if times else None
+
+    def _latest(self, node: str, found: Found) -> Found:
+        return self._last.get((node, found.check), found)
 
     def _write(self, plan: Plan) -> None:
         for text, names in plan.extras.items():
@@ -115,6 +127,11 @@ class Collector:
                 self._again.append((self._clock() + _SETTLES_S, Report(node, "interval", "", (found,))))
 
 
+def _is_counted(found: Found) -> bool:
+    """True for one of several passes that a failure needs: noted once more, it would count twice."""
+    return found.result == PASSED and found.passes > 1
+
+
 def gather(waiting: Waiting, timeout_s: float | None) -> list[tuple[Report, Answer]]:
     """What has come, and what comes right after it; nothing after so many seconds without a report."""
     batch: list[tuple[Report, Answer]] = []
@@ -138,8 +155,8 @@ def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> N
     """Takes these reports, and answers them; then looks again at what is due."""
     try:
         if batch:
-            for (_, answer), refused in zip(batch, collector.take([report for report, _ in batch]), strict=True):
-                answer.set_result(refused)
+            for (_, answer), reply in zip(batch, collector.take([report for report, _ in batch]), strict=True):
+                answer.set_result(reply)
         collector.settle()
     except SlurmError as error:
         for _, answer in batch:
@@ -163,7 +180,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         try:
-            answer: dict[str, object] = {"refused": self._refused()}
+            answer: dict[str, object] = {**self._reply()._asdict()}
         except (CredentialError, ReportError, SlurmError) as error:
             answer = {"error": str(error)}
         except TimeoutError:
@@ -172,14 +189,14 @@ class _Handler(socketserver.StreamRequestHandler):
             return
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
-    def _refused(self) -> list[str]:
+    def _reply(self) -> Reply:
         server = cast("_Server", self.server)
         user, text = server.munge.read(self.rfile.readline(_LONGEST).strip())
         if user != 0:
             raise CredentialError(f"sealed by user {user}, not by root of a node")
         answer = Answer()
         server.waiting.put((read_report(text), answer))
-        return [*answer.result(_ANSWER_S)]
+        return answer.result(_ANSWER_S)
 
 
 def main() -> int:

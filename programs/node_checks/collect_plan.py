@@ -11,7 +11,7 @@ from typing import Any
 
 from slurm import reasons
 from slurm.causes import Kind, kind_of
-from slurm.check_results import FAILED, FAILURE, PASSED, UNKNOWN, CheckResult, failures, following, read_results, with_result
+from slurm.check_results import FAILED, FAILURE, PASSED, SKIPPED, UNKNOWN, CheckResult, failures, following, read_results, with_result
 from slurm.scontrol import Node
 from slurm.states import may_be_drained
 
@@ -33,6 +33,8 @@ class Found:
     kind: Kind
     max_drained: int
     """Nodes that the check may hold drained at once."""
+    passes: int = 1
+    """So many times in a row the check has to pass before a failure ends."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Plan:
     """By job: why it does not start where it was to."""
     refused: tuple[tuple[str, ...], ...]
     """For each report the checks for which its job may not start there."""
+    held: tuple[tuple[str, ...], ...] = ()
+    """For each report the checks whose failure stays noted, although they did not fail."""
     changed: tuple[tuple[str, Found], ...] = ()
     """What is news, with its nodes."""
     unnoted: tuple[str, ...] = ()
@@ -70,10 +74,13 @@ def read_report(text: bytes) -> Report:
     try:
         given: Any = json.loads(text)
         found = tuple(
-            Found(str(each["check"]), str(each["result"]), str(each["found"]), kind_of(each["kind"]), int(each["maxDrained"]))
+            Found(
+                *(str(each["check"]), str(each["result"]), str(each["found"]), kind_of(each["kind"]), int(each["maxDrained"])),
+                int(each.get("passes", 1)),  # a node from before does not say
+            )
             for each in given["results"]
         )
-        if any(each.result not in (PASSED, FAILED, UNKNOWN) for each in found):
+        if any(each.result not in (PASSED, FAILED, UNKNOWN, SKIPPED) for each in found):
             raise ReportError("a result that is not known here")
         return Report(str(given["node"]), str(given["context"]), str(given["job"]), found)
     except (KeyError, TypeError, ValueError) as error:
@@ -92,15 +99,19 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
     drains: dict[str, list[str]] = {}
     comments: dict[str, str] = {}
     refused: list[tuple[str, ...]] = []
+    stays: list[tuple[str, ...]] = []
     changed: list[tuple[str, Found]] = []
     for report in reports:
         stops: list[str] = []
+        kept: list[str] = []
         for found in report.found if report.node in nodes else ():
             node, before = nodes[report.node], results[report.node]
             drains_it = found.result == FAILED and _take(held[found.check], report.node, found.max_drained)
             if before is not None:
                 earlier = before.get(found.check)
-                after = following(earlier, found.result, reasons.plain(found.found), at, found.kind, drains_it)
+                after = following(earlier, found.result, reasons.plain(found.found), at, found.kind, drains_it, found.passes)
+                if after.failure is not None and found.result != FAILED:
+                    kept.append(found.check)
                 if not _is_same(earlier, after):
                     before[found.check] = after
                     extras[report.node] = with_result(extras[report.node], found.check, after) or extras[report.node]
@@ -116,6 +127,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
             elif before is None and may_be_drained(node.state) and not node.state.flags & _KEPT:
                 drains.setdefault(reason, []).append(report.node)
         refused.append(tuple(stops))
+        stays.append(tuple(kept))
     texts: dict[str, list[str]] = {}
     for name, extra in extras.items():
         if extra != nodes[name].extra:
@@ -125,6 +137,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
         {reason: tuple(dict.fromkeys(names)) for reason, names in drains.items()},
         {job: text for job, text in comments.items() if job},
         tuple(refused),
+        tuple(stays),
         tuple(changed),
         tuple(dict.fromkeys(report.node for report in reports if report.node in nodes and results[report.node] is None)),
     )

@@ -17,7 +17,7 @@ from slurm.tres import count_gpus
 
 _COMPONENT = "app.kubernetes.io/component"
 _CHECK, _BACKUP = "health-check", "backup"
-_RESULTS = ("passed", "failed", "unknown")
+_RESULTS = ("passed", "failed", "unknown", "skipped")
 _AWAY = frozenset({"DRAIN", "DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "INVALID_REG", "MAINTENANCE", "UNKNOWN"})
 """A node with one of these takes no job for now. One that is off, or on its way, is in order."""
 

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import containers, forty, guard, informers, live, mpi, plots, shared_root, sleeping, waking
+from tests.bench import containers, forty, guard, informers, live, mpi, node_checks, plots, shared_root, sleeping, waking
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -182,6 +182,8 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
         figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(5)])
     )
     figures += previews()
+    figures.append(figure("all checks beside jobs on a node: processor time of a look", 300, node_checks.measure("interval")[0], unit="ms"))
+    figures.append(figure("all checks of a prolog, at once", 1000, node_checks.measure("prolog")[1], unit="ms"))
     costs = [informers.measure() for _ in range(3)]
     figures.append(figure("controllers: list of 5,000 nodes and 10,000 pods", 5, [cost.list_s for cost in costs]))
     figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))

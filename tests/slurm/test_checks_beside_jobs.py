@@ -1,6 +1,6 @@
 """Health checks beside users' jobs on real workers: what slurmd runs as HealthCheckProgram, Prolog and Epilog, and what becomes of it.
 
-The fault is a simulated GPU whose device file is gone.
+The faults are a simulated GPU whose device file is gone, and a line in the machine's own kernel log.
 """
 
 import copy
@@ -17,7 +17,11 @@ from tests.slurm.image_pods import Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-checks")
 NODES = ("gpu-0", "gpu-1")
+CLASSES = {"nvme": "nvme", "network": "infiniband"}
 GPU = {"name": "gpu", "check": "gpu", "nodeSets": ["gpu"], "maxDrained": 1}
+AGE_S = 10
+KERNEL = {"name": "kernel", "check": "kernel", "nodeSets": ["gpu"], "contexts": ["prolog"], "settings": {"maxAgeS": AGE_S}}
+NOTHING = [{"name": name, "check": name, "nodeSets": ["gpu"], "contexts": ["prolog"]} for name in ("nvme", "network")]
 
 
 class ChecksCluster(ImageCluster):
@@ -59,6 +63,11 @@ class ChecksCluster(ImageCluster):
     def noted(self, name: str) -> CheckResult | None:
         """What Slurm keeps of the check of GPUs."""
         return (read_results(self.node(name)["extra"]) or {}).get("gpu")
+
+    def failure_since(self, name: str) -> str | None:
+        """When the failure that Slurm keeps began."""
+        noted = self.noted(name)
+        return noted.failure.since if noted is not None and noted.failure is not None else None
 
     def lose_gpu(self, node: str) -> None:
         self.containers[f"{node}/slurmd"].run("rm", "/dev/nvidia3")
@@ -170,6 +179,53 @@ def test_gpu_that_vanishes_under_a_job_is_noted_within_an_interval_and_so_is_its
     cluster.find_gpu("gpu-1")
     wait_for("the pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is None)
     assert cluster.job(job)["job_state"] == ["RUNNING"]
+
+
+def test_line_in_the_kernels_log_of_a_broken_gpu_drains_the_node_and_a_jobs_own_xid_does_not(cluster: ChecksCluster) -> None:
+    """All on this machine see the line, so nothing else that runs here may have this check. The container has the device as workers have:
+    they are privileged."""
+    worker = cluster.containers["gpu-1/slurmd"]
+    worker.run("bash", "-c", "[[ -e /dev/kmsg ]] || mknod /dev/kmsg c 1 11")
+    cluster.declare(KERNEL)
+    wait_for("a first look", lambda: cluster.has_looked("gpu-1"), 60)
+    cluster.idle()
+    xid = "NVRM: Xid (PCI:0000:3f:00): %s, pid=4711, name=python3, %s"
+    worker.run("bash", "-c", 'printf "$1\\n" 31 "MMU Fault" > /dev/kmsg', "-", xid)
+    assert cluster.alice("srun", "--chdir=/tmp", "--nodelist=gpu-1", "hostname") == "gpu-1"
+    worker.run("bash", "-c", 'printf "$1\\n" 79 "GPU has fallen off the bus." > /dev/kmsg', "-", xid)
+    said = cluster.alice("srun", "--chdir=/tmp", "--nodelist=gpu-1", "hostname")
+    found = "GPU 0000:3f:00: Xid 79 (GPU has fallen off the bus)"
+    assert f"did not start on gpu-1: check kernel: {found}" in said
+    node = cluster.node("gpu-1")
+    assert "DRAIN" in node["state"]
+    assert node["reason"] == f"slipway: check kernel: {found}"
+    failure = (read_results(node["extra"]) or {})["kernel"].failure
+    assert failure is not None
+    assert (failure.found, failure.kind, failure.drains) == (found, "hardware", True)
+
+
+def test_checks_of_hardware_that_is_not_there_are_skipped_and_drain_nothing(cluster: ChecksCluster) -> None:
+    cluster.declare(*NOTHING)
+    wait_for("a first look", lambda: cluster.has_looked("gpu-1"), 60)
+    expected = {name: "skipped" for name, folder in CLASSES.items() if not any(Path("/sys/class", folder).glob("*"))}
+    noted = {name: each.result for name, each in (read_results(cluster.node("gpu-1")["extra"]) or {}).items() if name in expected}
+    assert noted == expected
+    assert "DRAIN" not in cluster.node("gpu-1")["state"]
+
+
+def test_check_that_flaps_drains_its_node_once(cluster: ChecksCluster) -> None:
+    cluster.declare({**GPU, "contexts": ["interval"], "passes": 5}, HealthCheckInterval="2", HealthCheckTimeout="1")
+    wait_for("a first look", lambda: cluster.has_looked("gpu-1"), 60)
+    began: set[str | None] = set()
+    for _ in range(3):
+        cluster.lose_gpu("gpu-1")
+        wait_for("the failure", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.result == "failed")
+        cluster.find_gpu("gpu-1")
+        wait_for("a pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.result == "passed")
+        began.add(cluster.failure_since("gpu-1"))
+    assert len(began) == 1
+    assert None not in began
+    wait_for("the end", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is None)
 
 
 def test_epilog_notes_a_failure_and_lets_the_job_end(cluster: ChecksCluster) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.check_results import FAILED, PASSED, UNKNOWN, CheckResult, Failure, failures, following, read_results, with_result
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, following, read_results, with_result
 
 AT, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 FULL = Failure(BEFORE, "full", "node")
@@ -78,3 +78,20 @@ def test_one_result_is_read_or_left_out(given: object, read: CheckResult | None)
 def test_failure_stays_until_the_check_has_passed(before: CheckResult | None, result: str, failure: Failure | None) -> None:
     assert following(before, result, "new", AT, "node", True) == CheckResult(result, AT, failure)
     assert failures({"disk": following(before, result, "new", AT, "node", True)}) == ({"disk": failure} if failure else {})
+
+
+def test_failure_of_a_flapping_check_ends_after_passes_in_a_row_alone() -> None:
+    kept: CheckResult | None = None
+    seen: list[bool] = []
+    for result in (FAILED, PASSED, FAILED, PASSED, PASSED, UNKNOWN, FAILED, PASSED, PASSED, PASSED, PASSED):
+        kept = following(kept, result, "new", AT, "node", True, passes=3)
+        again = read_results(with_result("", "disk", kept) or "")
+        assert again == {"disk": kept}  # a collector that starts again counts on
+        seen.append(kept.failure is not None)
+    assert seen == [True] * 9 + [False] * 2
+
+
+def test_skipped_check_keeps_its_failure() -> None:
+    """A card that falls off the bus leaves nothing to look at."""
+    before = CheckResult(FAILED, BEFORE, FULL)
+    assert following(before, SKIPPED, "new", AT, "node", True) == CheckResult(SKIPPED, AT, FULL)

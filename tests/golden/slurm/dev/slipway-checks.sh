@@ -25,6 +25,7 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
     ],
     "maxDrained": 1,
     "name": "mounts",
+    "passes": 3,
     "settings": {
      "maxAnswerS": 20,
      "paths": [

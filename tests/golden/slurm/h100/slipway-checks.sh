@@ -25,6 +25,7 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
     ],
     "maxDrained": 18,
     "name": "mounts",
+    "passes": 3,
     "settings": {
      "maxAnswerS": 20,
      "paths": [
@@ -45,6 +46,7 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
     ],
     "maxDrained": 18,
     "name": "mounts",
+    "passes": 3,
     "settings": {
      "maxAnswerS": 20,
      "paths": [

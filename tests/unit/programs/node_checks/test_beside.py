@@ -52,6 +52,9 @@ def test_checks_of_the_node_and_the_context_are_run(node: str, context: str, use
         pytest.param("passed", {"at": -900, "results": {"disk": "passed"}}, "interval", True, id="told-long-ago"),
         pytest.param("passed", {"at": -900, "results": {"disk": "passed"}}, "prolog", False, id="prolog-leaves-that-to-the-interval"),
         pytest.param("passed", {"at": 9000, "results": {"disk": "passed"}}, "interval", True, id="clock-was-set-back"),
+        pytest.param("passed", {"at": 100, "results": {"disk": "passed"}, "held": ["disk"]}, "interval", True, id="one-more-pass"),
+        pytest.param("unknown", {"at": 100, "results": {"disk": "unknown"}, "held": ["disk"]}, "interval", False, id="no-pass"),
+        pytest.param("skipped", {"at": 100, "results": {"disk": "skipped"}}, "interval", False, id="still-nothing-to-look-at"),
     ],
 )
 def test_collector_hears_news_and_failures(result: str, told: dict[str, Any], context: str, news: bool) -> None:
@@ -79,7 +82,7 @@ def test_checks_run_at_once_and_one_that_hangs_is_unknown(tmp_path: Path, monkey
 
 def test_real_checks_answer_in_this_form() -> None:
     [disk] = run_checks([check("disk", paths=["/"], minFreeMiB=0, minFreePercent=0)])
-    assert disk == {"check": "disk", "result": "passed", "found": "1 paths have room", "kind": "node", "maxDrained": 2}
+    assert disk == {"check": "disk", "result": "passed", "found": "1 paths have room", "kind": "node", "maxDrained": 2, "passes": 1}
 
 
 def test_answer_is_the_last_line() -> None:

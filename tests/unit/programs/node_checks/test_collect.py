@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from queue import Queue
 
 import pytest
 
 from programs.node_checks.collect import Answer, Collector, gather, one_round
 from programs.node_checks.collect_plan import Found, Report, ReportError, plan_collect, read_report
-from slurm.check_results import FAILED, PASSED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.commands import SlurmError
 from slurm.scontrol import Node
 from slurm.states import node_state
@@ -42,7 +43,7 @@ def slurm_of(*nodes: Node) -> FakeSlurm:
 
 
 def take(slurm: FakeSlurm, *reports: Report) -> list[tuple[str, ...]]:
-    return Collector(slurm, lambda _: None).take(reports)
+    return [reply.refused for reply in Collector(slurm, lambda _: None).take(reports)]
 
 
 def noted_on(slurm: FakeSlurm, name: str) -> CheckResult | None:
@@ -179,6 +180,35 @@ def test_second_look_writes_what_was_found_last() -> None:
     now[0] += 10
     collector.settle()
     assert noted_on(slurm, "gpu-0") == CheckResult(PASSED, noted_on(slurm, "gpu-0").at)  # type: ignore[union-attr]
+
+
+def test_node_tells_of_each_pass_until_its_failure_has_ended() -> None:
+    slurm = slurm_of(node("gpu-0"))
+    collector = Collector(slurm, lambda _: None)
+    passed = Report("gpu-0", "interval", "", (replace(found(PASSED), passes=3),))
+    collector.take([report("gpu-0", FAILED)])
+    assert [collector.take([passed])[0].held for _ in range(4)] == [("mounts",), ("mounts",), (), ()]
+    assert not failures(read_results(slurm.known["gpu-0"].extra) or {})
+
+
+def test_second_look_counts_no_pass_twice() -> None:
+    now = [0.0]
+    slurm = slurm_of(node("gpu-0"))
+    collector = Collector(slurm, lambda _: None, lambda: now[0])
+    collector.take([report("gpu-0", FAILED)])
+    collector.take([Report("gpu-0", "interval", "", (replace(found(PASSED), passes=2),))])
+    now[0] += 10
+    collector.settle()
+    assert failures(read_results(slurm.known["gpu-0"].extra) or {})["mounts"].passes == 1
+
+
+def test_node_without_the_hardware_is_noted_as_skipped_and_not_drained() -> None:
+    slurm = slurm_of(node("gpu-0"))
+    assert take(slurm, report("gpu-0", SKIPPED, "prolog", "12")) == [()]
+    noted_now = noted_on(slurm, "gpu-0")
+    assert noted_now is not None
+    assert (noted_now.result, noted_now.failure) == (SKIPPED, None)
+    assert slurm.known["gpu-0"].state == node("gpu-0").state
 
 
 def test_slurm_that_is_silent_is_told_to_the_node_which_tells_again() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, processes, storage, stream
 from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
@@ -150,7 +151,7 @@ def test_job_that_a_users_job_preempted_is_skipped() -> None:
     assert read_outcome(143, "", killed, 60) == PREEMPTED
 
 
-H100 = {"vendor": "nvidia", "count": 2, "simulated": False, "maxUncorrectableErrors": 0}
+H100 = {**CHECK_SETTINGS["gpu"], "vendor": "nvidia", "count": 2, "simulated": False}
 FINE = [gpu.State("0", "P0", 0, False), gpu.State("1", "P8", 0, False)]
 
 
@@ -183,9 +184,12 @@ def test_gpu(devices: int, states: list[gpu.State] | None, settings: dict[str, A
     assert gpu.judge(devices, states, settings) == answer
 
 
+CORE = ("index", "pstate", "ecc.errors.uncorrected.volatile.total", "retired_pages.pending", "remapped_rows.failure")
+
+
 def test_gpu_states_are_read_from_nvidia_smi() -> None:
     text = "0, P0, 0, [N/A], No\n1, P8, 2, Yes, [N/A]\n2, P0, [N/A], [N/A], Yes\n"
-    assert gpu.read_states(text) == [
+    assert gpu.read_states(text, CORE) == [
         gpu.State("0", "P0", 0, False),
         gpu.State("1", "P8", 2, True),
         gpu.State("2", "P0", 0, True),
@@ -196,8 +200,8 @@ def test_gpu_states_are_read_from_nvidia_smi() -> None:
 
 def test_count_of_memory_errors_that_cannot_be_read_is_not_none() -> None:
     with pytest.raises(ValueError, match=r"the memory errors of GPU 1 cannot be read: nvidia-smi says \[Unknown Error\]"):
-        gpu.read_states("0, P0, 0, No, No\n1, P0, [Unknown Error], No, No\n")
-    lost = gpu.read_states("0, [Unknown Error], [Unknown Error], [Unknown Error], [Unknown Error]\n")
+        gpu.read_states("0, P0, 0, No, No\n1, P0, [Unknown Error], No, No\n", CORE)
+    lost = gpu.read_states("0, [Unknown Error], [Unknown Error], [Unknown Error], [Unknown Error]\n", CORE)
     assert gpu.judge(1, lost, H100 | {"count": 1})[0] == "failed"
 
 
@@ -211,6 +215,7 @@ def test_count_of_memory_errors_that_cannot_be_read_is_not_none() -> None:
             1, '{"result": "passed", "found": "x"}', "boom", Outcome(UNKNOWN, "could not run: boom (exit code 1)"), id="passed-but-fell"
         ),
         pytest.param(0, "", "", Outcome(UNKNOWN, "could not run: no output (exit code 0)"), id="silent"),
+        pytest.param(0, '{"result": "skipped", "found": "no disk"}', "", Outcome(UNKNOWN, "no disk"), id="nothing-to-look-at-is-unknown"),
         pytest.param(0, '{"result": "great"}', "", Outcome(UNKNOWN, "could not run: no output (exit code 0)"), id="other-word"),
         pytest.param(0, "[1]", "", Outcome(UNKNOWN, "could not run: no output (exit code 0)"), id="other-json"),
         pytest.param(124, "", "", Outcome(UNKNOWN, "did not end within 60 s"), id="too-slow"),

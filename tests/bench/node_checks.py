@@ -1,0 +1,79 @@
+"""What all checks beside jobs cost a node: the processor time of one look, as slurmd runs it each minute, and the wall time of a prolog.
+
+Each run is `python3 -m programs.node_checks.beside` with all children that it waits for. Nobody takes the report: a node tells news alone.
+Hardware that this machine lacks is looked for and not found.
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from configs.models.health_checks import CAUSE_KINDS, CHECK_CONTEXTS, CHECK_SETTINGS
+
+ROOT = Path(__file__).parents[2]
+RUNS = 20
+_FACTS: dict[str, dict[str, Any]] = {
+    "disk": {"paths": ["/tmp", "/var"]},
+    "memory": {"configuredMiB": 1, "minAvailablePercent": 0},
+    "gpu": {"vendor": "nvidia", "count": 0, "simulated": True},
+    "mounts": {"paths": ["/proc"]},
+    "network": {"efaDevices": 0},
+    "shm": {"leastUser": 1000, "accounts": []},
+}
+
+
+def spec(context: str) -> dict[str, Any]:
+    """Every check that can run in the context, with its defaults, on the node n-0."""
+    checks = [
+        {
+            "name": check,
+            "check": check,
+            "contexts": [context],
+            "timeoutS": 60,
+            "causeKind": CAUSE_KINDS[check],
+            "maxDrained": 1,
+            "passes": 1,
+            "settings": {**limits, **_FACTS.get(check, {})},
+        }
+        for check, limits in CHECK_SETTINGS.items()
+        if context in CHECK_CONTEXTS[check]
+    ]
+    return {"collector": ["127.0.0.1", 1], "slurmUser": 64030, "nodeSets": {"n": checks}}
+
+
+def measure(context: str) -> tuple[list[float], list[float]]:
+    """Of each run the milliseconds of processor time, and of wall time."""
+    environment = {
+        "PATH": "/nowhere",
+        "SLURMD_NODENAME": "n-0",
+        **({"SLURM_SCRIPT_CONTEXT": "prolog_slurmd"} if context == "prolog" else {}),
+    }
+    command = [sys.executable, "-EsSB", "-m", "programs.node_checks.beside"]
+    text = json.dumps(spec(context)).encode()
+    cpu: list[float] = []
+    wall: list[float] = []
+    for _ in range(RUNS):
+        before, began = _used_s(), time.monotonic()
+        subprocess.run(command, input=text, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        wall.append(1000 * (time.monotonic() - began))
+        cpu.append(1000 * (_used_s() - before))
+    return cpu, wall
+
+
+def _used_s() -> float:
+    """Seconds of processor time of all children that were waited for, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    for name in ("interval", "prolog"):
+        used, took = measure(name)
+        print(
+            f"{name}: {statistics.median(used):.0f} ms of CPU, {statistics.median(took):.0f} ms, {len(spec(name)['nodeSets']['n'])} checks"
+        )
