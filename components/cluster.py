@@ -123,7 +123,7 @@ class SlurmCluster(pulumi.ComponentResource):
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
         if cluster.monitoring is not None:
             observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
-            Observability(object_name(cluster.name, "observability"), observed, child)
+            Observability(object_name(cluster.name, "observability"), observed, after)
         if cluster.kubernetes.guard:
             Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
         return control_plane, login

@@ -120,8 +120,8 @@ class Observability(pulumi.ComponentResource):
         if (own := args.get("own")) is not None:
             files = build_config(own)
             needs = [declare(each, child) for each in (files, build_network_policy(own), *build_services(own))]
-            protecting = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=own["deletion_protection"])
-            declare(build_server(own, files["metadata"]["name"]), protecting)
+            last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS])
+            declare(build_server(own, files["metadata"]["name"]), last)
             url = f"http://{object_name(own['pods']['cluster'], COMPONENT)}.{own['pods']['namespace']}:{PROMETHEUS_PORT}"
         self.prometheus_url = pulumi.Output.from_input(url)
         self.register_outputs({"prometheus_url": self.prometheus_url})

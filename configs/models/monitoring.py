@@ -53,25 +53,25 @@ class Receiver(Model):
 class Thresholds(Model):
     """When an alert is one. Each alert's section in docs/runbooks.md names its threshold."""
 
-    reading_age_s: Seconds = 120
+    reading_age_s: Seconds = Field(default=120, examples=[300])
     """Seconds after which a reading of Slurm is too old: SlurmReadingOld."""
-    drained_minutes: Positive = 15
+    drained_minutes: Positive = Field(default=15, examples=[30])
     """Minutes that a node may be out of service: NodesOutOfService, NodesDown, GpusMissing."""
-    systemic_percent: Percent = 10
+    systemic_percent: Percent = Field(default=10, examples=[25])
     """Percentage of the nodes of a check that fail at once, from which what they share is broken: CheckFailsEverywhere."""
-    check_age_hours: Positive = 48
+    check_age_hours: Positive = Field(default=48, examples=[96])
     """Hours since a check last ran: CheckOld."""
-    gpus_unavailable_percent: Percent = 10
+    gpus_unavailable_percent: Percent = Field(default=10, examples=[25])
     """Percentage of a node set's GPUs that may be out of service for an hour: GpusUnavailable."""
-    queue_minutes: Positive = 30
+    queue_minutes: Positive = Field(default=30, examples=[60])
     """Minutes in which no job starts although jobs wait and nodes are idle: QueueBlocked."""
-    update_minutes: Positive = 60
+    update_minutes: Positive = Field(default=60, examples=[120])
     """Minutes that workers may be missing or not ready: NodeSetNotReady, NodeSetPodsMissing."""
-    backup_age_hours: Positive = 26
+    backup_age_hours: Positive = Field(default=26, examples=[52])
     """Hours since the last backup: BackupOld."""
-    claim_percent: Percent = 90
+    claim_percent: Percent = Field(default=90, examples=[80])
     """Percentage of a volume claim that may be full: ClaimNearlyFull."""
-    wasted_gpu_hours: Count = 24
+    wasted_gpu_hours: Count = Field(default=24, examples=[48])
     """GPU hours of an account in one day, from which it counts that most of them went to jobs that did not complete: GpuHoursWasted."""
 
 
@@ -80,7 +80,7 @@ class Dashboards(Model):
 
     labels: dict[LabelKey, LabelText] = {"grafana_dashboard": "1"}
     """Labels by which Grafana's sidecar finds the ConfigMap."""
-    folder: Line = "Slurm"
+    folder: Line = Field(default="Slurm", examples=["Clusters"])
     """Folder of Grafana that the sidecar puts them into: the annotation `grafana_folder`."""
 
 
@@ -90,9 +90,9 @@ class Monitoring(Model):
     prometheus: Literal["Own", "Operator"] = "Own"
     """Own: a Prometheus and an Alertmanager of the cluster's own. Operator: ServiceMonitor, PodMonitor and PrometheusRule objects, for a
     Kubernetes cluster with the Prometheus Operator."""
-    scrape_interval_s: Seconds = 30
+    scrape_interval_s: Seconds = Field(default=30, examples=[60])
     """Seconds between two readings of all metrics."""
-    retention_days: Positive = 15
+    retention_days: Positive = Field(default=15, examples=[30])
     """With Own: days that metrics are kept. The oldest go earlier where they would fill the disk."""
     storage: Disk = Disk(size="20Gi")
     """With Own: the disk of Prometheus and Alertmanager."""

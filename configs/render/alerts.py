@@ -45,4 +45,4 @@ def build_alerts(cluster: Cluster, monitoring: Monitoring) -> list[dict[str, Any
 
 def _with_link(rule: dict[str, Any], runbooks: str) -> dict[str, Any]:
     link = f"{runbooks}#{rule['alert'].lower()}"
-    return {**rule, "expr": rule["expr"].strip(), "annotations": {**rule["annotations"], "runbook_url": link}}
+    return {**rule, "expr": " ".join(rule["expr"].split()), "annotations": {**rule["annotations"], "runbook_url": link}}
