@@ -44,8 +44,9 @@ class Receiver(Model):
     """With slack and webhook: name of a Secret in the cluster's namespace, whose key `url` has the address to send to."""
     to: tuple[MailAddress, ...] = Field(default=(), examples=[["ops@example.com"]])
     """With mail: the addresses."""
-    severities: tuple[Literal["critical", "warning", "info"], ...] = ("critical", "warning")
-    """Severities of the alerts that it gets. critical: jobs do not run, act now. warning: act today. info: worth to know."""
+    severities: tuple[Literal["critical", "warning", "info", "none"], ...] = ("critical", "warning")
+    """Severities of the alerts that it gets. critical: jobs do not run, act now. warning: act today. info: worth to know.
+    none: Watchdog, which always fires; a receiver of nothing else gets it every five minutes."""
     match: dict[AlertLabel, Line] = Field(default={}, examples=[{"account": "vision"}])
     """Labels that an alert must have, each with its value: `nodeset`, `account`, `partition`, `check` or `alertname`. Default: any."""
 

@@ -32,7 +32,7 @@ def render(cluster: Cluster, monitoring: Monitoring) -> str:
             "group_wait": "30s",
             "group_interval": "5m",
             "repeat_interval": "24h",
-            "routes": [{"receiver": each.name, "matchers": _matchers(each), "continue": True} for each in receivers],
+            "routes": [_route(each) for each in receivers],
         },
         # While Slurm is silent, what its readings say is old, and each such alert would be one more message.
         "inhibit_rules": [
@@ -45,6 +45,11 @@ def render(cluster: Cluster, monitoring: Monitoring) -> str:
         "receivers": [{"name": _NOBODY}, *(_receiver(each, cluster.notifications.smtp) for each in receivers)],
     }
     return yaml.safe_dump(config, sort_keys=False, width=1000, allow_unicode=True)
+
+
+def _route(receiver: Receiver) -> dict[str, Any]:
+    often = {"repeat_interval": "5m"} if receiver.severities == ("none",) else {}  # a service that waits for Watchdog
+    return {"receiver": receiver.name, "matchers": _matchers(receiver), "continue": True, **often}
 
 
 def _matchers(receiver: Receiver) -> list[str]:
