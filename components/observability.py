@@ -68,7 +68,7 @@ class OwnArgs(TypedDict):
     replicated: list[tuple[str, int]]
     """Components with several pods, and the port at which each is read."""
     deletion_protection: bool
-    """True: the disk outlives the stack."""
+    """True: the set cannot be deleted by a change of the stack, and the disk outlives it."""
 
 
 class ObservabilityArgs(TypedDict):
@@ -120,7 +120,8 @@ class Observability(pulumi.ComponentResource):
         if (own := args.get("own")) is not None:
             files = build_config(own)
             needs = [declare(each, child) for each in (files, build_network_policy(own), *build_services(own))]
-            last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS])
+            protected = own["deletion_protection"]
+            last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=protected)
             declare(build_server(own, files["metadata"]["name"]), last)
             url = f"http://{object_name(own['pods']['cluster'], COMPONENT)}.{own['pods']['namespace']}:{PROMETHEUS_PORT}"
         self.prometheus_url = pulumi.Output.from_input(url)

@@ -31,9 +31,13 @@ class Target:
     job: str
     """The label `job`."""
     component: str
+    """Of the pods."""
     port: int
+    """Where they answer."""
     port_name: str
+    """Its name in the pods, and in the Service."""
     path: str = "/metrics"
+    """What is asked for."""
     dropped: str = ""
     """Metrics that are not kept, as a regular expression."""
     is_service: bool = True
