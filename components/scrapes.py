@@ -107,10 +107,10 @@ def build_monitors(cluster: Cluster, own_labels: dict[str, str], interval_s: int
         about = metadata(name, cluster.namespace, {**labels(cluster.name, target.component), **own_labels})
         if target.component not in made:
             kind = "ServiceMonitor" if target.is_service else "PodMonitor"
-            spec = {"selector": _selected(cluster, target), "endpoints" if target.is_service else "podMetricsEndpoints": []}
+            spec: Manifest = {"selector": _selected(cluster, target), "endpoints" if target.is_service else "podMetricsEndpoints": []}
             made[target.component] = {"apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": about, "spec": spec}
-        spec = made[target.component]["spec"]
-        spec["endpoints" if target.is_service else "podMetricsEndpoints"].append(_endpoint(cluster, target, interval_s))
+        endpoints: list[Manifest] = made[target.component]["spec"]["endpoints" if target.is_service else "podMetricsEndpoints"]
+        endpoints.append(_endpoint(cluster, target, interval_s))
     return list(made.values())
 
 

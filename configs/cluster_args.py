@@ -941,7 +941,7 @@ class Receiver(TypedDict):
     to: NotRequired[list[str]]
     """With mail: the addresses. Type: list of string (a mail address, such as slurm@example.com, at most 254 characters). Default: `[]`."""
     severities: NotRequired[list[str]]
-    """Severities of the alerts that it gets. critical: jobs do not run, act now. warning: act today. info: worth to know. Type: list, each one of `critical`, `warning`, `info`. Default: `[critical, warning]`."""
+    """Severities of the alerts that it gets. critical: jobs do not run, act now. warning: act today. info: worth to know. none: Watchdog, which always fires; a receiver of nothing else gets it every five minutes. Type: list, each one of `critical`, `warning`, `info`, `none`. Default: `[critical, warning]`."""
     match: NotRequired[dict[str, str]]
     """Labels that an alert must have, each with its value: `nodeset`, `account`, `partition`, `check` or `alertname`. Type: mapping of string (a label of an alert, such as nodeset, at most 64 characters) to string (one line of printable characters). Default: `{}` (any)."""
 

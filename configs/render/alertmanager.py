@@ -14,7 +14,7 @@ RELAY_CREDENTIALS, RELAY_CA = "relay-credentials", "relay-ca"
 USER_NAME = "@username@"
 """Stands for the user of the mail relay, which Alertmanager reads from no file: the pod's start fills it in."""
 _NOBODY = "nobody"
-_TITLE = "{{ .CommonAnnotations.summary | default .CommonLabels.alertname }}"
+_TITLE = "{{ or .CommonAnnotations.summary .CommonLabels.alertname }}"
 _TEXT = (
     "{{ range .Alerts }}*{{ .Labels.alertname }}* ({{ .Labels.slurm_cluster }}, {{ .Labels.severity }}, {{ .Status }}): "
     "{{ .Annotations.summary }}. {{ .Annotations.description }} {{ .Annotations.runbook_url }}\n{{ end }}"

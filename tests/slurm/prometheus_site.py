@@ -46,11 +46,12 @@ def grown(text: str, times: int) -> str:
     return "\n".join(line if isinstance(line, str) else f"{line[1]} {float(line[2]) * times + times}" for line in lines) + "\n"
 
 
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as one:
+def free_ports() -> tuple[int, int]:
+    """Two ports of the loopback that nobody listens on."""
+    with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
 
 
 class Exporter:
@@ -95,7 +96,7 @@ class Site:
 
     def __init__(self, root: Path) -> None:
         self.root, self.exporter = root, Exporter()
-        self.port, self.alertmanager_port = free_port(), free_port()
+        self.port, self.alertmanager_port = free_ports()
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, files: Mapping[str, str]) -> None:

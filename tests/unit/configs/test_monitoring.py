@@ -144,29 +144,25 @@ def test_service_that_waits_for_the_watchdog_hears_of_it_every_five_minutes() ->
     assert [route.get("repeat_interval") for route in routes] == [None, "5m"]
 
 
-@pytest.mark.parametrize(
-    ("monitoring", "path", "words"),
-    [
-        pytest.param(
-            {"prometheus": "Operator", "readers": ["x"]}, "readers", "does nothing with prometheus: Operator", id="operators-readers"
-        ),
-        pytest.param({"prometheus": "Operator", "retentionDays": 3}, "retentionDays", "does nothing", id="operators-retention"),
-        pytest.param({"labels": {"release": "x"}}, "labels", "does nothing with prometheus: Own", id="own-labels"),
-        pytest.param({"receivers": [CHAT, CHAT]}, "receivers[1].name", "already", id="one-name-twice"),
-        pytest.param({"receivers": [{**CHAT, "urlSecret": None}]}, "receivers[0].urlSecret", "name a Secret", id="no-address"),
-        pytest.param({"receivers": [{**CHAT, "to": ["a@b.example"]}]}, "receivers[0].to", "addresses of mail", id="chat-with-mail"),
-        pytest.param({"receivers": [MAIL]}, "receivers[0].kind", "give notifications.smtp", id="mail-without-relay"),
-        pytest.param({"receivers": [{**MAIL, "to": []}]}, "receivers[0].to", "at least one address", id="mail-to-nobody"),
-        pytest.param({"receivers": [{**MAIL, "urlSecret": "x"}]}, "receivers[0].urlSecret", "kind: mail", id="mail-with-address"),
-        pytest.param({"receivers": [{**CHAT, "name": "nobody"}]}, "receivers[0].name", "Slipway's own", id="own-name"),
-        pytest.param({"receivers": [{**CHAT, "severities": []}]}, "receivers[0].severities", "gets no alert", id="no-severity"),
-        pytest.param(
-            {"receivers": [{**CHAT, "match": {"alertname": "NodeDown"}}]}, "receivers[0].match.alertname", "NodesDown", id="match"
-        ),
-        pytest.param({"without": ["GuardStoped"]}, "without[0]", 'Did you mean "GuardStopped"', id="unknown-alert"),
-        pytest.param({"without": ["Watchdog", "Watchdog"]}, "without[1]", "", id="twice-without"),
-    ],
-)
+MISTAKES: list[Any] = [
+    pytest.param({"prometheus": "Operator", "readers": ["x"]}, "readers", "does nothing with prometheus: Operator", id="operators-readers"),
+    pytest.param({"prometheus": "Operator", "retentionDays": 3}, "retentionDays", "does nothing", id="operators-retention"),
+    pytest.param({"labels": {"release": "x"}}, "labels", "does nothing with prometheus: Own", id="own-labels"),
+    pytest.param({"receivers": [CHAT, CHAT]}, "receivers[1].name", "already", id="one-name-twice"),
+    pytest.param({"receivers": [{**CHAT, "urlSecret": None}]}, "receivers[0].urlSecret", "name a Secret", id="no-address"),
+    pytest.param({"receivers": [{**CHAT, "to": ["a@b.example"]}]}, "receivers[0].to", "addresses of mail", id="chat-with-mail"),
+    pytest.param({"receivers": [MAIL]}, "receivers[0].kind", "give notifications.smtp", id="mail-without-relay"),
+    pytest.param({"receivers": [{**MAIL, "to": []}]}, "receivers[0].to", "at least one address", id="mail-to-nobody"),
+    pytest.param({"receivers": [{**MAIL, "urlSecret": "x"}]}, "receivers[0].urlSecret", "kind: mail", id="mail-with-address"),
+    pytest.param({"receivers": [{**CHAT, "name": "nobody"}]}, "receivers[0].name", "Slipway's own", id="own-name"),
+    pytest.param({"receivers": [{**CHAT, "severities": []}]}, "receivers[0].severities", "gets no alert", id="no-severity"),
+    pytest.param({"receivers": [{**CHAT, "match": {"alertname": "NodeDown"}}]}, "receivers[0].match.alertname", "NodesDown", id="match"),
+    pytest.param({"without": ["GuardStoped"]}, "without[0]", 'Did you mean "GuardStopped"', id="unknown-alert"),
+    pytest.param({"without": ["Watchdog", "Watchdog"]}, "without[1]", "", id="twice-without"),
+]
+
+
+@pytest.mark.parametrize(("monitoring", "path", "words"), MISTAKES)
 def test_mistake_is_told_with_its_path(monitoring: dict[str, Any], path: str, words: str) -> None:
     with pytest.raises(ConfigFaults) as refused:
         cluster_of(monitoring)
