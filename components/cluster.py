@@ -30,6 +30,7 @@ from components.munge import MungeSecret, munge_args
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
+from components.observability import Observability, observability_args
 from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
@@ -120,6 +121,9 @@ class SlurmCluster(pulumi.ComponentResource):
         self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
+        if cluster.monitoring is not None:
+            observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
+            Observability(object_name(cluster.name, "observability"), observed, after)
         if cluster.kubernetes.guard:
             Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
         return control_plane, login
@@ -182,9 +186,10 @@ class SlurmCluster(pulumi.ComponentResource):
 
 
 def image_of(cluster: Cluster, name: str) -> str:
-    """The image as the user says it, else the local one with the content tag of its sources. `name` is slurm, root or controllers."""
-    said = {"slurm": cluster.images.slurm, "root": cluster.images.root, "controllers": cluster.images.controllers}[name]
-    return said or images.reference(name, _ROOT)
+    """The image as the user says it, else the local one with the content tag of its sources. `name` is a folder of images/."""
+    said = cluster.images
+    given = {"slurm": said.slurm, "root": said.root, "controllers": said.controllers, "observability": said.observability}[name]
+    return given or images.reference(name, _ROOT)
 
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:

@@ -50,6 +50,12 @@ _CLASSES: dict[tuple[str, str], Any] = {
     ("slipway.dev/v1alpha1", "NodeSet"): functools.partial(
         kubernetes.apiextensions.CustomResource, api_version="slipway.dev/v1alpha1", kind="NodeSet"
     ),
+    **{
+        ("monitoring.coreos.com/v1", kind): functools.partial(
+            kubernetes.apiextensions.CustomResource, api_version="monitoring.coreos.com/v1", kind=kind
+        )
+        for kind in ("PodMonitor", "PrometheusRule", "ServiceMonitor")
+    },
 }
 
 

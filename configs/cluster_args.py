@@ -30,6 +30,8 @@ class Images(TypedDict):
     """Image that versions of the shared root are filled from, unless they name another source. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/root with the content tag of images/root, images/slurm and examples."""
     controllers: NotRequired[str]
     """Image of the controllers. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
+    observability: NotRequired[str]
+    """Image of Prometheus and Alertmanager, for `monitoring`. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/observability with the content tag of images/observability."""
     pullPolicy: NotRequired[str]
     """When the kubelet pulls the images: Kubernetes' imagePullPolicy. Type: one of `Always`, `IfNotPresent`, `Never`. Default: `IfNotPresent`."""
     pullSecrets: NotRequired[list[str]]
@@ -937,6 +939,84 @@ class Notifications(TypedDict):
     """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is refused."""
 
 
+class Receiver(TypedDict):
+    """Whom Alertmanager tells of alerts. It tells again after a day, and says when an alert has ended."""
+
+    name: str
+    """Name of the receiver. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
+    kind: str
+    """slack: a webhook that takes Slack's format, as Slack, Mattermost and others do. webhook: Alertmanager's own JSON. mail: through the relay of `notifications.smtp`. Type: one of `slack`, `webhook`, `mail`. Required."""
+    urlSecret: NotRequired[str]
+    """With slack and webhook: name of a Secret in the cluster's namespace, whose key `url` has the address to send to. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
+    to: NotRequired[list[str]]
+    """With mail: the addresses. Type: list of string (a mail address, such as slurm@example.com, at most 254 characters). Default: `[]`."""
+    severities: NotRequired[list[str]]
+    """Severities of the alerts that it gets. critical: jobs do not run, act now. warning: act today. info: worth to know. none: Watchdog, which always fires; a receiver of nothing else gets it every five minutes. Type: list, each one of `critical`, `warning`, `info`, `none`. Default: `[critical, warning]`."""
+    match: NotRequired[dict[str, str]]
+    """Labels that an alert must have, each with its value: `nodeset`, `account`, `partition`, `check` or `alertname`. Type: mapping of string (a label of an alert, such as nodeset, at most 64 characters) to string (one line of printable characters). Default: `{}` (any)."""
+
+
+class Thresholds(TypedDict):
+    """When an alert is one. Each alert's section in docs/runbooks.md names its threshold."""
+
+    readingAgeS: NotRequired[int]
+    """Seconds after which a reading of Slurm is too old: SlurmReadingOld. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `120`."""
+    drainedMinutes: NotRequired[int]
+    """Minutes that a node may be out of service: NodesOutOfService, NodesDown, GpusMissing. Type: integer, 1 to 2,147,483,647. Default: `15`."""
+    systemicPercent: NotRequired[int]
+    """Percentage of the nodes of a check that fail at once, from which what they share is broken: CheckFailsEverywhere. Type: integer, 1 to 100. Unit: percent. Default: `10`."""
+    checkAgeHours: NotRequired[int]
+    """Hours since a check last ran: CheckOld. Type: integer, 1 to 2,147,483,647. Default: `48`."""
+    gpusUnavailablePercent: NotRequired[int]
+    """Percentage of a node set's GPUs that may be out of service for an hour: GpusUnavailable. Type: integer, 1 to 100. Unit: percent. Default: `10`."""
+    queueMinutes: NotRequired[int]
+    """Minutes in which no job starts although jobs wait and nodes are idle: QueueBlocked. Type: integer, 1 to 2,147,483,647. Default: `30`."""
+    updateMinutes: NotRequired[int]
+    """Minutes that workers may be missing or not ready: NodeSetNotReady, NodeSetPodsMissing. Type: integer, 1 to 2,147,483,647. Default: `60`."""
+    backupAgeHours: NotRequired[int]
+    """Hours since the last backup: BackupOld. Type: integer, 1 to 2,147,483,647. Default: `26`."""
+    claimPercent: NotRequired[int]
+    """Percentage of a volume claim that may be full: ClaimNearlyFull. Type: integer, 1 to 100. Unit: percent. Default: `90`."""
+    wastedGpuHours: NotRequired[int]
+    """GPU hours of an account in one day, from which it counts that most of them went to jobs that did not complete: GpuHoursWasted. Type: integer, 0 to 2,147,483,647. Default: `24`."""
+
+
+class Dashboards(TypedDict):
+    """The dashboards for Grafana, in one ConfigMap."""
+
+    labels: NotRequired[dict[str, str]]
+    """Labels by which Grafana's sidecar finds the ConfigMap. Type: mapping of string (a label key of Kubernetes, such as grafana_dashboard, at most 316 characters) to string (a label value of Kubernetes, at most 63 characters). Default: `{grafana_dashboard: "1"}`."""
+    folder: NotRequired[str]
+    """Folder of Grafana that the sidecar puts them into: the annotation `grafana_folder`. Type: string (one line of printable characters). Default: `Slurm`."""
+
+
+class Monitoring(TypedDict):
+    """Metrics, alerts and dashboards of the cluster."""
+
+    prometheus: NotRequired[str]
+    """Own: a Prometheus and an Alertmanager of the cluster's own. Operator: ServiceMonitor, PodMonitor and PrometheusRule objects, for a Kubernetes cluster with the Prometheus Operator. Type: one of `Own`, `Operator`. Default: `Own`."""
+    scrapeIntervalS: NotRequired[int]
+    """Seconds between two readings of all metrics. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `30`."""
+    retentionDays: NotRequired[int]
+    """With Own: days that metrics are kept. The oldest go earlier where they would fill the disk. Type: integer, 1 to 2,147,483,647. Unit: days. Default: `15`."""
+    storage: NotRequired[Disk]
+    """With Own: the disk of Prometheus and Alertmanager. Type: Disk. Default: those of its keys."""
+    readers: NotRequired[list[str]]
+    """With Own: namespaces whose pods may ask Prometheus, where the network heeds NetworkPolicies. Type: list of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 63 characters). Default: `[]` (none but a port-forward)."""
+    receivers: NotRequired[list[Receiver]]
+    """With Own: whom Alertmanager tells. Type: list of Receiver. Default: `[]` (nobody; alerts are shown by Prometheus and Alertmanager)."""
+    labels: NotRequired[dict[str, str]]
+    """With Operator: labels by which its Prometheus selects the objects. Type: mapping of string (a label key of Kubernetes, such as grafana_dashboard, at most 316 characters) to string (a label value of Kubernetes, at most 63 characters). Default: `{}`."""
+    thresholds: NotRequired[Thresholds]
+    """When an alert is one. Type: Thresholds. Default: those of its keys."""
+    runbooks: NotRequired[str]
+    """Address of the page that alerts link to. Type: string (one line of printable characters). Default: the path docs/runbooks.md."""
+    without: NotRequired[list[str]]
+    """Names of alerts that are left out. Type: list of string (one line of printable characters). Default: `[]`."""
+    dashboards: NotRequired[Dashboards]
+    """The dashboards for Grafana. Type: Dashboards. Default: those of its keys."""
+
+
 class PriorityWeights(TypedDict):
     """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
 
@@ -1053,5 +1133,7 @@ class SlurmClusterArgs(TypedDict):
     """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
     notifications: NotRequired[Notifications]
     """Mail about jobs. Type: Notifications. Default: those of its keys."""
+    monitoring: NotRequired[Monitoring]
+    """Metrics, alerts and dashboards. Type: Monitoring. Default: none; the metrics themselves are there."""
     slurm: NotRequired[SlurmSettings]
     """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""

@@ -27,7 +27,7 @@ from local.layout import Paths
 from local.settings import send_settings
 
 ROOT = Path(__file__).parents[1]
-IMAGES = ("slurm", "root", "controllers")
+IMAGES = ("slurm", "root", "controllers", "observability")
 """What a stack's pods run: every image that `python -m images` builds."""
 SETTINGS = ("images", "settings", "--no-proxy", f"localhost,127.0.0.1,.{layout.CLUSTER_DOMAIN},.svc,{layout.WHOLE_RANGE}")
 """The verb that says what the root needs of this machine; no proxy is asked for what is in the cluster."""

@@ -24,6 +24,7 @@ from standalone.render import CRD, IDENTIFIER, Document, Key, Sort, annotation, 
 from standalone.render import scoped as scoped_as
 from standalone.requirements import Offer
 
+_NO_OPERATOR = "The stack says monitoring.prometheus: Operator. Install the Prometheus Operator, or say Own."
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
 """What the API server's validation says of a field that only a new object can have otherwise; it has no code for that."""
@@ -179,7 +180,9 @@ def _refuse_unknown(home: Home, declared: Sequence[Document]) -> None:
     known = {*home.api.kinds(), *(document.brings for document in declared)}
     if unknown := sorted(str(document.key) for document in declared if document.key.sort not in known):
         lacking = f"The API server does not know the kind of these {len(unknown)} objects, and the stack brings no {CRD} for it:"
-        raise StandaloneError(f"{lacking}\n{rows(unknown)}")
+        groups = {document.key.group for document in declared if document.key.sort not in known}
+        remedy = f"\n{_NO_OPERATOR}" if "monitoring.coreos.com" in groups else ""
+        raise StandaloneError(f"{lacking}\n{rows(unknown)}{remedy}")
 
 
 def _is_immutable(fault: RefusedError) -> bool:

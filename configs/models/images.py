@@ -17,6 +17,9 @@ class Images(Model):
     content tag of images/root, images/slurm and examples."""
     controllers: ImageReference | None = None
     """Image of the controllers. Default: localhost/slipway/controllers with the content tag of images/controllers and controllers/."""
+    observability: ImageReference | None = None
+    """Image of Prometheus and Alertmanager, for `monitoring`. Default: localhost/slipway/observability with the content tag of
+    images/observability."""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     """When the kubelet pulls the images: Kubernetes' imagePullPolicy."""
     pull_secrets: tuple[ObjectName, ...] = Field(default=(), examples=[["registry-login"]])

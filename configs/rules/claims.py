@@ -23,7 +23,7 @@ POD_VOLUMES = frozenset(
 """Volumes that a worker's pod may have, whatever the config says today; those of storage.mounts are `mount-<name>`."""
 
 
-DISKS = {"slurmctld": "state", "mariadb": "data", "nfs": "data"}
+DISKS = {"slurmctld": "state", "mariadb": "data", "nfs": "data", "prometheus": "data"}
 """Programs with a disk of their own, and its name: the claim is called `<disk>-<cluster>-<program>-0`."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from controllers.files import metrics
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict
 from controllers.runtime.informer import Informer
@@ -240,6 +241,7 @@ class FileProgress:
                 self._note_held(frozenset(expand(report.held)))
         except (Broken, HostlistError) as error:
             verdict = judge(files, None, str(error))
+        metrics.REFUSED.set(verdict.reason in (REFUSED, BEHIND))
         before, _ = find_verdict(pod)
         if verdict != before:
             now = datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

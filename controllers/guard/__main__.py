@@ -19,7 +19,7 @@ async def serve(settings: Settings) -> int:
     """Runs until it is told to stop; the exit code."""
     api = connect()
     guard = Guard(api, settings.namespace, settings.cluster, settings.identity, SYSTEM)
-    informers = {"record": guard.record_informer, **guard.informers}
+    informers = {"record": guard.record_informer, "times of CronJobs": guard.cron_jobs, **guard.informers}
 
     def deaf() -> str:
         silent = [name for name, each in informers.items() if each.synced.is_set() and each.silent_s() > _DEAF_S]

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from controllers.guard import fields, metrics
+from controllers.guard.cron_jobs import CRON_JOBS, note
 from controllers.guard.plan import (
     DECLARED_IN,
     MOST,
@@ -68,6 +69,9 @@ class Guard:
         ours = f"{LABEL_CLUSTER}={cluster}"
         self.record_informer = Informer(api, RECORD, namespace=namespace, labels=f"{ours},{RECORD_COMPONENT}", clock=clock)
         self.informers = {kind: Informer(api, resource, namespace=namespace, labels=ours, clock=clock) for kind, resource in KINDS.items()}
+        self.cron_jobs = Informer(api, CRON_JOBS, namespace=namespace, labels=ours, clock=clock)
+        """Of which the times of success are counted; the informer above has metadata only."""
+        self.cron_jobs.on_change(note)
         self.queue: WorkQueue[Name] = WorkQueue("guard", clock=clock, most_s=pace.retry_most_s)
         self._record = Record()
         self._fights = Fights()

@@ -97,10 +97,10 @@ def test_storage_database_and_keys_are_protected_when_asked_for(protected: bool)
         *(one for one in found if one.type.startswith("random:")),
         *(one for one in of_type(found, "Secret") if one.name != "dev-deployed"),  # a copy of the others, written anew each time
         *of_type(found, "PersistentVolumeClaim"),
-        *(one for one in of_type(found, "StatefulSet") if one.name in ("dev-mariadb", "dev-slurmctld")),
+        *(one for one in of_type(found, "StatefulSet") if one.name in ("dev-mariadb", "dev-prometheus", "dev-slurmctld")),
         *of_type(found, "Namespace"),
     ]
-    assert len(kept) == 5 + 5 + 1 + 2 + 1
+    assert len(kept) == 5 + 5 + 1 + 3 + 1
     assert {one.name: one.protect for one in kept} == {one.name: protected for one in kept}
     assert [one.retained for one in of_type(found, "PersistentVolumeClaim")] == [protected]
     assert not any(one.protect for one in found if one not in kept)

@@ -68,7 +68,7 @@ def test_cli_puts_the_archive_where_asked(tmp_path: Path) -> None:
 def test_cli_says_which_images_there_are() -> None:
     said = CliRunner().invoke(app, ["tag", "slurn"])
     assert said.exit_code == 2
-    assert "there are: controllers, root, slurm" in said.stderr
+    assert "there are: controllers, observability, root, slurm" in said.stderr.replace("\n", " ")
 
 
 def test_only_the_newest_archives_are_kept(own_cache: Path) -> None:

@@ -191,7 +191,7 @@ def test_image_whose_files_changed_meanwhile_is_built_again(tree: Path) -> None:
     ran = [line.partition(" /tmp/")[0] for line in (tree / "ran").read_text().splitlines()]
     assert [line for line in ran if "load" in line or "slurm" in line] == [
         *("images build slurm", "images archive slurm", "images build slurm", "images archive slurm", "local load-image /archives/slurm"),
-        *("local load-image /archives/root --files", "local load-image /archives/controllers"),
+        *(f"local load-image /archives/{name}" for name in ("root --files", "controllers", "observability")),
     ]
 
 

@@ -1,0 +1,291 @@
+"""Metrics, alerts and dashboards of one cluster: a Prometheus and an Alertmanager of its own, or the objects of the Prometheus Operator.
+
+What is read is in scrapes.py. The rules, the receivers and the dashboards are in configs/render, the programs in images/observability.
+Leaves Grafana to others.
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+import yaml
+
+from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import CLAIMS, SKIP_AWAIT, config_map, declare, immutable_config_map
+from components.pods import (
+    DAEMON_MEMORY,
+    PROGRAM_MEMORY,
+    PodDefaults,
+    config_volume,
+    confined,
+    empty_volume,
+    http_probe,
+    lost_node_tolerations,
+    mount,
+    pod_template,
+    resources,
+    secret_volume,
+    service,
+)
+from components.scrapes import build_monitors, scrape_configs, targets
+from configs.models.cluster import Cluster
+from configs.models.monitoring import Monitoring
+from configs.render import alertmanager
+from configs.render.alerts import build_alerts
+from configs.render.dashboards import build_dashboards
+
+COMPONENT = "prometheus"
+"""Tail of its objects' names: `<cluster>-prometheus`."""
+PROMETHEUS_UID = 65532
+"""The user in the image."""
+PROMETHEUS_PORT = 9090
+ALERTMANAGER_PORT = 9093
+"""On the pod's loopback only: nobody but the pod and a port-forward silences alerts."""
+CONFIG_PATH = "/etc/slipway/prometheus"
+_DATA_PATH = "/data"
+_MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2, "M": 1e6 / 2**20, "G": 1e9 / 2**20, "T": 1e12 / 2**20}
+_METRICS_SHARE = 0.8
+"""Of the disk, for metrics: what is compacted needs room beside it."""
+
+
+class OwnArgs(TypedDict):
+    """A Prometheus and an Alertmanager of the cluster's own."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share; the image is that of Prometheus."""
+    files: dict[str, str]
+    """prometheus.yml, alerts.yml and alertmanager.yml."""
+    secrets: dict[str, str]
+    """Secrets of the receivers, by the folders that they are mounted at."""
+    retention_days: int
+    """Days that metrics are kept."""
+    retention_mib: int
+    """MiB of metrics that are kept at most."""
+    storage: ClaimArgs
+    """The disk."""
+    readers: list[str]
+    """Namespaces whose pods may ask Prometheus."""
+    replicated: list[tuple[str, int]]
+    """Components with several pods, and the port at which each is read."""
+    deletion_protection: bool
+    """True: the set cannot be deleted by a change of the stack, and the disk outlives it."""
+
+
+class ObservabilityArgs(TypedDict):
+    """What is made."""
+
+    dashboards: Manifest
+    """The ConfigMap with the dashboards."""
+    own: NotRequired[OwnArgs]
+    """With a Prometheus of the cluster's own."""
+    operator: NotRequired[list[Manifest]]
+    """With the Prometheus Operator: its objects."""
+
+
+def observability_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, image: str) -> ObservabilityArgs:
+    said = monitoring.dashboards
+    about = {**labels(cluster.name, "dashboards"), **said.labels}
+    dashboards = config_map(object_name(cluster.name, "dashboards"), cluster.namespace, about, build_dashboards())
+    dashboards["metadata"]["annotations"] = {"grafana_folder": said.folder}
+    if monitoring.prometheus == "Operator":
+        return {"dashboards": dashboards, "operator": build_operator_objects(cluster, monitoring)}
+    own: OwnArgs = {
+        "pods": {**pods, "image": image},
+        "files": build_files(cluster, monitoring),
+        "secrets": receiver_secrets(cluster, monitoring),
+        "retention_days": monitoring.retention_days,
+        "retention_mib": max(1, int(mebibytes(monitoring.storage.size) * _METRICS_SHARE)),
+        "storage": claim_args(monitoring.storage),
+        "readers": list(monitoring.readers),
+        "replicated": [(target.component, target.port) for target in targets(cluster) if target.replicas],
+        "deletion_protection": cluster.deletion_protection,
+    }
+    return {"dashboards": dashboards, "own": own}
+
+
+class Observability(pulumi.ComponentResource):
+    """Prometheus with alerts, and dashboards. A change of its rules restarts Prometheus, which goes on where it was; no metric is lost but
+    those of some seconds."""
+
+    prometheus_url: pulumi.Output[str]
+    """URL of the cluster's own Prometheus inside the Kubernetes cluster; empty with the Prometheus Operator."""
+
+    def __init__(self, name: str, args: ObservabilityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:Observability", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        declare(args["dashboards"], child)
+        for manifest in args.get("operator", []):
+            declare(manifest, child, f"{manifest['metadata']['name']}-{manifest['kind'].lower()}")
+        url = ""
+        if (own := args.get("own")) is not None:
+            files = build_config(own)
+            needs = [declare(each, child) for each in (files, build_network_policy(own), *build_services(own))]
+            protected = own["deletion_protection"]
+            last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=protected)
+            declare(build_server(own, files["metadata"]["name"]), last)
+            url = f"http://{object_name(own['pods']['cluster'], COMPONENT)}.{own['pods']['namespace']}:{PROMETHEUS_PORT}"
+        self.prometheus_url = pulumi.Output.from_input(url)
+        self.register_outputs({"prometheus_url": self.prometheus_url})
+
+
+def mebibytes(size: str) -> float:
+    """A size of a disk in MiB: `20Gi` is 20480."""
+    number = size.rstrip("MGTi")
+    return int(number) * _MEBIBYTES[size.removeprefix(number)]
+
+
+def build_files(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]:
+    """The files of Prometheus and Alertmanager."""
+    config: dict[str, Any] = {
+        "global": {
+            "scrape_interval": f"{monitoring.scrape_interval_s}s",
+            "scrape_timeout": f"{min(10, monitoring.scrape_interval_s)}s",
+            "evaluation_interval": f"{monitoring.scrape_interval_s}s",
+        },
+        "rule_files": ["alerts.yml"],
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"localhost:{ALERTMANAGER_PORT}"]}]}]},
+        "scrape_configs": scrape_configs(cluster),
+    }
+    return {
+        "prometheus.yml": _yaml(config),
+        "alerts.yml": _yaml({"groups": build_alerts(cluster, monitoring)}),
+        "alertmanager.yml": alertmanager.render(cluster, monitoring),
+    }
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, width=1000, allow_unicode=True)
+
+
+def receiver_secrets(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]:
+    """The Secrets that Alertmanager reads, by their folders."""
+    found = {each.name: each.url_secret for each in monitoring.receivers if each.url_secret is not None}
+    smtp = cluster.notifications.smtp
+    if smtp is not None and any(each.kind == "mail" for each in monitoring.receivers):
+        found |= {alertmanager.RELAY_CREDENTIALS: smtp.credentials_secret} if smtp.credentials_secret else {}
+        found |= {alertmanager.RELAY_CA: smtp.ca_secret} if smtp.ca_secret else {}
+    return found
+
+
+def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Manifest]:
+    """The objects of the Prometheus Operator: what is read, and the rules."""
+    about = metadata(object_name(cluster.name, "alerts"), cluster.namespace, {**labels(cluster.name, "alerts"), **monitoring.labels})
+    rules: Manifest = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": about,
+        "spec": {"groups": build_alerts(cluster, monitoring)},
+    }
+    return [*build_monitors(cluster, monitoring.labels, monitoring.scrape_interval_s), rules]
+
+
+def build_config(args: OwnArgs) -> Manifest:
+    """The files, in a ConfigMap named by its content: neither program reads a file again by itself, so a change makes a new pod."""
+    pods = args["pods"]
+    return immutable_config_map(
+        object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT), args["files"]
+    )
+
+
+def build_services(args: OwnArgs) -> list[Manifest]:
+    """Prometheus' own, and one without an address of its own for each component whose pods are read one by one."""
+    pods = args["pods"]
+    made = [service(pods, COMPONENT, PROMETHEUS_PORT)]
+    for component, port in args["replicated"]:
+        about = metadata(object_name(pods["cluster"], component), pods["namespace"], labels(pods["cluster"], component), SKIP_AWAIT)
+        spec: Manifest = {
+            "selector": selector(pods["cluster"], component),
+            "ports": [{"name": "metrics", "port": port, "targetPort": port}],
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+        }
+        made.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
+    return made
+
+
+def build_network_policy(args: OwnArgs) -> Manifest:
+    """In: Prometheus' port, from the namespaces of its readers. Out: anywhere, as receivers are."""
+    pods = args["pods"]
+    sources = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in args["readers"]]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
+        "spec": {
+            "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": sources, "ports": [{"port": PROMETHEUS_PORT, "protocol": "TCP"}]}] if sources else [],
+        },
+    }
+
+
+def build_server(args: OwnArgs, files: str) -> Manifest:
+    """The StatefulSet: one pod with both programs on one disk. `files` is the ConfigMap of `build_config`."""
+    pods = args["pods"]
+    cluster, name = pods["cluster"], object_name(pods["cluster"], COMPONENT)
+    secrets = [secret_volume(f"receiver-{folder}", secret) for folder, secret in args["secrets"].items()]
+    pod: Manifest = {
+        "terminationGracePeriodSeconds": 60,
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        "securityContext": {"fsGroup": PROMETHEUS_UID, "fsGroupChangePolicy": "OnRootMismatch"},
+        "containers": [_prometheus(args), _alertmanager(args)],
+        "volumes": [config_volume("config", files), empty_volume("tmp"), *secrets],
+    }
+    spec: Manifest = {
+        "replicas": 1,
+        "serviceName": name,
+        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        "template": pod_template(pods, COMPONENT, pod),
+        "volumeClaimTemplates": [claim_template("data", args["storage"])],
+        "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+    }
+    about = metadata(name, pods["namespace"], labels(cluster, COMPONENT))
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+
+
+def _prometheus(args: OwnArgs) -> Manifest:
+    pods = args["pods"]
+    return {
+        "name": "prometheus",
+        "image": pods["image"],
+        "imagePullPolicy": pods["pull_policy"],
+        "command": [
+            "prometheus",
+            f"--config.file={CONFIG_PATH}/prometheus.yml",
+            f"--storage.tsdb.path={_DATA_PATH}/prometheus",
+            f"--storage.tsdb.retention.time={args['retention_days']}d",
+            f"--storage.tsdb.retention.size={args['retention_mib']}MB",  # Prometheus' MB are MiB
+            f"--web.listen-address=:{PROMETHEUS_PORT}",
+        ],
+        "workingDir": _DATA_PATH,
+        "resources": resources(("50m", "128Mi"), DAEMON_MEMORY),
+        "ports": [{"name": "prometheus", "containerPort": PROMETHEUS_PORT}],
+        "securityContext": confined(PROMETHEUS_UID),
+        "startupProbe": http_probe(PROMETHEUS_PORT, "/-/ready", periodSeconds=1, failureThreshold=600),  # it reads what it has first
+        "livenessProbe": http_probe(PROMETHEUS_PORT, "/-/healthy", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(PROMETHEUS_PORT, "/-/ready", periodSeconds=5, timeoutSeconds=5),
+        "volumeMounts": [mount("config", CONFIG_PATH, read_only=True), mount("data", _DATA_PATH)],
+    }
+
+
+def _alertmanager(args: OwnArgs) -> Manifest:
+    pods = args["pods"]
+    secrets = [mount(f"receiver-{folder}", f"{alertmanager.SECRETS_PATH}/{folder}", read_only=True) for folder in args["secrets"]]
+    return {
+        "name": "alertmanager",
+        "image": pods["image"],
+        "imagePullPolicy": pods["pull_policy"],
+        "command": [
+            "slipway-alertmanager",
+            f"--storage.path={_DATA_PATH}/alertmanager",
+            f"--web.listen-address=127.0.0.1:{ALERTMANAGER_PORT}",
+            "--cluster.listen-address=",  # one of its kind, without peers
+        ],
+        "workingDir": _DATA_PATH,
+        "resources": resources(("10m", "32Mi"), PROGRAM_MEMORY),
+        "securityContext": confined(PROMETHEUS_UID),
+        "volumeMounts": [
+            *(mount("config", CONFIG_PATH, read_only=True), mount("data", _DATA_PATH), mount("tmp", "/tmp")),  # noqa: S108 - the pod's own
+            *secrets,
+        ],
+    }

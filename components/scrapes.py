@@ -1,0 +1,145 @@
+"""What Prometheus reads of a cluster: one table, for a Prometheus of the cluster's own and for the Prometheus Operator. Pure.
+
+All targets are known from the stack or by DNS, so that Prometheus needs no rights in Kubernetes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from components.controllers import COMPONENT as NODESET_CONTROLLER
+from components.controllers import METRICS_PORT
+from components.guard import COMPONENT as GUARD
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.pods import CLUSTER_DOMAIN, SLURMCTLD_PORT
+from configs.models.cluster import Cluster
+
+METRICS = "metrics"
+"""The collector of metrics, its Service and its port's name."""
+COLLECTOR_PORT = 8081
+DCGM_PORT = 9400
+"""Of workers with GPUs: DCGM's exporter, or one with its metrics' names."""
+CLUSTER_LABEL = "slurm_cluster"
+"""A label of every metric: a Prometheus may have several clusters."""
+_SLURMCTLD_PATHS = ("jobs", "nodes", "partitions", "scheduler")
+"""Not `jobs-users-accts`: it has thirty series for each user."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One endpoint of the pods of one component."""
+
+    job: str
+    """The label `job`."""
+    component: str
+    """Of the pods."""
+    port: int
+    """Where they answer."""
+    port_name: str
+    """Its name in the pods, and in the Service."""
+    path: str = "/metrics"
+    """What is asked for."""
+    dropped: str = ""
+    """Metrics that are not kept, as a regular expression."""
+    is_service: bool = True
+    """False: there is no Service by which the Operator finds the pods."""
+    replicas: bool = False
+    """True: several pods, each of which is read."""
+    nodes: tuple[tuple[str, int], ...] = ()
+    """Of workers: node sets, each with its number of nodes."""
+
+
+def targets(cluster: Cluster) -> list[Target]:
+    """Everything that has metrics."""
+    slurmctld = [
+        # A series for each node and each of eleven values; the collector has the states of nodes.
+        Target(
+            f"slurmctld-{path}", "slurmctld", SLURMCTLD_PORT, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
+        )
+        for path in _SLURMCTLD_PATHS
+    ]
+    controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, METRICS_PORT, "metrics", is_service=False, replicas=True)]
+    if cluster.kubernetes.guard:
+        controllers.append(Target(GUARD, GUARD, METRICS_PORT, "metrics", is_service=False, replicas=True))
+    with_gpus = tuple((each.name, each.ordinals) for each in cluster.node_sets if each.gpus is not None)
+    gpus = [Target("dcgm", "slurmd", DCGM_PORT, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
+    return [*slurmctld, Target(METRICS, METRICS, COLLECTOR_PORT, "metrics"), *controllers, *gpus]
+
+
+def scrape_configs(cluster: Cluster) -> list[dict[str, Any]]:
+    """The `scrape_configs` of prometheus.yml."""
+    made = [_scrape(cluster, target) for target in targets(cluster)]
+    for job, port in (("prometheus", 9090), ("alertmanager", 9093)):
+        made.append({"job_name": job, "static_configs": [{"targets": [f"localhost:{port}"]}], "relabel_configs": [_cluster_label(cluster)]})
+    return made
+
+
+def _scrape(cluster: Cluster, target: Target) -> dict[str, Any]:
+    service = f"{object_name(cluster.name, target.component)}.{cluster.namespace}.svc.{CLUSTER_DOMAIN}"
+    found: dict[str, Any]
+    relabelings: list[dict[str, Any]] = [_cluster_label(cluster)]
+    if target.nodes:
+        sets = [(name, [f"{name}-{ordinal}.{service}:{target.port}" for ordinal in range(nodes)]) for name, nodes in target.nodes]
+        found = {"static_configs": [{"targets": names, "labels": {"nodeset": name}} for name, names in sets]}
+        relabelings.append({"source_labels": ["__address__"], "regex": r"([^.]+)\..*", "target_label": "node"})
+    elif target.replicas:
+        found = {"dns_sd_configs": [{"names": [service], "type": "A", "port": target.port, "refresh_interval": "30s"}]}
+    else:
+        found = {"static_configs": [{"targets": [f"{service}:{target.port}"]}]}
+    dropping = [{"source_labels": ["__name__"], "regex": target.dropped, "action": "drop"}] if target.dropped else []
+    return {
+        "job_name": target.job,
+        "metrics_path": target.path,
+        **found,
+        "relabel_configs": relabelings,
+        **({"metric_relabel_configs": dropping} if dropping else {}),
+    }
+
+
+def _cluster_label(cluster: Cluster) -> dict[str, Any]:
+    return {"target_label": CLUSTER_LABEL, "replacement": cluster.name}
+
+
+def build_monitors(cluster: Cluster, own_labels: dict[str, str], interval_s: int) -> list[Manifest]:
+    """ServiceMonitor and PodMonitor objects, one for each component."""
+    made: dict[str, Manifest] = {}
+    for target in targets(cluster):
+        name = object_name(cluster.name, target.component)
+        about = metadata(name, cluster.namespace, {**labels(cluster.name, target.component), **own_labels})
+        if target.component not in made:
+            kind = "ServiceMonitor" if target.is_service else "PodMonitor"
+            spec: Manifest = {"selector": _selected(cluster, target), "endpoints" if target.is_service else "podMetricsEndpoints": []}
+            made[target.component] = {"apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": about, "spec": spec}
+        endpoints: list[Manifest] = made[target.component]["spec"]["endpoints" if target.is_service else "podMetricsEndpoints"]
+        endpoints.append(_endpoint(cluster, target, interval_s))
+    return list(made.values())
+
+
+def _selected(cluster: Cluster, target: Target) -> Manifest:
+    chosen: Manifest = {"matchLabels": selector(cluster.name, target.component)}
+    if target.nodes:
+        chosen["matchExpressions"] = [{"key": "slipway.dev/nodeset", "operator": "In", "values": [name for name, _ in target.nodes]}]
+    return chosen
+
+
+def _endpoint(cluster: Cluster, target: Target, interval_s: int) -> Manifest:
+    relabelings: list[Manifest] = [
+        {"targetLabel": CLUSTER_LABEL, "replacement": cluster.name},
+        {"targetLabel": "job", "replacement": target.job},
+    ]
+    found: Manifest = {"port": target.port_name}
+    if target.nodes:  # the exporter's port need not be declared in the pod, so its address is made of the pod's
+        found = {}
+        relabelings += [
+            {"sourceLabels": ["__meta_kubernetes_pod_container_name"], "regex": "slurmd", "action": "keep"},
+            {"sourceLabels": ["__meta_kubernetes_pod_ip"], "targetLabel": "__address__", "replacement": f"${{1}}:{target.port}"},
+            {"sourceLabels": ["__meta_kubernetes_pod_name"], "targetLabel": "node"},
+            {"sourceLabels": ["__meta_kubernetes_pod_label_slipway_dev_nodeset"], "targetLabel": "nodeset"},
+        ]
+    dropping = [{"sourceLabels": ["__name__"], "regex": target.dropped, "action": "drop"}] if target.dropped else []
+    return {
+        **found,
+        "path": target.path,
+        "interval": f"{interval_s}s",
+        "relabelings": relabelings,
+        **({"metricRelabelings": dropping} if dropping else {}),
+    }

@@ -1,0 +1,72 @@
+"""Rules of monitoring: what only one kind of Prometheus has, and receivers that can be reached."""
+
+from collections.abc import Iterator
+
+from configs.faults import Fault, did_you_mean, quoted
+from configs.models.cluster import Cluster
+from configs.models.monitoring import Monitoring, Receiver
+from configs.render.alerts import alert_names
+from configs.rules.names import check_distinct, check_unique
+
+_PATH = "cluster.monitoring"
+_OF_OWN = ("retention_days", "storage", "readers", "receivers")
+_KEYS = {"retention_days": "retentionDays"}
+_RESERVED = ("nobody", "relay-ca", "relay-credentials")
+
+
+def check_monitoring(cluster: Cluster) -> list[Fault]:
+    """Faults of `monitoring`."""
+    said = cluster.monitoring
+    if said is None:
+        return []
+    return [*_check_kind(said), *_check_receivers(cluster, said), *_check_alerts(said)]
+
+
+def _check_kind(said: Monitoring) -> Iterator[Fault]:
+    own = said.prometheus == "Own"
+    for field in ("labels",) if own else _OF_OWN:
+        if field in said.model_fields_set:
+            key = _KEYS.get(field, field)
+            remedy = (
+                "Leave it out, or say prometheus: Operator." if own else "Set it in the Operator's own objects, or say prometheus: Own."
+            )
+            yield Fault(f"{_PATH}.{key}", f"does nothing with prometheus: {said.prometheus}. {remedy}", (f"{_PATH}.prometheus",))
+
+
+def _check_receivers(cluster: Cluster, said: Monitoring) -> Iterator[Fault]:
+    yield from check_unique(f"{_PATH}.receivers", "receiver", [each.name for each in said.receivers])
+    for at, receiver in enumerate(said.receivers):
+        path = f"{_PATH}.receivers[{at}]"
+        yield from _check_receiver(path, receiver, cluster)
+        name = receiver.match.get("alertname")
+        if name is not None and name not in alert_names():
+            yield Fault(f"{path}.match.alertname", f"no alert is called {quoted(name)}. {did_you_mean(name, alert_names())}")
+
+
+def _check_receiver(path: str, receiver: Receiver, cluster: Cluster) -> Iterator[Fault]:
+    if receiver.name in _RESERVED:
+        yield Fault(f"{path}.name", f"{quoted(receiver.name)} is a name of Slipway's own. Take another.")
+    is_mail = receiver.kind == "mail"
+    if is_mail and not receiver.to:
+        yield Fault(f"{path}.to", "is missing: a mail needs at least one address.", (f"{path}.kind",))
+    if not is_mail and receiver.to:
+        yield Fault(
+            f"{path}.to", f"are addresses of mail, and this is a {receiver.kind}. Leave them out, or say kind: mail.", (f"{path}.kind",)
+        )
+    if is_mail and receiver.url_secret is not None:
+        yield Fault(f"{path}.urlSecret", "does nothing with kind: mail. Leave it out; the relay is notifications.smtp.", (f"{path}.kind",))
+    if not is_mail and receiver.url_secret is None:
+        message = "is missing: name a Secret whose key `url` has the address. The address itself would be readable in the ConfigMap."
+        yield Fault(f"{path}.urlSecret", message, (f"{path}.kind",))
+    if is_mail and cluster.notifications.smtp is None:
+        yield Fault(f"{path}.kind", "mail needs a relay: give notifications.smtp.", ("cluster.notifications.smtp",))
+    if not receiver.severities:
+        yield Fault(f"{path}.severities", "is empty, so that the receiver gets no alert. Name severities, or remove the receiver.")
+
+
+def _check_alerts(said: Monitoring) -> Iterator[Fault]:
+    names = alert_names()
+    for at, name in enumerate(said.without):
+        if name not in names:
+            yield Fault(f"{_PATH}.without[{at}]", f"no alert is called {quoted(name)}. {did_you_mean(name, names)}")
+    yield from check_distinct(f"{_PATH}.without", said.without)

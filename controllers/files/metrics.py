@@ -1,0 +1,8 @@
+"""What `/metrics` shows of Slurm's files. Alert on `slipway_slurm_files_refused > 0`."""
+
+from prometheus_client import Gauge
+
+REFUSED = Gauge(
+    "slipway_slurm_files_refused",
+    "1 while slurmctld, or the slurmds, do not take the files of the last deployment, and run with those before.",
+)
