@@ -13,6 +13,7 @@ from configs.models.images import Images
 from configs.models.keys import Keys
 from configs.models.kubernetes import Kubernetes
 from configs.models.login import Login
+from configs.models.monitoring import Monitoring
 from configs.models.node_pool import GpuOperator, LabelKey, NodePool, SystemNodes
 from configs.models.node_set import NodeSet
 from configs.models.notifications import Notifications
@@ -72,6 +73,8 @@ class Cluster(Model):
     """Checks that run on idle nodes and drain those that fail."""
     notifications: Notifications = Notifications()
     """Mail about jobs."""
+    monitoring: Monitoring | None = None
+    """Metrics of the cluster. Default: none are collected."""
     slurm: SlurmSettings = SlurmSettings()
     """Settings of Slurm itself."""
 
