@@ -37,6 +37,9 @@ from configs.models.monitoring import Monitoring
 COMPONENT = "metrics"
 """Tail of its objects' names, and name of its port: `<cluster>-metrics`."""
 PORT = 8081
+_INTERVAL_S = 15
+_ACCOUNTING_INTERVAL_S = 60
+"""Seconds between readings; a reading that is slow makes its own pause longer (programs/metrics/readings.py)."""
 _MEMORY = "512Mi"
 """Many times what the collector and squeue take for 5,000 nodes and 50,000 jobs."""
 
@@ -52,6 +55,10 @@ class MetricsArgs(TypedDict):
     """True: slurmdbd has the jobs that ended."""
     accounts: int
     """So many accounts have series of their own; the others are summed up."""
+    interval_s: float
+    """Seconds between two readings of slurmctld."""
+    accounting_interval_s: float
+    """Seconds between two readings of slurmdbd."""
     checks: Mapping[str, Sequence[str]]
     """Names of the health checks by node set: what others have found is history."""
 
@@ -66,6 +73,8 @@ def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) ->
         "slurm_config": object_name(cluster.name, "slurm-config"),
         "accounting": cluster.accounting.enabled,
         "accounts": monitoring.accounts,
+        "interval_s": _INTERVAL_S,
+        "accounting_interval_s": _ACCOUNTING_INTERVAL_S,
         "checks": {name: checks for name, checks in names.items() if checks},
     }
 
@@ -88,7 +97,16 @@ class Metrics(pulumi.ComponentResource):
 
 def build_settings(args: MetricsArgs) -> str:
     """Settings of the program, as JSON."""
-    return json.dumps({"accounting": args["accounting"], "accounts": args["accounts"], "checks": args["checks"]}, sort_keys=True)
+    return json.dumps(
+        {
+            "accounting": args["accounting"],
+            "accounts": args["accounts"],
+            "checks": args["checks"],
+            "intervalS": args["interval_s"],
+            "accountingIntervalS": args["accounting_interval_s"],
+        },
+        sort_keys=True,
+    )
 
 
 def build_network_policy(args: MetricsArgs) -> Manifest:

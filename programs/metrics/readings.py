@@ -9,8 +9,6 @@ from threading import Lock
 
 from .text import Family, render
 
-INTERVAL_S = 15.0
-ACCOUNTING_INTERVAL_S = 60.0
 LONGEST_PAUSE_S = 60.0
 _PAUSES = 50
 """A reading may take 2 % of the time, and no more: a large cluster is read less often."""
@@ -32,6 +30,8 @@ class Reading:
     body: bytes = b""
     is_answered: bool = False
     """False when the last attempt failed, or before the first."""
+    is_failing: bool = False
+    """True when the last attempt failed."""
 
 
 class Readings:
@@ -47,11 +47,11 @@ class Readings:
             self._all[kind] = Reading(at, took_s, body.encode(), is_answered=True)
 
     def failed(self, kind: str) -> bool:
-        """The last attempt brought nothing. True where the one before it had."""
+        """The last attempt brought nothing. True unless the one before it had failed as well."""
         with self._lock:
             last = self._all[kind]
-            self._all[kind] = Reading(last.at, last.took_s, last.body)
-            return last.is_answered
+            self._all[kind] = Reading(last.at, last.took_s, last.body, is_failing=True)
+            return not last.is_failing
 
     def page(self, now: float, memory: int, cpu_s: float) -> bytes:
         """All that a scrape shows; memory in bytes and processor time are this process's own."""

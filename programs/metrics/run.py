@@ -1,7 +1,7 @@
 """The collector: reads Slurm in the background and serves metrics for Prometheus at :8081/metrics, from what it has read last.
 
 `python3 -m programs.metrics.run SETTINGS`, as SlurmUser, who sees all jobs. A scrape asks nobody, so it answers at once whatever Slurm
-does. It keeps nothing: counters start at 0, and Prometheus knows that of counters. Settings, as JSON: `accounting`, `accounts`, `checks`.
+does. It keeps nothing: counters start at 0, and Prometheus knows that of counters. components/metrics.py makes the settings, as JSON.
 """
 
 import json
@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from slurm.commands import SlurmError, call
-from slurm.scontrol import AnswerError
 from slurm.signals import Signals
 
 from . import jobs, nodes, usage
-from .readings import ACCOUNTING_INTERVAL_S, INTERVAL_S, Readings, pause_s
+from .readings import Readings, pause_s
 from .text import CONTENT_TYPE, render
 
 PORT = 8081
@@ -41,11 +40,15 @@ class Settings:
     accounts: int
     """So many accounts have series of their own."""
     checks: nodes.Checks
+    interval_s: float = 15.0
+    """Seconds between two readings of slurmctld."""
+    accounting_interval_s: float = 60.0
+    """Seconds between two readings of slurmdbd."""
 
     @classmethod
     def read(cls, text: str) -> "Settings":
         given: dict[str, Any] = json.loads(text)
-        return cls(given["accounting"], given["accounts"], given["checks"])
+        return cls(given["accounting"], given["accounts"], given["checks"], given["intervalS"], given["accountingIntervalS"])
 
 
 class Collector:
@@ -67,7 +70,7 @@ class Collector:
         at = self._clock()
         try:
             body = {"nodes": self._nodes, "jobs": self._jobs, "accounting": self._accounting}[kind]()
-        except (AnswerError, SlurmError) as error:
+        except (SlurmError, ValueError) as error:  # an AnswerError is a ValueError
             if self.readings.failed(kind):
                 say(reading=kind, error=str(error))
             return self._clock() - at
@@ -167,7 +170,8 @@ def main() -> int:
     signals, stop, is_broken = Signals(), threading.Event(), threading.Event()
     settings = Settings.read(sys.argv[1])
     collector = Collector(settings, ask)
-    loops = [(("nodes", "jobs"), INTERVAL_S), *([(("accounting",), ACCOUNTING_INTERVAL_S)] if settings.accounting else [])]
+    slurmdbd = [(("accounting",), settings.accounting_interval_s)] if settings.accounting else []
+    loops = [(("nodes", "jobs"), settings.interval_s), *slurmdbd]
     threads = [threading.Thread(target=work, args=(collector, *loop, stop), daemon=True) for loop in loops]
 
     def end(reason: threading.ExceptHookArgs) -> None:

@@ -35,7 +35,7 @@ def command(since: float) -> tuple[str, ...]:
     """What ended since then. Without --endtime, --state asks for the states at the start. Runs before a requeue are duplicates to sacct."""
     return (
         *("sacct", "--allusers", "--allocations", "--duplicates", "--noheader", "--parsable2"),
-        *(f"--starttime={int(since)}", "--endtime=now", f"--state={','.join(STATES)}", f"--format={','.join(FIELDS)}"),
+        *(f"--starttime=uts{int(since)}", "--endtime=now", f"--state={','.join(STATES)}", f"--format={','.join(FIELDS)}"),
     )
 
 

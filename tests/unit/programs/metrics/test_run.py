@@ -12,7 +12,7 @@ from programs.metrics.run import Collector, Server, Settings
 from slurm.commands import SlurmError
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
-SETTINGS = Settings.read('{"accounting": true, "accounts": 2, "checks": {"gpu": ["disk"]}}')
+SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": ["disk"]})
 
 
 class Slurm:
@@ -108,15 +108,16 @@ def test_silent_slurmdbd_does_not_mean_that_slurm_is_down(collector: Collector, 
     assert of(page(collector, slurm), "slipway_collector_reading_age_seconds")["accounting"] == 6
 
 
-def test_outage_is_said_once(collector: Collector, slurm: Slurm, capsys: pytest.CaptureFixture[str]) -> None:
-    slurm.answers["scontrol"] = SlurmError("away")
-    collector.read("nodes")
+def test_each_outage_is_said_once(collector: Collector, slurm: Slurm, capsys: pytest.CaptureFixture[str]) -> None:
+    slurm.answers["scontrol"] = SlurmError("not yet")
+    for _ in range(2):
+        collector.read("nodes")
     slurm.answers["scontrol"] = node("gpu-0")
     collector.read("nodes")
     slurm.answers["scontrol"] = SlurmError("away")
     for _ in range(3):
         collector.read("nodes")
-    assert capsys.readouterr().out == '{"reading": "nodes", "error": "away"}\n'
+    assert capsys.readouterr().out == "".join(f'{{"reading": "nodes", "error": "{words}"}}\n' for words in ("not yet", "away"))
 
 
 def test_ended_jobs_are_asked_for_from_the_last_good_reading(collector: Collector, slurm: Slurm) -> None:

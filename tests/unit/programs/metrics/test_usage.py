@@ -94,7 +94,7 @@ def test_accounts_beyond_the_most_share_one_series_for_good() -> None:
 
 def test_command_asks_for_runs_and_not_for_steps() -> None:
     asked = command(NOW + 0.5)
-    assert {"--allocations", "--duplicates", "--allusers", f"--starttime={NOW}", "--endtime=now"} < set(asked)
+    assert {"--allocations", "--duplicates", "--allusers", f"--starttime=uts{NOW}", "--endtime=now"} < set(asked)
     assert f"--format={','.join(FIELDS)}" in asked
 
 
