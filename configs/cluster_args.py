@@ -927,6 +927,13 @@ class Notifications(TypedDict):
     """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is refused."""
 
 
+class Monitoring(TypedDict):
+    """Metrics of the Slurm cluster for Prometheus."""
+
+    accounts: NotRequired[int]
+    """So many accounts, the largest, have series of their own; the others are summed up as the account `other`. Type: integer, 1 to 2,147,483,647. Default: `100`."""
+
+
 class PriorityWeights(TypedDict):
     """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
 
@@ -1043,5 +1050,7 @@ class SlurmClusterArgs(TypedDict):
     """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
     notifications: NotRequired[Notifications]
     """Mail about jobs. Type: Notifications. Default: those of its keys."""
+    monitoring: NotRequired[Monitoring]
+    """Metrics of the cluster. Type: Monitoring. Default: none are collected."""
     slurm: NotRequired[SlurmSettings]
     """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""

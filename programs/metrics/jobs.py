@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm.scontrol import AnswerError
 from slurm.tres import count_tres
@@ -45,8 +46,7 @@ _MOST_REASONS = 50
 WAIT_BOUNDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One line of squeue: a job, a task of an array, or all tasks of an array that wait."""
 
     number: str

@@ -65,7 +65,7 @@ def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: floa
     took = {(kind,): reading.took_s for kind, reading in readings.items() if reading.took_s is not None}
     return render(
         [
-            Family("slipway_slurm_up", "1 while slurmctld answers the collector's questions.", (), {(): int(up)}),
+            Family("slipway_slurm_up", "Whether slurmctld answers: 1, or 0 after a reading that failed.", (), {(): int(up)}),
             Family(
                 "slipway_collector_reading_age_seconds",
                 "Age of the last good reading; before the first, of the collector.",

@@ -207,7 +207,7 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
     def gpu_seconds() -> dict[str, float]:
         return of(page(), "slipway_job_gpu_seconds_total")
 
-    wait_for("a reading", lambda: "slipway_slurm_up 1" in page())
+    wait_for("a reading", lambda: "\nslipway_slurm_up 1\n" in page())
     assert of(page(), "slipway_nodes") == {"gpu/idle": 2}
     late = cluster.submit("--gres=gpu:1", "--time=1")
     cluster.state(late, "RUNNING")

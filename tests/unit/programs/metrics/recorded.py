@@ -22,7 +22,9 @@ def node(
     used, there = gpus
     gres = f"gpu:h100:{there}(S:0)" if there else "(null)"
     detail = "" if has_tres else f"GresDrain=N/A GresUsed={f'gpu:h100:{used}(IDX:0)' if there else '(null)'} "
-    allocated = ",".join([*([f"cpu={cpus[0]}"] if cpus[0] else []), *([f"gres/gpu={used},gres/gpu:h100={used}"] if used and has_tres else [])])
+    allocated = ",".join(
+        [*([f"cpu={cpus[0]}"] if cpus[0] else []), *([f"gres/gpu={used},gres/gpu:h100={used}"] if used and has_tres else [])]
+    )
     configured = f"cpu={cpus[1]},mem=2G,billing=2" + (f",gres/gpu={there},gres/gpu:h100={there}" if there and has_tres else "")
     said = f" Comment={comment}" if comment else ""
     return (

@@ -93,7 +93,10 @@ def test_accounts_beyond_the_largest_are_summed_up() -> None:
     assert of(text, "slipway_account_jobs") == {"a8/running": 1, "a9/running": 1, "other/running": 8, "other/pending": 1}
 
 
-@given(st.lists(st.tuples(st.integers(0, 9999), st.text(), st.text(), st.sampled_from(["RUNNING", "PENDING", "?"])), max_size=60), st.integers(1, 4))
+@given(
+    st.lists(st.tuples(st.integers(0, 9999), st.text(), st.text(), st.sampled_from(["RUNNING", "PENDING", "?"])), max_size=60),
+    st.integers(1, 4),
+)
 def test_labels_stay_bounded_with_any_users_accounts_and_reasons(rows: list[tuple[int, str, str, str]], most: int) -> None:
     """10,000 users, each with an account of any name and a reason of any text: the series are few, and the page stays valid."""
     lines = (

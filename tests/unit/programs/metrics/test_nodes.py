@@ -88,7 +88,9 @@ def test_line_break_in_a_comment_hides_no_node() -> None:
     assert of(text, "slipway_nodes") == {"gpu/idle": 2}
 
 
-@pytest.mark.parametrize("text", [pytest.param("", id="empty"), pytest.param("slurm_load_node error", id="words"), pytest.param("NodeName=a\n", id="cut")])
+@pytest.mark.parametrize(
+    "text", [pytest.param("", id="empty"), pytest.param("slurm_load_node error", id="words"), pytest.param("NodeName=a\n", id="cut")]
+)
 def test_what_is_no_answer_is_refused(text: str) -> None:
     with pytest.raises(AnswerError):
         node_metrics(text, {}, NOW)
@@ -98,6 +100,8 @@ def test_no_nodes_is_an_answer() -> None:
     assert render(node_metrics("No nodes in the system\n", {}, NOW)) == ""
 
 
-@pytest.mark.parametrize(("name", "node_set"), [("gpu-0", "gpu"), ("big-gpu-12", "big-gpu"), ("login", "other"), ("a-b", "other"), ("-1", "other")])
+@pytest.mark.parametrize(
+    ("name", "node_set"), [("gpu-0", "gpu"), ("big-gpu-12", "big-gpu"), ("login", "other"), ("a-b", "other"), ("-1", "other")]
+)
 def test_node_set_is_in_the_name(name: str, node_set: str) -> None:
     assert node_set_of(name) == node_set
