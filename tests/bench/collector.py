@@ -123,4 +123,4 @@ def _scrape() -> str:
 
 
 if __name__ == "__main__":
-    print(measure())  # noqa: T201
+    print(measure())

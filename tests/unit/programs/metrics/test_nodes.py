@@ -58,8 +58,14 @@ def test_gpus_and_processors_are_shared_out(has_tres: bool) -> None:
     )
     assert of(text, "slipway_gpus") == {"gpu/allocated": 4, "gpu/idle": 1, "gpu/unavailable": 7, "gpu/powered_down": 4}
     assert of(text, "slipway_cpus") == {
-        **{"gpu/allocated": 2, "gpu/idle": 1, "gpu/unavailable": 3, "gpu/powered_down": 2},
-        **{"cpu/allocated": 0, "cpu/idle": 2, "cpu/unavailable": 0, "cpu/powered_down": 0},
+        "gpu/allocated": 2,
+        "gpu/idle": 1,
+        "gpu/unavailable": 3,
+        "gpu/powered_down": 2,
+        "cpu/allocated": 0,
+        "cpu/idle": 2,
+        "cpu/unavailable": 0,
+        "cpu/powered_down": 0,
     }
 
 
