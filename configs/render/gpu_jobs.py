@@ -15,8 +15,8 @@ HOST_FOLDER = "/run/slipway/gpu-jobs"
 
 
 def notes_gpu_jobs(cluster: Cluster, node_set: NodeSet) -> bool:
-    """True where jobs have GPUs, and somebody is to know which."""
-    return cluster.monitoring is not None and node_set.gpus is not None
+    """True where jobs have whole GPUs, and somebody is to know which. Of instances of MIG, Slurm counts others than DCGM."""
+    return cluster.monitoring is not None and node_set.gpus is not None and not node_set.gpus.mig
 
 
 def render(cluster: Cluster) -> dict[str, str]:
