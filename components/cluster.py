@@ -26,6 +26,7 @@ from components.kinds import Kinds, kinds_args
 from components.labels import Manifest, labels, object_name
 from components.ldap import Identity, ldap_args
 from components.login import LoginNodes, login_args
+from components.metrics import Metrics, metrics_args
 from components.munge import MungeSecret, munge_args
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
@@ -120,6 +121,8 @@ class SlurmCluster(pulumi.ComponentResource):
         needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
         self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
+        if cluster.monitoring is not None:
+            Metrics(object_name(cluster.name, "metrics"), metrics_args(cluster, pods, cluster.monitoring), after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
         if cluster.monitoring is not None:
             observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
@@ -239,6 +242,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,
         "mail": cluster.notifications.smtp is not None,
+        "metrics": cluster.monitoring is not None,
         "nfs_server": cluster.storage.nfs_server is not None,
         "root_changes": cluster.storage.root is not None,
         "root_clean": cluster.storage.root is not None,

@@ -50,6 +50,8 @@ from configs.models.node_set import NodeSet as NodeSetConfig
 from configs.models.shapes import gpu_sockets, machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
+from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
+from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
 
 TMP_PATH = shared_root.TMP
@@ -125,6 +127,8 @@ class NodeSetArgs(TypedDict):
     """Names of the health checks that look at the set's nodes."""
     runs_checks: NotRequired[bool]
     """True: slurmd runs health checks beside the jobs of the set's nodes."""
+    notes_gpu_jobs: NotRequired[bool]
+    """True: which job has which GPU is noted for metrics, and simulated GPUs have metrics of their own."""
     identity: NotRequired[SharedMountArgs]
     """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     mounts: list[SharedMountArgs]
@@ -180,6 +184,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
             args["declared_gpus"]["sockets"] = list(sockets)
     if any(node_set.name in check.node_sets for check in checks_beside_jobs(cluster)):
         args["runs_checks"] = True
+    if notes_gpu_jobs(cluster, node_set):
+        args["notes_gpu_jobs"] = True
     if (identity := identity_volume(cluster)) is not None:
         args["identity"] = identity
     if cluster.topologies:
@@ -296,10 +302,23 @@ def _pod(args: NodeSetArgs) -> Manifest:
             *([secret_volume("node-host-keys", args["ssh"]["host_keys"], mode=0o400)] if "ssh" in args else []),
             *([config_volume("user-keys", args["ssh"]["user_keys"])] if "ssh" in args and "identity" not in args else []),
             *([annotation_volume("place", "address", TOPOLOGY_ADDRESS)] if args.get("topologies") else []),
+            # A folder of the machine: the exporter of its GPUs runs there, and not in this pod.
+            *([{"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}] if _has_exporter(args) else []),
         ],
     }
 
 
+def _simulates_exporter(args: NodeSetArgs) -> bool:
+    return args.get("notes_gpu_jobs", False) and args["simulated_gpus"] and "declared_gpus" in args
+
+
+def _has_exporter(args: NodeSetArgs) -> bool:
+    """True where real GPUs are, whose metrics are DCGM's."""
+    return args.get("notes_gpu_jobs", False) and not args["simulated_gpus"]
+
+
+GPU_METRICS_PORT = 9400
+"""Of DCGM's exporter, and of programs/worker/gpu_metrics.py, which plays it for simulated GPUs."""
 _JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
 """What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
 
@@ -328,6 +347,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
         **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
+        **({"SLIPWAY_GPU_METRICS": "1"} if _simulates_exporter(args) else {}),
     }
     mounts = [
         *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
@@ -339,8 +359,10 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
         *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
         *([mount("place", PLACE_PATH, read_only=True)] if args.get("topologies") else []),
+        *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(args) else []),
     ]
-    ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else [])]
+    gpu_metrics = [("gpu-metrics", GPU_METRICS_PORT)] if _simulates_exporter(args) else []
+    ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
     return {
         **container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker")),
         "workingDir": PACKAGES_PATH,

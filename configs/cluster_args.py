@@ -997,6 +997,8 @@ class Monitoring(TypedDict):
     """Own: a Prometheus and an Alertmanager of the cluster's own. Operator: ServiceMonitor, PodMonitor and PrometheusRule objects, for a Kubernetes cluster with the Prometheus Operator. Type: one of `Own`, `Operator`. Default: `Own`."""
     scrapeIntervalS: NotRequired[int]
     """Seconds between two readings of all metrics. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `30`."""
+    accounts: NotRequired[int]
+    """So many accounts, the largest, have series of their own; the others are summed up as the account `other`. Type: integer, 1 to 2,147,483,647. Default: `100`."""
     retentionDays: NotRequired[int]
     """With Own: days that metrics are kept. The oldest go earlier where they would fill the disk. Type: integer, 1 to 2,147,483,647. Unit: days. Default: `15`."""
     storage: NotRequired[Disk]
@@ -1134,6 +1136,6 @@ class SlurmClusterArgs(TypedDict):
     notifications: NotRequired[Notifications]
     """Mail about jobs. Type: Notifications. Default: those of its keys."""
     monitoring: NotRequired[Monitoring]
-    """Metrics, alerts and dashboards. Type: Monitoring. Default: none; the metrics themselves are there."""
+    """Metrics, alerts and dashboards. Type: Monitoring. Default: none."""
     slurm: NotRequired[SlurmSettings]
     """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""

@@ -70,6 +70,7 @@ HOST_PATHS: Mapping[str, str] = {
     "home": "the stack file names a folder that all nodes have: storage.home.hostPath",
     "mount-": "the stack file names a folder that all nodes have: storage.mounts[].hostPath",
     "backup": "the stack file names a folder that all nodes have: backup.volume.hostPath",
+    "gpu-jobs": "which job has which GPU, for the exporter of the machine's GPUs: monitoring",
     "archive": "the stack file names a folder that all nodes have: accounting.archive.volume.hostPath",
 }
 """Volumes that may be folders of the machine, by name; a name that ends with a dash stands for all that begin with it."""

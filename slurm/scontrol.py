@@ -9,6 +9,7 @@ import re
 
 from slurm.records import record
 from slurm.states import NodeState, node_state
+from slurm.tres import count_gpus, count_tres
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # each worker pays for what is imported here
@@ -18,6 +19,10 @@ _STATE = r"(?:NodeName|PartitionName)=(\S+) (?:.*? )??State=(\S+)"
 """The first State= of a line is the state; others may stand in comments and reasons, which come after it."""
 _START = r"NodeName=(\S+) .*? SlurmdStartTime=(\S+)"
 _PLACE = r"NodeName=(\S+) .*? Topology=(\S+)"
+_NAME = re.compile(r"NodeName=(\S+) ")
+_CPUS = re.compile(r" CPUAlloc=(\d+) (?:CPUEfctv=(\d+) )?CPUTot=(\d+) ")
+_GRES = re.compile(r" Gres=(\S+) (?:GresDrain=\S* )?(?:GresUsed=(\S*) )?")
+_TRES = re.compile(r" CfgTRES=(\S*) AllocTRES=(\S*)")
 _NONE = ("No nodes in the system", "No partitions in the system")
 
 
@@ -40,6 +45,37 @@ class Node:
     """Slurm's free field of the node."""
     comment: str = ""
     """Its other one, which `scontrol show node` shows as Comment."""
+
+
+@record
+class Resources:
+    """What a node has, and how much of it jobs have."""
+
+    cpus: int = 0
+    """Those that jobs may have."""
+    cpus_used: int = 0
+    gpus: int = 0
+    gpus_used: int = 0
+
+
+def read_resources(text: str) -> "dict[str, Resources]":
+    """Processors and GPUs of each node in `scontrol --oneliner show nodes`; a line without them is left out.
+
+    AllocTRES counts GPUs only where AccountingStorageTRES names them; GresUsed is shown with `--details` alone.
+    """
+    found: dict[str, Resources] = {}
+    for line in text.splitlines():
+        name, cpus, gres, tres = (each.search(line) for each in (_NAME, _CPUS, _GRES, _TRES))
+        if name is None or cpus is None:
+            continue
+        shown = sum(count_gpus(gres[2]).values()) if gres and gres[2] else 0
+        found[name[1]] = Resources(
+            cpus=int(cpus[2] or cpus[3]),
+            cpus_used=int(cpus[1]),
+            gpus=sum(count_gpus(gres[1]).values()) if gres else 0,
+            gpus_used=max(shown, count_tres(tres[2], "gres/gpu") if tres else 0),
+        )
+    return found
 
 
 def read_nodes(text: str) -> dict[str, Node]:

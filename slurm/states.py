@@ -142,3 +142,9 @@ def category(state: NodeState) -> str:
     if state.flags & {"DOWN", "ERROR", "FAIL", "FUTURE"}:
         return "down"
     return "allocated" if state.flags & _WITH_JOBS else "idle"
+
+
+def word(state: NodeState) -> str:
+    """As `category`, with `mixed` for a node that has a job and room for more."""
+    found = category(state)
+    return "mixed" if found == "allocated" and "MIXED" in state.flags else found

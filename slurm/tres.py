@@ -36,3 +36,10 @@ def count_gpus(gres: str) -> dict[str, int]:
     for kind, count in _GPUS.findall(gres):
         counts[kind] = counts.get(kind, 0) + int(count)
     return counts
+
+
+def count_tres(text: str, name: str) -> int:
+    """How many of a resource without a unit are in a list such as `cpu=4,mem=2G,gres/gpu=2,gres/gpu:h100=2`."""
+    start = f"{name}="
+    found = next((part.removeprefix(start) for part in text.split(",") if part.startswith(start)), "0")
+    return int(found) if found.isdecimal() else 0

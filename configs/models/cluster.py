@@ -74,7 +74,7 @@ class Cluster(Model):
     notifications: Notifications = Notifications()
     """Mail about jobs."""
     monitoring: Monitoring | None = None
-    """Metrics, alerts and dashboards. Default: none; the metrics themselves are there."""
+    """Metrics, alerts and dashboards. Default: none."""
     slurm: SlurmSettings = SlurmSettings()
     """Settings of Slurm itself."""
 

@@ -93,6 +93,8 @@ class Monitoring(Model):
     Kubernetes cluster with the Prometheus Operator."""
     scrape_interval_s: Seconds = Field(default=30, examples=[60])
     """Seconds between two readings of all metrics."""
+    accounts: Positive = Field(default=100, examples=[50])
+    """So many accounts, the largest, have series of their own; the others are summed up as the account `other`."""
     retention_days: Positive = Field(default=15, examples=[30])
     """With Own: days that metrics are kept. The oldest go earlier where they would fill the disk."""
     storage: Disk = Disk(size="20Gi")

@@ -13,7 +13,7 @@ from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
 from configs.models.shapes import gpu_groups, machine_of, shape_of
-from configs.render import health_checks
+from configs.render import gpu_jobs, health_checks
 from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.topology import render_topology
 from configs.render.wording import template
@@ -96,6 +96,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         **render_topology(cluster, [*(nodes for each in cluster.node_sets if (nodes := hostlist(each))), *_raw_nodes(cluster)]),
         **render_refusals(cluster),
         **health_checks.render(cluster),
+        **gpu_jobs.render(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
     }
 
@@ -127,6 +128,7 @@ def render_settings(cluster: Cluster) -> str:
         checks={context: health_checks.checks_in(cluster, context) for context in ("interval", "prolog", "epilog")},
         check_script=health_checks.SCRIPT,
         check_script_path=health_checks.SCRIPT_PATH,
+        gpu_jobs_script=gpu_jobs.SCRIPT if gpu_jobs.render(cluster) else "",
         kept=[nodes for nodes in kept if nodes],
         gres_tres=["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],

@@ -255,7 +255,8 @@ class Controller:
             return
         self._unsettled.add(key)
         try:
-            following = await self.reconciler.reconcile(key)
+            with metrics.RECONCILE_SECONDS.time():
+                following = await self.reconciler.reconcile(key)
         except ApiError as error:
             log.warning("round failed", nodeset=key[1], error=str(error), again_s=self.queue.add_backed_off(key))
             return

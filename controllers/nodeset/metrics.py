@@ -11,6 +11,11 @@ CAUSES = Gauge(
     "Nodes that have a cause to be out of service, or soon; the wish `none` takes no jobs away.",
     ["nodeset", "cause", "wish"],
 )
+RECONCILE_SECONDS = Histogram(
+    "slipway_reconcile_seconds",
+    "Time of a round of one set, well ended or not.",
+    buckets=(0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
 PODS_CREATED = Counter("slipway_nodeset_pods_created", "Pods made.")
 PODS_DELETED = Counter("slipway_nodeset_pods_deleted", "Pods deleted.")
 SLURM_AGE = Gauge("slipway_slurm_reading_age_seconds", "Age of the last good reading of Slurm.")

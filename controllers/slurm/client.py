@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from controllers.slurm.connections import Answer, Broken, Connections
+from controllers.slurm.metrics import REQUEST_SECONDS, request_name
 from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Partitions, Reservations
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
 from slurm.hostlists import fold
@@ -197,7 +198,8 @@ class SlurmClient:
         headers = {"X-SLURM-USER-TOKEN": token, "Accept": "application/json"}
         if content:
             headers["Content-Type"] = "application/json"
-        answer = await self._exchange(server, method, target, headers, content)
+        with REQUEST_SECONDS.labels(request_name(method, target)).time():
+            answer = await self._exchange(server, method, target, headers, content)
         if answer.status in (401, 403, 511):
             self._tokens.forget()
             raise SlurmUnauthorized(f"slurmrestd refused the token: {_said(answer)}")

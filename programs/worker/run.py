@@ -41,6 +41,7 @@ _STOP_S = 5
 hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
 _BCAST = "/usr/lib/slipway/slurmd_bcast.so"
 """Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
+_GPU_METRICS = ("python3", "-EsSB", "-m", "programs.worker.gpu_metrics")
 _SSHD = ("bash", "/opt/slipway/programs/worker/sshd.sh")
 _SSHD_KEYS = "/etc/slipway/node-host-keys"
 
@@ -72,6 +73,8 @@ class Worker:
             return 0
         if os.access(_SSHD_KEYS, os.F_OK):
             _keep("sshd", lambda: subprocess.run(_SSHD, cwd="/", check=False).returncode)
+        if os.environ.get("SLIPWAY_GPU_METRICS"):
+            _keep("gpu metrics", lambda: subprocess.run(_GPU_METRICS, check=False).returncode)
         node = self._settle()
         threading.Thread(target=self._watch, args=(node,), daemon=True).start()
         while not self._signals.is_stopping:

@@ -20,7 +20,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import containers, forty, guard, informers, live, mpi, node_checks, plots, shared_root, sleeping, waking
+from tests.bench import (
+    collector,
+    containers,
+    forty,
+    guard,
+    informers,
+    live,
+    mpi,
+    node_checks,
+    plots,
+    shared_root,
+    sleeping,
+    waking,
+)
 from tests.bench.scale import run
 
 ROOT = Path(__file__).parents[2]
@@ -189,6 +202,11 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))
     figures.append(figure("controllers: peak memory with these", 300, [cost.rss_mb for cost in costs], unit="MB"))
     figures.append(figure("POWERING_UP seen to pod made, 99 % of 300 in 1,000 nodes", 0.5, [waking.measure()]))
+    metrics = collector.measure()
+    at = "metrics of 5,000 nodes and 10,000 jobs"
+    figures.append(figure(f"{at}: a scrape", 1, [*metrics.scrape_s]))
+    figures.append(figure(f"{at}: resident memory of the collector", 60, [metrics.rss_mb], unit="MB"))
+    figures.append(figure(f"{at}: the collector at rest with its commands, share of a core", 2, [metrics.rest_percent], unit="%"))
     laws = seconds(python, "-m", "tests.unit.controllers.nodeset.simulation", "--steps", "1000000", "--seed", str(int(time.time())))
     figures.append(figure("1,000,000 steps of the laws' simulation, all held", 600, [laws]))
     figures += scaled()

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from components.metrics import MetricsArgs, build_settings
+from programs.metrics.run import PORT
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK
 from tests.slurm.image_pods import PodError, wait_for
+from tests.unit.components.examples import PODS
+from tests.unit.programs.metrics.recorded import of
 
+GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())"
 FOLDER = Path("/var/tmp/slipway-account-jobs")
 
 
@@ -177,3 +182,59 @@ def test_health_checks_may_submit_where_associations_are_enforced(cluster: Accou
     wait_for("the account", lambda: "ml|alice" in cluster.members())
     enforced(cluster)
     cluster.slurm("srun", "--chdir=/", "true")
+
+
+def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster) -> None:
+    """The real collector: jobs that run, complete, fail, time out and are cancelled; GPU time is what sacct says, counted once."""
+    cluster.declare({"accounts": [ALICES]})
+    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    before = cluster.submit("--gres=gpu:1", script="true")
+    cluster.state(before, "COMPLETED")
+    args: MetricsArgs = {
+        "pods": PODS,
+        "slurm_config": "",
+        "accounting": True,
+        "accounts": 100,
+        "checks": {},
+        "interval_s": 0.5,
+        "accounting_interval_s": 0.5,
+    }
+    collector = cluster.metrics(build_settings(args))
+
+    def page() -> str:
+        return collector.run("python3", "-c", GET, f"http://127.0.0.1:{PORT}/metrics", check=False)
+
+    def gpu_seconds() -> dict[str, float]:
+        return of(page(), "slipway_job_gpu_seconds_total")
+
+    wait_for("a reading", lambda: "\nslipway_slurm_up 1\n" in page())
+    assert of(page(), "slipway_nodes") == {"gpu/idle": 2}
+    late = cluster.submit("--gres=gpu:1", "--time=1")
+    cluster.state(late, "RUNNING")
+    cluster.slurm("scontrol", "update", f"jobid={late}", "TimeLimit=0")
+    ended = [
+        cluster.submit("--gres=gpu:2", script="sleep 1"),
+        cluster.submit("--gres=gpu:1", script="sleep 1; exit 3"),
+        cluster.submit("--gres=gpu:1"),
+    ]
+    cluster.state(ended[2], "RUNNING")
+    waiting = cluster.submit("--gres=gpu:4", "--exclusive", "--nodes=2", "--array=0-4")
+    wait_for("a running job", lambda: of(page(), "slipway_jobs").get("main/running", 0) >= 1)
+    wait_for("waiting tasks", lambda: of(page(), "slipway_jobs").get("main/pending") == 5)
+    assert of(page(), "slipway_account_jobs")["ml/pending"] == 5
+    assert of(page(), "slipway_account_gpus")["ml"] >= 1
+    assert of(page(), "slipway_gpus")["gpu/allocated"] >= 1
+    assert sum(of(page(), "slipway_pending_jobs").values()) == 5
+    cluster.slurm("scancel", waiting)
+    cluster.state(ended[0], "COMPLETED")
+    cluster.slurm("scancel", ended[2])
+    cluster.state(late, "TIMEOUT")
+    wait_for("all ends", lambda: {"ml/completed", "ml/failed", "ml/cancelled", "ml/timeout"} <= gpu_seconds().keys())
+    shown = cluster.slurm("sacct", "--allusers", "-XnP", f"--jobs={','.join([late, *ended])}", "--format=State,ElapsedRaw,ReqTRES")
+    assert len(shown.splitlines()) == 4
+    said: dict[str, float] = {}
+    for state, elapsed, tres in (line.split("|") for line in shown.splitlines()):
+        gpus = int(tres.partition("gres/gpu=")[2].partition(",")[0])
+        said[f"ml/{state.split()[0].lower()}"] = int(elapsed) * gpus
+    assert gpu_seconds() == said
+    assert of(page(), "slipway_job_wait_seconds_count") == {"main": 4}

@@ -22,6 +22,7 @@ PROGRAMS = (
     "ldap_sync",
     "login",
     "mail",
+    "metrics",
     "munged",
     "nfs_server",
     "node_checks",

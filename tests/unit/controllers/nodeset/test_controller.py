@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from controllers.nodeset.controller import Controller
 from controllers.nodeset.schedule import Next
@@ -57,6 +58,7 @@ async def test_pod_is_made_as_soon_as_the_claim_that_held_it_back_is_gone(
     cluster.server.patch(CLAIMS, CLAIM, {"metadata": {"finalizers": None}})
     await eventually(lambda: POD in cluster.server.keys(PODS), within_s=5)
     assert cluster.disks() == {CLAIM[1]}
+    assert (REGISTRY.get_sample_value("slipway_reconcile_seconds_count") or 0) >= len(seen)
 
 
 @pytest.mark.anyio

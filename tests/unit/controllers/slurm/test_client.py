@@ -5,8 +5,10 @@ import json
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
+from controllers.slurm.metrics import request_name
 from tests.unit.controllers.slurm.fake_rest import FAULT, NODE, NODES, FakeRest
 
 
@@ -146,3 +148,29 @@ async def test_reading_survives_a_restart_of_slurmrestd_and_a_change_is_not_made
     with pytest.raises(SlurmUnreachable):
         await client.update_nodes(["gpu-0"], "DRAIN", "slipway: a test")
     assert len([one for one in rest.asked if one[0] == "POST"]) == posts + 1
+
+
+@pytest.mark.anyio
+async def test_time_of_each_request_is_measured_also_of_a_bad_answer(client: SlurmClient, rest: FakeRest) -> None:
+    def count(request: str) -> float:
+        return REGISTRY.get_sample_value("slipway_slurm_request_seconds_count", {"request": request}) or 0
+
+    before = count("get_nodes")
+    await client.nodes()
+    rest.answers["nodes/"] = (500, {"errors": []})
+    with pytest.raises(SlurmUnreachable):
+        await client.nodes()
+    assert count("get_nodes") == before + 2
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "name"),
+    [
+        ("GET", "/slurm/v0.0.45/nodes/?update_time=100", "get_nodes"),
+        ("POST", "/slurm/v0.0.45/jobs/requeue", "post_jobs"),
+        ("GET", "/slurm/v0.0.45/ping/", "get_ping"),
+        ("GET", "/jobs/", "get_jobs"),
+    ],
+)
+def test_label_of_a_request_has_no_name_and_no_number(method: str, target: str, name: str) -> None:
+    assert request_name(method, target) == name

@@ -1,0 +1,181 @@
+"""The collector of one cluster's metrics: one pod that asks slurmctld and slurmdbd, and serves Prometheus. What it does is in
+programs/metrics; who scrapes it is not known here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import pulumi
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.objects import declare
+from components.pods import (
+    MUNGE_SOCKET,
+    PACKAGES_PATH,
+    SLURM_UID,
+    SLURMCTLD_PORT,
+    SLURMDBD_PORT,
+    PodDefaults,
+    config_volume,
+    confined,
+    container,
+    http_probe,
+    lost_node_tolerations,
+    mount,
+    munge_volumes,
+    munged,
+    pod_template,
+    program_command,
+    program_mounts,
+    program_volumes,
+    service,
+)
+from configs.models.cluster import Cluster
+from configs.models.monitoring import Monitoring
+
+COMPONENT = "metrics"
+"""Tail of its objects' names, and name of its port: `<cluster>-metrics`."""
+PORT = 8081
+_INTERVAL_S = 15
+_ACCOUNTING_INTERVAL_S = 60
+"""Seconds between readings; a reading that is slow makes its own pause longer (programs/metrics/readings.py)."""
+_MEMORY = "512Mi"
+"""Many times what the collector and squeue take for 5,000 nodes and 50,000 jobs."""
+
+
+class MetricsArgs(TypedDict):
+    """What the collector needs to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share."""
+    slurm_config: str
+    """Name of the ConfigMap with slurm.conf."""
+    accounting: bool
+    """True: slurmdbd has the jobs that ended."""
+    accounts: int
+    """So many accounts have series of their own; the others are summed up."""
+    interval_s: float
+    """Seconds between two readings of slurmctld."""
+    accounting_interval_s: float
+    """Seconds between two readings of slurmdbd."""
+    checks: Mapping[str, Sequence[str]]
+    """Names of the health checks by node set: what others have found is history."""
+
+
+def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
+    names = {
+        node_set.name: sorted(check.name for check in cluster.health_checks if node_set.name in check.node_sets)
+        for node_set in cluster.node_sets
+    }
+    return {
+        "pods": pods,
+        "slurm_config": object_name(cluster.name, "slurm-config"),
+        "accounting": cluster.accounting.enabled,
+        "accounts": monitoring.accounts,
+        "interval_s": _INTERVAL_S,
+        "accounting_interval_s": _ACCOUNTING_INTERVAL_S,
+        "checks": {name: checks for name, checks in names.items() if checks},
+    }
+
+
+class Metrics(pulumi.ComponentResource):
+    """The collector and its Service. A change of anything here rolls this pod and no other, and its counters start at 0."""
+
+    address: pulumi.Output[str]
+    """Host and port of the metrics inside the Kubernetes cluster."""
+
+    def __init__(self, name: str, args: MetricsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:Metrics", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        declare(build_network_policy(args), child)
+        declare(service(args["pods"], COMPONENT, PORT), child)
+        declare(build_deployment(args), child)
+        self.address = pulumi.Output.from_input(f"{object_name(args['pods']['cluster'], COMPONENT)}.{args['pods']['namespace']}:{PORT}")
+        self.register_outputs({"address": self.address})
+
+
+def build_settings(args: MetricsArgs) -> str:
+    """Settings of the program, as JSON."""
+    return json.dumps(
+        {
+            "accounting": args["accounting"],
+            "accounts": args["accounts"],
+            "checks": args["checks"],
+            "intervalS": args["interval_s"],
+            "accountingIntervalS": args["accounting_interval_s"],
+        },
+        sort_keys=True,
+    )
+
+
+def build_network_policy(args: MetricsArgs) -> Manifest:
+    """In: probes and scrapes. Out: names, slurmctld and slurmdbd."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    daemons = [("slurmctld", SLURMCTLD_PORT), *([("slurmdbd", SLURMDBD_PORT)] if args["accounting"] else [])]
+    slurm = [{"to": [{"podSelector": {"matchLabels": selector(cluster, name)}}], "ports": [_port(port)]} for name, port in daemons]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _about(args),
+        "spec": {
+            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [_port(PORT)]}],
+            "egress": [{"ports": [_port(53, "UDP"), _port(53)]}, *slurm],
+        },
+    }
+
+
+def build_deployment(args: MetricsArgs) -> Manifest:
+    """The Deployment: one replica, as two would ask Slurm twice and count each job twice. So the old pod goes first."""
+    pods = args["pods"]
+    cluster = pods["cluster"]
+    spec: Manifest = {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        "template": pod_template(pods, COMPONENT, _pod(args)),
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _about(args), "spec": spec}
+
+
+def _pod(args: MetricsArgs) -> Manifest:
+    pods = args["pods"]
+    collector = container(
+        pods,
+        "collector",
+        "",
+        [*program_mounts("metrics"), mount("slurm-config", "/etc/slurm", read_only=True), *MUNGE_SOCKET],
+        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        requests=("20m", "64Mi"),
+        limit=_MEMORY,
+        command=program_command("metrics", build_settings(args)),
+        workingDir=PACKAGES_PATH,
+        ports=[{"name": COMPONENT, "containerPort": PORT}],
+        # SlurmUser: where PrivateData hides jobs, others do not see all of them.
+        securityContext=confined(SLURM_UID),
+        startupProbe=http_probe(PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        livenessProbe=http_probe(PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        readinessProbe=http_probe(PORT, "/healthz", periodSeconds=5, timeoutSeconds=5),
+    )
+    return {
+        "terminationGracePeriodSeconds": 5,  # it has nothing to save
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        "initContainers": [munged(pods)],
+        "containers": [collector],
+        "volumes": [
+            *(*program_volumes(pods, "munged", "metrics"), config_volume("slurm-config", args["slurm_config"])),
+            *munge_volumes(pods),
+        ],
+    }
+
+
+def _about(args: MetricsArgs) -> Manifest:
+    pods = args["pods"]
+    return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
+
+
+def _port(number: int, protocol: str = "TCP") -> Manifest:
+    return {"port": number, "protocol": protocol}

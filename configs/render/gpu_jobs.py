@@ -1,0 +1,26 @@
+"""The script that notes which job has which GPU, for DCGM's exporter: a Prolog and Epilog beside that of the health checks.
+
+Slurm 26.05 takes several of each (`Prolog[0]`, `Prolog[1]` in `scontrol show config`), and sends each that has no path to the nodes.
+"""
+
+from configs.models.cluster import Cluster
+from configs.models.node_set import NodeSet
+from configs.render.wording import template
+
+SCRIPT = "slipway-gpu-jobs.sh"
+FOLDER = "/run/slurm/gpu-jobs"
+"""In a worker: a file for each GPU that a job has."""
+HOST_FOLDER = "/run/slipway/gpu-jobs"
+"""On the machine, for the exporter that runs there."""
+
+
+def notes_gpu_jobs(cluster: Cluster, node_set: NodeSet) -> bool:
+    """True where jobs have whole GPUs, and somebody is to know which. Of instances of MIG, Slurm counts others than DCGM."""
+    return cluster.monitoring is not None and node_set.gpus is not None and not node_set.gpus.mig
+
+
+def render(cluster: Cluster) -> dict[str, str]:
+    """The script by its file's name; nothing where no node has GPUs, or without monitoring."""
+    if not any(notes_gpu_jobs(cluster, node_set) for node_set in cluster.node_sets):
+        return {}
+    return {SCRIPT: template("slipway-gpu-jobs.sh.j2").render()}

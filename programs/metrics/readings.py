@@ -1,0 +1,79 @@
+"""What was read last, how old it is, and when to read again. Pure: times come as arguments, in monotonic seconds.
+
+A scrape prints this and asks nobody. A reading that fails leaves the one before it in place, whose age grows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from .text import Family, render
+
+LONGEST_PAUSE_S = 60.0
+_PAUSES = 50
+"""A reading may take 2 % of the time, and no more: a large cluster is read less often."""
+
+
+def pause_s(took_s: float, interval_s: float) -> float:
+    """Seconds until the next reading, after one that took so long, well or not."""
+    return min(max(interval_s, _PAUSES * took_s), max(interval_s, LONGEST_PAUSE_S))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The last good reading of one kind."""
+
+    at: float
+    """When Slurm was asked for it; before the first, when the process began."""
+    took_s: float | None = None
+    """None before the first."""
+    body: bytes = b""
+    is_answered: bool = False
+    """False when the last attempt failed, or before the first."""
+    is_failing: bool = False
+    """True when the last attempt failed."""
+
+
+class Readings:
+    """The readings by kind. Any thread may write and read."""
+
+    def __init__(self, kinds: Iterable[str], began: float) -> None:
+        self._lock = Lock()
+        self._all = {kind: Reading(began) for kind in kinds}
+
+    def succeeded(self, kind: str, at: float, took_s: float, body: str) -> None:
+        """A reading that was asked for at this time."""
+        with self._lock:
+            self._all[kind] = Reading(at, took_s, body.encode(), is_answered=True)
+
+    def failed(self, kind: str) -> bool:
+        """The last attempt brought nothing. True unless the one before it had failed as well."""
+        with self._lock:
+            last = self._all[kind]
+            self._all[kind] = Reading(last.at, last.took_s, last.body, is_failing=True)
+            return not last.is_failing
+
+    def page(self, now: float, memory: int, cpu_s: float) -> bytes:
+        """All that a scrape shows; memory in bytes and processor time are this process's own."""
+        with self._lock:
+            readings = dict(self._all)
+        return b"".join([_state(readings, now, memory, cpu_s).encode(), *(reading.body for reading in readings.values())])
+
+
+def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: float) -> str:
+    up = all(reading.is_answered for kind, reading in readings.items() if kind != "accounting")
+    took = {(kind,): reading.took_s for kind, reading in readings.items() if reading.took_s is not None}
+    return render(
+        [
+            Family("slipway_slurm_up", "Whether slurmctld answers: 1, or 0 after a reading that failed.", (), {(): int(up)}),
+            Family(
+                "slipway_collector_reading_age_seconds",
+                "Age of the last good reading; before the first, of the collector.",
+                ("reading",),
+                {(kind,): max(0.0, now - reading.at) for kind, reading in readings.items()},
+            ),
+            Family("slipway_collector_reading_seconds", "Time that the last good reading took.", ("reading",), took),
+            Family("process_resident_memory_bytes", "Resident memory of the collector.", (), {(): memory}),
+            Family("process_cpu_seconds_total", "Processor time of the collector and its commands.", (), {(): cpu_s}, "counter"),
+        ]
+    )

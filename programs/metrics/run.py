@@ -1,0 +1,192 @@
+"""The collector: reads Slurm in the background and serves metrics for Prometheus at :8081/metrics, from what it has read last.
+
+`python3 -m programs.metrics.run SETTINGS`, as SlurmUser, who sees all jobs. A scrape asks nobody, so it answers at once whatever Slurm
+does. It keeps nothing: counters start at 0, and Prometheus knows that of counters. components/metrics.py makes the settings, as JSON.
+"""
+
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+from slurm.commands import SlurmError, call
+from slurm.signals import Signals
+
+from . import jobs, nodes, usage
+from .readings import Readings, pause_s
+from .text import CONTENT_TYPE, render
+
+PORT = 8081
+_CALL_S = 20
+_ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+Ask = Callable[..., str]
+"""Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the component says."""
+
+    accounting: bool
+    """True: slurmdbd has the jobs that ended, and TRES count GPUs."""
+    accounts: int
+    """So many accounts have series of their own."""
+    checks: nodes.Checks
+    interval_s: float = 15.0
+    """Seconds between two readings of slurmctld."""
+    accounting_interval_s: float = 60.0
+    """Seconds between two readings of slurmdbd."""
+
+    @classmethod
+    def read(cls, text: str) -> "Settings":
+        given: dict[str, Any] = json.loads(text)
+        return cls(given["accounting"], given["accounts"], given["checks"], given["intervalS"], given["accountingIntervalS"])
+
+
+class Collector:
+    """Reads one kind after the other. `ask` runs a command; `clock` is monotonic, `wall` is seconds since 1970."""
+
+    def __init__(
+        self, settings: Settings, ask: Ask, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._settings, self._ask, self._clock, self._wall = settings, ask, clock, wall
+        began = wall()
+        self._waits = jobs.Waits(began)
+        self._usage = usage.Usage(began, settings.accounts)
+        self._since = began
+        """When ended jobs were last read."""
+        self.readings = Readings(("nodes", "jobs", *(("accounting",) if settings.accounting else ())), clock())
+
+    def read(self, kind: str) -> float:
+        """One attempt: whatever Slurm does, the readings say so. Gives the seconds that it took."""
+        at = self._clock()
+        try:
+            body = {"nodes": self._nodes, "jobs": self._jobs, "accounting": self._accounting}[kind]()
+        except (SlurmError, ValueError) as error:  # an AnswerError is a ValueError
+            if self.readings.failed(kind):
+                say(reading=kind, error=str(error))
+            return self._clock() - at
+        took = self._clock() - at
+        self.readings.succeeded(kind, at, took, body)
+        return took
+
+    def _nodes(self) -> str:
+        command = nodes.COMMAND if self._settings.accounting else nodes.DETAILED
+        return render(nodes.node_metrics(self._ask(*command), self._settings.checks, self._wall()))
+
+    def _jobs(self) -> str:
+        now = self._wall()
+        # A record of each of 50,000 jobs is 20 MB for a moment; the text is gone by then.
+        found = [*jobs.read_jobs(self._ask(*jobs.COMMAND))]
+        self._waits.add(found)
+        body = render(jobs.job_metrics(found, now, self._settings.accounts)) + self._waits.render()
+        return body if self._settings.accounting else body + self._count(jobs.ended_runs(found), now)
+
+    def _accounting(self) -> str:
+        now = self._wall()
+        return self._count(usage.read_ended(self._ask(*usage.command(self._since - usage.LOOK_BACK_S))), now)
+
+    def _count(self, ended: Any, now: float) -> str:
+        self._usage.add(ended, self._since - usage.LOOK_BACK_S)
+        self._since = now
+        return render(self._usage.families())
+
+
+def ask(*command: str) -> str:
+    """One of Slurm's commands, with an end."""
+    return call(*command, timeout_s=_CALL_S, env=_ENVIRONMENT)
+
+
+def say(**fields: object) -> None:
+    """One line of JSON."""
+    sys.stdout.write(json.dumps(fields) + "\n")
+    sys.stdout.flush()
+
+
+def memory() -> int:
+    """Resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_s() -> float:
+    """Processor seconds of this process and of the commands that it has run."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the readings. A caller that is slow holds up nobody else."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, readings: Readings) -> None:
+        super().__init__(("", port), Handler)
+        self.readings = readings
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET /metrics, and GET /healthz for probes."""
+
+    timeout = 10
+    """Seconds that a caller has to send its request, and to take each part of the answer."""
+
+    def do_GET(self) -> None:
+        if self.path == "/metrics":
+            self._send(200, CONTENT_TYPE, cast("Server", self.server).readings.page(time.monotonic(), memory(), cpu_s()))
+        elif self.path == "/healthz":
+            self._send(200, "text/plain", b"ok\n")
+        else:
+            self._send(404, "text/plain", b"there is /metrics\n")
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Says only what failed."""
+        if str(code) != "200":
+            super().log_request(code, size)
+
+
+def work(collector: Collector, kinds: tuple[str, ...], interval_s: float, stop: threading.Event) -> None:
+    """Readings without end, with pauses between them."""
+    while not stop.is_set():
+        took = max(collector.read(kind) for kind in kinds)
+        stop.wait(pause_s(took, interval_s))
+
+
+def main() -> int:
+    signals, stop, is_broken = Signals(), threading.Event(), threading.Event()
+    settings = Settings.read(sys.argv[1])
+    collector = Collector(settings, ask)
+    slurmdbd = [(("accounting",), settings.accounting_interval_s)] if settings.accounting else []
+    loops = [(("nodes", "jobs"), settings.interval_s), *slurmdbd]
+    threads = [threading.Thread(target=work, args=(collector, *loop, stop), daemon=True) for loop in loops]
+
+    def end(reason: threading.ExceptHookArgs) -> None:
+        threading.__excepthook__(reason)
+        is_broken.set()
+        signals.wake()
+
+    threading.excepthook = end  # a fault of ours ends the process, which comes back, instead of an age that grows for ever
+    server = Server(PORT, collector.readings)
+    for thread in (*threads, threading.Thread(target=server.serve_forever, daemon=True)):
+        thread.start()
+    while not signals.is_stopping and not is_broken.is_set():
+        signals.wait(None)
+    return int(is_broken.is_set())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""The collector of metrics at 5,000 nodes and 10,000 jobs: time of a scrape, resident memory, and its share of a core at rest.
+
+The real program; scontrol and squeue are played: they print text as recorded, after as much processor time as the real ones take for it
+(0.07 s for 1,000 nodes, 0.2 s for 50,000 jobs: docs/design.md, section 6), so the share has all that the collector causes beside slurmctld.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from programs.metrics.run import PORT
+from tests.unit.programs.metrics.recorded import job, node, of
+
+ROOT = Path(__file__).parents[2]
+NODES, JOBS, ACCOUNTS = 5_000, 10_000, 400
+SCRAPES = 20
+_REST_S = 120.0
+_STATES = ("IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+DRAIN", "IDLE+CLOUD+POWERED_DOWN")
+_REASONS = ("Priority", "Resources", "Dependency", "QOSMaxGRESPerUser", "ReqNodeNotAvail, UnavailableNodes:gpu-17")
+_FAKE = """#!{python} -EsSB
+import sys, time
+while time.process_time() < {cpu_s}: pass
+sys.stdout.write(open({file!r}).read())
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the collector costs."""
+
+    scrape_s: tuple[float, ...]
+    rss_mb: float
+    page_kb: float
+    rest_percent: float
+    """Processor time of the collector and its commands, relative to a core."""
+
+
+def nodes_text() -> str:
+    """5,000 nodes with 8 GPUs and results of four checks; one in fifty fails one."""
+    at = "2026-11-24T17:00:00Z"
+    failure = {"since": at, "found": "/tmp has 12 MiB free, less than 512 MiB", "kind": "node", "drains": True}
+    lines: list[str] = []
+    for number in range(NODES):
+        results = {check: {"result": "passed", "at": at} for check in ("disk", "memory", "gpu", "mounts")}
+        failed = {"disk": {"result": "failed", "at": at, "failure": failure}} if number % 50 == 0 else {}
+        extra = json.dumps({"slipway": {**results, **failed}}, separators=(",", ":"))
+        state = _STATES[number % len(_STATES)]
+        used = (96, 8) if state.startswith("ALLOC") else (12, 1) if state.startswith("MIXED") else (0, 0)
+        lines.append(node(f"set{number % 10}-{number // 10}", state, (used[0], 96), (used[1], 8), extra))
+    return "\n".join(lines) + "\n"
+
+
+def jobs_text() -> str:
+    """10,000 jobs of 400 accounts; every other one waits."""
+    lines = [
+        job(
+            str(number),
+            "PENDING",
+            Account=f"account{number % ACCOUNTS}",
+            Reason=_REASONS[number % len(_REASONS)],
+            EligibleTime=1_795_500_000,
+        )
+        if number % 2
+        else job(str(number), Account=f"account{number % ACCOUNTS}", Partition=f"part{number % 8}")
+        for number in range(JOBS)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def measure() -> Cost:
+    """Starts the program, waits for its first reading, scrapes it, and leaves it alone for two minutes."""
+    checks = {f"set{number}": ["disk", "gpu", "memory", "mounts"] for number in range(10)}
+    settings = {"accounting": True, "accounts": 100, "checks": checks, "intervalS": 15, "accountingIntervalS": 60}
+    texts = {"scontrol": (nodes_text(), 0.07 * NODES / 1000), "squeue": (jobs_text(), 0.2 * JOBS / 50_000), "sacct": ("", 0.02)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (text, cpu_s) in texts.items():
+            file = Path(folder) / f"{name}.txt"
+            file.write_text(text)
+            (Path(folder) / name).write_text(_FAKE.format(python=sys.executable, cpu_s=cpu_s, file=os.fspath(file)))
+            (Path(folder) / name).chmod(0o755)
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+        command = [sys.executable, "-EsSB", "-m", "programs.metrics.run", json.dumps(settings)]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment)
+        try:
+            return _watch(process)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _watch(process: subprocess.Popen[bytes]) -> Cost:
+    end = time.monotonic() + 60
+    while "\nslipway_slurm_up 1\n" not in (page := _scrape()):
+        if process.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"the collector has read nothing; its exit code is {process.poll()}")
+        time.sleep(0.2)
+    if sum(of(page, "slipway_nodes").values()) != NODES or sum(of(page, "slipway_jobs").values()) != JOBS:
+        raise RuntimeError("the page does not have all nodes and jobs")
+    took: list[float] = []
+    for _ in range(SCRAPES):
+        began = time.monotonic()
+        page = _scrape()
+        took.append(time.monotonic() - began)
+    before, began = of(page, "process_cpu_seconds_total")[""], time.monotonic()
+    time.sleep(_REST_S)
+    page = _scrape()
+    share = (of(page, "process_cpu_seconds_total")[""] - before) / (time.monotonic() - began)
+    return Cost(tuple(took), of(page, "process_resident_memory_bytes")[""] / 1e6, len(page) / 1000, 100 * share)
+
+
+def _scrape() -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    print(measure())

@@ -1,0 +1,75 @@
+"""The collector's pod: least privilege, one replica, and settings that its program reads."""
+
+from typing import Any
+
+import pytest
+
+from components import metrics
+from components.labels import Manifest
+from components.metrics import MetricsArgs, metrics_args
+from components.pods import service
+from configs.models.monitoring import Monitoring
+from programs.metrics.run import PORT, Settings
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV, H100
+from tests.unit.components.structure import structural_faults
+
+ARGS: MetricsArgs = metrics_args(DEV, PODS, Monitoring())
+DEPLOYMENT = metrics.build_deployment(ARGS)
+POLICY = metrics.build_network_policy(ARGS)
+
+
+def pod() -> dict[str, Any]:
+    return DEPLOYMENT["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("manifest", [DEPLOYMENT, POLICY, service(PODS, metrics.COMPONENT, metrics.PORT)], ids=lambda each: each["kind"])
+def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
+    assert structural_faults(manifest) == []
+    assert manifest["metadata"]["name"] == "dev-metrics"
+
+
+def test_port_is_the_programs_and_has_the_name_that_monitors_use() -> None:
+    [collector] = pod()["containers"]
+    assert collector["ports"] == [{"name": "metrics", "containerPort": PORT}]
+    assert service(PODS, metrics.COMPONENT, metrics.PORT)["spec"]["ports"] == [{"name": "metrics", "port": PORT, "targetPort": PORT}]
+
+
+def test_jobs_are_never_counted_twice_at_once() -> None:
+    assert (DEPLOYMENT["spec"]["replicas"], DEPLOYMENT["spec"]["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_collector_is_slurms_own_user_and_nothing_more() -> None:
+    [collector] = pod()["containers"]
+    assert collector["securityContext"]["runAsUser"] == 64030
+    assert collector["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pod()["automountServiceAccountToken"] is False
+    assert "memory" in collector["resources"]["limits"]
+    assert "munge-key" not in [mount["name"] for mount in collector["volumeMounts"]]
+
+
+def test_program_reads_its_settings() -> None:
+    assert Settings.read(metrics.build_settings(ARGS)) == Settings(
+        accounting=True,
+        accounts=100,
+        checks={
+            node_set.name: sorted(check.name for check in DEV.health_checks if node_set.name in check.node_sets)
+            for node_set in DEV.node_sets
+            if any(node_set.name in check.node_sets for check in DEV.health_checks)
+        },
+    )
+
+
+@pytest.mark.parametrize(("accounting", "daemons"), [(True, {"slurmctld", "slurmdbd"}), (False, {"slurmctld"})])
+def test_collector_reaches_names_and_slurm_alone(accounting: bool, daemons: set[str]) -> None:
+    spec = metrics.build_network_policy({**ARGS, "accounting": accounting})["spec"]
+    named = {to["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for rule in spec["egress"] for to in rule.get("to", ())}
+    assert named == daemons
+    assert [rule["ports"] for rule in spec["egress"] if "to" not in rule] == [
+        [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
+    ]
+    assert spec["ingress"] == [{"ports": [{"port": 8081, "protocol": "TCP"}]}]
+
+
+def test_monitoring_is_off_unless_given() -> None:
+    assert H100.monitoring is None
