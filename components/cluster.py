@@ -30,6 +30,7 @@ from components.munge import MungeSecret, munge_args
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
+from components.page import StatusPage, page_args
 from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
@@ -120,6 +121,8 @@ class SlurmCluster(pulumi.ComponentResource):
         self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
+        if cluster.page is not None:
+            StatusPage(object_name(cluster.name, "page"), page_args(cluster, pods, image_of(cluster, "controllers")), after)
         if cluster.kubernetes.guard:
             Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
         return control_plane, login

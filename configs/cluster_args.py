@@ -927,6 +927,10 @@ class Notifications(TypedDict):
     """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is refused."""
 
 
+class Page(TypedDict):
+    """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach it through an ssh tunnel, or put an OIDC proxy in front (docs/page.md)."""
+
+
 class PriorityWeights(TypedDict):
     """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
 
@@ -1043,5 +1047,7 @@ class SlurmClusterArgs(TypedDict):
     """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
     notifications: NotRequired[Notifications]
     """Mail about jobs. Type: Notifications. Default: those of its keys."""
+    page: NotRequired[Page]
+    """A web page that shows nodes, causes, the queue and the last day. Type: Page. Default: none."""
     slurm: NotRequired[SlurmSettings]
     """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""

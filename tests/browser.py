@@ -46,7 +46,8 @@ class Page:
     def until(self, script: str, wait_s: float = 30.0) -> Any:
         """What an expression gives as soon as that is true of it. The browser looks at each frame."""
         found = self.value(
-            f"new Promise((done) => {{ const end = performance.now() + {wait_s * 1000}; const look = () => {{ let found = null; try {{ found = ({script}); }} catch {{ }}"
+            f"new Promise((done) => {{ const end = performance.now() + {wait_s * 1000}; "
+            f"const look = () => {{ let found = null; try {{ found = ({script}); }} catch {{ }}"
             " if (found || performance.now() > end) done(found || null); else requestAnimationFrame(look); }; look(); })"
         )
         assert found, f"not within {wait_s:g} s: {script}\n{self.value('document.body.innerText')[:2000]}"

@@ -16,6 +16,7 @@ from configs.models.login import Login
 from configs.models.node_pool import GpuOperator, LabelKey, NodePool, SystemNodes
 from configs.models.node_set import NodeSet
 from configs.models.notifications import Notifications
+from configs.models.page import Page
 from configs.models.partition import Partition
 from configs.models.slurm import SlurmSettings
 from configs.models.storage import Mount, Storage
@@ -72,6 +73,8 @@ class Cluster(Model):
     """Checks that run on idle nodes and drain those that fail."""
     notifications: Notifications = Notifications()
     """Mail about jobs."""
+    page: Page | None = Field(default=None, examples=[{}])
+    """A web page that shows nodes, causes, the queue and the last day. Default: none."""
     slurm: SlurmSettings = SlurmSettings()
     """Settings of Slurm itself."""
 

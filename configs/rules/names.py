@@ -10,7 +10,7 @@ from typing import Any, cast
 from configs.faults import Fault, did_you_mean, quoted, repeats
 
 PROGRAMS = frozenset(
-    {"guard", "identity", "login", "mariadb", "nfs", "nodeset-controller", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"}
+    {"guard", "identity", "login", "mariadb", "nfs", "nodeset-controller", "page", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"}
 )
 """The cluster's own programs: their pods, Services and disruption budgets are called `<cluster>-<program>`."""
 

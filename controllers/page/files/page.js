@@ -3,7 +3,7 @@
 (() => {
   const EVERY_S = 5, STALE_S = 100, MOST_AWAY = 50;
   const STATES = { // letter and words by state, in the order of the legend; the letters are near those of sinfo
-    allocated: ["A", "allocated"], idle: ["I", "idle"], draining: ["G", "draining"], drained: ["D", "drained"], down: ["X", "down"],
+    allocated: ["", "allocated"], idle: ["", "idle"], draining: ["G", "draining"], drained: ["D", "drained"], down: ["X", "down"],
     not_responding: ["*", "not responding"], unknown: ["?", "unknown"], maintenance: ["M", "maintenance"], powering_up: ["#", "powering up"],
     powering_down: ["%", "powering down"], powered_down: ["~", "powered down"],
   };
@@ -45,8 +45,9 @@
   function showAges() {
     const readings = state.data && state.data.readings;
     if (!readings) return;
-    const told = [["nodes", "nodes"], ["jobs", "jobs"], ["causes", "causes"]].map(([key, name]) =>
-      `${name} ${readings[key].at === null ? "not read yet" : `read ${ago(readings[key].at)}`}`);
+    const together = readings.nodes.at !== null && Math.abs(readings.nodes.at - readings.jobs.at) < 3;
+    const told = (together ? [["jobs", "nodes and jobs"], ["causes", "causes"]] : [["nodes", "nodes"], ["jobs", "jobs"], ["causes", "causes"]])
+      .map(([key, name]) => (readings[key].at === null ? `${name} not read yet` : `${name} ${ago(readings[key].at)}`));
     byId("ages").textContent = told.join(" · ");
     const lines = [];
     if (state.fault) lines.push([`This page has lost its cluster ${span((performance.now() - state.since) / 1000)} ago.`,
@@ -87,7 +88,8 @@
     }
     const away = Object.entries(states).reduce((sum, [name, count]) => sum + (AWAY.has(look(name)) ? count : 0), 0);
     tiles.push(tile("Nodes out of service", number(away), use ? `of ${number(use[1])}` : "", use ? part(away, use[1]) : null));
-    if (queue) tiles.push(tile("Jobs", number(queue.running), `running, ${number(queue.waiting)} waiting`, null));
+    if (queue) tiles.push(tile("Jobs running", number(queue.running), `${number(queue.waiting)} waiting`,
+      part(queue.running, queue.running + queue.waiting)));
     fill("tiles", ...tiles);
   }
 
@@ -177,11 +179,11 @@
 
   const cellOf = (event) => (event.target instanceof Element ? event.target.closest("#sets button") : null);
   byId("sets").addEventListener("mouseover", (event) => tip(cellOf(event)));
-  byId("sets").addEventListener("mouseleave", () => tip(document.activeElement && document.activeElement.matches("#sets button:focus-visible") ? document.activeElement : null));
+  byId("sets").addEventListener("mouseleave", () => tip(document.querySelector("#sets button:focus-visible")));
   byId("sets").addEventListener("focusin", (event) => tip(cellOf(event)));
   byId("sets").addEventListener("focusout", () => tip(null));
   byId("sets").addEventListener("click", (event) => tip(cellOf(event)));
-  addEventListener("scroll", () => tip(null), { passive: true });
+  addEventListener("scroll", () => tip(document.querySelector("#sets button:focus-visible")), { passive: true });
   byId("sets").addEventListener("keydown", (event) => {
     if (event.key === "Escape") return tip(null);
     const cell = cellOf(event);
@@ -256,8 +258,8 @@
     byId("jobs").hidden = !jobs.length;
     fill("job-rows", ...jobs.map((job) => {
       const waits = job.state === "PENDING";
-      return make("tr", {}, make("td", {}, job.id), make("td", {}, job.name), make("td", {}, job.user), make("td", {}, job.partition),
-        make("td", {}, make("span", { class: `chip ${waits ? "idle off" : job.state === "RUNNING" ? "allocated" : "draining"}` },
+      return make("tr", {}, make("td", { class: "tight" }, job.id), make("td", {}, job.name), make("td", { class: "tight" }, job.user),
+        make("td", {}, job.partition), make("td", {}, make("span", { class: `chip ${waits ? "waiting" : job.state === "RUNNING" ? "allocated" : "draining"}` },
           waits ? (job.tasks > 1 ? `${number(job.tasks)} waiting` : "waiting") : job.state.toLowerCase())),
         make("td", { class: "number" }, job.gpus ? number(job.gpus) : ""), make("td", {}, waits ? job.reason || "not looked at yet" : job.nodes),
         make("td", { class: "number" }, when(job)));

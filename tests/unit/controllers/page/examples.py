@@ -21,7 +21,7 @@ def node_row(name: str, state: str = "idle+cloud", used: int = 0, reason: str = 
     return {
         "NodeList": name,
         "StateComplete": state,
-        "CPUsState": f"{used * 12}/{96 - used * 12}/0/96",
+        "CPUsState": f"{used * 9}/{96 - used * 9}/0/96",
         "Gres": f"gpu:h100:{gpus}" if gpus else "(null)",
         "GresUsed": f"gpu:h100:{used}(IDX:0)" if gpus else "(null)",
         "Reason": reason,
@@ -86,7 +86,7 @@ def cluster(size: int) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
         name = f"cpu-{at - (size - size // 4)}" if is_cpu else f"gpu-{at}"
         gpus = 0 if is_cpu else PER_SET
         draw = chance.random() if at else 0.5
-        used = chance.randint(1, PER_SET)
+        used = chance.choice((8, 8, 8, 6, 4))
         if at == 1 or draw > 0.988:
             rows.append(node_row(name, "idle+cloud+drain", reason="slipway: check gpu: 12 uncorrectable errors", gpus=gpus))
             objects.append(slurm_node(name, "Drained", (0, 2) if at == 1 else (0,)))
@@ -129,9 +129,9 @@ def day(points: int = 1440, nodes: int = 1000, now: int = NOW) -> tuple[Point, .
     """A day of use that rises and falls."""
     chance = random.Random(points)
     made: list[Point] = []
-    share = 0.6
+    share = 0.775
     for at in range(points):
-        share = min(0.99, max(0.25, share + chance.uniform(-0.016, 0.0165)))
+        share = min(0.99, max(0.25, share + chance.uniform(-0.0165, 0.016)))
         busy = int(nodes * share)
-        made.append((now - (points - at) * 60, busy, nodes, int(busy * 96 * 0.72), nodes * 96, int(busy * 6 * 0.93), nodes * 6))
-    return tuple(made)
+        made.append((now - at * 60 - 60, busy, nodes, int(busy * 96 * 0.64), nodes * 96, int(busy * 6 * 0.85), nodes * 6))
+    return tuple(reversed(made))

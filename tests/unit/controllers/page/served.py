@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +99,7 @@ async def serving(folder: Path, hidden: frozenset[str] = frozenset(), history: S
 
 
 @contextmanager
-def in_thread(folder: Path, hidden: frozenset[str] = frozenset(), history: Sequence[Point] = ()) -> Iterator[Served]:
+def in_thread(folder: Path, hidden: frozenset[str] = frozenset(), history: Sequence[Point] = ()) -> Generator[Served]:
     """The same in a thread of its own, for tests that wait for a browser."""
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, daemon=True)
@@ -120,9 +120,13 @@ def in_thread(folder: Path, hidden: frozenset[str] = frozenset(), history: Seque
         loop.close()
 
 
+def _ignore(*_: object) -> None:
+    pass
+
+
 async def _end_all() -> None:
     """Connections that a browser or a client has kept open. Python 3.11 reports each that is cancelled."""
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    asyncio.get_running_loop().set_exception_handler(_ignore)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
@@ -130,7 +134,7 @@ async def _end_all() -> None:
 
 
 @contextmanager
-def example(folder: Path, size: int, jobs: int = 240) -> Iterator[Served]:
+def example(folder: Path, size: int, jobs: int = 240) -> Generator[Served]:
     """A page of a cluster of that many nodes, with a day behind it."""
     with in_thread(folder, history=day(nodes=size)) as served:
         rows, objects = cluster(size)
