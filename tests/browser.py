@@ -105,7 +105,7 @@ class Browser:
         command += ["--hide-scrollbars", f"--user-data-dir={self._profile}", "about:blank"]
 
         # It reads from 3 and writes to 4, whatever ours are called.
-        shell = ["/bin/sh", "-c", f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"', "sh", *command]
+        shell = ["/bin/bash", "-c", f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"', "bash", *command]
         if {3, 4} & {to_browser, from_browser}:
             to_browser, from_browser = _above(to_browser), _above(from_browser)
             shell[2] = f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"'

@@ -125,7 +125,7 @@ def fall_silent(served: Served) -> None:
 def test_page_that_never_heard_slurm_shows_what_the_controller_knows(browser: Browser, tmp_path: Path) -> None:
     with in_thread(tmp_path) as served:
         served.silence()
-        served.kubernetes.put(SLURM_NODES, slurm_node("gpu-0", "Drained", (0,)))
+        served.put(SLURM_NODES, slurm_node("gpu-0", "Drained", (0,)))
         served.when_told(lambda each: len(each.slurm_nodes.store) == 1 and each.node_sets.synced.is_set())
         served.read()
         page = browser.open(served.url)

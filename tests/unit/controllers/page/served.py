@@ -1,6 +1,7 @@
 """The page as its pod serves it, on loopback, beside an API server and a Slurm that a test writes: for tests with a real browser."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +19,7 @@ from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.kubernetes import FakeKubernetes, ResourceLike
 from tests.unit.controllers.page.examples import NOW, cluster, day, node_set, queue
 from tests.unit.controllers.slurm.fake_rest import FakeRest
 
@@ -34,6 +35,7 @@ class Served:
     slurm: FakeRest
     url: str = ""
     loop: asyncio.AbstractEventLoop | None = None
+    thread: int = 0
     later_s: float = 0.0
     """How far the page's clock is ahead of when it started."""
 
@@ -41,7 +43,19 @@ class Served:
         """What Slurm lists, and SlurmNodes."""
         self.slurm.answers["/nodes/"] = (200, {"nodes": list(rows), "errors": []})
         for each in objects:
-            self.kubernetes.put(SLURM_NODES, each)
+            self.put(SLURM_NODES, each)
+
+    def put(self, resource: ResourceLike, manifest: dict[str, Any]) -> None:
+        """An object, from whatever thread: the API server belongs to the loop's."""
+        assert self.loop is not None
+        if threading.get_ident() == self.thread:
+            self.kubernetes.put(resource, manifest)
+            return
+
+        async def put() -> None:
+            self.kubernetes.put(resource, manifest)
+
+        asyncio.run_coroutine_threadsafe(put(), self.loop).result(30)
 
     def put_jobs(self, rows: Sequence[dict[str, str]]) -> None:
         """What squeue lists."""
@@ -63,7 +77,7 @@ class Served:
 
         async def wait() -> None:
             while not is_so(self.page):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.01)
 
         asyncio.run_coroutine_threadsafe(asyncio.wait_for(wait(), 30), self.loop).result(60)
 
@@ -87,7 +101,7 @@ async def serving(folder: Path, hidden: frozenset[str] = frozenset(), history: S
             served.page.__init__(settings, api, client, clock)
             server = await serve.start(0, live={}, ready={}, host="127.0.0.1", pages=served.page.site.pages)
             served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-            served.loop = asyncio.get_running_loop()
+            served.loop, served.thread = asyncio.get_running_loop(), threading.get_ident()
             following = [asyncio.create_task(each.run()) for each in (served.page.node_sets, served.page.slurm_nodes)]
             yield served
             for task in following:
@@ -141,7 +155,7 @@ def example(folder: Path, size: int, jobs: int = 240) -> Generator[Served]:
         served.put_nodes(rows, objects)
         served.put_jobs(queue(jobs))
         for name in ("cpu", "gpu"):
-            served.kubernetes.put(NODESETS, node_set(name, sum(row["NodeList"].startswith(name) for row in rows)))
+            served.put(NODESETS, node_set(name, sum(row["NodeList"].startswith(name) for row in rows)))
         served.when_told(lambda page: len(page.slurm_nodes.store) == len(objects) and len(page.node_sets.store) == 2)
         served.read()
         yield served
