@@ -32,6 +32,7 @@ from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability, observability_args
+from components.page import StatusPage, page_args
 from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
@@ -127,6 +128,8 @@ class SlurmCluster(pulumi.ComponentResource):
         if cluster.monitoring is not None:
             observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
             Observability(object_name(cluster.name, "observability"), observed, after)
+        if cluster.page is not None:
+            StatusPage(object_name(cluster.name, "page"), page_args(cluster, pods, image_of(cluster, "controllers")), after)
         if cluster.kubernetes.guard:
             Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
         return control_plane, login

@@ -1019,6 +1019,11 @@ class Monitoring(TypedDict):
     """The dashboards for Grafana. Type: Dashboards. Default: those of its keys."""
 
 
+class Page(TypedDict):
+    """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach it through an ssh tunnel, or put an OIDC proxy in front (docs/page.md)."""
+
+
+
 class PriorityWeights(TypedDict):
     """Weights of the multifactor priority; 0 leaves a factor out. Age, fairshare and QOS need accounting."""
 
@@ -1137,5 +1142,7 @@ class SlurmClusterArgs(TypedDict):
     """Mail about jobs. Type: Notifications. Default: those of its keys."""
     monitoring: NotRequired[Monitoring]
     """Metrics, alerts and dashboards. Type: Monitoring. Default: none."""
+    page: NotRequired[Page]
+    """A web page that shows nodes, causes, the queue and the last day. Type: Page. Default: none."""
     slurm: NotRequired[SlurmSettings]
     """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""

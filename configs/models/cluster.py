@@ -17,6 +17,7 @@ from configs.models.monitoring import Monitoring
 from configs.models.node_pool import GpuOperator, LabelKey, NodePool, SystemNodes
 from configs.models.node_set import NodeSet
 from configs.models.notifications import Notifications
+from configs.models.page import Page
 from configs.models.partition import Partition
 from configs.models.slurm import SlurmSettings
 from configs.models.storage import Mount, Storage
@@ -75,6 +76,8 @@ class Cluster(Model):
     """Mail about jobs."""
     monitoring: Monitoring | None = None
     """Metrics, alerts and dashboards. Default: none."""
+    page: Page | None = Field(default=None, examples=[{}])
+    """A web page that shows nodes, causes, the queue and the last day. Default: none."""
     slurm: SlurmSettings = SlurmSettings()
     """Settings of Slurm itself."""
 

@@ -10,7 +10,21 @@ from typing import Any, cast
 from configs.faults import Fault, did_you_mean, quoted, repeats
 
 PROGRAMS = frozenset(
-    {"guard", "identity", "login", "mariadb", "nfs", "nodeset-controller", "prometheus", "slurmctld", "slurmd", "slurmdbd", "slurmrestd"}
+    {
+        "guard",
+        "identity",
+        "login",
+        "mariadb",
+        "metrics",
+        "nfs",
+        "nodeset-controller",
+        "page",
+        "prometheus",
+        "slurmctld",
+        "slurmd",
+        "slurmdbd",
+        "slurmrestd",
+    }
 )
 """The cluster's own programs: their pods, Services and disruption budgets are called `<cluster>-<program>`."""
 

@@ -1,9 +1,14 @@
-"""`/healthz`, `/readyz` and `/metrics` for the kubelet and Prometheus. Answers one request a connection; not for the world."""
+"""`/healthz`, `/readyz` and `/metrics` for the kubelet and Prometheus, and what else a program serves. Answers one request a connection.
+
+Not for the world: it has neither TLS nor logins. A client has seconds for all of its request and answer, and so many may be served at once.
+"""
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 
@@ -11,52 +16,103 @@ Check = Callable[[], str]
 """Gives why something is not as it should be, for a person to read; empty when all is well."""
 
 _REQUEST_S = 5.0
+_ANSWER_S = 30.0
+"""For a client behind a slow line."""
+_MOST_CLIENTS = 128
 _MOST_BYTES = 16 * 1024
 _TEXT = "text/plain; charset=utf-8"
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A GET or HEAD request."""
+
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What stands after the question mark; of a name that stands there twice the last value."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By name in small letters."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client gets."""
+
+    body: bytes
+    kind: str = _TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Page = Callable[[Asked], Answer]
+
+
 async def start(
-    port: int, *, live: Mapping[str, Check], ready: Mapping[str, Check], host: str | None = None, registry: CollectorRegistry = REGISTRY
+    port: int,
+    *,
+    live: Mapping[str, Check],
+    ready: Mapping[str, Check],
+    host: str | None = None,
+    registry: CollectorRegistry = REGISTRY,
+    pages: Mapping[str, Page] | None = None,
 ) -> asyncio.Server:
     """A server on all addresses unless `host` says otherwise; port 0 takes a free one. Raises OSError when the port is taken.
 
-    `live`: a fault means that only a restart helps. `ready`: a fault means that the process cannot do its work now.
+    `live`: a fault means that only a restart helps. `ready`: a fault means that the process cannot do its work now. `pages` is what else
+    it serves, by path.
     """
+    served = dict(pages or {})
+    clients: set[asyncio.StreamWriter] = set()
 
-    def answer(path: str) -> tuple[HTTPStatus, str, bytes]:
+    def answer(path: str, asked: Asked) -> Answer:
+        if path in served:
+            return served[path](asked)
         if path == "/metrics":
-            return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)
+            return Answer(generate_latest(registry), CONTENT_TYPE_LATEST)
         if path in ("/healthz", "/readyz"):
             faults = {name: fault for name, check in (live if path == "/healthz" else ready).items() if (fault := check())}
             text = "".join(f"{name}: {fault}\n" for name, fault in faults.items()) or "ok\n"
-            return HTTPStatus.SERVICE_UNAVAILABLE if faults else HTTPStatus.OK, _TEXT, text.encode()
-        return HTTPStatus.NOT_FOUND, _TEXT, b"there is /healthz, /readyz and /metrics\n"
+            return Answer(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE if faults else HTTPStatus.OK)
+        return Answer(f"there is {', '.join([*served, '/healthz, /readyz and /metrics'])}\n".encode(), status=HTTPStatus.NOT_FOUND)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(clients) >= _MOST_CLIENTS:
+            writer.close()
+            return
+        clients.add(writer)
         # A client that leaves, dawdles or talks nonsense is its own trouble.
-        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(_REQUEST_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(head, answer))
-                await writer.drain()
-        writer.close()
+        try:
+            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                async with asyncio.timeout(_REQUEST_S):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                async with asyncio.timeout(_ANSWER_S):
+                    writer.write(_response(head, answer))
+                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
+        finally:
+            clients.discard(writer)
+            if not writer.is_closing() or writer.transport.get_write_buffer_size():
+                writer.transport.abort()
 
     return await asyncio.start_server(serve, host, port, limit=_MOST_BYTES)
 
 
-def _response(head: bytes, answer: Callable[[str], tuple[HTTPStatus, str, bytes]]) -> bytes:
-    method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
-    path = rest.partition(" ")[0].partition("?")[0]
-    if method not in ("GET", "HEAD"):
-        status, kind, body = HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET\n"
+def _response(head: bytes, answer: Callable[[str, Asked], Answer]) -> bytes:
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, _, rest = first.partition(" ")
+    path, _, query = rest.partition(" ")[0].partition("?")
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    if method in ("GET", "HEAD"):
+        found = answer(path, Asked({name: values[-1] for name, values in parse_qs(query).items()}, headers))
     else:
-        status, kind, body = answer(path)
-    lines = (
-        f"HTTP/1.1 {status.value} {status.phrase}",
-        f"Content-Type: {kind}",
-        f"Content-Length: {len(body)}",
+        found = Answer(b"only GET\n", status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+    said = [
+        f"HTTP/1.1 {found.status.value} {found.status.phrase}",
+        f"Content-Type: {found.kind}",
+        f"Content-Length: {len(found.body)}",
+        *(f"{name}: {value}" for name, value in found.headers.items()),
         "Connection: close",
         "",
         "",
-    )
-    return "\r\n".join(lines).encode() + (b"" if method == "HEAD" else body)
+    ]
+    return "\r\n".join(said).encode("latin-1", "replace") + (b"" if method == "HEAD" else found.body)

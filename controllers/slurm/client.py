@@ -17,7 +17,7 @@ import msgspec
 
 from controllers.slurm.connections import Answer, Broken, Connections
 from controllers.slurm.metrics import REQUEST_SECONDS, request_name
-from controllers.slurm.structs import Body, Fault, Jobs, Nodes, Partitions, Reservations
+from controllers.slurm.structs import Body, Fault, Jobs, Listing, Nodes, Partitions, Reservations
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
 from slurm.hostlists import fold
 
@@ -105,6 +105,14 @@ class SlurmClient:
                 return _decoded(await self._call(self._jobs, "GET", "/jobs/"), Jobs)
         except TimeoutError:
             raise SlurmUnreachable(f"no list of running jobs within {JOBS_DEADLINE_S:g} s") from None
+
+    async def listing(self, what: Literal["nodes", "queue"]) -> Listing:
+        """All nodes, or all jobs that run or wait, in squeue's words. Raises SlurmError."""
+        try:
+            async with asyncio.timeout(JOBS_DEADLINE_S):
+                return _decoded(await self._call(self._jobs, "GET", f"/{what}/"), Listing)
+        except TimeoutError:
+            raise SlurmUnreachable(f"no list of {what} within {JOBS_DEADLINE_S:g} s") from None
 
     async def partitions(self) -> Partitions:
         """All partitions. Raises SlurmError."""

@@ -140,3 +140,10 @@ class Reservations(Body, frozen=True):
     """Answer of /reservations/."""
 
     reservations: tuple[Reservation, ...] = ()
+
+
+class Listing(Body, frozen=True):
+    """All jobs or all nodes, as the program beside slurmrestd lists them: squeue's or sinfo's fields by name, as text."""
+
+    jobs: list[dict[str, str]] = []
+    nodes: list[dict[str, str]] = []

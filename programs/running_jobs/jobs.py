@@ -9,36 +9,47 @@ COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={STATES}", f"-
 
 QUEUE_FIELDS = (
     *("JobArrayID", "State", "NodeList", "EndTime", "TimeLimit", "UserName", "Account", "Partition"),
-    *("ReqNodes", "Feature", "tres-alloc", "SubmitTime", "Reason"),
+    *("ReqNodes", "Feature", "tres-alloc", "SubmitTime", "Reason", "Name"),
 )
 NODE_FIELDS = ("NodeList", "StateComplete", "CPUsState", "Gres", "GresUsed", "Reason", "User", "TimeStamp", "Extra")
-_BETWEEN = "\x1f"
-"""Ends each field: a constraint may hold the bar that ends those of FIELDS."""
-QUEUE_COMMAND = ("squeue", "--noheader", "--all", "--local", f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in QUEUE_FIELDS)}")
-"""Every job that runs or waits. The waiting tasks of an array are a single line."""
-_NODES = ",".join(f"{field}:0{_BETWEEN}" for field in NODE_FIELDS)
-NODE_COMMAND = ("sinfo", "--noheader", "--all", "--local", "--Node", f"--Format={_NODES}")
-"""Every node, once for each of its partitions."""
 
 
-def parse_queue(text: str) -> list[dict[str, object]]:
-    """squeue's lines by field, as text. Raises ValueError for a line that has not all fields."""
-    return _rows(text, QUEUE_FIELDS)
+def queue_command(between: str) -> tuple[str, ...]:
+    """Every job that runs or waits. The waiting tasks of an array are a single row.
+
+    `between` ends each field, and is to be random: a job's name may have any byte, a newline too, and must not make rows of its own.
+    """
+    return ("squeue", "--noheader", "--all", "--local", _format(QUEUE_FIELDS, between))
 
 
-def parse_nodes(text: str) -> list[dict[str, object]]:
-    """sinfo's lines by field, each node once. Raises ValueError for a line that has not all fields."""
-    return [*{row["NodeList"]: row for row in _rows(text, NODE_FIELDS)}.values()]
+def node_command(between: str) -> tuple[str, ...]:
+    """Every node, once for each of its partitions."""
+    return ("sinfo", "--noheader", "--all", "--local", "--Node", _format(NODE_FIELDS, between))
 
 
-def _rows(text: str, fields: Sequence[str]) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for line in text.splitlines():
-        values = [value.strip() for value in line.split(_BETWEEN)]
-        if len(values) != len(fields) + 1:
-            raise ValueError(f"{line!r} has not {len(fields)} fields")
-        rows.append(dict(zip(fields, values, strict=False)))
-    return rows
+def _format(fields: Sequence[str], between: str) -> str:
+    return f"--Format={','.join(f'{field}:0{between}' for field in fields)}"
+
+
+def parse_queue(text: str, between: str) -> list[dict[str, object]]:
+    """squeue's rows by field, as text. Raises ValueError for a row that has not all fields."""
+    return _rows(text, QUEUE_FIELDS, between)
+
+
+def parse_nodes(text: str, between: str) -> list[dict[str, object]]:
+    """sinfo's rows by field, each node once. Raises ValueError for a row that has not all fields."""
+    return [*{row["NodeList"]: row for row in _rows(text, NODE_FIELDS, between)}.values()]
+
+
+def _rows(text: str, fields: Sequence[str], between: str) -> list[dict[str, object]]:
+    *values, rest = text.split(between)
+    if rest.strip() or len(values) % len(fields):
+        raise ValueError(f"{len(values)} values and {rest[:200]!r} are no rows of {len(fields)} fields")
+    return [
+        # What ends a row stands before the first field of the next one.
+        {name: " ".join(value.split()) for name, value in zip(fields, values[at : at + len(fields)], strict=True)}
+        for at in range(0, len(values), len(fields))
+    ]
 
 
 def parse(text: str) -> list[dict[str, object]]:

@@ -11,10 +11,12 @@ import json
 import os
 import re
 import resource
+import secrets
 import subprocess
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from .jobs import COMMAND, NODE_COMMAND, QUEUE_COMMAND, parse, parse_nodes, parse_queue
+from .jobs import COMMAND, node_command, parse, parse_nodes, parse_queue, queue_command
 
 PORT = 6821
 SQUEUE_S = 50
@@ -24,31 +26,37 @@ MEMORY = 1 << 30
 TOKEN = re.compile(r"[\w.-]+\Z")
 
 
-LISTS = {
-    "/jobs/": (COMMAND, parse, "jobs"),
-    "/queue/": (QUEUE_COMMAND, parse_queue, "jobs"),
-    "/nodes/": (NODE_COMMAND, parse_nodes, "nodes"),
+Build = Callable[[str], tuple[str, ...]]
+Read = Callable[[str, str], list[dict[str, object]]]
+LISTS: dict[str, tuple[Build, Read, str]] = {
+    "/jobs/": (lambda _: COMMAND, lambda text, _: parse(text), "jobs"),
+    "/queue/": (queue_command, parse_queue, "jobs"),
+    "/nodes/": (node_command, parse_nodes, "nodes"),
 }
-"""By path: the command, what reads its answer, and what the list is called."""
+"""By path: the command, what reads its answer, both by what ends a field, and what the list is called."""
 
 
 def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
     """HTTP status and body for one caller."""
     if path not in LISTS:
         return 404, _fault(f"there is {', '.join(LISTS)}")
-    command, read, name = LISTS[path]
+    build, read, name = LISTS[path]
+    between = f"\x1f{secrets.token_hex(4)}\x1f"
+    command = build(between)
     if not TOKEN.match(token):
         return 511, _fault("no token in X-SLURM-USER-TOKEN")
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, errors="replace", timeout=SQUEUE_S, check=False, preexec_fn=_limit
+        )
     except subprocess.TimeoutExpired:
         return 504, _fault(f"{command[0]} did not end within {SQUEUE_S} s")
     said = done.stderr.strip()
     if done.returncode:
         return (511 if "uthenticat" in said else 502), _fault(f"{command[0]}: {said}")
     try:
-        return 200, {name: read(done.stdout), "errors": []}
+        return 200, {name: read(done.stdout, between), "errors": []}
     except (KeyError, ValueError) as error:
         return 502, _fault(f"{command[0]}'s answer makes no sense: {error}")
 

@@ -6,48 +6,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from slurm.check_results import read_results
 from slurm.files import CONDITION
-from slurm.reasons import written
-from slurm.states import NodeState, category, is_busy, node_state
-from slurm.tres import count_gpus
+from slurm.listed import Node, count_tasks, read_node, read_time
+from slurm.states import category, is_busy
 
 _COMPONENT = "app.kubernetes.io/component"
 _CHECK, _BACKUP = "health-check", "backup"
 _RESULTS = ("passed", "failed", "unknown", "skipped")
-_AWAY = frozenset({"DRAIN", "DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "INVALID_REG", "MAINTENANCE", "UNKNOWN"})
-"""A node with one of these takes no job for now. One that is off, or on its way, is in order."""
 
 
 class AnswerError(ValueError):
     """An answer is not what the programs of this release give."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A Slurm node."""
-
-    name: str
-    node_set: str
-    state: NodeState
-    cpus: tuple[int, int]
-    """In use, and in all."""
-    gpus: tuple[int, int]
-    reason: str = ""
-    """Why it is drained or down."""
-    by: str = ""
-    """Who gave that reason, and since when it stands."""
-    since: int | None = None
-    checks: Mapping[str, tuple[str, float | None]] | None = None
-    """By health check: the last result, and when that was; None where nobody has told."""
-
-    @property
-    def is_away(self) -> bool:
-        """True when no job could start on it, and somebody should know why."""
-        return not self.state.is_known or bool(self.state.flags & _AWAY)
 
 
 @dataclass(frozen=True)
@@ -147,7 +118,7 @@ class Objects:
 def read_nodes(answer: object) -> tuple[Node, ...]:
     """programs/running_jobs' answer to GET /nodes/. Raises AnswerError."""
     try:
-        return tuple(_node(each) for each in answer["nodes"])  # type: ignore[index]
+        return tuple(read_node(each) for each in answer["nodes"])  # type: ignore[index]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AnswerError(f"no list of nodes: {type(error).__name__}: {error}") from error
 
@@ -173,7 +144,7 @@ def build(objects: Objects, nodes: Sequence[Node] | None, queue: tuple[QueueRow,
         sets=sets,
         programs=tuple(_program(each) for each in sorted(objects.programs, key=_name)),
         checks=_checks(objects, nodes or ()),
-        backup=max((at for each in backups if (at := _time(each.get("status", {}).get("lastSuccessfulTime")))), default=None),
+        backup=max((at for each in backups if (at := read_time(each.get("status", {}).get("lastSuccessfulTime")))), default=None),
         has_backups=bool(backups),
         files=_files(objects.pods),
         away=None if nodes is None else tuple(_away(node, machines, causes) for node in nodes if node.is_away),
@@ -188,30 +159,6 @@ def as_json(overview: Overview) -> dict[str, Any]:
     return json.loads(json.dumps(overview, default=vars))
 
 
-def _node(said: Mapping[str, str]) -> Node:
-    allocated, _, _, total = (int(part) for part in said["CPUsState"].split("/"))
-    used, there = (sum(count_gpus(said[key]).values()) for key in ("GresUsed", "Gres"))
-    reason = "" if said["Reason"].lower() in ("none", "(null)") else written(said["Reason"])
-    since = int(said["TimeStamp"]) if said["TimeStamp"].isdecimal() else None
-    return Node(
-        name=said["NodeList"],
-        node_set=said["NodeList"].rpartition("-")[0],
-        state=node_state(said["StateComplete"].upper().split("+")),
-        cpus=(allocated, total),
-        gpus=(used, there),
-        reason=reason,
-        by=said["User"].partition("(")[0] if reason else "",
-        since=since if reason else None,
-        checks=_results(said["Extra"]),
-    )
-
-
-def _results(extra: str) -> Mapping[str, tuple[str, float | None]] | None:
-    """The last results of checks in a node's `Extra`, which may be somebody else's."""
-    results = read_results(extra)
-    return {name: (each.result, _time(each.at)) for name, each in results.items()} if results else None
-
-
 def _queue(jobs: Iterable[Mapping[str, str]]) -> Iterable[QueueRow]:
     running, waiting = Counter[str](), Counter[str]()
     oldest: dict[str, int] = {}
@@ -221,7 +168,7 @@ def _queue(jobs: Iterable[Mapping[str, str]]) -> Iterable[QueueRow]:
             if job["State"] != "PENDING":
                 running[partition] += 1
                 continue
-            count = _tasks(job["JobArrayID"])
+            count = count_tasks(job["JobArrayID"])
             waiting[partition] += count
             why.setdefault(partition, Counter())[job["Reason"]] += count
             if job["SubmitTime"].isdecimal():
@@ -229,20 +176,6 @@ def _queue(jobs: Iterable[Mapping[str, str]]) -> Iterable[QueueRow]:
     for name in sorted(running | waiting):
         ranked = sorted(why.get(name, Counter[str]()).items(), key=lambda each: (-each[1], each[0]))
         yield QueueRow(name, running[name], waiting[name], oldest.get(name), tuple(ranked))
-
-
-def _tasks(number: str) -> int:
-    """Tasks of a line of squeue's: `12_[4-9%2]` are six that wait."""
-    _, _, inside = number.partition("_[")
-    listed = inside.removesuffix("]").partition("%")[0]
-    if not listed or "..." in listed:
-        return 1
-    total = 0
-    for part in listed.split(","):
-        span, _, step = part.partition(":")
-        first, _, last = span.partition("-")
-        total += (int(last or first) - int(first)) // int(step or 1) + 1
-    return total
 
 
 def _set(found: Mapping[str, Any], counts: Mapping[str, int]) -> SetRow:
@@ -276,7 +209,7 @@ def _check(name: str, cron_job: Mapping[str, Any], nodes: Sequence[Node]) -> Che
         name=name,
         is_suspended=bool(cron_job.get("spec", {}).get("suspend")),
         has_schedule=bool(cron_job),
-        last_run=_time(cron_job.get("status", {}).get("lastScheduleTime")),
+        last_run=read_time(cron_job.get("status", {}).get("lastScheduleTime")),
         results=dict(results),
         oldest=min((at for _, at in found if at is not None), default=None),
     )
@@ -294,13 +227,6 @@ def _files(pods: Sequence[Mapping[str, Any]]) -> str:
 def _sum(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
     listed = [*pairs]
     return sum(used for used, _ in listed), sum(there for _, there in listed)
-
-
-def _time(text: object) -> float | None:
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return None
 
 
 def _name(found: Mapping[str, Any]) -> str:

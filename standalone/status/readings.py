@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from slurm.listed import Node
 from standalone import queue
 from standalone.api import Api, RefusedError
 from standalone.faults import StandaloneError, UnreachableError
 from standalone.render import Sort
-from standalone.status.overview import Node, Objects, QueueRow, read_nodes, read_queue
+from standalone.status.overview import Objects, QueueRow, read_nodes, read_queue
 
 _PART_OF = "app.kubernetes.io/part-of=slipway"
 _T = TypeVar("_T")

@@ -1,4 +1,4 @@
-"""What RBAC gives the NodeSet controller and the guard, asked of the API server itself: all of the tables, and nothing beside them."""
+"""What RBAC gives the controllers, asked of the API server itself: all of the tables, and nothing beside them."""
 
 import json
 import time
@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
-from components import controllers, guard
+from components import controllers, guard, page
 from tests.apiserver.server import ApiServer
 from tests.unit.components.examples import CONTROLLERS, PODS
 
-CONTROLLER, GUARD = "dev-nodeset-controller", "dev-guard"
+CONTROLLER, GUARD, PAGE = "dev-nodeset-controller", "dev-guard", "dev-page"
 GUARDS = guard.guard_args(PODS, "registry.example/controllers:1")
-TABLES = {CONTROLLER: controllers.rights(), GUARD: [{**right, "scope": "namespace"} for right in guard.rights()]}
+PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": []}
+TABLES = {
+    CONTROLLER: controllers.rights(),
+    GUARD: [{**right, "scope": "namespace"} for right in guard.rights()],
+    PAGE: [{**right, "scope": "namespace"} for right in page.rights()],
+}
 RIGHTS = [(account, right) for account, table in TABLES.items() for right in table]
 
 
@@ -22,6 +27,7 @@ def granted(server: ApiServer) -> ApiServer:
     server.make_namespace("slurm")
     items = [controllers.build_service_account(CONTROLLERS), *controllers.build_roles(CONTROLLERS)]
     items += [guard.build_service_account(GUARDS), *guard.build_roles(GUARDS)]
+    items += [page.build_service_account(PAGES), *page.build_roles(PAGES)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     places = {"cluster": "", "namespace": "slurm"}
     deadline = time.monotonic() + 60
@@ -79,6 +85,11 @@ def test_what_the_table_says_is_granted_where_it_says(granted: ApiServer, accoun
         pytest.param(GUARD, "create", "rbac.authorization.k8s.io", "rolebindings", id="guard-grants-more"),
         pytest.param(GUARD, "patch", "rbac.authorization.k8s.io", "roles", id="guard-widens-a-role"),
         pytest.param(GUARD, "get", "events.k8s.io", "events", id="guard-reads-events"),
+        pytest.param(PAGE, "get", "", "secrets", id="page-secrets"),
+        pytest.param(PAGE, "list", "", "pods", id="page-pods"),
+        pytest.param(PAGE, "patch", "slipway.dev", "slurmnodes", id="page-writes"),
+        pytest.param(PAGE, "delete", "slipway.dev", "nodesets", id="page-deletes"),
+        pytest.param(PAGE, "create", "", "pods/exec", id="page-exec"),
     ],
 )
 def test_nothing_beside_it_is(granted: ApiServer, account: str, verb: str, group: str, resource: str) -> None:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Our programs, from /tmp/programs, and all that can be compiled.
+# Our programs, and the files of the web page, from /tmp/programs, and all that can be compiled.
 set -euo pipefail
 target=/opt/slipway
-(cd /tmp/programs && find . -name '*.py' -exec cp --parents -t "$target" {} +)
+(cd /tmp/programs && find . \( -name '*.py' -o -path '*/page/files/*' \) -exec cp --parents -t "$target" {} +)
 ln -s python3 /usr/bin/python
 rm -rf "$target/packages/bin"
 find "$target/packages" -type d -name tests -prune -exec rm -rf {} +

@@ -1,6 +1,8 @@
 """squeue's lines as slurmrestd would say them; with a real slurmctld it is tests/slurm/test_rest_client.py."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from programs.running_jobs.jobs import QUEUE_FIELDS, parse, parse_queue
 
@@ -37,12 +39,31 @@ def test_line_that_is_no_job_is_a_fault_and_not_a_shorter_list(line: str) -> Non
         parse(f"18|RUNNING|gpu-0|NONE|0|1|18|N/A|0|\n{line}\n")
 
 
+BETWEEN = "\x1f0badcafe\x1f"
+
+
+def told(*rows: list[str]) -> str:
+    return "".join("".join(f"{value}{BETWEEN}" for value in row) + "\n" for row in rows)
+
+
 def test_queue_is_told_by_field_whatever_a_constraint_holds() -> None:
     values = [f"{field} a|b" for field in QUEUE_FIELDS]
-    assert parse_queue("\x1f".join([*values, ""]) + "\n") == [dict(zip(QUEUE_FIELDS, values, strict=True))]
+    assert parse_queue(told(values, values), BETWEEN) == [dict(zip(QUEUE_FIELDS, values, strict=True))] * 2
 
 
-@pytest.mark.parametrize("line", ["slurm_load_jobs error", "a\x1fb\x1f"])
+@given(name=st.text(st.characters(exclude_categories=["Cs"])))
+def test_name_of_a_job_makes_no_row_and_hides_none(name: str) -> None:
+    row = [*QUEUE_FIELDS[:-1], name]
+    found = parse_queue(told(row, row), BETWEEN)
+    assert [each["JobArrayID"] for each in found] == ["JobArrayID", "JobArrayID"]
+    assert found[0]["Name"] == " ".join(name.split())
+
+
+def test_no_job_is_an_empty_list() -> None:
+    assert parse_queue("", BETWEEN) == []
+
+
+@pytest.mark.parametrize("line", ["slurm_load_jobs error", f"a{BETWEEN}b{BETWEEN}"])
 def test_line_of_the_queue_that_is_no_job_is_a_fault(line: str) -> None:
     with pytest.raises(ValueError, match="fields"):
-        parse_queue(f"{line}\n")
+        parse_queue(f"{line}\n", BETWEEN)

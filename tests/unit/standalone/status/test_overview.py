@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from standalone.status.overview import AnswerError, Node, Objects, QueueRow, as_json, build, read_nodes, read_queue
+from slurm.listed import Node
+from standalone.status.overview import AnswerError, Objects, QueueRow, as_json, build, read_nodes, read_queue
 
 NOTHING = Objects([], [], [], [])
 

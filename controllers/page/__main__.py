@@ -1,0 +1,44 @@
+"""`python -m controllers.page`: the web page of one Slurm cluster. Its settings are in the environment: settings.py."""
+
+import asyncio
+import os
+import sys
+import time
+
+from controllers.page.program import StatusPage, probes
+from controllers.page.settings import Settings, SettingsError, read_settings
+from controllers.runtime import log, program, serve
+from controllers.runtime.api import connect
+from controllers.slurm.client import SlurmClient
+from controllers.slurm.tokens import TokenSource
+
+_DEAF_S = 300.0
+
+
+async def run(settings: Settings) -> int:
+    """Runs until it is told to stop; the exit code."""
+    api = connect()
+    async with SlurmClient(settings.slurmrestd, TokenSource(settings.jwt_key, time.time)) as slurm:
+        page = StatusPage(settings, api, slurm)
+        server = await serve.start(settings.port, live=probes(page, _DEAF_S), ready={}, pages=page.site.pages)
+        try:
+            informers = {"informer of node sets": page.node_sets.run, "informer of Slurm nodes": page.slurm_nodes.run}
+            return await program.run({**informers, "readings": page.run, "news": page.tell_often}, {})
+        finally:
+            server.close()
+            await api.close()
+
+
+def main() -> int:
+    """Exit code 2: the environment is wrong."""
+    try:
+        settings = read_settings(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    log.configure()
+    return asyncio.run(run(settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

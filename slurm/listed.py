@@ -1,0 +1,89 @@
+"""Nodes and jobs as programs/running_jobs lists them: sinfo's and squeue's fields by name, as text. Pure; times are seconds since 1970."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from slurm.check_results import read_results
+from slurm.reasons import written
+from slurm.records import record
+from slurm.states import NodeState, node_state
+from slurm.tres import count_gpus
+
+_AWAY = frozenset({"DRAIN", "DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "INVALID_REG", "MAINTENANCE", "UNKNOWN"})
+"""A node with one of these takes no job for now. One that is off, or on its way, is in order."""
+
+
+@record
+class Node:
+    """A Slurm node."""
+
+    name: str
+    node_set: str
+    state: NodeState
+    cpus: tuple[int, int]
+    """In use, and in all."""
+    gpus: tuple[int, int]
+    reason: str = ""
+    """Why it is drained or down."""
+    by: str = ""
+    """Who gave that reason, and since when it stands."""
+    since: int | None = None
+    checks: Mapping[str, tuple[str, float | None]] | None = None
+    """By health check: the last result, and when that was; None where nobody has told."""
+
+    @property
+    def is_away(self) -> bool:
+        """True when no job could start on it, and somebody should know why."""
+        return not self.state.is_known or bool(self.state.flags & _AWAY)
+
+
+def read_node(said: Mapping[str, str]) -> Node:
+    """A node of the answer to GET /nodes/. Raises KeyError and ValueError."""
+    allocated, _, _, total = (int(part) for part in said["CPUsState"].split("/"))
+    used, there = (sum(count_gpus(said[key]).values()) for key in ("GresUsed", "Gres"))
+    reason = "" if said["Reason"].lower() in ("none", "(null)") else written(said["Reason"])
+    since = read_seconds(said["TimeStamp"])
+    return Node(
+        name=said["NodeList"],
+        node_set=said["NodeList"].rpartition("-")[0],
+        state=node_state(said["StateComplete"].upper().split("+")),
+        cpus=(allocated, total),
+        gpus=(used, there),
+        reason=reason,
+        by=said["User"].partition("(")[0] if reason else "",
+        since=since if reason else None,
+        checks=_results(said["Extra"]),
+    )
+
+
+def count_tasks(number: str) -> int:
+    """Tasks of a line of squeue's: `12_[4-9%2]` are six that wait."""
+    _, _, inside = number.partition("_[")
+    listed = inside.removesuffix("]").partition("%")[0]
+    if not listed or "..." in listed:
+        return 1
+    total = 0
+    for part in listed.split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        total += (int(last or first) - int(first)) // int(step or 1) + 1
+    return total
+
+
+def read_seconds(text: str) -> int | None:
+    """A time of squeue's or sinfo's; None where it has none (`N/A`, `NONE`)."""
+    return int(text) if text.isdecimal() else None
+
+
+def read_time(text: object) -> float | None:
+    """A time of Kubernetes' or of a check's, RFC 3339; None for anything else."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return None
+
+
+def _results(extra: str) -> Mapping[str, tuple[str, float | None]] | None:
+    """The last results of checks in a node's `Extra`, which may be somebody else's."""
+    results = read_results(extra)
+    return {name: (each.result, read_time(each.at)) for name, each in results.items()} if results else None
