@@ -45,6 +45,7 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         ),
         ghosts=GhostPace(memory.ghost_pause_s(now) <= 0, memory.ghosts[1] if memory.ghosts else 0),
         blocks=_find_blocks(round_, snapshot),
+        repairs=memory.repairs_of(round_.nodeset),
     )
     observed = observe(round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
     _note(round_, observed)

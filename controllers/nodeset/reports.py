@@ -55,6 +55,7 @@ async def report(round_: Round, observed: Observed, plan: Plan) -> None:
         await world.writer.patch_status(NODESETS_WRITTEN, round_.key, msgspec.to_builtins(present))
     round_.memory.status = present
     round_.memory.drained_at = nodeset.metadata.uid, plan.drains.drained_at
+    round_.memory.repairs = nodeset.metadata.uid, plan.remedies.repairs
 
 
 async def report_unread(world: World, unread: Unread) -> None:
