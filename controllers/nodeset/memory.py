@@ -52,6 +52,8 @@ class SetMemory:
     """States for which there is a metric of the set's nodes."""
     counted_causes: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     """Causes, with their wishes, for which there is one."""
+    counted_repairs: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    """States of repairs for which there is one."""
     slurm_nodes: dict[int, tuple[float, SlurmNodeStatus]] = field(default_factory=dict[int, tuple[float, SlurmNodeStatus]])
     """Objects of Slurm nodes that were written lately, by ordinal: when, and what they say. Informers may not have them yet."""
 

@@ -12,6 +12,7 @@ from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of
+from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
@@ -99,7 +100,7 @@ async def run_round(round_: Round) -> Next:
     await record_places(round_, observed)
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
-    causes = find_causes_of(round_.nodeset, observed, plan.reasons)
+    causes = with_remedies(round_.nodeset.spec.remedies, plan.remedies, find_causes_of(round_.nodeset, observed, plan.reasons), observed)
     await write_slurm_nodes(round_, observed, plan, causes)
     await report(round_, observed, plan)
     if plan.is_finished:

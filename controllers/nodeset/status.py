@@ -99,6 +99,8 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "GpusAsDeclared", "NodesRegister", "PodsStart"):
         if kind in by_type and by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
+    if plan.remedies.is_systemic and "Remedied" in by_type:
+        return "Degraded", by_type["Remedied"].message
     if held_up:
         return "Draining", held_up
     if busy:

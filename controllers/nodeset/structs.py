@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
 from controllers.nodeset.observed import RepairState, Step
+from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
 from slurm.causes import Kind, Wish
 
 GROUP_VERSION = "slipway.dev/v1alpha1"

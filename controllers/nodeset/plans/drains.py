@@ -43,7 +43,9 @@ def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], le
     return {ordinal: reason for ordinal, reason in causes.items() if reason and ordinal not in observed.pods_taken}
 
 
-def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], is_systemic: bool = False) -> Drains:
+def plan_drains(
+    nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], is_systemic: bool = False
+) -> Drains:
     """What to drain and what to lift. A node whose pod belongs to somebody else is left alone, and one that a check looks at unless its
     worker leaves. While the cause is systemic, no node is drained for what checks find."""
     drain: dict[str, list[int]] = {}

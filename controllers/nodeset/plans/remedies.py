@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from controllers.nodeset.observed import Observed, Repair, RepairState, Repairs, Step, TakenStep
+from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
 from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Worker
@@ -208,7 +208,7 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
 
 def _is_confirmed(view: _View, repair: Repair) -> bool:
     """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing."""
-    failed_at = view.worker.node.failed_at if view.worker.node is not None else {}
+    failed_at: Mapping[str, float] = view.worker.node.failed_at if view.worker.node is not None else {}
     if repair.state == "Verifying" and not view.faults:
         return view.now - repair.since >= view.policy.machine_timeout_seconds  # neither faulty nor well: it has not come back
     if not view.faults:
