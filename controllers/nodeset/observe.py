@@ -50,6 +50,8 @@ class Surroundings:
     ghosts: GhostPace = field(default_factory=GhostPace)
     blocks: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     repairs: Repairs = field(default_factory=Repairs)
+    workers_on: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many workers' pods are on each machine, of whichever set; left out where nothing is decided by it."""
 
 
 def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
@@ -74,7 +76,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         else:
             usable.append(claim)
     names = {pod.machine for pod in found.values() if pod.machine}
-    machines = {name: machine(node) for name in names if (node := surroundings.machines(name)) is not None}
+    machines = {name: machine(node, surroundings.workers_on.get(name, 1)) for name in names if (node := surroundings.machines(name)) is not None}
     return Observed(
         found,
         None if snapshot is None else worker_nodes(nodeset, snapshot, found),
@@ -97,7 +99,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
     )
 
 
-def machine(node: KubeNode) -> Machine:
+def machine(node: KubeNode, workers: int = 1) -> Machine:
     """A Kubernetes node as a plan sees it."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
@@ -107,7 +109,7 @@ def machine(node: KubeNode) -> Machine:
         identity=provider_id or uid,
         boot=node.status.node_info.boot_id,
         provider_id=provider_id,
-        uid=uid,
+        workers=workers,
     )
 
 

@@ -139,8 +139,8 @@ class Machine:
     """Its present boot."""
     provider_id: str = ""
     """What the cloud calls it: `aws:///eu-west-1a/i-0abc`; empty where no cloud made it."""
-    uid: str = ""
-    """Of the Kubernetes node."""
+    workers: int = 1
+    """Workers' pods on it, of all node sets."""
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ writes, and the next one goes on. Each step is taken once in a repair, and once 
 the cause is systemic: no step begins, and nothing more is drained.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
 from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
-from controllers.nodeset.workers import Worker
+from controllers.nodeset.workers import Machine, Worker
 
 DAY_S = 86_400.0
 CHECK_CAUSE = "check/"
@@ -120,16 +120,30 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     )
 
 
+def with_asked(repairs: Repairs, asked: Mapping[int, float]) -> Repairs:
+    """The repairs with the machine steps that were accepted in this round, and when."""
+    nodes = {
+        ordinal: replace(each, asked_at=float(int(asked[ordinal]))) if ordinal in asked else each for ordinal, each in repairs.nodes.items()
+    }
+    return replace(repairs, nodes=nodes)
+
+
 def wait_s(policy: RemedyPolicy, repair: Repair) -> float:
     """Seconds that a fault has to last before the next step: twice as long after each step of the last day."""
     return policy.wait_seconds * 2.0 ** min(len(repair.steps), 10)
 
 
-def next_step(policy: RemedyPolicy, repair: Repair, identity: str, faults: Iterable[str]) -> Step | None:
-    """The first step that was not taken in this repair, nor on this machine; None where a person is needed."""
+def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, faults: Collection[str]) -> Step | None:
+    """The first step that was not taken in this repair, nor on this machine; None where a person is needed.
+
+    A machine that other workers are on, too, is neither rebooted nor replaced.
+    """
+    identity = machine.identity if machine is not None else ""
     tried = {each.step for each in repair.steps if each.at >= repair.began or not identity or each.machine == identity}
     if faults and all(fault in MACHINE_CAUSES for fault in faults):
         tried.add("RecreatePod")
+    if machine is not None and machine.workers > 1:
+        tried.update(MACHINE_STEPS)
     return next((step for step in policy.steps if step not in tried), None)
 
 
@@ -146,9 +160,12 @@ class _View:
     """Seconds that a pod has to come up."""
 
     @property
+    def machine(self) -> Machine | None:
+        return self.observed.machine_of(self.worker)
+
+    @property
     def identity(self) -> str:
-        machine = self.observed.machine_of(self.worker)
-        return machine.identity if machine is not None else ""
+        return self.machine.identity if self.machine is not None else ""
 
     @property
     def is_well(self) -> bool:
@@ -192,7 +209,7 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
     """The state after what is decided for this node alone. Beginning a step is decided for all of them together."""
     now, policy = view.now, view.policy
     may = not is_systemic and not _is_peoples(view.observed, view.worker)
-    following = next_step(policy, repair, view.identity, view.faults)
+    following = next_step(policy, repair, view.machine, view.faults)
     if repair.state == "Draining" and not may:
         return _to(repair, "Suspect", now)
     if repair.state not in ("Suspect", "Verifying", "GivenUp") or not may:
@@ -238,7 +255,7 @@ def _begin_steps(
             continue
         machine = observed.machine_of(worker)
         identity = machine.identity if machine is not None else ""
-        step = next_step(policy, repair, identity, faults[ordinal])
+        step = next_step(policy, repair, machine, faults[ordinal])
         may_begin = worker.pod is not None and _is_free(observed, worker) and (step == "RecreatePod" or machine is not None)
         if step is None or worker.pod is None or not may_begin or under_way >= most:
             continue
@@ -278,7 +295,7 @@ def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: tu
     if repair.state not in MACHINE_STEPS or repair.asked_at is not None or not _is_free(observed, worker):
         return None
     machine, pod = observed.machine_of(worker), worker.pod
-    if machine is None or pod is None or pod.machine is None or machine.identity != repair.machine:
+    if machine is None or pod is None or pod.machine is None or machine.identity != repair.machine or machine.workers > 1:
         return None
     return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, faults)
 

@@ -35,9 +35,7 @@ def _told(cause: Cause, words: str) -> Cause:
 
 
 def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, ordinal: int, observed: Observed) -> str:
-    worker = observed.worker(ordinal)
-    machine = observed.machine_of(worker)
-    following = next_step(policy, repair, machine.identity if machine is not None else "", ())
+    following = next_step(policy, repair, observed.machine_of(observed.worker(ordinal)), ())
     then = f"{_DOES[following]} ({following})" if following else "a person is needed"
     if remedies.is_systemic:
         return "Too many nodes of the set fail at once, so nothing is repaired (condition Remedied of the node set)."
