@@ -202,9 +202,9 @@ class Remedies(TypedDict):
     windowS: NotRequired[int]
     """The window, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `600`."""
     machines: NotRequired[str]
-    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node (or the NodeClaim of Karpenter that owns it) is deleted, for the cloud to replace; it cannot reboot. Webhook: your program at `webhook` does it. Needed for RebootMachine and ReplaceMachine. Type: one of `DeleteNode`, `Webhook`. Default: not set."""
+    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it cannot reboot. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them. Type: one of `DeleteNode`, `Webhook`. Default: not set."""
     webhook: NotRequired[str]
-    """With `machines: Webhook`: where each step is posted as JSON. An answer of 2xx means that it is accepted. Type: string (an address such as https://repairs.example.com/slipway, at most 500 characters). Default: not set."""
+    """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted. Type: string (an address such as https://repairs.example.com/slipway, at most 500 characters). Default: not set."""
 
 
 class VolumeClaim(TypedDict):

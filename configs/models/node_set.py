@@ -48,7 +48,7 @@ WebhookUrl = Annotated[
     StrictStr,
     AfterValidator(
         Matching(
-            r"https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:[1-9]\d{1,4})?(/[A-Za-z0-9._~/-]*)?",
+            r"https://[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(/[A-Za-z0-9._~/-]*)?",
             "an address such as https://repairs.example.com/slipway",
             500,
             "https://repairs.example.com/slipway",
@@ -158,10 +158,10 @@ class Remedies(Model):
     window_s: Seconds = Field(default=600, examples=[300])
     """The window, in seconds."""
     machines: Literal["DeleteNode", "Webhook"] | None = None
-    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node (or the NodeClaim of Karpenter that owns it) is deleted, for the
-    cloud to replace; it cannot reboot. Webhook: your program at `webhook` does it. Needed for RebootMachine and ReplaceMachine."""
+    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it
+    cannot reboot. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them."""
     webhook: WebhookUrl | None = Field(default=None, examples=["https://repairs.example.com/slipway"])
-    """With `machines: Webhook`: where each step is posted as JSON. An answer of 2xx means that it is accepted."""
+    """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted."""
 
 
 class VolumeClaim(Model):

@@ -323,8 +323,8 @@ def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
     if policy is not None and remedies.is_systemic:
         message = (
             f"{_count(remedies.failing, 'node')} of the set fail, which began with more than {remedies.most_failing} within "
-            f"{policy.window_seconds} s: what they share is broken, or the check is. Nothing is repaired, and nothing more is drained, until "
-            f"{remedies.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
+            f"{policy.window_seconds} s: what they share is broken, or the check is. Nothing is repaired, and nothing more is drained, "
+            f"until {remedies.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
         )
         return [Condition("Remedied", "False", "Systemic", message)]
     if given_up := by_state.get("GivenUp", []):

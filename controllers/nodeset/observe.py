@@ -76,7 +76,9 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         else:
             usable.append(claim)
     names = {pod.machine for pod in found.values() if pod.machine}
-    machines = {name: machine(node, surroundings.workers_on.get(name, 1)) for name in names if (node := surroundings.machines(name)) is not None}
+    machines = {
+        name: machine(node, surroundings.workers_on.get(name, 1)) for name in names if (node := surroundings.machines(name)) is not None
+    }
     return Observed(
         found,
         None if snapshot is None else worker_nodes(nodeset, snapshot, found),
@@ -103,12 +105,10 @@ def machine(node: KubeNode, workers: int = 1) -> Machine:
     """A Kubernetes node as a plan sees it."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-    uid, provider_id = node.metadata.uid, node.spec.provider_id
     return Machine(
         *(node.spec.unschedulable, words, answers, node.metadata.labels),
-        identity=provider_id or uid,
+        identity=node.spec.provider_id or node.metadata.uid,
         boot=node.status.node_info.boot_id,
-        provider_id=provider_id,
         workers=workers,
     )
 

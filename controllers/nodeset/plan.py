@@ -16,7 +16,7 @@ from controllers.nodeset.plans.drains import Drains, find_causes, plan_drains
 from controllers.nodeset.plans.ghosts import Ghosts, find_ghosts
 from controllers.nodeset.plans.labels import Labels, plan_labels
 from controllers.nodeset.plans.leaving import find_leaving
-from controllers.nodeset.plans.remedies import Remedies, plan_remedies
+from controllers.nodeset.plans.remedies import Remedies, plan_remedies, without
 from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
 from controllers.nodeset.plans.topology import Topologies, plan_topologies
@@ -79,6 +79,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     remedies = plan_remedies(nodeset, observed, wanted)
     repaired = [worker for ordinal in remedies.held if (worker := observed.worker(ordinal)).pod is not None]
     gone = find_leaving(nodeset, observed, wanted, rolled, ghosts)
+    remedies = without(remedies, gone)
     leaving = {**dict.fromkeys(repaired, REMEDY), **gone}
     kept = {*resized, *(worker for worker in repaired if worker not in gone and worker.ordinal not in remedies.recreate)}
     causes = find_causes(nodeset, observed, wanted, leaving)

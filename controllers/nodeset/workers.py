@@ -137,8 +137,6 @@ class Machine:
     """Which machine it is: another machine of the same name has another."""
     boot: str = ""
     """Its present boot."""
-    provider_id: str = ""
-    """What the cloud calls it: `aws:///eu-west-1a/i-0abc`; empty where no cloud made it."""
     workers: int = 1
     """Workers' pods on it, of all node sets."""
 

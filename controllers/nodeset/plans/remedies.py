@@ -120,6 +120,12 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     )
 
 
+def without(remedies: Remedies, leaving: Collection[Worker]) -> Remedies:
+    """Without the machines of workers that leave for another reason: these go first."""
+    ordinals = {worker.ordinal for worker in leaving}
+    return replace(remedies, machines=tuple(step for step in remedies.machines if step.ordinal not in ordinals))
+
+
 def with_asked(repairs: Repairs, asked: Mapping[int, float]) -> Repairs:
     """The repairs with the machine steps that were accepted in this round, and when."""
     nodes = {
@@ -245,7 +251,7 @@ def _begin_steps(
     most: int,
     now: float,
 ) -> dict[Step, tuple[int, ...]]:
-    """Records the steps of drained nodes that no job can be on, the longest drained first, as far as the caps allow. Gives those that wait."""
+    """Records the steps of drained nodes that no job can be on, the longest drained first, within the caps. Gives those that wait."""
     taken = [step for each in moved.values() for step in each.steps if step.at > now - DAY_S]
     under_way = sum(each.state in ("RecreatePod", *MACHINE_STEPS) for each in moved.values())
     capped: dict[Step, list[int]] = {}
@@ -295,7 +301,15 @@ def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: tu
     if repair.state not in MACHINE_STEPS or repair.asked_at is not None or not _is_free(observed, worker):
         return None
     machine, pod = observed.machine_of(worker), worker.pod
-    if machine is None or pod is None or pod.machine is None or machine.identity != repair.machine or machine.workers > 1:
+    if (
+        machine is None
+        or pod is None
+        or pod.machine is None
+        or pod.terminating
+        or pod.finished
+        or machine.identity != repair.machine
+        or machine.workers > 1
+    ):
         return None
     return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, faults)
 

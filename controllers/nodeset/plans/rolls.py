@@ -82,7 +82,8 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
 def unavailable(observed: Observed, wanted: frozenset[int]) -> frozenset[int]:
     """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, leaving.
 
-    A node that others drained, that is repaired, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a repair takes.
+    A node that others drained, that is repaired, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a
+    repair takes.
     """
     return frozenset(ordinal for ordinal in wanted if _is_unavailable(observed.worker(ordinal)))
 

@@ -90,11 +90,11 @@ class Node:
 
 POLICY = RemedyPolicy(
     ("RecreatePod", "RebootMachine", "ReplaceMachine"),
-    wait_seconds=200,
+    wait_seconds=50,
     machine_timeout_seconds=5000,
-    max_per_day=3,
+    max_per_day=2,
     systemic_percent=50,
-    window_seconds=2000,
+    window_seconds=100,
     machines="Webhook",
     webhook="http://repairs.example",
 )
