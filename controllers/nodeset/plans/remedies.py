@@ -76,7 +76,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
         known = Repairs({ordinal: each for ordinal, each in known.nodes.items() if each.asked_at is not None})
         if not known.nodes:
             return Remedies(has_changed=bool(observed.repairs.nodes) or observed.repairs.systemic_since is not None)
-        policy = RemedyPolicy(steps=())
+        policy = RemedyPolicy(steps=(), causes=())
     now = float(int(observed.now))
     workers = {worker.ordinal: worker for worker in observed.workers() if worker.ordinal not in observed.pods_taken}
     workers |= {ordinal: observed.worker(ordinal) for ordinal in known.nodes}
@@ -232,8 +232,9 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
 def _is_confirmed(view: _View, repair: Repair) -> bool:
     """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing."""
     failed_at: Mapping[str, float] = view.worker.node.failed_at if view.worker.node is not None else {}
-    if repair.state == "Verifying" and not view.faults:
-        return view.now - repair.since >= view.policy.machine_timeout_seconds  # neither faulty nor well: it has not come back
+    if repair.state == "Verifying" and not view.worker.is_registered:
+        if view.now - repair.since >= view.policy.machine_timeout_seconds:
+            return True  # it has not come back, so no check can look
     if not view.faults:
         return False
     if repair.state == "Suspect":
