@@ -51,7 +51,7 @@ def _field(schema: Manifest, parts: Manifest) -> Manifest:
     field = {word: given[name] for name, word in _SCHEMA_WORDS.items() if given.get(name) is not None}
     if "default" in field:
         field["default"] = _spelled(field["default"])
-    if {"integer", "string"} == {kind["type"] for kind in kinds}:
+    if {"integer", "string"} == {kind.get("type") for kind in kinds}:
         field["x-kubernetes-int-or-string"] = True
     if "properties" in given:
         field["properties"] = _properties(given["properties"], parts)

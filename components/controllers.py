@@ -48,12 +48,15 @@ class ControllersArgs(TypedDict):
     """What all pods of the cluster share; the image is the controllers' own."""
     jwt_secret: str
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
+    deletes_machines: bool
+    """True: it may delete Kubernetes nodes, for the cloud to replace their machines."""
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
     return {
         "pods": {**pods, "image": image},
         "jwt_secret": object_name(cluster.name, "jwt"),
+        "deletes_machines": any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets),
     }
 
 
@@ -74,9 +77,11 @@ class Controllers(pulumi.ComponentResource):
         self.register_outputs({"deployment_name": self.deployment_name})
 
 
-def rights() -> list[dict[str, Any]]:
-    """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`."""
-    return cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / "rbac.yaml").read_text()))
+def rights(deletes_machines: bool = True) -> list[dict[str, Any]]:
+    """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`. Without
+    `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs."""
+    table = cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / "rbac.yaml").read_text()))
+    return [right for right in table if deletes_machines or right.get("only") != "DeleteNode"]
 
 
 def build_service_account(args: ControllersArgs) -> Manifest:
@@ -97,17 +102,17 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     made: list[Manifest] = []
     for kind, about, scope in (("Role", inside, "namespace"), ("ClusterRole", outside, "cluster")):
-        role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": about, "rules": _rules(scope)}
+        role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": about, "rules": _rules(scope, args["deletes_machines"])}
         reference = {"apiGroup": _RBAC, "kind": kind, "name": about["name"]}
         binding = {"apiVersion": f"{_RBAC}/v1", "kind": f"{kind}Binding", "metadata": about, "roleRef": reference, "subjects": [subject]}
         made += [role, binding]
     return made
 
 
-def _rules(scope: str) -> list[Manifest]:
+def _rules(scope: str, deletes_machines: bool) -> list[Manifest]:
     return [
         {"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]}
-        for right in rights()
+        for right in rights(deletes_machines)
         if right["scope"] == scope
     ]
 

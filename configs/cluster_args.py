@@ -184,6 +184,31 @@ class Drain(TypedDict):
     """How long a draining node waits for its jobs before the action, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: no deadline."""
 
 
+class Remedies(TypedDict):
+    """What is done about nodes that stay faulty, and how often. No step is taken where a job may run."""
+
+    steps: list[str]
+    """The steps, in their order; each is taken once for a fault. RecreatePod: the worker's pod is replaced. RebootMachine, ReplaceMachine: as `machines` says. Type: list, each one of `RecreatePod`, `RebootMachine`, `ReplaceMachine`. Required."""
+    causes: NotRequired[list[str]]
+    """Kinds of causes that are acted on. Type: list, each one of `hardware`, `node`. Default: `[hardware, node]`."""
+    confirmedBy: NotRequired[str]
+    """A health check that has to find the node failing, too, before the first step. Type: string. Default: none."""
+    waitS: NotRequired[int]
+    """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
+    machineTimeoutS: NotRequired[int]
+    """How long a reboot or a replacement may take, in seconds. After that the next step is due. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `3600`."""
+    maxPerDay: NotRequired[int]
+    """Most steps of each sort in 24 hours, over the whole set. Type: integer, 1 to 65,536. Default: `10`."""
+    systemicPercent: NotRequired[int]
+    """Where more nodes than this percentage of the set (at least one) begin to fail within the window, the cause is systemic: nothing is repaired, and the controller drains nothing more for checks, until half as many fail. Type: integer, 1 to 100. Unit: percent. Default: `10`."""
+    windowS: NotRequired[int]
+    """The window, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `600`."""
+    machines: NotRequired[str]
+    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it cannot reboot. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them. Type: one of `DeleteNode`, `Webhook`. Default: not set."""
+    webhook: NotRequired[str]
+    """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted. Type: string (an address such as https://repairs.example.com/slipway, at most 500 characters). Default: not set."""
+
+
 class VolumeClaim(TypedDict):
     """A disk of each node's own, kept when its pod is recreated."""
 
@@ -274,6 +299,8 @@ class NodeSet(TypedDict):
     """How a change of the worker pod reaches running nodes. Type: Update. Default: those of its keys."""
     drain: NotRequired[Drain]
     """What happens to the jobs of a node that is to be removed or updated. Type: Drain. Default: those of its keys."""
+    remedies: NotRequired[Remedies]
+    """What is done about nodes that stay faulty. Type: Remedies. Default: nothing; they are drained, and wait for a person."""
     placement: NotRequired[str]
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room. Type: one of `Any`, `Pinned`. Default: `Any`."""
     volumeClaims: NotRequired[list[VolumeClaim]]

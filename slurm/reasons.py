@@ -16,6 +16,9 @@ NODESET = f"{OWN}nodeset "
 SCALE_IN = f"{NODESET}scale-in"
 UPDATE = f"{NODESET}update"
 DELETE = f"{NODESET}delete"
+REMEDY = f"{OWN}remedy"
+"""The NodeSet controller's drain of a node that is to be repaired, where no check holds it: its pod or machine is replaced, or the machine
+rebooted. It is about the machine: no pod lifts it."""
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
 CHECK = f"{OWN}check "
@@ -75,7 +78,7 @@ def is_automatic(reason: str) -> bool:
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON))
+    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON, REMEDY))
 
 
 def cordon(machine: str, words: str = "") -> str:

@@ -44,6 +44,19 @@ ReservationName = Annotated[
 ]
 
 
+WebhookUrl = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            r"https://[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(/[A-Za-z0-9._~/-]*)?",
+            "an address such as https://repairs.example.com/slipway",
+            500,
+            "https://repairs.example.com/slipway",
+        )
+    ),
+]
+
+
 class Mig(Model):
     """GPU instances of one profile, each with the whole of its compute. Slurm hands them out one by one."""
 
@@ -119,6 +132,38 @@ class Drain(Model):
     """How long a draining node waits for its jobs before the action, in seconds. Default: no deadline."""
 
 
+RemedyStep = Literal["RecreatePod", "RebootMachine", "ReplaceMachine"]
+"""What the NodeSet controller may do to a node that stays faulty."""
+
+
+class Remedies(Model):
+    """What is done about nodes that stay faulty, and how often. No step is taken where a job may run."""
+
+    steps: tuple[RemedyStep, ...] = Field(examples=[["RecreatePod"]])
+    """The steps, in their order; each is taken once for a fault. RecreatePod: the worker's pod is replaced. RebootMachine,
+    ReplaceMachine: as `machines` says."""
+    causes: tuple[Literal["hardware", "node"], ...] = ("hardware", "node")
+    """Kinds of causes that are acted on."""
+    confirmed_by: Name | None = Field(default=None, examples=["gpu"])
+    """A health check that has to find the node failing, too, before the first step. Default: none."""
+    wait_s: Seconds = Field(default=300, examples=[600])
+    """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day."""
+    machine_timeout_s: Seconds = Field(default=3600, examples=[1800])
+    """How long a reboot or a replacement may take, in seconds. After that the next step is due."""
+    max_per_day: Positive = Field(default=10, le=MAX_NODES, examples=[20])
+    """Most steps of each sort in 24 hours, over the whole set."""
+    systemic_percent: Positive = Field(default=10, le=100, examples=[25])
+    """Where more nodes than this percentage of the set (at least one) begin to fail within the window, the cause is systemic: nothing is
+    repaired, and the controller drains nothing more for checks, until half as many fail."""
+    window_s: Seconds = Field(default=600, examples=[300])
+    """The window, in seconds."""
+    machines: Literal["DeleteNode", "Webhook"] | None = None
+    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it
+    cannot reboot. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them."""
+    webhook: WebhookUrl | None = Field(default=None, examples=["https://repairs.example.com/slipway"])
+    """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted."""
+
+
 class VolumeClaim(Model):
     """A disk of each node's own, kept when its pod is recreated."""
 
@@ -174,6 +219,8 @@ class NodeSet(Model):
     """How a change of the worker pod reaches running nodes."""
     drain: Drain = Field(default=Drain(), examples=[{"action": "Requeue", "deadlineS": 3600}])
     """What happens to the jobs of a node that is to be removed or updated."""
+    remedies: Remedies | None = Field(default=None, examples=[{"steps": ["RecreatePod"]}])
+    """What is done about nodes that stay faulty. Default: nothing; they are drained, and wait for a person."""
     placement: Literal["Any", "Pinned"] = "Any"
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room."""
     volume_claims: tuple[VolumeClaim, ...] = ()
@@ -221,5 +268,5 @@ class NodeSet(Model):
         return number_of(next((value for key, value in self.slurmd.items() if key.lower() == "memspeclimit"), "0")) or 0
 
 
-CONTROLLER_SETTINGS = ("update", "drain", "placement", "volume_claim_retention", "max_pods_in_flight")
+CONTROLLER_SETTINGS = ("update", "drain", "placement", "volume_claim_retention", "remedies", "max_pods_in_flight")
 """Fields of a node set that the NodeSet controller decides by: its NodeSet object has them with all their keys."""

@@ -54,6 +54,7 @@ def build_conditions(
         _updated(nodeset, plan, pods),
         _undrained(name, workers, observed),
         *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
+        *_remedied(nodeset, plan),
         _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
     ]
@@ -309,6 +310,39 @@ def _placed(name: str, plan: Plan) -> Condition:
         f"A label is given with kubectl label node NAME LABEL=VALUE. The nodes are {nodes}"
     )
     return Condition("NodesPlaced", "False", "NoPlace", message)
+
+
+def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
+    """What is done about faulty nodes, where the set has a policy for that, or had one."""
+    remedies, policy, name = plan.remedies, nodeset.spec.remedies, nodeset.metadata.name
+    if policy is None and not remedies.repairs.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):
+        return []
+    by_state: dict[str, list[int]] = {}
+    for ordinal, repair in remedies.repairs.nodes.items():
+        by_state.setdefault(repair.state, []).append(ordinal)
+    if policy is not None and remedies.is_systemic:
+        message = (
+            f"{_count(remedies.failing, 'node')} of the set fail, which began with more than {remedies.most_failing} within "
+            f"{policy.window_seconds} s: what they share is broken, or the check is. Nothing is repaired, and nothing more is drained, "
+            f"until {remedies.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
+        )
+        return [Condition("Remedied", "False", "Systemic", message)]
+    if given_up := by_state.get("GivenUp", []):
+        first = node_name(name, min(given_up))
+        message = (
+            "All steps were taken, and the nodes still fail. A person is needed; the node returns to service by itself once nothing is "
+            f"wrong with it. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode {first}. They are {range_text(name, given_up)}"
+        )
+        return [Condition("Remedied", "False", "GivenUp", message)]
+    if remedies.capped and policy is not None:
+        step, ordinals = next(iter(remedies.capped.items()))
+        message = f"{range_text(name, ordinals)} would be next for {step}, and there were {policy.max_per_day} in 24 hours (maxPerDay)."
+        return [Condition("Remedied", "False", "CapReached", message)]
+    under_way = {state: ordinals for state, ordinals in by_state.items() if state != "InService"}
+    if not under_way:
+        return [Condition("Remedied", "True", "NothingToDo")]
+    text = "; ".join(f"{state}: {range_text(name, ordinals)}" for state, ordinals in sorted(under_way.items()))
+    return [Condition("Remedied", "True", "UnderWay", text)]
 
 
 def _answers(observed: Observed, machine: str) -> bool:

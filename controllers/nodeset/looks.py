@@ -1,5 +1,6 @@
 """One look at a set, for one plan: what informers, the poller and this process's memory have of it. Notes what failed and what came up."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from controllers.nodeset import pods as build
@@ -45,10 +46,20 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         ),
         ghosts=GhostPace(memory.ghost_pause_s(now) <= 0, memory.ghosts[1] if memory.ghosts else 0),
         blocks=_find_blocks(round_, snapshot),
+        repairs=memory.repairs_of(round_.nodeset),
+        workers_on=_count_workers(round_),
     )
     observed = observe(round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
     _note(round_, observed)
     return observed
+
+
+def _count_workers(round_: Round) -> Mapping[str, int]:
+    """Workers by machine, where machines may be rebooted or replaced: such a step is for machines with one worker alone."""
+    policy = round_.nodeset.spec.remedies
+    if policy is None or policy.machines is None:
+        return {}
+    return Counter(pod.spec.node_name for pod in round_.world.pods.store.values() if pod.spec.node_name)
 
 
 def _find_blocks(round_: Round, snapshot: Snapshot | None) -> Mapping[str, Mapping[str, int]]:

@@ -6,8 +6,9 @@ Times are on the process's own clock, but for those of drains, which are seconds
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from controllers.nodeset.observed import Repairs
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
-from controllers.nodeset.records import read_records
+from controllers.nodeset.records import read_records, read_repairs
 from controllers.nodeset.structs import NodeSet, NodeSetStatus, SlurmNodeStatus
 from controllers.nodeset.workers import Worker
 
@@ -29,6 +30,8 @@ class SetMemory:
     """The last plan asked for the jobs on the set's nodes."""
     drained_at: tuple[str, Mapping[int, float]] = ("", {})
     """The set's uid, and when its nodes were drained. Read from the status once, then written to it first."""
+    repairs: tuple[str, Repairs] = ("", Repairs())
+    """The set's uid, and how far its repairs are. Read from the status once, then written to it before anything is done."""
     stopping: dict[int, tuple[str, float]] = field(default_factory=dict[int, tuple[str, float]])
     """Pods beside which a stop hook's drain is seen: their uids, and since when."""
     requeued: dict[str, float] = field(default_factory=dict[str, float])
@@ -49,6 +52,8 @@ class SetMemory:
     """States for which there is a metric of the set's nodes."""
     counted_causes: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     """Causes, with their wishes, for which there is one."""
+    counted_repairs: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    """States of repairs for which there is one."""
     slurm_nodes: dict[int, tuple[float, SlurmNodeStatus]] = field(default_factory=dict[int, tuple[float, SlurmNodeStatus]])
     """Objects of Slurm nodes that were written lately, by ordinal: when, and what they say. Informers may not have them yet."""
 
@@ -58,6 +63,14 @@ class SetMemory:
         if uid != nodeset.metadata.uid:
             found = read_records(nodeset.metadata.name, nodeset.status.drains)
             self.drained_at = nodeset.metadata.uid, found
+        return found
+
+    def repairs_of(self, nodeset: NodeSet) -> Repairs:
+        """How far repairs are; a process that begins reads it from the status."""
+        uid, found = self.repairs
+        if uid != nodeset.metadata.uid:
+            found = read_repairs(nodeset.metadata.name, nodeset.status)
+            self.repairs = nodeset.metadata.uid, found
         return found
 
     def forget_asked(self, jobs_read_at: float) -> None:

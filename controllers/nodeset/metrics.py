@@ -16,6 +16,9 @@ RECONCILE_SECONDS = Histogram(
     "Time of a round of one set, well ended or not.",
     buckets=(0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
+SYSTEMIC = Gauge("slipway_nodeset_systemic", "1 while nothing is repaired, as too many nodes of the set fail at once.", ["nodeset"])
+REPAIRS = Gauge("slipway_nodeset_repairs", "Nodes by how far their repair is: Suspect, Draining, GivenUp and so on.", ["nodeset", "state"])
+STEPS = Counter("slipway_nodeset_remedy_steps", "Steps of repairs that were begun.", ["nodeset", "step"])
 PODS_CREATED = Counter("slipway_nodeset_pods_created", "Pods made.")
 PODS_DELETED = Counter("slipway_nodeset_pods_deleted", "Pods deleted.")
 SLURM_AGE = Gauge("slipway_slurm_reading_age_seconds", "Age of the last good reading of Slurm.")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses
+from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses, Repairs
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import (
     ANNOTATION_ADDRESS,
@@ -23,7 +23,7 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.check_results import RESERVATION, Failure, failures, read_results
+from slurm.check_results import FAILED, RESERVATION, Failure, failures, read_results
 from slurm.reasons import gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
@@ -49,6 +49,9 @@ class Surroundings:
     jobs: JobRequests = field(default_factory=JobRequests)
     ghosts: GhostPace = field(default_factory=GhostPace)
     blocks: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    repairs: Repairs = field(default_factory=Repairs)
+    workers_on: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many workers' pods are on each machine, of whichever set; left out where nothing is decided by it."""
 
 
 def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
@@ -73,7 +76,9 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         else:
             usable.append(claim)
     names = {pod.machine for pod in found.values() if pod.machine}
-    machines = {name: machine(node) for name in names if (node := surroundings.machines(name)) is not None}
+    machines = {
+        name: machine(node, surroundings.workers_on.get(name, 1)) for name in names if (node := surroundings.machines(name)) is not None
+    }
     return Observed(
         found,
         None if snapshot is None else worker_nodes(nodeset, snapshot, found),
@@ -92,14 +97,20 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         claims=find_claims(nodeset, found, usable),
         ghosts=surroundings.ghosts,
         blocks=surroundings.blocks,
+        repairs=surroundings.repairs,
     )
 
 
-def machine(node: KubeNode) -> Machine:
+def machine(node: KubeNode, workers: int = 1) -> Machine:
     """A Kubernetes node as a plan sees it."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-    return Machine(node.spec.unschedulable, words, answers, node.metadata.labels)
+    return Machine(
+        *(node.spec.unschedulable, words, answers, node.metadata.labels),
+        identity=node.spec.provider_id or node.metadata.uid,
+        boot=node.status.node_info.boot_id,
+        workers=workers,
+    )
 
 
 def other_controller(nodeset: NodeSet, meta: ObjectMeta) -> str:
@@ -173,6 +184,7 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
             nodes[ordinal] = WorkerNode(
                 *(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment)),
                 failures=_failures(node.extra, nodeset.spec.health_checks),
+                failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None else {},
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
             )
@@ -184,6 +196,20 @@ def _failures(extra: str, checks: tuple[str, ...] | None) -> Mapping[str, Failur
     """What checks that look at the set have found. A check that is no longer declared finds nothing any more, and holds no node."""
     results = read_results(extra)
     return None if results is None or checks is None else {name: each for name, each in failures(results).items() if name in checks}
+
+
+@lru_cache(maxsize=4096)
+def _failed_at(extra: str) -> Mapping[str, float]:
+    """When each check last looked and found the node failing."""
+    return {name: at for name, each in (read_results(extra) or {}).items() if each.result == FAILED and (at := _time_of(each.at)) > 0}
+
+
+def _time_of(text: str) -> float:
+    """A time as a check wrote it, in seconds since 1970; 0 where it is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
 
 
 def node_job(job: Job) -> NodeJob:

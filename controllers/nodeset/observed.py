@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Literal
 
 from controllers.nodeset.workers import Machine, Worker, WorkerNode, WorkerPod
 
@@ -60,6 +61,52 @@ class GhostPace:
     """How many are deleted at a time, as decided when they were found; 0 where there were none."""
 
 
+Step = Literal["RecreatePod", "RebootMachine", "ReplaceMachine"]
+"""What may be done to a node that stays faulty."""
+RepairState = Literal["Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying", "InService", "GivenUp"]
+"""How far the repair of a node is: see `plans.remedies`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenStep:
+    """A step that was begun."""
+
+    step: Step
+    at: float
+    """Seconds since 1970."""
+    machine: str
+    """Identity of the machine that the pod was on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The repair of one node, as the set's status keeps it. Times are seconds since 1970."""
+
+    state: RepairState
+    since: float
+    began: float
+    """When this fault was first seen."""
+    pod: str = ""
+    """Uid of the pod that the present step began with."""
+    machine: str = ""
+    """Identity of the machine that the present step is about."""
+    boot: str = ""
+    """Its boot when the step began."""
+    asked_at: float | None = None
+    """When the machine's reboot or replacement was accepted; None before that, and for other steps."""
+    steps: tuple[TakenStep, ...] = ()
+    """The steps of the last day, the oldest first."""
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What the set's status keeps of repairs."""
+
+    nodes: Mapping[int, Repair] = field(default_factory=dict[int, Repair])
+    systemic_since: float | None = None
+    """Since when so many nodes fail that no node is to blame; None while that is not so."""
+
+
 @dataclass(frozen=True)
 class Observed:
     """One set at one moment."""
@@ -93,6 +140,7 @@ class Observed:
     blocks: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     """By topology of blocks: the number of the block of each group of machines, by the value of their label."""
     ghosts: GhostPace = field(default_factory=GhostPace)
+    repairs: Repairs = field(default_factory=Repairs)
 
     def worker(self, ordinal: int) -> Worker:
         """The pod and node of an ordinal."""

@@ -16,11 +16,13 @@ from controllers.nodeset.plans.drains import Drains, find_causes, plan_drains
 from controllers.nodeset.plans.ghosts import Ghosts, find_ghosts
 from controllers.nodeset.plans.labels import Labels, plan_labels
 from controllers.nodeset.plans.leaving import find_leaving
+from controllers.nodeset.plans.remedies import Remedies, plan_remedies, without
 from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
 from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.structs import NodeSet
+from slurm.reasons import REMEDY
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Plan:
     roll: Roll = field(default_factory=Roll)
     ghosts: Ghosts = field(default_factory=Ghosts)
     topologies: Topologies = field(default_factory=Topologies)
+    remedies: Remedies = field(default_factory=Remedies)
     reasons: Mapping[int, str] = field(default_factory=dict[int, str])
     """For which reason of the controller's own nodes should be drained, by ordinal."""
     is_finished: bool = False
@@ -54,7 +57,7 @@ class Plan:
     @property
     def needs_fresh_reading(self) -> bool:
         """True when some part could hurt a job if the reading behind it were old."""
-        return bool(self.deletions.free) or self.writes_to_slurm or self.drains.forgets_records
+        return bool(self.deletions.free or self.remedies.machines) or self.writes_to_slurm or self.drains.forgets_records
 
 
 def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
@@ -65,20 +68,26 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     is_finished = nodeset.metadata.deletion_timestamp is not None and not observed.pods and not observed.on_their_way
     if observed.nodes is None:
         drains, roll = Drains(drained_at=observed.drained_at), Roll(unavailable=len(unavailable(observed, wanted)))
-        return Plan(wanted, create, disks=disks, drains=drains, roll=roll, is_finished=is_finished)
+        remedies = plan_remedies(nodeset, observed, wanted)
+        return Plan(wanted, create, disks=disks, drains=drains, roll=roll, remedies=remedies, is_finished=is_finished)
     outdated = find_outdated(nodeset, observed, wanted)
     unbound = find_unbound(nodeset.spec.update_strategy, observed, wanted, outdated)
     bound = [worker for worker in outdated if worker not in unbound]
     ghosts = find_ghosts(nodeset, observed, wanted, bound)
     resized = find_resized(observed, wanted, outdated)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, wanted, [*bound, *resized])
-    leaving = find_leaving(nodeset, observed, wanted, rolled, ghosts)
+    remedies = plan_remedies(nodeset, observed, wanted)
+    repaired = [worker for ordinal in remedies.held if (worker := observed.worker(ordinal)).pod is not None]
+    gone = find_leaving(nodeset, observed, wanted, rolled, ghosts)
+    remedies = without(remedies, gone)
+    leaving = {**dict.fromkeys(repaired, REMEDY), **gone}
+    kept = {*resized, *(worker for worker in repaired if worker not in gone and worker.ordinal not in remedies.recreate)}
     causes = find_causes(nodeset, observed, wanted, leaving)
-    drains = plan_drains(nodeset, observed, wanted, causes)
+    drains = plan_drains(nodeset, observed, wanted, causes, remedies.is_systemic)
     return Plan(
         wanted,
         create,
-        deletions=plan_deletions(nodeset, observed, [worker for worker in leaving if worker not in resized], unbound),
+        deletions=plan_deletions(nodeset, observed, [worker for worker in leaving if worker not in kept], unbound),
         labels=plan_labels(observed, ghosts),
         disks=disks,
         drains=drains,
@@ -87,6 +96,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),
+        remedies=remedies,
         reasons=causes,
         is_finished=is_finished,
     )

@@ -12,6 +12,7 @@ from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of
+from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
@@ -23,6 +24,7 @@ from controllers.nodeset.writes.finalizers import add_finalizer, finish
 from controllers.nodeset.writes.labels import mark_free, protect
 from controllers.nodeset.writes.places import record_places
 from controllers.nodeset.writes.pods import create, delete, delete_unbound
+from controllers.nodeset.writes.remedies import ask_for_machines
 from controllers.nodeset.writes.resumes import resume_nodes
 from controllers.nodeset.writes.slurm_nodes import write_slurm_nodes
 from controllers.nodeset.writes.topology import annotate_pods, place_nodes
@@ -91,6 +93,7 @@ async def run_round(round_: Round) -> Next:
     await resume_nodes(round_, plan.resumes)
     await end_jobs(round_, plan.deadlines)
     await place_nodes(round_, plan.topologies)
+    plan = await ask_for_machines(round_, observed, plan)
     round_.note_lateness()
     await create(round_, observed, plan)
     await delete(round_, observed, plan)
@@ -100,6 +103,7 @@ async def run_round(round_: Round) -> Next:
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
     causes = find_causes_of(round_.nodeset, observed, plan.reasons)
+    causes = with_remedies(round_.nodeset.spec.remedies, plan.remedies, causes, observed)
     await write_slurm_nodes(round_, observed, plan, causes)
     await report(round_, observed, plan)
     if plan.is_finished:

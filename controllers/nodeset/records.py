@@ -1,4 +1,4 @@
-"""When the controller drained which nodes, as the set's status keeps it: the only memory that a new leader has of it. Pure.
+"""When the controller drained which nodes, and how far repairs are, as the set's status keeps it: all that a new leader knows. Pure.
 
 Time is the controller's own. Slurm's time of a reason would not do: slurmctld's clock is another, and a reason that it rewrites or
 clears takes its time along. A status that cannot be read counts as empty: the time of our drains starts again then.
@@ -7,8 +7,9 @@ clears takes its time along. A status that cannot be read counts as empty: the t
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from controllers.nodeset.observed import Repair, Repairs, TakenStep
 from controllers.nodeset.pods import ordinal_of, range_text
-from controllers.nodeset.structs import DrainRecord
+from controllers.nodeset.structs import DrainRecord, NodeSetStatus, RepairRecord, TakenStepRecord
 from slurm.hostlists import HostlistError, expand
 
 
@@ -30,6 +31,47 @@ def read_records(nodeset: str, records: tuple[DrainRecord, ...]) -> dict[int, fl
             continue
         found |= {ordinal: at for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
     return found
+
+
+def build_repairs(nodeset: str, repairs: Repairs) -> tuple[RepairRecord, ...]:
+    """One record for all nodes whose repair is equally far: a thousand nodes that fail in one second take one line."""
+    alike: dict[Repair, list[int]] = {}
+    for ordinal, repair in repairs.nodes.items():
+        alike.setdefault(repair, []).append(ordinal)
+    return tuple(_repair_record(range_text(nodeset, alike[repair]), repair) for repair in sorted(alike, key=lambda each: min(alike[each])))
+
+
+def read_repairs(nodeset: str, status: NodeSetStatus) -> Repairs:
+    """What `build_repairs` wrote. A record that cannot be read is left out: that repair begins anew."""
+    found: dict[int, Repair] = {}
+    for record in status.repairs:
+        try:
+            names = expand(record.nodes)
+            steps = tuple(TakenStep(each.step, _seconds(each.at), each.machine) for each in record.steps)
+            since, began, asked_at = _seconds(record.since), _seconds(record.began), _seconds(record.asked) if record.asked else None
+        except (ValueError, HostlistError):
+            continue
+        repair = Repair(record.state, since, began, record.pod, record.machine, record.boot, asked_at, steps)
+        found |= {ordinal: repair for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
+    try:
+        return Repairs(found, _seconds(status.systemic_since) if status.systemic_since else None)
+    except ValueError:
+        return Repairs(found)
+
+
+def rfc3339_or_empty(at: float | None) -> str:
+    """A time as the status has it; empty for none."""
+    return "" if at is None else _text(at)
+
+
+def _repair_record(nodes: str, repair: Repair) -> RepairRecord:
+    steps = tuple(TakenStepRecord(each.step, _text(each.at), each.machine) for each in repair.steps)
+    times = _text(repair.since), _text(repair.began)
+    return RepairRecord(nodes, repair.state, *times, repair.pod, repair.machine, repair.boot, rfc3339_or_empty(repair.asked_at), steps)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def _text(at: float) -> str:

@@ -10,8 +10,9 @@ from prometheus_client import Gauge
 from controllers.nodeset import metrics
 from controllers.nodeset.events import build_events
 from controllers.nodeset.lateness import Lateness
-from controllers.nodeset.observed import Observed
+from controllers.nodeset.observed import Observed, Repairs
 from controllers.nodeset.plan import Plan
+from controllers.nodeset.plans.remedies import Remedies
 from controllers.nodeset.rounds import TOO_LATE_S, Round, World
 from controllers.nodeset.slurm_writer import FRESH_S
 from controllers.nodeset.status import Silence, build_status, cut, dated, unreadable, with_fault
@@ -55,6 +56,7 @@ async def report(round_: Round, observed: Observed, plan: Plan) -> None:
         await world.writer.patch_status(NODESETS_WRITTEN, round_.key, msgspec.to_builtins(present))
     round_.memory.status = present
     round_.memory.drained_at = nodeset.metadata.uid, plan.drains.drained_at
+    round_.memory.repairs = nodeset.metadata.uid, plan.remedies.repairs
 
 
 async def report_unread(world: World, unread: Unread) -> None:
@@ -103,10 +105,23 @@ def count(round_: Round, observed: Observed, plan: Plan, causes: Mapping[int, tu
     metrics.UNAVAILABLE.labels(name).set(plan.roll.unavailable)
     if observed.nodes is None:
         return
+    _count_repairs(round_, name, observed.repairs, plan.remedies)
     states = Counter(category(node.state) for node in observed.nodes.values())
     held = Counter((cause.name, cause.wish) for each in causes.values() for cause in each)
     _set_all(metrics.NODES, name, {(state,): number for state, number in states.items()}, round_.memory.counted_states)
     _set_all(metrics.CAUSES, name, held, round_.memory.counted_causes)
+
+
+def _count_repairs(round_: Round, name: str, before: Repairs, remedies: Remedies) -> None:
+    """The metrics of repairs. A step counts when it is recorded, which it is once."""
+    metrics.SYSTEMIC.labels(name).set(remedies.is_systemic)
+    states = Counter(each.state for each in remedies.repairs.nodes.values())
+    _set_all(metrics.REPAIRS, name, {(state,): number for state, number in states.items()}, round_.memory.counted_repairs)
+    for ordinal, repair in remedies.repairs.nodes.items():
+        known = before.nodes[ordinal].steps if ordinal in before.nodes else ()
+        for step in repair.steps:
+            if step not in known:
+                metrics.STEPS.labels(name, step.step).inc()
 
 
 def _set_all(gauge: Gauge, name: str, numbers: Mapping[tuple[str, ...], int], counted: set[tuple[str, ...]]) -> None:

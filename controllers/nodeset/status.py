@@ -10,7 +10,7 @@ from controllers.nodeset.lateness import Lateness
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.pods import range_text, revision, selector
-from controllers.nodeset.records import build_records
+from controllers.nodeset.records import build_records, build_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
 from controllers.nodeset.workers import Worker
 from controllers.runtime.structs import Unread
@@ -62,6 +62,8 @@ def build_status(
         down=counts["down"],
         powered_down=counts["powered_down"],
         powering_up=counts["powering_up"],
+        repairs=build_repairs(nodeset.metadata.name, plan.remedies.repairs),
+        systemic_since=rfc3339_or_empty(plan.remedies.repairs.systemic_since),
         conditions=tuple(dated(nodeset, condition, now_text) for condition in conditions),
     )
 
@@ -97,6 +99,8 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "GpusAsDeclared", "NodesRegister", "PodsStart"):
         if kind in by_type and by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
+    if plan.remedies.is_systemic and "Remedied" in by_type:
+        return "Degraded", by_type["Remedied"].message
     if held_up:
         return "Draining", held_up
     if busy:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from controllers.nodeset.observed import RepairState, Step
 from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
 from slurm.causes import Kind, Wish
 
@@ -93,6 +94,22 @@ class Topology(_Struct, frozen=True):
     """How many blocks topology.yaml has; None for a tree."""
 
 
+class RemedyPolicy(_Struct, frozen=True):
+    """What the controller may do about a node that stays faulty."""
+
+    steps: tuple[Step, ...]
+    causes: tuple[Kind, ...] = ("hardware", "node")
+    confirmed_by: str | None = None
+    """The health check that has to find a node failing, too, before the first step."""
+    wait_seconds: int = 300
+    machine_timeout_seconds: int = 3600
+    max_per_day: int = 10
+    systemic_percent: int = 10
+    window_seconds: int = 600
+    machines: Literal["DeleteNode", "Webhook"] | None = None
+    webhook: str | None = None
+
+
 class NodeSetSpec(_Struct, frozen=True):
     """What the user wants. Either `replicas` (fixed), or `min` and `max` (elastic)."""
 
@@ -113,6 +130,7 @@ class NodeSetSpec(_Struct, frozen=True):
     """With `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...] | None = None
     """Names of the health checks that look at the set's nodes; None where its deployer does not say."""
+    remedies: RemedyPolicy | None = None
     max_pods_in_flight: int = 500
     resume_timeout_seconds: int = 600
 
@@ -148,6 +166,29 @@ class DrainRecord(_Struct, frozen=True):
     """Hostlist."""
 
 
+class TakenStepRecord(_Struct, frozen=True):
+    """A step of a repair."""
+
+    step: Step
+    at: str
+    machine: str = ""
+
+
+class RepairRecord(_Struct, frozen=True):
+    """Slurm nodes whose repair is equally far: many in the state Suspect, else one."""
+
+    nodes: str
+    """Hostlist."""
+    state: RepairState
+    since: str
+    began: str = ""
+    pod: str = ""
+    machine: str = ""
+    boot: str = ""
+    asked: str = ""
+    steps: tuple[TakenStepRecord, ...] = ()
+
+
 class NodeSetStatus(_Struct, frozen=True):
     """What is. Counts are of Slurm nodes, `replicas`, `wanted` and `updated` of pods."""
 
@@ -169,6 +210,10 @@ class NodeSetStatus(_Struct, frozen=True):
     powering_up: int = 0
     drains: tuple[DrainRecord, ...] = ()
     """The drains of the controller's own: whose they are when Slurm has lost the reason, and since when jobs have had time to end."""
+    repairs: tuple[RepairRecord, ...] = ()
+    """How far the repairs are: written before each step is taken, so that any process can go on with it."""
+    systemic_since: str = ""
+    """Since when too many nodes fail to blame any of them; empty while that is not so."""
     conditions: tuple[Condition, ...] = ()
 
 

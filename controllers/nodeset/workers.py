@@ -12,6 +12,7 @@ from slurm.reasons import (
     GPUS,
     NODESET,
     POD_STOPPING,
+    REMEDY,
     check,
     cordoned_machine,
     gpu_fault,
@@ -114,6 +115,8 @@ class WorkerNode:
     """Which of its GPUs are beside other sockets than gres.conf says, in its worker's words."""
     failures: Mapping[str, Failure] | None = field(default_factory=dict[str, Failure])
     """What health checks of the set found, and have not seen mended, by the names of the checks; None where that cannot be read."""
+    failed_at: Mapping[str, float] = field(default_factory=dict[str, float])
+    """When each of these checks last looked and failed, in seconds since 1970. A check whose last run could not tell is not in it."""
     reason_by: str = ""
     """The user who gave the reason."""
     reason_at: float | None = None
@@ -130,6 +133,12 @@ class Machine:
     answers: bool = True
     """False when Kubernetes has not heard its kubelet for a while."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    identity: str = ""
+    """Which machine it is: another machine of the same name has another."""
+    boot: str = ""
+    """Its present boot."""
+    workers: int = 1
+    """Workers' pods on it, of all node sets."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +175,17 @@ class Worker:
         A node that registers while it wakes loses the reason of its drain and keeps the drain. Slurm accepts no drain without a reason, so
         a drain without a reason, on a node that this controller has drained, is its own. Source: measured on 26.05.
         """
-        return self._is_drained_for(NODESET) or self.has_lost_reason
+        return self._is_drained_for(NODESET) or self.has_remedy_drain or self.has_lost_reason
 
     @property
     def has_lost_reason(self) -> bool:
         """True for a drain of ours whose reason slurmctld has cleared."""
         return self.is_draining and self.node is not None and is_lost(self.node.reason) and self.drained_at is not None
+
+    @property
+    def has_remedy_drain(self) -> bool:
+        """True when this controller has drained the node to repair it."""
+        return self._is_drained_for(REMEDY)
 
     @property
     def has_stop_drain(self) -> bool:

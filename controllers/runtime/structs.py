@@ -132,6 +132,13 @@ class KubeNodeSpec(_Struct, frozen=True):
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class KubeNodeInfo(_Struct, frozen=True):
+    """What the kubelet says of the machine that it runs on."""
+
+    boot_id: str = msgspec.field(default="", name="bootID")
 
 
 class KubeNodeStatus(_Struct, frozen=True):
@@ -140,6 +147,7 @@ class KubeNodeStatus(_Struct, frozen=True):
     allocatable: dict[str, str] = {}
     capacity: dict[str, str] = {}
     conditions: tuple[Condition, ...] = ()
+    node_info: KubeNodeInfo = KubeNodeInfo()
 
 
 class KubeNode(_Struct, frozen=True):

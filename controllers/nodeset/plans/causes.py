@@ -3,20 +3,21 @@
 Slurm has one reason a node; here are all. They come from the same readings as the plan, and no decision is made by them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.causes import Cause, in_order
+from slurm.causes import Cause, Kind, in_order
 from slurm.check_results import Failure
 from slurm.reasons import (
     CHECK,
     DELETE,
     OWN,
     POD_REPLACED,
+    REMEDY,
     SCALE_IN,
     UPDATE,
     is_automatic,
@@ -28,6 +29,8 @@ from slurm.reasons import (
 CONTROLLER = "NodeSet controller"
 SLURM_ADMINISTRATOR = "administrator of Slurm"
 KUBERNETES_ADMINISTRATOR = "administrator of Kubernetes"
+_LOST = ("machine-not-ready", "down")
+"""Causes that drain no node, and that a repair ends all the same."""
 _LONGEST = 500
 """Characters of evidence: the words of others have no bound of their own."""
 
@@ -43,6 +46,12 @@ def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[i
         worker.ordinal: in_order(_causes(nodeset, observed, worker, plan_reasons.get(worker.ordinal, ""))) for worker in observed.workers()
     }
     return {ordinal: causes for ordinal, causes in found.items() if causes}
+
+
+def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> tuple[str, ...]:
+    """Names of the causes of these kinds that a repair may end. One that takes no job away is none, but for a machine that is lost."""
+    found = _causes(nodeset, observed, worker, "")
+    return tuple(cause.name for cause in in_order(found) if cause.kind in kinds and (cause.wish != "none" or cause.name in _LOST))
 
 
 def rfc3339(at: float) -> str:
@@ -78,6 +87,8 @@ def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
     elif reason.startswith(DELETE):
         after = after if worker.pod is not None else "The set is gone once its other pods are."
         yield Cause("delete", "user", CONTROLLER, "the set is being deleted", CONTROLLER, after, since=since)
+    elif reason.startswith(REMEDY):
+        yield Cause("remedy", "maintenance", CONTROLLER, "it is to be repaired", CONTROLLER, after, since=since)
     elif reason.startswith(UPDATE):
         evidence = "its pod is replaced: the template or the node's size has changed, or Slurm has the node off"
         yield Cause("update", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=since)

@@ -43,9 +43,11 @@ def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], le
     return {ordinal: reason for ordinal, reason in causes.items() if reason and ordinal not in observed.pods_taken}
 
 
-def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str]) -> Drains:
+def plan_drains(
+    nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], is_systemic: bool = False
+) -> Drains:
     """What to drain and what to lift. A node whose pod belongs to somebody else is left alone, and one that a check looks at unless its
-    worker leaves."""
+    worker leaves. While the cause is systemic, no node is drained for what checks find."""
     drain: dict[str, list[int]] = {}
     undrain: list[int] = []
     drained_at: dict[int, float] = {}
@@ -74,7 +76,7 @@ def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ca
                     drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif worker.has_own_drain:  # that of a stop hook, too: its reason may be lost in the same way
             drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
-        elif fault and not reason and _is_open(worker):
+        elif fault and not reason and not is_systemic and _is_open(worker):
             drain.setdefault(fault, []).append(worker.ordinal)
     by_reason = {reason: tuple(drain[reason]) for reason in sorted(drain)}
     return Drains(by_reason, tuple(undrain), drained_at, bool(observed.drained_at.keys() - drained_at.keys()))

@@ -82,7 +82,8 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
 def unavailable(observed: Observed, wanted: frozenset[int]) -> frozenset[int]:
     """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, leaving.
 
-    A node that others drained, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a repair takes.
+    A node that others drained, that is repaired, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a
+    repair takes.
     """
     return frozenset(ordinal for ordinal in wanted if _is_unavailable(observed.worker(ordinal)))
 
@@ -95,7 +96,7 @@ def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
 
 def _is_unavailable(worker: Worker) -> bool:
     pod = worker.pod
-    if worker.has_foreign_drain or worker.has_cordon_drain:
+    if worker.has_foreign_drain or worker.has_cordon_drain or worker.has_remedy_drain:
         return False
     if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain:
         return True

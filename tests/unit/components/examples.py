@@ -155,6 +155,7 @@ ACCOUNTS: AccountsArgs = {
 CONTROLLERS: ControllersArgs = {
     "pods": {**PODS, "image": "registry.example/controllers:1"},
     "jwt_secret": "dev-jwt",
+    "deletes_machines": False,
 }
 
 LOGIN: LoginNodesArgs = {

@@ -98,7 +98,9 @@ def test_roles_are_the_table_and_nothing_else() -> None:
         for rule in ROLES[kind]["rules"]
     }
     scopes = {"namespace": "Role", "cluster": "ClusterRole"}
-    assert granted == {(one["group"], one["resource"], scopes[one["scope"]]): one["verbs"] for one in controllers.rights()}
+    assert granted == {
+        (one["group"], one["resource"], scopes[one["scope"]]): one["verbs"] for one in controllers.rights(deletes_machines=False)
+    }
     assert not any(
         "*" in (*rule["apiGroups"], *rule["resources"], *rule["verbs"]) for kind in scopes.values() for rule in ROLES[kind]["rules"]
     )
@@ -106,8 +108,17 @@ def test_roles_are_the_table_and_nothing_else() -> None:
 
 def test_every_right_says_why_and_stands_in_the_table_once() -> None:
     table = controllers.rights()
-    assert [one for one in table if set(one) != {"group", "resource", "verbs", "scope", "why"} or not one["why"].endswith(".")] == []
-    assert len({(one["group"], one["resource"]) for one in table}) == len(table)
+    words = {"group", "resource", "verbs", "scope", "why"}
+    assert [one for one in table if set(one) - {"only"} != words or not one["why"].endswith(".")] == []
+    assert len({(one["group"], one["resource"], one.get("only")) for one in table}) == len(table)
+
+
+def test_only_a_set_that_says_so_lets_it_delete_machines() -> None:
+    without, with_ = (
+        next(each for each in controllers.build_roles({**CONTROLLERS, "deletes_machines": may}) if each["kind"] == "ClusterRole")["rules"]
+        for may in (False, True)
+    )
+    assert [rule for rule in with_ if rule not in without] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]}]
 
 
 def test_only_reading_nodes_reaches_beyond_the_namespace() -> None:
@@ -129,4 +140,4 @@ def test_what_has_no_namespace_carries_it_in_its_name() -> None:
 
 def test_controllers_run_from_an_image_of_their_own() -> None:
     made = controllers_args(DEV, PODS, "controllers:1")
-    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt"}
+    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt", "deletes_machines": False}

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from functools import partial
 
+from controllers.nodeset.observed import Repairs
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
+from controllers.nodeset.plans.remedies import DAY_S, MachineStep, with_asked
 from controllers.nodeset.pods import revision
+from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
+from controllers.nodeset.structs import NodeSetStatus
 from slurm.reasons import CHECK, CORDON, POD_STOPPING, UPDATE, is_check
 from tests.unit.controllers.nodeset.simulated_events import happen
-from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, Pod, World
+from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
 
 def run_round(world: World, kill_after: int | None = None) -> None:
@@ -44,7 +48,9 @@ def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], No
     writes += [("delete unbound", one, _delete_unbound(world, pod.uid, pod.version, one in made.wanted)) for one, pod in unbound]
     writes += [("mark free", one, _mark(world, False)) for one in made.labels.free]
     writes += [("retire", one, partial(_retire, world)) for one in made.disks.delete]
-    writes += [("record", -1, _record(world, dict(made.drains.drained_at)))]
+    asked: dict[int, float] = {}
+    writes += [(f"ask for {step.step}", step.ordinal, _ask(world, made, step, asked)) for step in made.remedies.machines]
+    writes += [("report", -1, _report(world, made, asked))]
     writes += [("finish", -1, partial(_finish, world))] if made.is_finished else []
     return writes
 
@@ -63,6 +69,45 @@ def _record(world: World, drained_at: dict[int, float]) -> Callable[[int], None]
         world.drained_at = dict(drained_at)
 
     return record
+
+
+def _report(world: World, made: Plan, asked: dict[int, float]) -> Callable[[int], None]:
+    """The whole status: what follows from it comes with the next round."""
+
+    def report(_: int) -> None:
+        world.drained_at = dict(made.drains.drained_at)
+        for ordinal, repair in made.remedies.repairs.nodes.items():
+            known = world.repairs.nodes[ordinal].steps if ordinal in world.repairs.nodes else ()
+            for step in set(repair.steps) - set(known):
+                world.taken.append((step.step, step.at))
+                lately = sum(each == step.step and world.now - at < DAY_S for each, at in world.taken)
+                world.law(lately <= POLICY.max_per_day, f"{lately} steps {step.step} in a day: {world.taken}")
+        world.repairs = _as_read(with_asked(made.remedies.repairs, asked))
+
+    return report
+
+
+def _as_read(repairs: Repairs) -> Repairs:
+    """As a process that begins reads them from the status."""
+    status = NodeSetStatus(repairs=build_repairs("gpu", repairs), systemic_since=rfc3339_or_empty(repairs.systemic_since))
+    return read_repairs("gpu", status)
+
+
+def _ask(world: World, made: Plan, step: MachineStep, asked: dict[int, float]) -> Callable[[int], None]:
+    def ask(ordinal: int) -> None:
+        node, pod = world.nodes[ordinal], world.pods[ordinal]
+        world.law(not world.is_silent, "a machine was touched while Slurm is silent")
+        world.law("DRAIN" in node.words and node.job_ends is None, f"a machine was touched under a job: {node}")
+        others = [one for one, each in world.pods.items() if each.machine == step.machine and one != ordinal]
+        world.law(pod.machine == step.machine and not others, f"the machine of {others} was touched for gpu-{ordinal}")
+        world.law(not world.is_peoples(ordinal), f"gpu-{ordinal} was repaired although people have it: {node}")
+        world.law(not made.remedies.is_systemic, "a machine was touched although the cause is systemic")
+        stored = world.repairs.nodes.get(ordinal)
+        world.law(stored is not None and stored.state == step.step, f"{step} was taken before it was recorded: {stored}")
+        world.asked.append((step.step, step.machine))
+        asked[ordinal] = world.now
+
+    return ask
 
 
 def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int], None]:
@@ -155,6 +200,10 @@ def _delete(world: World, ordinal: int) -> None:
     world.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
     is_kept = pod.revision == revision(world.nodeset.spec) and ordinal in world.wanted() and ordinal in world.held
     world.law(pod.finished or node.is_off or not is_kept, f"gpu-{ordinal} was deleted only because its node gets another size")
+    repair = world.repairs.nodes.get(ordinal)
+    if is_kept_otherwise(world, pod, ordinal) and not node.is_off:
+        world.law(repair is not None and repair.state == "RecreatePod", f"gpu-{ordinal} was deleted without a reason: {repair}")
+        world.law(not world.is_peoples(ordinal), f"gpu-{ordinal} was replaced although people have it: {node}")
     is_given_up = "DOWN" in node.words or world.nodeset.metadata.deletion_timestamp is not None
     is_old = pod.ready and not pod.finished and pod.created_at < world.now - GHOST_S
     if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:
@@ -164,6 +213,11 @@ def _delete(world: World, ordinal: int) -> None:
         )
         world.ghosts_gone.append(world.now)
     world.stop(ordinal)
+
+
+def is_kept_otherwise(world: World, pod: Pod, ordinal: int) -> bool:
+    """True for a wanted pod of the present template that has not ended: only a repair replaces it."""
+    return not pod.finished and pod.revision == revision(world.nodeset.spec) and ordinal in world.wanted()
 
 
 def _delete_unbound(world: World, uid: int, version: int, is_wanted: bool) -> Callable[[int], None]:

@@ -51,9 +51,17 @@ def happen(world: World) -> None:
             add_machine,
             fall_silent_node,
             drain_too_late,
+            fail_again,
+            serve_machine,
         ),
     )
-    thing = world.rng.choice(things)
+    repairs = (
+        *(pass_time, pass_time, start_pods, start_pods, stop_pods, start_job, end_jobs, end_jobs, ping, wake),
+        *(fail_check, fail_again, fail_again, look_again, look_again, serve_machine, administrate, lift, lift),
+    )
+    # Most histories with a policy of repairs are about these: in all that may happen at once, no fault lasts long enough.
+    is_about_repairs = world.nodeset.spec.remedies is not None and world.rng.random() < 0.93
+    thing = world.rng.choice(repairs if is_about_repairs else things)
     world.note(thing.__name__)
     thing(world)
 
@@ -193,6 +201,7 @@ def fail_check(world: World) -> None:
     if idle:
         node, check = world.nodes[world.rng.choice(idle)], world.rng.choice(sorted(CHECKS))
         node.faults[check] = world.rng.random() < 0.8
+        node.failed_at[check] = world.now
         if node.faults[check] and world.rng.random() < 0.7:
             node.words.add("DRAIN")
             node.reason = reasons.check(check, "broken")
@@ -209,7 +218,9 @@ def look_again(world: World) -> None:
     """A check resumes a drained node in a reservation of its own; later it drains the node again, notes a pass, and lets the node go."""
     for node in world.nodes.values():
         if node.looked_at and world.rng.random() < 0.5:
-            end_look(node, world.rng.choice(["", *sorted(node.faults)]))
+            has_passed = world.rng.random() < (0.2 if world.nodeset.spec.remedies is not None else 0.7)
+            end_look(node, world.rng.choice(["", *sorted(node.faults)]) if has_passed else "")
+            node.failed_at |= dict.fromkeys(node.faults, world.now)
         elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith(CHECK) and node.job_ends is None and not node.looked_at:
             node.looked_at, node.reason = node.reason, ""
             node.words = {"IDLE", "CLOUD"}
@@ -222,6 +233,24 @@ def end_look(node: Node, passed: str) -> None:
         node.reason = node.reason if node.reason.startswith(PEOPLE) else node.looked_at
     node.looked_at = ""
     node.faults.pop(passed, None)
+
+
+def fail_again(world: World) -> None:
+    """Checks look beside jobs, and find the same again."""
+    for node in world.nodes.values():
+        node.failed_at |= dict.fromkeys(node.faults, world.now)
+
+
+def serve_machine(world: World) -> None:
+    """The cloud does what it was asked for, whatever runs there. A new machine has the old one's name here, or another."""
+    if world.asked:
+        step, machine = world.asked.pop(world.rng.randrange(len(world.asked)))
+        replaced, boot = world.generations.get(machine, (0, 0))
+        world.generations[machine] = (replaced, boot + 1) if step == "RebootMachine" else (replaced + 1, 0)
+        for ordinal in [one for one, pod in world.pods.items() if pod.machine == machine]:
+            if step == "ReplaceMachine":
+                del world.pods[ordinal]
+            world.lose_worker(ordinal)
 
 
 def delete_by_hand(world: World) -> None:

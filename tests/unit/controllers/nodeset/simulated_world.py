@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from controllers.nodeset.observed import Claims, GhostPace, Observed
+from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
-from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate
+from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate, RemedyPolicy
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure
-from slurm.reasons import CHECK, CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, is_lost
+from slurm.reasons import CHECK, CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
 ORDINALS = 6
 RESUME_TIMEOUT_S = 600
-MACHINES = ("m-0", "m-1", "m-2")
+MACHINES = tuple(f"m-{at}" for at in range(2 * ORDINALS))
 NOWHERE = "nowhere"
 """The image of a template whose pods fit no machine."""
 PEOPLE = ("fan is loud", "maintenance by carol")
@@ -65,6 +65,8 @@ class Node:
     """Its job is one that Slurm does not requeue."""
     faults: dict[str, bool] = field(default_factory=dict[str, bool])
     """Checks that have found it failing, and whether that takes its jobs away."""
+    failed_at: dict[str, float] = field(default_factory=dict[str, float])
+    """When each of these checks last looked and failed."""
     looked_at: str = ""
     """The reason that a check puts back, while it looks again at the node in a reservation."""
 
@@ -86,13 +88,26 @@ class Node:
         self.words = (self.words - {"IDLE", "ALLOCATED", "MIXED", "DOWN"}) | ({"ALLOCATED"} if ends is not None else {"IDLE"})
 
 
-def make_set(elastic: bool, image: str = "a") -> NodeSet:
+POLICY = RemedyPolicy(
+    ("RecreatePod", "RebootMachine", "ReplaceMachine"),
+    wait_seconds=50,
+    machine_timeout_seconds=5000,
+    max_per_day=2,
+    systemic_percent=50,
+    window_seconds=100,
+    machines="Webhook",
+    webhook="http://repairs.example",
+)
+
+
+def make_set(elastic: bool, image: str = "a", repaired: bool = False) -> NodeSet:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
     spec = NodeSetSpec(
         "dev", template, ordinals=ORDINALS, max_pods_in_flight=3, volume_claim_retention=ClaimRetention(when_scaled="Delete")
     )
     spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
+    spec = msgspec.structs.replace(spec, remedies=POLICY if repaired else None)
     return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
 
@@ -126,6 +141,14 @@ class World:
     """When pods went whose nodes Slurm had off, since the controller began."""
     uids: int = 0
     steps: int = 0
+    repairs: Repairs = field(default_factory=Repairs)
+    """What the set's status says of repairs."""
+    generations: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """Of each machine: how often it was replaced, and how often it has booted."""
+    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Steps and machines that the cloud was asked for, and has not done yet."""
+    taken: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    """Steps of repairs, and when they were recorded."""
 
     def __post_init__(self) -> None:
         self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in range(ORDINALS)}
@@ -143,7 +166,11 @@ class World:
             for ordinal, pod in self.pods.items()
         }
         nodes = {
-            ordinal: WorkerNode(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node), failures=_failures(node))
+            ordinal: WorkerNode(
+                *(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node)),
+                failures=_failures(node),
+                failed_at=dict(node.failed_at),
+            )
             for ordinal, node in self.nodes.items()
             if ordinal not in self.struck
         }
@@ -155,12 +182,25 @@ class World:
             window=frozenset(range(ORDINALS)) if self.is_window_open else frozenset(),
             ghosts=GhostPace(due),
             claims=Claims(claims),
-            machines={name: Machine(name in self.cordoned, "new fans") for name in MACHINES if name not in self.absent},
+            machines={name: self.machine(name) for name in MACHINES if name not in self.absent},
+            repairs=self.repairs,
             drained_at=dict(self.drained_at),
             held=frozenset(self.held),
             looked_at=frozenset(ordinal for ordinal, node in self.nodes.items() if node.looked_at),
             stopping_settled=frozenset(range(ORDINALS)),
         )
+
+    def machine(self, name: str) -> Machine:
+        """As Kubernetes shows it."""
+        replaced, boot = self.generations.get(name, (0, 0))
+        workers = sum(pod.machine == name for pod in self.pods.values())
+        identity = f"{name}-{replaced}"
+        return Machine(name in self.cordoned, "new fans", identity=identity, boot=f"{identity}-{boot}", workers=workers)
+
+    def is_peoples(self, ordinal: int) -> bool:
+        """People have drained it, set it down, or cordoned its machine."""
+        pod = self.pods.get(ordinal)
+        return self.nodes[ordinal].reason.startswith(PEOPLE) or (pod is not None and pod.machine in self.cordoned)
 
     def place(self, ordinal: int) -> None:
         """A scheduler finds a machine that is not cordoned, the kubelet starts the pod."""
@@ -193,7 +233,7 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON, CHECK)) and "DRAIN" in node.words else ""
+            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON, CHECK, REMEDY)) and "DRAIN" in node.words else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
     def lift_drain(self, node: Node) -> None:
@@ -212,7 +252,7 @@ class World:
 
     def is_ours(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        return node.reason.startswith((NODESET, CORDON)) or (is_lost(node.reason) and ordinal in self.drained_at)
+        return node.reason.startswith((NODESET, CORDON, REMEDY)) or (is_lost(node.reason) and ordinal in self.drained_at)
 
     def stop(self, ordinal: int) -> None:
         """A pod is asked to stop: its hook drains the node, unless it is off or drained, or waking as yet, and waits for the job."""

@@ -14,7 +14,7 @@ from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
 from slurm.reasons import RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
-from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, stop_pods, take_sizes
+from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, serve_machine, stop_pods, take_sizes
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, ORDINALS, PEOPLE, RESUME_TIMEOUT_S, LawBroken, World, make_set
 
 _FAILING_ROUNDS = 10
@@ -30,6 +30,8 @@ def settle(world: World) -> None:
     if world.nodeset.spec.template.spec["containers"][0]["image"] == NOWHERE:
         world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]}))  # somebody mends it
     begun = world.now
+    while world.asked:
+        serve_machine(world)
     for round_ in range(90):
         for ordinal, node in world.nodes.items():
             if node.job_ends is not None:
@@ -48,6 +50,8 @@ def settle(world: World) -> None:
                 node.words = {"DOWN", "CLOUD", "POWERED_DOWN"} | node.words & {"DRAIN"}
                 node.append(RESUME_FAILED)
         world.now += 100
+        while world.asked:
+            serve_machine(world)
         take_sizes(world)
         run_round(world)
         for ordinal, pod in world.pods.items():
@@ -57,7 +61,8 @@ def settle(world: World) -> None:
         ping(world)
         if round_ == _FAILING_ROUNDS - 1:
             run_round(world)
-            open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal)}
+            is_braked = world.repairs.systemic_since is not None
+            open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
     if world.nodeset.metadata.deletion_timestamp is not None:
         world.law(world.is_finished, f"the set is not gone: {world.pods}")
@@ -76,6 +81,8 @@ def settle(world: World) -> None:
     served = range(min(spec.max, ORDINALS)) if spec.max is not None else here
     drained = {ordinal for ordinal in served if world.nodes[ordinal].words & {"DRAIN", "DOWN"}}
     world.law(not drained, f"{drained} take no jobs: {world.nodes}")
+    repaired = {ordinal: each for ordinal, each in world.repairs.nodes.items() if each.state != "InService"}
+    world.law(not repaired and world.repairs.systemic_since is None, f"repairs that did not end: {world.repairs}")
     others = {ordinal for ordinal in world.nodes if ordinal not in served and "DRAIN" not in world.nodes[ordinal].words}
     world.law(not others, f"Slurm may give jobs to {others}, which have no pod: {world.nodes}")
 
@@ -83,7 +90,7 @@ def settle(world: World) -> None:
 def run(seed: int, steps: int) -> int:
     """One history; gives the steps that were taken. Raises LawBroken."""
     rng = random.Random(seed)
-    world = World(rng, make_set(elastic=seed % 2 == 1))
+    world = World(rng, make_set(elastic=seed % 2 == 1, repaired=seed % 4 >= 2))
     try:
         while world.steps < steps and not world.is_finished:
             happen(world)

@@ -1,0 +1,65 @@
+"""How machines are rebooted and replaced: by deleting their Kubernetes nodes, or by a program of the user's. Thin; nothing is decided here.
+
+A request may be sent twice, as a process may end before it notes the first answer; its `id` is the same then.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from controllers.runtime.errors import Refused, Unreachable
+from controllers.runtime.structs import KUBE_NODES
+from controllers.runtime.writer import Deletion, Writer
+
+DEADLINE_S = 10.0
+"""A webhook has so many seconds to accept a step."""
+
+
+@dataclass(frozen=True)
+class MachineRequest:
+    """One step on one machine."""
+
+    id: str
+    """The same for the same step, however often it is sent."""
+    step: str
+    cluster: str
+    node_set: str
+    node: str
+    machine: str
+    """Name of the Kubernetes node."""
+    uid: str
+    provider_id: str
+    causes: tuple[str, ...]
+
+    def body(self) -> dict[str, Any]:
+        """What a webhook gets."""
+        return {
+            "id": self.id,
+            "step": self.step,
+            "cluster": self.cluster,
+            "nodeSet": self.node_set,
+            "node": self.node,
+            "machine": self.machine,
+            "providerID": self.provider_id,
+            "causes": list(self.causes),
+        }
+
+
+async def delete_node(writer: Writer, request: MachineRequest) -> None:
+    """Deletes the Kubernetes node of that uid, for the cloud to replace its machine. Karpenter ends the machine of a node that is deleted.
+
+    Raises ApiError; NotFound and Conflict where the node is another by now.
+    """
+    await writer.delete(KUBE_NODES, Deletion(("", request.machine), request.uid))
+
+
+async def post(url: str, request: MachineRequest, client: httpx2.AsyncClient | None = None) -> None:
+    """Has the user's program take the step. Raises Refused for an answer other than 2xx, Unreachable without one."""
+    try:
+        async with client or httpx2.AsyncClient(timeout=DEADLINE_S) as session:
+            response = await session.post(url, json=request.body())
+    except (httpx2.HTTPError, OSError) as error:
+        raise Unreachable(f"webhook {url}: {type(error).__name__} {error}".rstrip()) from error
+    if not 200 <= response.status_code < 300:
+        raise Refused(f"webhook {url} answered {response.status_code}: {response.text[:200]}", response.status_code)

@@ -1,0 +1,357 @@
+"""What is done about nodes that stay faulty: step by step, within caps, and never where a job may be. Pure; part of `plan`.
+
+A node goes Suspect, Draining, a step, Verifying, and from there back into service, to the next step, or to GivenUp, which needs a person.
+The set's status keeps that (docs/decisions/0007). A step is taken only when the status has it already: a process may end between any two
+writes, and the next one goes on. Each step is taken once in a repair, and once on a machine in a day. While too many nodes fail at once,
+the cause is systemic: no step begins, and nothing more is drained.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
+from controllers.nodeset.plans.causes import find_faults
+from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.workers import Machine, Worker
+
+DAY_S = 86_400.0
+CHECK_CAUSE = "check/"
+MACHINE_CAUSES = ("machine-not-ready",)
+"""Causes that a new pod on the same machine would have, too."""
+_OPEN: tuple[RepairState, ...] = ("Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying")
+MACHINE_STEPS: tuple[Step, ...] = ("RebootMachine", "ReplaceMachine")
+
+
+@dataclass(frozen=True)
+class MachineStep:
+    """A machine to reboot or to replace now."""
+
+    ordinal: int
+    step: Step
+    at: float
+    """When the step was recorded: with node and step it names the request, which may be sent more than once."""
+    machine: str
+    """Name of the Kubernetes node."""
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What becomes of the repairs of a set, in ordinals."""
+
+    repairs: Repairs = field(default_factory=Repairs)
+    """What the status says after this round."""
+    held: tuple[int, ...] = ()
+    """Nodes that are to be drained, or to stay so, for a step."""
+    recreate: tuple[int, ...] = ()
+    """Of these, workers whose pods go once no job can be on them."""
+    machines: tuple[MachineStep, ...] = ()
+    """Machines to reboot or to replace now."""
+    failing: int = 0
+    """Nodes that fail at the moment, those that are given up left out."""
+    most_failing: int = 0
+    """Nodes that may fail within one window before the cause counts as systemic."""
+    capped: Mapping[Step, tuple[int, ...]] = field(default_factory=dict[Step, tuple[int, ...]])
+    """Nodes whose next step has to wait, as there were as many such steps today as there may be."""
+    next_s: float = inf
+    """Seconds until a repair may go on."""
+    has_changed: bool = False
+    """The status is to be written; what follows comes with the next round."""
+
+    @property
+    def is_systemic(self) -> bool:
+        """True while nothing is repaired, as too many nodes fail at once."""
+        return self.repairs.systemic_since is not None
+
+
+def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> Remedies:
+    """The next states of all repairs, and what may be done now. While Slurm is silent, or the set is being deleted, nothing changes."""
+    known = observed.repairs
+    if observed.nodes is None or nodeset.metadata.deletion_timestamp is not None:
+        return Remedies(known)
+    policy = nodeset.spec.remedies
+    if policy is None:
+        # What was asked of a machine comes all the same: its node is held until then.
+        known = Repairs({ordinal: each for ordinal, each in known.nodes.items() if each.asked_at is not None})
+        if not known.nodes:
+            return Remedies(has_changed=bool(observed.repairs.nodes) or observed.repairs.systemic_since is not None)
+        policy = RemedyPolicy(steps=(), causes=())
+    now = float(int(observed.now))
+    workers = {worker.ordinal: worker for worker in observed.workers() if worker.ordinal not in observed.pods_taken}
+    workers |= {ordinal: observed.worker(ordinal) for ordinal in known.nodes}
+    faults = {ordinal: find_faults(nodeset, observed, worker, policy.causes) for ordinal, worker in workers.items()}
+
+    seen: dict[int, Repair] = {}
+    for ordinal, worker in workers.items():
+        view = _View(policy, observed, worker, faults[ordinal], now, nodeset.spec.resume_timeout_seconds)
+        before = known.nodes.get(ordinal)
+        if before is None and (not faults[ordinal] or ordinal not in wanted or worker.is_off):
+            continue
+        if (repair := _observed_state(view, before, ordinal in wanted)) is not None:
+            seen[ordinal] = repair
+
+    most = max(1, len(wanted) * policy.systemic_percent // 100)
+    failing = {ordinal: each.began for ordinal, each in seen.items() if each.state in _OPEN and faults[ordinal]}
+    failing = {ordinal: began for ordinal, began in failing.items() if not _is_peoples(observed, workers[ordinal])}
+    failing |= {ordinal: at for ordinal, worker in workers.items() if ordinal not in seen and (at := _spared_since(worker, policy))}
+    systemic_since = _systemic_since(known.systemic_since, failing.values(), most, policy.window_seconds, now)
+
+    moved: dict[int, Repair] = {}
+    for ordinal, repair in seen.items():
+        view = _View(policy, observed, workers[ordinal], faults[ordinal], now, nodeset.spec.resume_timeout_seconds)
+        moved[ordinal] = _decided_state(view, repair, systemic_since is not None)
+    capped = _begin_steps(policy, observed, workers, faults, moved, most, now) if systemic_since is None else {}
+
+    repairs = Repairs(moved, systemic_since)
+    stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
+    may_act = [ordinal for ordinal in stored if systemic_since is None and not _is_peoples(observed, workers[ordinal])]
+    machines = [step for ordinal in may_act if (step := _machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
+    return Remedies(
+        repairs,
+        held=tuple(ordinal for ordinal, each in moved.items() if each.state in ("Draining", "RecreatePod", *MACHINE_STEPS)),
+        recreate=tuple(ordinal for ordinal in may_act if _is_to_be_recreated(observed, workers[ordinal], stored[ordinal])),
+        machines=tuple(machines),
+        failing=len(failing),
+        most_failing=most,
+        capped=capped,
+        next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
+        has_changed=repairs != observed.repairs,
+    )
+
+
+def without(remedies: Remedies, leaving: Collection[Worker]) -> Remedies:
+    """Without the machines of workers that leave for another reason: these go first."""
+    ordinals = {worker.ordinal for worker in leaving}
+    return replace(remedies, machines=tuple(step for step in remedies.machines if step.ordinal not in ordinals))
+
+
+def with_asked(repairs: Repairs, asked: Mapping[int, float]) -> Repairs:
+    """The repairs with the machine steps that were accepted in this round, and when."""
+    nodes = {
+        ordinal: replace(each, asked_at=float(int(asked[ordinal]))) if ordinal in asked else each for ordinal, each in repairs.nodes.items()
+    }
+    return replace(repairs, nodes=nodes)
+
+
+def wait_s(policy: RemedyPolicy, repair: Repair) -> float:
+    """Seconds that a fault has to last before the next step: twice as long after each step of the last day."""
+    return policy.wait_seconds * 2.0 ** min(len(repair.steps), 10)
+
+
+def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, faults: Collection[str]) -> Step | None:
+    """The first step that was not taken in this repair, nor on this machine; None where a person is needed.
+
+    A machine that other workers are on, too, is neither rebooted nor replaced.
+    """
+    identity = machine.identity if machine is not None else ""
+    tried = {each.step for each in repair.steps if each.at >= repair.began or not identity or each.machine == identity}
+    if faults and all(fault in MACHINE_CAUSES for fault in faults):
+        tried.add("RecreatePod")
+    if machine is not None and machine.workers > 1:
+        tried.update(MACHINE_STEPS)
+    return next((step for step in policy.steps if step not in tried), None)
+
+
+@dataclass(frozen=True)
+class _View:
+    """One node, with what decides about it."""
+
+    policy: RemedyPolicy
+    observed: Observed
+    worker: Worker
+    faults: tuple[str, ...]
+    now: float
+    start_s: int
+    """Seconds that a pod has to come up."""
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.observed.machine_of(self.worker)
+
+    @property
+    def identity(self) -> str:
+        return self.machine.identity if self.machine is not None else ""
+
+    @property
+    def is_well(self) -> bool:
+        """True when the node answers, and nothing is known against it."""
+        return not self.faults and self.worker.is_registered
+
+
+def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repair | None:
+    """The state after what has happened by itself: faults that came and ended, pods and machines that are others now."""
+    now, worker = view.now, view.worker
+    if repair is None:
+        return Repair("Suspect", now, began=now)
+    state, pod = repair.state, worker.pod
+    if state in MACHINE_STEPS:
+        asked_at = inf if repair.asked_at is None else repair.asked_at
+        if _is_done(view, repair) or now - asked_at >= view.policy.machine_timeout_seconds:
+            return _to(repair, "Verifying", now)
+        if repair.asked_at is not None:
+            return repair
+    if not is_wanted:
+        return _recovered(repair, now)  # it leaves, or sleeps; what checks found counts again once it is up
+    if state == "RecreatePod":
+        if pod is not None and pod.uid != repair.pod:
+            return _to(repair, "Verifying", now)
+        if pod is not None and pod.terminating and now - repair.since >= max(view.start_s, view.policy.wait_seconds):
+            return _to(repair, "Verifying", now)  # its kubelet does not end it: another step is due
+        return _recovered(repair, now) if view.is_well else repair
+    if state == "InService":
+        recent = tuple(each for each in repair.steps if each.at > now - DAY_S)
+        if view.faults:
+            return Repair("Suspect", now, began=now, steps=recent)
+        return replace(repair, steps=recent) if recent else None
+    if view.is_well:
+        return _recovered(repair, now)
+    if state == "GivenUp" and (repair.machine and view.identity and view.identity != repair.machine):
+        return Repair("Suspect", now, began=now, steps=repair.steps)  # somebody has replaced the machine
+    return repair
+
+
+def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
+    """The state after what is decided for this node alone. Beginning a step is decided for all of them together."""
+    now, policy = view.now, view.policy
+    may = not is_systemic and not _is_peoples(view.observed, view.worker)
+    following = next_step(policy, repair, view.machine, view.faults)
+    if repair.state == "Draining" and not may:
+        return _to(repair, "Suspect", now)
+    if repair.state not in ("Suspect", "Verifying", "GivenUp") or not may:
+        return repair
+    if repair.state == "GivenUp":
+        return _to(repair, "Suspect", now) if following and view.faults else repair  # the policy has a step more now
+    if now - repair.since < wait_s(policy, repair) or not _is_confirmed(view, repair):
+        return repair
+    if following is None:
+        return replace(_to(repair, "GivenUp", now), machine=view.identity or repair.machine)
+    return _to(repair, "Draining", now)
+
+
+def _is_confirmed(view: _View, repair: Repair) -> bool:
+    """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing."""
+    failed_at: Mapping[str, float] = view.worker.node.failed_at if view.worker.node is not None else {}
+    if repair.state == "Verifying" and not view.worker.is_registered:
+        if view.now - repair.since >= view.policy.machine_timeout_seconds:
+            return True  # it has not come back, so no check can look
+    if not view.faults:
+        return False
+    if repair.state == "Suspect":
+        return view.policy.confirmed_by is None or f"{CHECK_CAUSE}{view.policy.confirmed_by}" in view.faults
+    checks = [fault.removeprefix(CHECK_CAUSE) for fault in view.faults if fault.startswith(CHECK_CAUSE)]
+    return len(checks) < len(view.faults) or any(failed_at.get(check, 0) > repair.since for check in checks)
+
+
+def _begin_steps(
+    policy: RemedyPolicy,
+    observed: Observed,
+    workers: Mapping[int, Worker],
+    faults: Mapping[int, tuple[str, ...]],
+    moved: dict[int, Repair],
+    most: int,
+    now: float,
+) -> dict[Step, tuple[int, ...]]:
+    """Records the steps of drained nodes that no job can be on, the longest drained first, within the caps. Gives those that wait."""
+    taken = [step for each in moved.values() for step in each.steps if step.at > now - DAY_S]
+    under_way = sum(each.state in ("RecreatePod", *MACHINE_STEPS) for each in moved.values())
+    capped: dict[Step, list[int]] = {}
+    for ordinal in sorted(moved, key=lambda ordinal: (moved[ordinal].since, ordinal)):
+        repair, worker = moved[ordinal], workers[ordinal]
+        if repair.state != "Draining":
+            continue
+        machine = observed.machine_of(worker)
+        identity = machine.identity if machine is not None else ""
+        step = next_step(policy, repair, machine, faults[ordinal])
+        may_begin = worker.pod is not None and _is_free(observed, worker) and (step == "RecreatePod" or machine is not None)
+        if step is None or worker.pod is None or not may_begin or under_way >= most:
+            continue
+        if sum(each.step == step for each in taken) >= policy.max_per_day:
+            capped.setdefault(step, []).append(ordinal)
+            continue
+        begun = TakenStep(step, now, identity)
+        taken.append(begun)
+        under_way += 1
+        moved[ordinal] = replace(
+            _to(repair, step, now),
+            pod=worker.pod.uid,
+            machine=identity,
+            boot=machine.boot if machine is not None else "",
+            steps=(*repair.steps, begun),
+        )
+    return {step: tuple(ordinals) for step, ordinals in capped.items()}
+
+
+def _systemic_since(since: float | None, began: Iterable[float], most: int, window_s: int, now: float) -> float | None:
+    """Since when the cause is systemic. It begins with too many new faults in one window, and ends when half as many are left at all."""
+    times = list(began)
+    if since is not None:
+        return since if len(times) > most // 2 else None
+    return now if sum(at > now - window_s for at in times) > most else None
+
+
+def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
+    """When a check found a node failing that it does not drain, as it holds as many as it may; 0 for all others."""
+    failures = (worker.node.failures if worker.node is not None else None) or {}
+    spared = [name for name, each in failures.items() if not each.drains and each.kind in policy.causes]
+    return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
+
+
+def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: tuple[str, ...]) -> MachineStep | None:
+    """The step to ask for now: recorded, not accepted yet, the same machine still, and no job can be there."""
+    if repair.state not in MACHINE_STEPS or repair.asked_at is not None or not _is_free(observed, worker):
+        return None
+    machine, pod = observed.machine_of(worker), worker.pod
+    if (
+        machine is None
+        or pod is None
+        or pod.machine is None
+        or pod.terminating
+        or pod.finished
+        or machine.identity != repair.machine
+        or machine.workers > 1
+    ):
+        return None
+    return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, faults)
+
+
+def _is_to_be_recreated(observed: Observed, worker: Worker, repair: Repair) -> bool:
+    is_same = worker.pod is not None and worker.pod.uid == repair.pod
+    return repair.state == "RecreatePod" and is_same and _is_free(observed, worker)
+
+
+def _is_free(observed: Observed, worker: Worker) -> bool:
+    """True when a reading says that no job can be there, and no check looks at the node."""
+    return worker.may_go and not worker.is_off and worker.ordinal not in observed.looked_at
+
+
+def _is_peoples(observed: Observed, worker: Worker) -> bool:
+    """True for a node that somebody else has drained or set down, or whose machine is cordoned: their word is above ours."""
+    machine = observed.machine_of(worker)
+    is_cordoned = worker.has_cordon_drain or (machine is not None and machine.is_cordoned)
+    return is_cordoned or (worker.has_foreign_drain and not worker.has_check_drain)
+
+
+def _is_done(view: _View, repair: Repair) -> bool:
+    """True when the machine is another one, or, after a reboot, has booted since."""
+    machine = view.observed.machine_of(view.worker)
+    if machine is None:
+        return False
+    has_booted = repair.state == "RebootMachine" and bool(machine.boot) and machine.boot != repair.boot
+    return machine.identity != repair.machine or (has_booted and machine.answers)
+
+
+def _recovered(repair: Repair, now: float) -> Repair | None:
+    """Back in service. The steps of the last day are kept, as the next fault of this machine takes others."""
+    return Repair("InService", now, began=repair.began, machine=repair.machine, steps=repair.steps) if repair.steps else None
+
+
+def _to(repair: Repair, state: RepairState, now: float) -> Repair:
+    return replace(repair, state=state, since=now, asked_at=None)
+
+
+def _due_s(policy: RemedyPolicy, repair: Repair, now: float) -> float:
+    """Seconds until a wait of this repair is over; infinite where it waits for no time."""
+    waits = {"Suspect": wait_s(policy, repair), "Verifying": wait_s(policy, repair)}
+    due = repair.since + waits.get(repair.state, inf) - now
+    return due if due > 0 else inf

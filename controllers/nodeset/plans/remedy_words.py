@@ -1,0 +1,53 @@
+"""What happens next with a node that is repaired, in words for people, beside the causes that the repair is about. Pure."""
+
+from collections.abc import Mapping
+
+from controllers.nodeset.observed import Observed, Repair
+from controllers.nodeset.plans.causes import rfc3339
+from controllers.nodeset.plans.remedies import MACHINE_STEPS, Remedies, next_step, wait_s
+from controllers.nodeset.structs import RemedyPolicy
+from slurm.causes import Cause
+
+_DOES: Mapping[str, str] = {
+    "RecreatePod": "its pod is replaced",
+    "RebootMachine": "its machine is rebooted",
+    "ReplaceMachine": "its machine is replaced",
+}
+
+
+def with_remedies(
+    policy: RemedyPolicy | None, remedies: Remedies, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
+) -> Mapping[int, tuple[Cause, ...]]:
+    """The causes with what the repair of each node does about them. Only a cause of the policy's kinds has a repair."""
+    if policy is None:
+        return causes
+    told = dict(causes)
+    for ordinal, repair in remedies.repairs.nodes.items():
+        if ordinal in told:
+            words = _words(policy, remedies, repair, ordinal, observed)
+            told[ordinal] = tuple(_told(cause, words) if cause.kind in policy.causes else cause for cause in told[ordinal])
+    return told
+
+
+def _told(cause: Cause, words: str) -> Cause:
+    after = f"{cause.next} {words}".strip()
+    return Cause(cause.name, cause.kind, cause.source, cause.evidence, cause.owner, after, cause.wish, cause.since)
+
+
+def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, ordinal: int, observed: Observed) -> str:
+    following = next_step(policy, repair, observed.machine_of(observed.worker(ordinal)), ())
+    then = f"{_DOES[following]} ({following})" if following else "a person is needed"
+    if remedies.is_systemic:
+        return "Too many nodes of the set fail at once, so nothing is repaired (condition Remedied of the node set)."
+    if repair.state in ("Suspect", "Verifying"):
+        due = rfc3339(repair.since + wait_s(policy, repair))
+        looks = "A check looks whether the step has helped. " if repair.state == "Verifying" else ""
+        return f"{looks}If it still fails at {due}, {then}, unless somebody drains or cordons it."
+    if repair.state == "Draining":
+        return f"Once no job is on it, {then}."
+    if repair.state == "RecreatePod":
+        return "Its pod is being replaced (RecreatePod)."
+    if repair.state in MACHINE_STEPS:
+        asked = f"was asked for at {rfc3339(repair.asked_at)}" if repair.asked_at is not None else "is asked for"
+        return f"{repair.state} {asked}."
+    return "All steps were taken: a person is needed." if repair.state == "GivenUp" else ""

@@ -1,0 +1,68 @@
+"""Has machines rebooted or replaced: each step that the set's status has, right after a reading that says that no job is there. Thin."""
+
+from dataclasses import replace
+
+import structlog
+
+from controllers.nodeset.machines import MachineRequest, delete_node, post
+from controllers.nodeset.observe import machine
+from controllers.nodeset.observed import Observed
+from controllers.nodeset.plan import Plan
+from controllers.nodeset.plans.remedies import MachineStep, with_asked
+from controllers.nodeset.pods import node_name
+from controllers.nodeset.rounds import Round
+from controllers.runtime.errors import ApiError, Conflict, NotFound
+
+log = structlog.get_logger()
+
+
+async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Plan:
+    """Asks for each step. The plan that it gives has what was accepted, for the status; without that, the next round asks again."""
+    asked: dict[int, float] = {}
+    for step in plan.remedies.machines:
+        if not round_.is_fresh_for_slurm() or not round_.world.may_write():
+            round_.came_too_late = True  # a job may have come meanwhile
+            break
+        if (request := _request(round_, observed, step)) is None:
+            continue  # it is another machine by now: the next round sees that
+        log.warning("asking for a step on a machine", nodeset=round_.key[1], node=request.node, machine=step.machine, step=step.step)
+        try:
+            await _send(round_, request)
+        except ApiError as error:
+            round_.fail(f"{step.step} of {step.machine}", error)
+            continue
+        asked[step.ordinal] = round_.world.clock.wall()
+    if not asked:
+        return plan
+    repairs = with_asked(plan.remedies.repairs, asked)
+    return replace(plan, remedies=replace(plan.remedies, repairs=repairs, has_changed=True))
+
+
+async def _send(round_: Round, request: MachineRequest) -> None:
+    policy = round_.nodeset.spec.remedies
+    if policy is not None and policy.machines == "Webhook" and policy.webhook is not None:
+        await post(policy.webhook, request)
+    elif policy is not None and policy.machines == "DeleteNode" and request.step == "ReplaceMachine":
+        try:
+            await delete_node(round_.world.writer, request)
+        except (Conflict, NotFound):
+            return  # gone, or another one has its name: what was asked for has happened
+
+
+def _request(round_: Round, observed: Observed, step: MachineStep) -> MachineRequest | None:
+    """The request; None where the machine is not that of the record any more."""
+    found = round_.world.machine(step.machine)
+    if found is None or machine(found).identity != observed.repairs.nodes[step.ordinal].machine:
+        return None
+    name = node_name(round_.key[1], step.ordinal)
+    return MachineRequest(
+        id=f"{round_.nodeset.metadata.uid}/{name}/{step.step}/{step.at:.0f}",
+        step=step.step,
+        cluster=round_.nodeset.spec.cluster,
+        node_set=round_.key[1],
+        node=name,
+        machine=step.machine,
+        uid=found.metadata.uid,
+        provider_id=found.spec.provider_id,
+        causes=step.causes,
+    )
