@@ -16,6 +16,7 @@ from typing import Any
 from slurm import reasons
 from slurm.check_results import UNKNOWN
 from slurm.commands import SlurmError, call
+from slurm.job_marks import with_text
 from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 
 from .beside import could_not_run, read_answer
@@ -100,7 +101,11 @@ class Slurm:
     def remark(self, job: str, text: str) -> None:
         """Writes a text where the job's user finds it: in its record, and, of srun and salloc, on the screen. A job that is gone, or that
         nobody waits for, is none of its worries."""
-        for command in (("update", f"JobId={job}", f"AdminComment={text}"), ("notify", job, text)):
+        try:
+            comment = with_text(_call("squeue", "--noheader", "--all", f"--jobs={job}", "--Format=admin_comment:0").strip(), text)
+        except SlurmError:
+            comment = text
+        for command in (("update", f"JobId={job}", f"AdminComment={comment}"), ("notify", job, text)):
             try:
                 _call("scontrol", *command)
             except SlurmError as error:

@@ -22,6 +22,7 @@ PROGRAMS = (
     "ldap_sync",
     "login",
     "mail",
+    "maintenance",
     "munged",
     "nfs_server",
     "node_checks",
