@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, StrictStr
+from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import Flag, Matching, Model, Seconds
 
@@ -20,17 +20,17 @@ class Maintenance(Model):
 
     enabled: Flag = True
     """False: jobs are neither warned nor requeued."""
-    warn_before_s: Seconds = 3600
+    warn_before_s: Seconds = Field(default=3600, examples=[7200])
     """How long before the reservation starts jobs are warned, in seconds."""
-    signal: Literal["URG", "USR1", "USR2", "CONT", "none"] = "URG"
+    signal: Literal["URG", "USR1", "USR2", "CONT", "none"] = Field(default="URG", examples=["USR1"])
     """The signal of the warning, which a job's script and all of its steps get. A program that does not know URG or CONT runs on. USR1 and
     USR2 end every program that does not catch them."""
-    requeue_before_s: Seconds = 60
+    requeue_before_s: Seconds = Field(default=60, examples=[300])
     """How long before the reservation starts jobs are requeued, in seconds."""
-    requeue: Literal["Declared", "Allowed", "Never"] = "Declared"
+    requeue: Literal["Declared", "Allowed", "Never"] = Field(default="Declared", examples=["Allowed"])
     """Which batch jobs are requeued. Declared: those submitted with --requeue, or with the `commentWord` in their --comment. Allowed: all
     but those with --no-requeue, while `slurm.jobRequeue` is on. Never: none. All others are left alone."""
-    comment_word: Word = "requeue-for-maintenance"
+    comment_word: Word = Field(default="requeue-for-maintenance", examples=["requeue"])
     """The word in a job's --comment by which it declares that it can be requeued."""
-    reservation_prefix: Prefix = ""
+    reservation_prefix: Prefix = Field(default="", examples=["maint-"])
     """Reservations whose names begin so count as well, without the flag MAINT. Default: only the flag counts."""

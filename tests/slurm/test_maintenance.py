@@ -18,6 +18,8 @@ NODES = ("gpu-0", "gpu-1")
 NOT_YET = Policy(warn_before_s=1)
 WARNS = Policy(warn_before_s=3600, requeue_before_s=60)
 REQUEUES = Policy(warn_before_s=3600, requeue_before_s=3600)
+HELD = ("ReqNodeNotAvail", "Reservation", "Resources")
+"""Why Slurm does not start a job whose time limit would take it into the reservation."""
 CHECKPOINTS = """#!/bin/bash
 #SBATCH --requeue
 #SBATCH --time=2:00:00
@@ -151,7 +153,7 @@ def test_declared_job_saves_its_work_goes_back_to_the_queue_and_goes_on_after_th
         wait_for(f"{requeued} in the queue", lambda: cluster.state(requeued) == "PENDING")  # noqa: B023
         cluster.slurm("scontrol", "update", f"JobId={requeued}", "StartTime=now")
     assert {cluster.state(each) for each in (plain, short)} == {"RUNNING"}
-    wait_for("Slurm keeps the job for after the maintenance", lambda: "Reserved_for_maintenance" in cluster.job(job)["state_reason"])
+    wait_for("Slurm keeps the job for after the maintenance", lambda: cluster.job(job)["state_reason"] in HELD)
     cluster.slurm("scontrol", "delete", "ReservationName=weekly")
     wait_for("the job's next start", lambda: cluster.lines(job, "goes-on") == ["goes on, restart 1"], 60)
     assert [cluster.warnings(each) for each in (job, spoke, plain)] == [1, 1, 1]
