@@ -131,7 +131,7 @@ def read_jobs(text: str) -> tuple[Job, ...]:
 
 def meets(job: Job, window: Window) -> bool:
     """True when the job is on a node of the window and may still run when it starts."""
-    is_inside = job.reservation == window.name  # Slurm let it in: it is part of the maintenance
+    is_inside = bool(job.reservation) and job.reservation == window.name  # Slurm let it in: it is part of the maintenance
     return bool(job.nodes & window.nodes) and not is_inside and (job.ends_at is None or job.ends_at > window.start)
 
 

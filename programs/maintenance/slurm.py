@@ -49,7 +49,13 @@ class Slurm:
         lines = "".join(f"notify {job} {text}\n" for job, text in words.items())
         try:
             done = subprocess.run(
-                ["scontrol", "--quiet"], input=lines, capture_output=True, encoding="utf-8", timeout=_CALL_S, check=False, env={**os.environ}
+                ["scontrol", "--quiet"],
+                input=lines,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=_CALL_S,
+                check=False,
+                env={**os.environ},
             )
         except subprocess.TimeoutExpired:
             raise SlurmError(f"scontrol did not say it within {_CALL_S} s") from None

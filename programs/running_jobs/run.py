@@ -1,5 +1,5 @@
 """The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words. For people's
-commands, all jobs (GET /queue/) and all nodes (GET /nodes/).
+commands, all jobs (GET /queue/), all nodes (GET /nodes/), and for maintenance what slurm.maintenance reads (GET /running/, /reservations/).
 
 slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
 their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
@@ -13,6 +13,8 @@ import re
 import resource
 import subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from slurm.maintenance import JOB_COMMAND, RESERVATION_COMMAND
 
 from .jobs import COMMAND, NODE_COMMAND, QUEUE_COMMAND, parse, parse_nodes, parse_queue
 
@@ -28,6 +30,8 @@ LISTS = {
     "/jobs/": (COMMAND, parse, "jobs"),
     "/queue/": (QUEUE_COMMAND, parse_queue, "jobs"),
     "/nodes/": (NODE_COMMAND, parse_nodes, "nodes"),
+    "/running/": (JOB_COMMAND, str.splitlines, "lines"),
+    "/reservations/": (RESERVATION_COMMAND, str.splitlines, "lines"),
 }
 """By path: the command, what reads its answer, and what the list is called."""
 
@@ -41,7 +45,16 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
         return 511, _fault("no token in X-SLURM-USER-TOKEN")
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SQUEUE_S, check=False, preexec_fn=_limit)
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SQUEUE_S,
+            check=False,
+            preexec_fn=_limit,
+        )
     except subprocess.TimeoutExpired:
         return 504, _fault(f"{command[0]} did not end within {SQUEUE_S} s")
     said = done.stderr.strip()

@@ -61,7 +61,16 @@ class MaintenanceCluster(ImageCluster):
         text = script or '#!/bin/bash\ntouch "/home/alice/$SLURM_JOB_ID.ready"\nwhile :; do sleep 0.2; done\n'
         file = self.machine.folder / "volume-home" / "alice" / "job.sh"
         file.write_text(text)
-        words = ("sbatch", "--parsable", "--chdir=/home/alice", "--output=%j.out", "--mem=50", *options, "/home/alice/job.sh")
+        words = (
+            "sbatch",
+            "--parsable",
+            "--chdir=/home/alice",
+            "--output=%j.out",
+            "--open-mode=append",
+            "--mem=50",
+            *options,
+            "/home/alice/job.sh",
+        )
         job = self.alice(*words)
         wait_for(f"job {job}", lambda: self.file(job, "ready"))
         return job
@@ -208,7 +217,10 @@ def test_tasks_of_arrays_and_heterogeneous_jobs_are_requeued_each_as_slurm_wants
         cluster.round_killed_after("requeue", policy)
     wait_for("none of them", lambda: not cluster.slurm(*running))
     waiting = cluster.slurm("squeue", "--noheader", "--array", "--states=PENDING", "--format=%i")
-    wait_for("all in the queue", lambda: len(cluster.slurm("squeue", "--noheader", "--array", "--states=PENDING").splitlines()) == 4), waiting
+    (
+        wait_for("all in the queue", lambda: len(cluster.slurm("squeue", "--noheader", "--array", "--states=PENDING").splitlines()) == 4),
+        waiting,
+    )
 
 
 def test_user_cannot_write_what_the_program_notes(cluster: MaintenanceCluster) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.job_marks import Marks, read_marks, window_mark, with_text, with_warning, write_marks
-from slurm.maintenance import ReadingError, Window, fate, read_jobs, read_windows, Policy
+from slurm.maintenance import Policy, ReadingError, Window, fate, read_jobs, read_windows
 
 LINE = (
     "ReservationName={name} StartTime=1795543524 EndTime=1795545324 Duration=00:30:00 Nodes={nodes} NodeCnt=1 CoreCnt=2 Features=(null) "
@@ -82,7 +82,9 @@ def test_line_of_squeue_that_is_cut_is_refused() -> None:
         pytest.param("from the budget [a]", Marks("from the budget [a]"), id="others' text"),
         pytest.param("[slipway: requeue]", Marks("", True), id="requeue"),
         pytest.param(
-            "did not start on gpu-1: check gpu [slipway: requeue; warned m1@17]", Marks("did not start on gpu-1: check gpu", True, ("m1@17",)), id="all"
+            "did not start on gpu-1: check gpu [slipway: requeue; warned m1@17]",
+            Marks("did not start on gpu-1: check gpu", True, ("m1@17",)),
+            id="all",
         ),
     ],
 )
