@@ -371,8 +371,8 @@ def maintenance_(
     start: Annotated[str | None, typer.Option(help="When it starts: 2026-12-01T10:00, in UTC unless an offset follows.")] = None,
     duration: Annotated[int, typer.Option(help="Minutes.")] = 60,
 ) -> None:
-    """Shows which running jobs maintenance would meet, and what becomes of each: it ends before, is warned and requeued, or runs on. Changes
-    nothing; with --nodes and --start, prints the command that makes the reservation."""
+    """Shows which running jobs maintenance would meet, and what becomes of each: it ends before, is warned and requeued, or runs on.
+    Changes nothing; with --nodes and --start, prints the command that makes the reservation."""
     wish = maintenance.Wish(reservation, nodes, start, duration)
     maintenance.check(wish, time.time())
     api, namespace = login.connect(given.project, given.where)

@@ -1,7 +1,7 @@
 """Which running jobs maintenance would meet, and what becomes of each, before anybody makes the reservation. Changes nothing.
 
-Jobs and reservations come from the program beside slurmrestd; how jobs are warned and requeued, from the cluster's own slurmctld, as what it
-runs with counts. Times are UTC, as in Slurm's pods.
+Jobs and reservations come from the program beside slurmrestd; how jobs are warned and requeued, from the cluster's own slurmctld, as what
+it runs with counts. Times are UTC, as in Slurm's pods.
 """
 
 import json
@@ -21,6 +21,7 @@ from standalone.render import Sort
 _SELECTOR = "app.kubernetes.io/part-of=slipway,app.kubernetes.io/component=slurmctld"
 _CONTAINER = "maintenance"
 _HEAD = ("JOB", "USER", "ACCOUNT", "NODES", "ENDS BY", "WHAT BECOMES OF IT")
+_FATES: tuple[Fate, ...] = ("requeued", "runs on", "ends before")
 _LONGEST_MIN = 366 * 24 * 60
 
 
@@ -90,7 +91,9 @@ def read_live_policy(stateful_sets: Sequence[dict[str, Any]]) -> Policy | None:
 def told(jobs: Iterable[Job], window: Window, policy: Policy | None, wish: Wish, now: float) -> list[str]:
     """The preview of a window, line by line: those who lose most first."""
     order: dict[Fate, int] = {"runs on": 0, "requeued": 1, "ends before": 2}
-    there = [(job, fate(job, window, policy or Policy(requeue="Never"))) for job in jobs if job.nodes & window.nodes]
+    there: list[tuple[Job, Fate]] = [
+        (job, fate(job, window, policy or Policy(requeue="Never"))) for job in jobs if job.nodes & window.nodes
+    ]
     there.sort(key=lambda each: (order[each[1]], each[0].id))
     rows = [_HEAD, *(_row(job, becomes, window, policy) for job, becomes in there)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
@@ -111,7 +114,7 @@ def told(jobs: Iterable[Job], window: Window, policy: Policy | None, wish: Wish,
 
 def _row(job: Job, becomes: Fate, window: Window, policy: Policy | None) -> tuple[str, ...]:
     ends = "no limit" if job.ends_at is None else _shown(job.ends_at)
-    words = {
+    words: dict[Fate, str] = {
         "ends before": "ends before",
         "requeued": f"warned, requeued at {_shown(window.start - (policy.requeue_before_s if policy else 0))}",
         "runs on": "warned, left alone: may still run then" if policy else "may still run then",
@@ -122,8 +125,8 @@ def _row(job: Job, becomes: Fate, window: Window, policy: Policy | None) -> tupl
 def _count(there: Sequence[tuple[Job, Fate]]) -> str:
     if not there:
         return "no job runs on these nodes."
-    counts = [(sum(1 for _, each in there if each == becomes), becomes) for becomes in ("requeued", "runs on", "ends before")]
-    words = {"requeued": "requeued", "runs on": "left alone", "ends before": "end before"}
+    counts = [(sum(1 for _, each in there if each == becomes), becomes) for becomes in _FATES]
+    words: dict[Fate, str] = {"requeued": "requeued", "runs on": "left alone", "ends before": "end before"}
     return (
         f"{len(there)} job{'s' * (len(there) != 1)}: " + ", ".join(f"{count} {words[becomes]}" for count, becomes in counts if count) + "."
     )

@@ -13,7 +13,7 @@ def check_maintenance(cluster: Cluster) -> list[Fault]:
     if given.warn_before_s >= given.requeue_before_s + _LEAST_S:
         return []
     message = (
-        f"{given.warn_before_s} is not {_LEAST_S} more than requeueBeforeS ({given.requeue_before_s}): jobs would be requeued before they could"
-        " save their work. Raise it."
+        f"{given.warn_before_s} is not {_LEAST_S} more than requeueBeforeS ({given.requeue_before_s}): jobs would be requeued before they"
+        " could save their work. Raise it."
     )
     return [Fault("cluster.maintenance.warnBeforeS", message, ("cluster.maintenance.requeueBeforeS",))]

@@ -39,7 +39,7 @@ def test_windows_are_reservations_for_maintenance(text: str, found: int) -> None
 
 
 def test_reservation_that_cannot_be_read_is_no_empty_list() -> None:
-    with pytest.raises(ReadingError, match="is not what 26.05 gives"):
+    with pytest.raises(ReadingError, match="reservation is not what"):
         read_windows("ReservationName=m1 StartTime=2026-11-24T18:05:24")
 
 
