@@ -244,6 +244,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "database": cluster.accounting.enabled,
         "account_sync": cluster.accounting.enabled and cluster.accounting.is_kept,
         "ldap_sync": cluster.login.ldap is not None,
+        "maintenance": cluster.maintenance.enabled,
         "mail": cluster.notifications.smtp is not None,
         "metrics": cluster.monitoring is not None,
         "nfs_server": cluster.storage.nfs_server is not None,

@@ -3,7 +3,8 @@
 One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
 """
 
-from typing import NotRequired, TypedDict
+import json
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
@@ -87,6 +88,8 @@ class ControlPlaneArgs(TypedDict):
     """The relay for mail about jobs."""
     collects_checks: NotRequired[bool]
     """True: nodes run health checks beside jobs, and tell what they find."""
+    maintenance: NotRequired[dict[str, Any]]
+    """What the program that warns jobs of maintenance goes by (slurm.maintenance.Policy); missing: jobs are not warned."""
     deletion_protection: bool
     """True: the queue cannot be deleted by a change of the stack, and its disk outlives it."""
 
@@ -106,9 +109,26 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         made["backup"] = backup_args(cluster, pods, cluster.backup)
     if checks_beside_jobs(cluster):
         made["collects_checks"] = True
+    if cluster.maintenance.enabled:
+        made["maintenance"] = maintenance_policy(cluster)
     if cluster.notifications.smtp is not None:
         made["mail"] = mail_args(cluster.notifications.smtp)
     return made
+
+
+def maintenance_policy(cluster: Cluster) -> dict[str, Any]:
+    """The config's `maintenance` as the program reads it. Where the cluster requeues no job by itself (`jobRequeue: false`), a job that
+    Slurm may requeue has said so."""
+    given = cluster.maintenance
+    declared = "Allowed" if given.requeue == "Declared" and not cluster.slurm.job_requeue else given.requeue
+    return {
+        "warn_before_s": given.warn_before_s,
+        "requeue_before_s": given.requeue_before_s,
+        "signal": "" if given.signal == "none" else given.signal,
+        "requeue": declared,
+        "comment_word": given.comment_word,
+        "reservation_prefix": given.reservation_prefix,
+    }
 
 
 class SlurmControlPlane(pulumi.ComponentResource):
@@ -218,8 +238,21 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         securityContext=confined(SLURM_UID),
         livenessProbe=tcp_probe(COLLECTOR_PORT, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
     )
+    maintenance = container(
+        pods,
+        "maintenance",
+        "",
+        [config, *MUNGE_SOCKET, *program_mounts("maintenance")],
+        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        requests=("10m", "16Mi"),
+        command=program_command("maintenance", json.dumps(args.get("maintenance"), sort_keys=True)),
+        workingDir=PACKAGES_PATH,
+        # SlurmUser: only Slurm's own user and root may requeue users' jobs.
+        securityContext=confined(SLURM_UID),
+    )
     state = mount("state", _STATE_PATH)
     backup, mail, collects = args.get("backup"), args.get("mail"), args.get("collects_checks")
+    warns = args.get("maintenance") is not None
     programs = (
         "munged",
         "slurmctld",
@@ -227,6 +260,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         *(STATE_PROGRAMS if backup else ()),
         *(("mail",) if mail else ()),
         *(("node_checks",) if collects else ()),
+        *(("maintenance",) if warns else ()),
     )
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
@@ -240,6 +274,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *([build_state_backup(backup, state)] if backup else []),
             *([build_mail(pods, mail, state)] if mail else []),
             *([checks] if collects else []),
+            *([maintenance] if warns else []),
         ],
         "volumes": [
             config_volume("config", object_name(pods["cluster"], "slurm-config")),

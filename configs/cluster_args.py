@@ -940,6 +940,25 @@ class HealthCheck(TypedDict):
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: any), maxThrottled (0) GPUs, maxIdleMemoryMiB (1024; as a job only), minNvlinks (0) of each GPU. mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors, maxMemoryErrors, maxPcieErrors, maxDiskErrors, maxFilesystemErrors, maxOoms (0), maxLinkDowns, maxHungTasks (3). network: minPorts (0), maxPortsDown (0), minRateGbps (0: as the fastest card of the model), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit), minShareOfMedianPercent (50: a pair with less than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2), rounds (1: of a tournament, in each run). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
+class Maintenance(TypedDict):
+    """What becomes of running jobs that a reservation for maintenance would meet: a future one with Slurm's flag MAINT, on nodes where their time limit lets them run into it."""
+
+    enabled: NotRequired[bool]
+    """False: jobs are neither warned nor requeued. Type: true or false. Default: `true`."""
+    warnBeforeS: NotRequired[int]
+    """How long before the reservation starts jobs are warned, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `3600`."""
+    signal: NotRequired[str]
+    """The signal of the warning, which a job's script and all of its steps get. A program that does not know URG or CONT runs on. USR1 and USR2 end every program that does not catch them. Type: one of `URG`, `USR1`, `USR2`, `CONT`, `none`. Default: `URG`."""
+    requeueBeforeS: NotRequired[int]
+    """How long before the reservation starts jobs are requeued, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
+    requeue: NotRequired[str]
+    """Which batch jobs are requeued. Declared: those submitted with --requeue, or with the `commentWord` in their --comment. Allowed: all but those with --no-requeue, while `slurm.jobRequeue` is on. Never: none. All others are left alone. Type: one of `Declared`, `Allowed`, `Never`. Default: `Declared`."""
+    commentWord: NotRequired[str]
+    """The word in a job's --comment by which it declares that it can be requeued. Type: string (one word of letters, digits, dots, dashes, colons and underscores, at most 64 characters). Default: `requeue-for-maintenance`."""
+    reservationPrefix: NotRequired[str]
+    """Reservations whose names begin so count as well, without the flag MAINT. Type: string (the start of a reservation's name, such as maint-, at most 64 characters). Default: `""` (only the flag counts)."""
+
+
 class Smtp(TypedDict):
     """The SMTP relay that mail about jobs goes through: what `--mail-type` asks for."""
 
@@ -1165,6 +1184,8 @@ class SlurmClusterArgs(TypedDict):
     """Generations of the cluster's keys: raise one to rotate the key. Type: Keys. Default: those of its keys."""
     healthChecks: NotRequired[list[HealthCheck]]
     """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
+    maintenance: NotRequired[Maintenance]
+    """What running jobs are told of maintenance, and which of them are requeued for it. Type: Maintenance. Default: those of its keys."""
     notifications: NotRequired[Notifications]
     """Mail about jobs. Type: Notifications. Default: those of its keys."""
     monitoring: NotRequired[Monitoring]

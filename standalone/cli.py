@@ -1,4 +1,4 @@
-"""`python -m standalone preview|explain|render|up|destroy|status|check|ssh|ci`: options to calls, errors to exit code 1."""
+"""`python -m standalone preview|explain|render|up|destroy|status|maintenance|check|ssh|ci`: options to calls, errors to exit code 1."""
 
 import contextlib
 import functools
@@ -19,7 +19,7 @@ import typer
 
 from changes import printed
 from changes.story import Story
-from standalone import ci, config_check, consent, deploy, policy, previews, project, record, recovery, removal, render, show
+from standalone import ci, config_check, consent, deploy, maintenance, policy, previews, project, record, recovery, removal, render, show
 from standalone import stack as stacks
 from standalone.changes import left_as_they_are
 from standalone.check import entry as login
@@ -361,6 +361,23 @@ def status(
     """Shows a live cluster: node sets, nodes that are out of service and why, the queue, checks, backups, and how old each reading is."""
     api, namespace = login.connect(given.project, given.where)
     live.show(shared_screen(), api, namespace, watch, json_file)
+
+
+@_verb("maintenance")
+def maintenance_(
+    given: Given,
+    reservation: Annotated[str | None, typer.Option(help="A reservation that Slurm has; instead of --nodes and --start.")] = None,
+    nodes: Annotated[str | None, typer.Option(help="The nodes, as Slurm writes them: gpu-[0-3].")] = None,
+    start: Annotated[str | None, typer.Option(help="When it starts: 2026-12-01T10:00, in UTC unless an offset follows.")] = None,
+    duration: Annotated[int, typer.Option(help="Minutes.")] = 60,
+) -> None:
+    """Shows which running jobs maintenance would meet, and what becomes of each: it ends before, is warned and requeued, or runs on.
+    Changes nothing; with --nodes and --start, prints the command that makes the reservation."""
+    wish = maintenance.Wish(reservation, nodes, start, duration)
+    maintenance.check(wish, time.time())
+    api, namespace = login.connect(given.project, given.where)
+    for line in maintenance.preview(api, namespace, wish, time.time()):
+        print(line)
 
 
 User = Annotated[str | None, typer.Option(help="Whose jobs they are. Default: the first of login.users who has a private key here.")]

@@ -13,6 +13,7 @@ from configs.models.images import Images
 from configs.models.keys import Keys
 from configs.models.kubernetes import Kubernetes
 from configs.models.login import Login
+from configs.models.maintenance import Maintenance
 from configs.models.monitoring import Monitoring
 from configs.models.node_pool import GpuOperator, LabelKey, NodePool, SystemNodes
 from configs.models.node_set import NodeSet
@@ -72,6 +73,8 @@ class Cluster(Model):
     """Generations of the cluster's keys: raise one to rotate the key."""
     health_checks: tuple[HealthCheck, ...] = ()
     """Checks that run on idle nodes and drain those that fail."""
+    maintenance: Maintenance = Maintenance()
+    """What running jobs are told of maintenance, and which of them are requeued for it."""
     notifications: Notifications = Notifications()
     """Mail about jobs."""
     monitoring: Monitoring | None = None

@@ -11,6 +11,7 @@ from configs.rules.claims import check_claims
 from configs.rules.health_checks import check_health_checks
 from configs.rules.keys import check_keys
 from configs.rules.login import check_login
+from configs.rules.maintenance import check_maintenance
 from configs.rules.monitoring import check_monitoring
 from configs.rules.names import Names, check_distinct
 from configs.rules.nfs_server import check_nfs_server
@@ -59,6 +60,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_tres(cluster),
         *check_health_checks(cluster, names),
         *check_slurm(cluster),
+        *check_maintenance(cluster),
         *check_notifications(cluster),
         *check_monitoring(cluster),
     ]

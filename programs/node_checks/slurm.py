@@ -17,6 +17,7 @@ from slurm.check_results import RESERVATION, SKIPPED, UNKNOWN
 from slurm.commands import SlurmError, call
 from slurm.conf import CHECKS_PARTITION
 from slurm.hostlists import expand
+from slurm.job_marks import with_text
 from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 
 from .beside import could_not_run, read_answer
@@ -108,8 +109,9 @@ class Slurm:
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
     def comment(self, job: str, text: str) -> None:
-        """Writes a text into the job's record, as AdminComment. Raises SlurmError."""
-        _call("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
+        """Writes a text into the job's record, as AdminComment, beside what maintenance has noted there. Raises SlurmError."""
+        before = _call("squeue", "--noheader", "--all", f"--jobs={job}", "--Format=admin_comment:0").strip()
+        _call("scontrol", "update", f"JobId={job}", f"AdminComment={with_text(before, text)}")
 
     def notify(self, job: str, text: str) -> None:
         """Shows a text on the screen of the job's srun or salloc. Raises SlurmError where nobody waits for the job."""

@@ -1,5 +1,5 @@
 """The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words. For people's
-commands, all jobs (GET /queue/) and all nodes (GET /nodes/).
+commands, all jobs (GET /queue/), all nodes (GET /nodes/), and for maintenance what slurm.maintenance reads (GET /running/, /reservations/).
 
 slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
 their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
@@ -16,6 +16,8 @@ import subprocess
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+from slurm.maintenance import JOB_COMMAND, RESERVATION_COMMAND
+
 from .jobs import COMMAND, node_command, parse, parse_nodes, parse_queue, queue_command
 
 PORT = 6821
@@ -25,13 +27,14 @@ MEMORY = 1 << 30
 """Bytes of squeue, which is to fail by itself before the container's limit ends both: 400,000 jobs."""
 TOKEN = re.compile(r"[\w.-]+\Z")
 
-
 Build = Callable[[str], tuple[str, ...]]
-Read = Callable[[str, str], list[dict[str, object]]]
+Read = Callable[[str, str], object]
 LISTS: dict[str, tuple[Build, Read, str]] = {
     "/jobs/": (lambda _: COMMAND, lambda text, _: parse(text), "jobs"),
     "/queue/": (queue_command, parse_queue, "jobs"),
     "/nodes/": (node_command, parse_nodes, "nodes"),
+    "/running/": (lambda _: JOB_COMMAND, lambda text, _: text.splitlines(), "lines"),
+    "/reservations/": (lambda _: RESERVATION_COMMAND, lambda text, _: text.splitlines(), "lines"),
 }
 """By path: the command, what reads its answer, both by what ends a field, and what the list is called."""
 
@@ -48,7 +51,14 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, errors="replace", timeout=SQUEUE_S, check=False, preexec_fn=_limit
+            command,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SQUEUE_S,
+            check=False,
+            preexec_fn=_limit,
         )
     except subprocess.TimeoutExpired:
         return 504, _fault(f"{command[0]} did not end within {SQUEUE_S} s")

@@ -267,6 +267,13 @@ class ImageCluster:
         command = program_command("metrics", settings)
         return self._start(pod, "metrics", command, mounts, {"SLURM_CONF": "/etc/slurm/slurm.conf"}, user=SLURM, read_only=True)
 
+    def maintenance(self, settings: str) -> Container:
+        """The sidecar that warns jobs of maintenance."""
+        pod = "t-slurmctld-0"
+        mounts = {"/etc/slurm": self.path("slurm"), "/run/munge": (self.empty(f"{pod}-munge"), True), **program_mount("maintenance")}
+        command = program_command("maintenance", settings)
+        return self._start(pod, "maintenance", command, mounts, {"SLURM_CONF": "/etc/slurm/slurm.conf"}, user=SLURM, read_only=True)
+
     def mail(self, settings: str, more: Mapping[str, tuple[Path, bool]]) -> Container:
         """The sidecar that sends mail about jobs; `more` are the mounts of its Secrets."""
         mounts = {"/var/spool": (self.empty("state", SLURM), False), **program_mount("mail"), **more}

@@ -22,6 +22,7 @@ PROGRAMS = (
     "ldap_sync",
     "login",
     "mail",
+    "maintenance",
     "metrics",
     "munged",
     "nfs_server",

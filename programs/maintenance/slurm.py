@@ -1,0 +1,70 @@
+"""Slurm's own commands for programs.maintenance: two readings, and four writes for all jobs of a round. Thin."""
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+
+from slurm.commands import SlurmError, call
+from slurm.maintenance import JOB_COMMAND, RESERVATION_COMMAND, Job, ReadingError, Window, read_jobs, read_windows
+
+_CALL_S = 30
+_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+_MOST = 1000
+"""Jobs of one command: a command line has an end."""
+
+
+class Slurm:
+    """One Slurm cluster, as the commands in this container reach it. Run it as SlurmUser: others may not requeue users' jobs."""
+
+    def windows(self, prefix: str) -> tuple[Window, ...]:
+        """Raises SlurmError."""
+        try:
+            return read_windows(call(*RESERVATION_COMMAND, timeout_s=_CALL_S, env=_SECONDS), prefix)
+        except ReadingError as error:
+            raise SlurmError(str(error)) from None
+
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs that have nodes. Raises SlurmError."""
+        try:
+            return read_jobs(call(*JOB_COMMAND, timeout_s=_CALL_S, env=_SECONDS))
+        except ReadingError as error:
+            raise SlurmError(str(error)) from None
+
+    def requeue(self, jobs: Iterable[str]) -> None:
+        """One that has ended is named in the SlurmError; the others are requeued."""
+        for some in _parts(jobs):
+            call("scontrol", "requeue", ",".join(some), timeout_s=_CALL_S)
+
+    def note(self, jobs: Iterable[str], comment: str) -> None:
+        for some in _parts(jobs):
+            call("scontrol", "update", f"JobId={','.join(some)}", f"AdminComment={comment}", timeout_s=_CALL_S)
+
+    def signal(self, jobs: Iterable[str], name: str) -> None:
+        """To the script and to all steps."""
+        for some in _parts(jobs):
+            call("scancel", "--full", f"--signal={name}", *some, timeout_s=_CALL_S)
+
+    def notify(self, words: Mapping[str, str]) -> None:
+        """One scontrol says it to all jobs. Raises SlurmError with what it could not say."""
+        lines = "".join(f"notify {job} {text}\n" for job, text in words.items())
+        try:
+            done = subprocess.run(
+                ["scontrol", "--quiet"],
+                input=lines,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=_CALL_S,
+                check=False,
+                env={**os.environ},
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmError(f"scontrol did not say it within {_CALL_S} s") from None
+        except OSError as error:
+            raise SlurmError(f"scontrol: {error.strerror}") from None
+        if said := done.stderr.strip():
+            raise SlurmError("; ".join(said.splitlines()))
+
+
+def _parts(jobs: Iterable[str]) -> Iterable[list[str]]:
+    names = [*jobs]
+    return (names[at : at + _MOST] for at in range(0, len(names), _MOST))

@@ -1,0 +1,61 @@
+"""What Slipway notes in a job's AdminComment: `did not start on gpu-1: ... [slipway: requeue; warned m1@1795543524]`. Pure.
+
+The text before the bracket belongs to others, and stays. AdminComment outlives a requeue and a restart of slurmctld, users cannot write it,
+and squeue lists it; scontrol neither sets SystemComment nor appends to AdminComment (measured on 26.05).
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+_MARKS = re.compile(r"\s*\[slipway: ([^\[\]]*)\]")
+_NONE = ("(null)", "N/A", "None")
+_REQUEUE = "requeue"
+_WARNED = "warned "
+_MOST_WARNINGS = 4
+_LONGEST_TEXT = 700
+"""Slurm takes 1,024 characters."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """An AdminComment, taken apart."""
+
+    text: str = ""
+    """What others wrote."""
+    asked_for_requeue: bool = False
+    """The job was submitted with --requeue: job_submit.lua notes it, as Slurm's record shows the cluster's default alike."""
+    warned: tuple[str, ...] = ()
+    """The windows of maintenance that the job was warned of, as `window_mark` names them; the latest last."""
+
+
+def window_mark(name: str, start: int) -> str:
+    """One window of maintenance as a mark: a reservation that is moved is another one."""
+    return f"{quote(name, safe='')}@{start}"
+
+
+def read_marks(comment: str) -> Marks:
+    """The parts of an AdminComment. Brackets in others' texts that are not ours stay part of the text."""
+    if comment.strip() in _NONE:
+        return Marks()
+    words = [word.strip() for found in _MARKS.findall(comment) for word in found.split(";")]
+    warned = tuple(dict.fromkeys(word.removeprefix(_WARNED) for word in words if word.startswith(_WARNED)))
+    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in words, warned)
+
+
+def write_marks(marks: Marks) -> str:
+    """The AdminComment with these parts; others' text is cut rather than the marks."""
+    words = [*([_REQUEUE] if marks.asked_for_requeue else []), *(f"{_WARNED}{each}" for each in marks.warned[-_MOST_WARNINGS:])]
+    return " ".join(part for part in (marks.text[:_LONGEST_TEXT], f"[slipway: {'; '.join(words)}]" if words else "") if part)
+
+
+def with_text(comment: str, text: str) -> str:
+    """The comment with another text, and the marks that it had."""
+    return write_marks(replace(read_marks(comment), text=text))
+
+
+def with_warning(comment: str, windows: Iterable[str]) -> str:
+    """The comment with these warnings added."""
+    marks = read_marks(comment)
+    return write_marks(replace(marks, warned=tuple(dict.fromkeys([*marks.warned, *windows]))))

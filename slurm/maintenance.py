@@ -1,0 +1,182 @@
+"""Windows of maintenance and the jobs that they meet: read from Slurm's own commands, and what becomes of each job. Pure.
+
+A window is a reservation with the flag MAINT, or one whose name begins with a prefix of the config. A job meets it when it runs on a node
+of it and may still run when it starts. programs/maintenance acts by this, and `python -m standalone maintenance` shows it beforehand.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from slurm import reasons
+from slurm.hostlists import HostlistError, expand
+from slurm.job_marks import Marks, read_marks, window_mark
+
+RESERVATION_COMMAND = ("scontrol", "show", "reservation", "--oneliner")
+"""Its JSON leaves the comment out. Times are to be seconds since 1970, here and below: SLURM_TIME_FORMAT=%s."""
+_STATES = "RUNNING,SUSPENDED,CONFIGURING,STOPPED,SIGNALING,STAGE_OUT,RESIZING"
+_FIELDS = (
+    *("JobID", "JobArrayID", "HetJobID", "State", "NodeList", "EndTime", "UserName", "Account", "Partition"),
+    *("BatchFlag", "Requeue", "Reservation", "Comment", "admin_comment"),
+)
+_BETWEEN = "\x1f"
+JOB_COMMAND = (
+    *("squeue", "--noheader", "--all", "--local", f"--states={_STATES}"),
+    f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in _FIELDS)}",
+)
+_RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=(\d+) EndTime=(\d+) .*? Nodes=(\S+) .*? Flags=(\S*) .*?(?: Comment=(.*))?$")
+_NONE = "No reservations in the system"
+
+Requeue = Literal["Declared", "Allowed", "Never"]
+Fate = Literal["ends before", "requeued", "runs on"]
+
+
+class ReadingError(ValueError):
+    """The text is no answer of Slurm's that is known here."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The config's `maintenance`, as far as decisions need it."""
+
+    warn_before_s: int = 3600
+    requeue_before_s: int = 60
+    signal: str = "URG"
+    """Empty: no signal."""
+    requeue: Requeue = "Declared"
+    """Which batch jobs are requeued: those that declared it, all that Slurm may requeue (Requeue=1), or none."""
+    comment_word: str = "requeue-for-maintenance"
+    """The word in a job's --comment that declares it."""
+    reservation_prefix: str = ""
+    """Reservations whose names begin so are windows, too; empty: only those with the flag MAINT."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A reservation for maintenance. Times are seconds since 1970."""
+
+    name: str
+    start: int
+    end: int
+    nodes: frozenset[str]
+
+    @property
+    def mark(self) -> str:
+        return window_mark(self.name, self.start)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that has nodes. The parts of a heterogeneous job are one job: Slurm requeues them together."""
+
+    id: str
+    """As scontrol and scancel take it: 12, 12_3, and the leader's number of a heterogeneous job."""
+    nodes: frozenset[str]
+    ends_at: int | None
+    """The latest that its time limit allows; None without a limit, and for a job that is suspended."""
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    is_batch: bool = True
+    may_requeue: bool = True
+    """Slurm's Requeue=1: the cluster's default, unless the job said otherwise."""
+    reservation: str = ""
+    comment: str = ""
+    admin_comment: str = ""
+
+    @property
+    def marks(self) -> Marks:
+        return read_marks(self.admin_comment)
+
+
+def read_policy(given: Mapping[str, Any]) -> Policy:
+    """The policy of a JSON object with its fields. Raises ReadingError."""
+    try:
+        return Policy(**given)
+    except TypeError as error:
+        raise ReadingError(f"no policy of maintenance: {error}") from None
+
+
+def read_windows(text: str, prefix: str = "") -> tuple[Window, ...]:
+    """The windows in what RESERVATION_COMMAND prints; those of health checks are none. Raises ReadingError."""
+    if not text.strip() or text.strip() == _NONE:
+        return ()
+    windows: list[Window] = []
+    for line in text.splitlines():
+        if not line.startswith("ReservationName="):
+            continue  # the second line of somebody's comment
+        found = _RESERVATION.match(line)
+        if found is None:
+            raise ReadingError(f"scontrol's reservation is not what 26.05 gives: {line[:120]!r}")
+        name, start, end, nodes, flags, comment = found.groups()
+        is_window = "MAINT" in flags.split(",") or (prefix and name.startswith(prefix))
+        if is_window and nodes != "(null)" and not reasons.is_check(comment or ""):
+            windows.append(Window(name, int(start), int(end), _names(nodes)))
+    return tuple(windows)
+
+
+def read_jobs(text: str) -> tuple[Job, ...]:
+    """The jobs in what JOB_COMMAND prints. Raises ReadingError."""
+    parts: dict[str, list[dict[str, str]]] = {}
+    for line in text.splitlines():
+        values = [value.strip() for value in line.split(_BETWEEN)]
+        if len(values) != len(_FIELDS) + 1:
+            raise ReadingError(f"squeue's line has not {len(_FIELDS)} fields: {line[:120]!r}")
+        row = dict(zip(_FIELDS, values, strict=False))
+        number = row["HetJobID"] if row["HetJobID"].isdecimal() and row["HetJobID"] != "0" else row["JobArrayID"]
+        parts.setdefault(number, []).append(row)
+    return tuple(_job(number, rows) for number, rows in parts.items() if any(row["NodeList"] for row in rows))
+
+
+def meets(job: Job, window: Window) -> bool:
+    """True when the job is on a node of the window and may still run when it starts."""
+    is_inside = bool(job.reservation) and job.reservation == window.name  # Slurm let it in: it is part of the maintenance
+    return bool(job.nodes & window.nodes) and not is_inside and (job.ends_at is None or job.ends_at > window.start)
+
+
+def is_requeued(job: Job, policy: Policy) -> bool:
+    """True when the job is to be requeued where it meets a window. Slurm requeues batch jobs alone, and none with --no-requeue."""
+    if not (job.is_batch and job.may_requeue) or policy.requeue == "Never":
+        return False
+    word = policy.comment_word
+    said = bool(word) and word in re.split(r"[\s,;]+", job.comment)
+    return policy.requeue == "Allowed" or job.marks.asked_for_requeue or said
+
+
+def fate(job: Job, window: Window, policy: Policy) -> Fate:
+    """What becomes of a job on a node of the window."""
+    if not meets(job, window):
+        return "ends before"
+    return "requeued" if is_requeued(job, policy) else "runs on"
+
+
+def _job(number: str, rows: Sequence[Mapping[str, str]]) -> Job:
+    leader = next((row for row in rows if row["JobID"] == number), rows[0])
+    ends = [int(row["EndTime"]) if row["EndTime"].isdecimal() and row["State"] != "SUSPENDED" else None for row in rows]
+    known = [end for end in ends if end is not None]
+    return Job(
+        id=number,
+        nodes=frozenset[str]().union(*(_names(row["NodeList"]) for row in rows)),
+        ends_at=max(known) if len(known) == len(ends) else None,
+        user=leader["UserName"],
+        account="" if leader["Account"] == "(null)" else leader["Account"],
+        partition=leader["Partition"],
+        is_batch=any(row["BatchFlag"] == "1" for row in rows),
+        may_requeue=all(row["Requeue"] == "1" for row in rows),
+        reservation="" if leader["Reservation"] == "(null)" else leader["Reservation"],
+        comment="" if leader["Comment"] == "(null)" else leader["Comment"],
+        admin_comment=leader["admin_comment"],
+    )
+
+
+def _names(hostlist: str) -> frozenset[str]:
+    try:
+        return frozenset(expand(hostlist))
+    except HostlistError as error:
+        raise ReadingError(str(error)) from None
+
+
+def met(jobs: Iterable[Job], window: Window) -> list[Job]:
+    """The jobs that meet a window."""
+    return [job for job in jobs if meets(job, window)]

@@ -1,0 +1,103 @@
+"""What Slurm prints of reservations and jobs, as 26.05 gave it, and the marks in AdminComment."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.job_marks import Marks, read_marks, window_mark, with_text, with_warning, write_marks
+from slurm.maintenance import Policy, ReadingError, Window, fate, read_jobs, read_windows
+
+LINE = (
+    "ReservationName={name} StartTime=1795543524 EndTime=1795545324 Duration=00:30:00 Nodes={nodes} NodeCnt=1 CoreCnt=2 Features=(null) "
+    "PartitionName=(null) Flags={flags} TRES=cpu=2 AllowedPartitions=(null) QOS=(null) Users=root Groups=(null) Accounts=(null) "
+    "Licenses=(null) State=INACTIVE BurstBuffer=(null) MaxStartDelay=(null){comment}"
+)
+
+
+def line(name: str = "m1", nodes: str = "gpu-[0-1]", flags: str = "MAINT,IGNORE_JOBS,SPEC_NODES", comment: str = "") -> str:
+    return LINE.format(name=name, nodes=nodes, flags=flags, comment=comment and f" Comment={comment}")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param(line(), 1, id="MAINT"),
+        pytest.param(line(comment="new disks"), 1, id="with a comment"),
+        pytest.param(f"{line(comment='two')}\nlines of it", 1, id="with a comment of two lines"),
+        pytest.param(line(flags="SPEC_NODES"), 0, id="another reservation"),
+        pytest.param(line(name="maint-7", flags="SPEC_NODES"), 1, id="by the prefix"),
+        pytest.param(line(comment="slipway: check disk"), 0, id="of a health check"),
+        pytest.param(line(nodes="(null)"), 0, id="without nodes"),
+        pytest.param("No reservations in the system\n", 0, id="none"),
+        pytest.param("", 0, id="nothing"),
+    ],
+)
+def test_windows_are_reservations_for_maintenance(text: str, found: int) -> None:
+    windows = read_windows(text, "maint-")
+    assert len(windows) == found
+    assert all((each.start, each.end, each.nodes) == (1795543524, 1795545324, {"gpu-0", "gpu-1"}) for each in windows)
+
+
+def test_reservation_that_cannot_be_read_is_no_empty_list() -> None:
+    with pytest.raises(ReadingError, match="reservation is not what"):
+        read_windows("ReservationName=m1 StartTime=2026-11-24T18:05:24")
+
+
+def row(*values: str) -> str:
+    return "".join(f"{value}\x1f" for value in values)
+
+
+def test_jobs_are_read_by_the_name_that_slurm_takes() -> None:
+    rest = ("alice", "ml", "main", "1", "1", "(null)", "(null)", "(null)")
+    jobs = read_jobs(
+        "\n".join(
+            [
+                row("10", "10", "N/A", "RUNNING", "gpu-0", "500", *rest),
+                row("15", "14_1", "N/A", "RUNNING", "gpu-1", "NONE", *rest),
+                row("12", "12+0", "12", "RUNNING", "gpu-0", "500", *rest),
+                row("13", "12+1", "12", "RUNNING", "gpu-1", "600", *rest),
+                row("16", "16", "N/A", "SUSPENDED", "gpu-1", "500", *rest),
+            ]
+        )
+    )
+    assert [(job.id, sorted(job.nodes), job.ends_at) for job in jobs] == [
+        ("10", ["gpu-0"], 500),
+        ("14_1", ["gpu-1"], None),
+        ("12", ["gpu-0", "gpu-1"], 600),
+        ("16", ["gpu-1"], None),
+    ]
+    window = Window("m1", 550, 900, frozenset({"gpu-0", "gpu-1"}))
+    assert [fate(job, window, Policy(requeue="Allowed")) for job in jobs] == ["ends before", "requeued", "requeued", "requeued"]
+
+
+def test_line_of_squeue_that_is_cut_is_refused() -> None:
+    with pytest.raises(ReadingError, match="has not 14 fields"):
+        read_jobs("12\x1f12\x1f")
+
+
+@pytest.mark.parametrize(
+    ("comment", "marks"),
+    [
+        pytest.param("(null)", Marks(), id="none"),
+        pytest.param("from the budget [a]", Marks("from the budget [a]"), id="others' text"),
+        pytest.param("[slipway: requeue]", Marks("", True), id="requeue"),
+        pytest.param(
+            "did not start on gpu-1: check gpu [slipway: requeue; warned m1@17]",
+            Marks("did not start on gpu-1: check gpu", True, ("m1@17",)),
+            id="all",
+        ),
+    ],
+)
+def test_marks_are_read_and_written_alike(comment: str, marks: Marks) -> None:
+    assert read_marks(comment) == marks
+    assert write_marks(marks) in (comment, "")
+
+
+@given(st.text(alphabet="abc []:;@%1", max_size=30), st.text(alphabet="ab ];:%@", min_size=1, max_size=12), st.integers(0, 2**31))
+def test_warning_of_any_window_is_found_again_and_leaves_others_text(text: str, name: str, start: int) -> None:
+    mark = window_mark(name, start)
+    comment = with_warning(with_text("[slipway: requeue]", text), [mark])
+    assert mark in read_marks(comment).warned
+    assert read_marks(comment).asked_for_requeue
+    assert read_marks(with_text(comment, "did not start")).warned == read_marks(comment).warned
+    assert len(with_warning("x" * 5000, [mark])) < 1024
