@@ -188,10 +188,11 @@ def read_amd(metrics: str, pages: str) -> list[State]:
 
 def _gpus(text: str) -> list[dict[str, Any]]:
     given: Any = json.loads(text)
-    found: Any = given.get("gpu_data") if isinstance(given, dict) else given  # pyright: ignore[reportUnknownMemberType]
-    if not isinstance(found, list):
-        raise ValueError("amd-smi gave no list of GPUs")
-    return [each for each in found if isinstance(each, dict)]  # pyright: ignore[reportUnknownVariableType]
+    try:
+        found: list[dict[str, Any]] = given["gpu_data"] if isinstance(given, dict) else given
+        return [{**each} for each in found]
+    except (KeyError, TypeError):
+        raise ValueError("amd-smi gave no list of GPUs") from None
 
 
 def _amd_state(gpu: dict[str, Any], is_worn: bool) -> State:
