@@ -189,9 +189,12 @@ def read_amd(metrics: str, pages: str) -> list[State]:
 def _gpus(text: str) -> list[dict[str, Any]]:
     given: Any = json.loads(text)
     try:
-        found: list[dict[str, Any]] = given["gpu_data"] if isinstance(given, dict) else given
-        return [{**each} for each in found]
+        found: Any = given["gpu_data"]
     except (KeyError, TypeError):
+        found = given  # some releases print the list alone
+    try:
+        return [dict[str, Any](each) for each in found]
+    except (TypeError, ValueError):
         raise ValueError("amd-smi gave no list of GPUs") from None
 
 
