@@ -120,7 +120,7 @@ def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:
             "causeKind": check.cause or CAUSE_KINDS[check.check],
             "maxDrained": most_drained(cluster, check),
             "passes": check.passes,
-            "settings": check_settings(cluster, check, node_set) | _BESIDE_JOBS.get(check.check, {}),
+            "settings": {**check_settings(cluster, check, node_set), **_BESIDE_JOBS.get(check.check, {})},
         }
         for check in checks_beside_jobs(cluster)
         if node_set.name in check.node_sets

@@ -188,10 +188,14 @@ def read_amd(metrics: str, pages: str) -> list[State]:
 
 def _gpus(text: str) -> list[dict[str, Any]]:
     given: Any = json.loads(text)
-    found: Any = given.get("gpu_data") if isinstance(given, dict) else given  # pyright: ignore[reportUnknownMemberType]
-    if not isinstance(found, list):
-        raise ValueError("amd-smi gave no list of GPUs")
-    return [each for each in found if isinstance(each, dict)]  # pyright: ignore[reportUnknownVariableType]
+    try:
+        found: Any = given["gpu_data"]
+    except (KeyError, TypeError):
+        found = given  # some releases print the list alone
+    try:
+        return [dict[str, Any](each) for each in found]
+    except (TypeError, ValueError):
+        raise ValueError("amd-smi gave no list of GPUs") from None
 
 
 def _amd_state(gpu: dict[str, Any], is_worn: bool) -> State:

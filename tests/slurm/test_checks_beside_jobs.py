@@ -214,18 +214,27 @@ def test_checks_of_hardware_that_is_not_there_are_skipped_and_drain_nothing(clus
 
 
 def test_check_that_flaps_drains_its_node_once(cluster: ChecksCluster) -> None:
-    cluster.declare({**GPU, "contexts": ["interval"], "passes": 5}, HealthCheckInterval="2", HealthCheckTimeout="1")
-    wait_for("a first look", lambda: cluster.has_looked("gpu-1"), 60)
+    cluster.declare({**GPU, "contexts": ["interval"], "passes": 3})
+    script = "/run/slurm/conf/slipway-checks.sh"
+    worker = cluster.containers["gpu-1/slurmd"]
+    wait_for("the checks", lambda: "passes" in worker.run("bash", "-c", f"cat {script} || true"), 60)
+
+    def look() -> None:
+        """What slurmd does every minute."""
+        worker.run("env", "SLURMD_NODENAME=gpu-1", script)
+
     began: set[str | None] = set()
     for _ in range(3):
         cluster.lose_gpu("gpu-1")
-        wait_for("the failure", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.result == "failed")
+        look()
         cluster.find_gpu("gpu-1")
-        wait_for("a pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.result == "passed")
+        look()
         began.add(cluster.failure_since("gpu-1"))
     assert len(began) == 1
     assert None not in began
-    wait_for("the end", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is None)
+    look()
+    look()
+    assert cluster.failure_since("gpu-1") is None
 
 
 def test_epilog_notes_a_failure_and_lets_the_job_end(cluster: ChecksCluster) -> None:
