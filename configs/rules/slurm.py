@@ -50,16 +50,16 @@ _TYPED = {
 _SET_BY_LINES = {"NodeName": "nodeSets", "PartitionName": "partitions"}
 _EITHER = ("PropagateResourceLimits", "PropagateResourceLimitsExcept")
 _CHECK_SCRIPT = ("HealthCheckProgram", "Prolog", "Epilog")
+_OPEN = (*DEFAULTS, *SETTINGS, *PREEMPTION)
+"""Keys that are rendered unless `slurm.settings` says otherwise."""
 _SECRETS = ("JobCompPass", "AccountingStoragePass")
-_REPLACEABLE = (*DEFAULTS, *SETTINGS, *PREEMPTION)
-"""Keys that are rendered, and that the user may set all the same."""
 
 
 def check_slurm(cluster: Cluster) -> list[Fault]:
     """Faults of the slurm part."""
     slurm = cluster.slurm
     base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": ()})})
-    own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, _REPLACEABLE) is None}
+    own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, _OPEN) is None}
     faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster) + check_pairs(cluster)
     faults += _check_scheduler_parameters(slurm.scheduler_parameters)
     if slurm.max_array_size > slurm.max_job_count:
@@ -174,7 +174,7 @@ def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen:
     if name in _SECRETS:
         return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there.")]
     if (before := rendered.get(key.lower())) is not None:
-        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in _REPLACEABLE else "Drop the line."
+        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in _OPEN else "Drop the line."
         contradiction = f"contradicts {name}={before}, which is" if before != value else f"repeats {name}={before},"
         return [Fault(path, f"{contradiction} rendered from the rest of this file. {where}")]
     if name in _TYPED:
