@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.metrics import MetricsArgs, build_settings
+from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
 from programs.metrics.run import PORT
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
@@ -184,10 +185,17 @@ def test_health_checks_may_submit_where_associations_are_enforced(cluster: Accou
     cluster.slurm("srun", "--chdir=/", "true")
 
 
+def gpu_jobs(cluster: AccountsCluster) -> list[str]:
+    """The jobs that the prologs have noted on both workers, one for each GPU."""
+    shown = [cluster.containers[f"{node}/slurmd"].run("sh", "-c", f"cat {FOLDER_OF_GPUS}/* 2>/dev/null; :") for node in ("gpu-0", "gpu-1")]
+    return "".join(shown).split()
+
+
 def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster) -> None:
     """The real collector: jobs that run, complete, fail, time out and are cancelled; GPU time is what sacct says, counted once."""
-    cluster.declare({"accounts": [ALICES]})
+    cluster.declare({"accounts": [ALICES]}, monitoring={})
     wait_for("the account", lambda: "ml|alice" in cluster.members())
+    wait_for("the prolog", lambda: "slipway-gpu-jobs.sh" in cluster.slurm("scontrol", "show", "config"))
     before = cluster.submit("--gres=gpu:1", script="true")
     cluster.state(before, "COMPLETED")
     args: MetricsArgs = {
@@ -218,6 +226,8 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
         cluster.submit("--gres=gpu:1"),
     ]
     cluster.state(ended[2], "RUNNING")
+    for job in (late, ended[2]):
+        wait_for(f"the GPU of job {job}", lambda job=job: job in gpu_jobs(cluster))
     waiting = cluster.submit("--gres=gpu:4", "--exclusive", "--nodes=2", "--array=0-4")
     wait_for("a running job", lambda: of(page(), "slipway_jobs").get("main/running", 0) >= 1)
     wait_for("waiting tasks", lambda: of(page(), "slipway_jobs").get("main/pending") == 5)
@@ -237,4 +247,5 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
         gpus = int(tres.partition("gres/gpu=")[2].partition(",")[0])
         said[f"ml/{state.split()[0].lower()}"] = int(elapsed) * gpus
     assert gpu_seconds() == said
+    wait_for("no job on a GPU", lambda: gpu_jobs(cluster) == [])
     assert of(page(), "slipway_job_wait_seconds_count") == {"main": 4}

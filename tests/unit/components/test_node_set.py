@@ -9,6 +9,7 @@ from components import node_set
 from components.node_set import NodeSetArgs, node_set_args
 from configs.load import load_cluster
 from configs.models.node_set import VolumeClaim
+from configs.render.gpu_jobs import FOLDER, HOST_FOLDER
 from tests.unit.components.examples import NODE_SET, PODS
 from tests.unit.components.program import ROOT, stack_config
 from tests.unit.components.stacks import DEV, H100
@@ -132,6 +133,20 @@ def test_workers_stay_on_a_machine_that_kubernetes_lost_for_as_long_as_it_takes(
     lost = [one for one in pod()["tolerations"] if one["key"].startswith("node.kubernetes.io/")]
     assert [(one["key"].rpartition("/")[2], one["effect"]) for one in lost] == [("not-ready", "NoExecute"), ("unreachable", "NoExecute")]
     assert not any("tolerationSeconds" in one for one in lost)
+
+
+def test_simulated_gpus_have_metrics_in_the_workers_pod() -> None:
+    args: NodeSetArgs = {**NODE_SET, "notes_gpu_jobs": True, "simulated_gpus": True, "declared_gpus": {"vendor": "nvidia"}}
+    assert {"name": "gpu-metrics", "containerPort": 9400} in slurmd(args)["ports"]
+    assert {"name": "SLIPWAY_GPU_METRICS", "value": "1"} in slurmd(args)["env"]
+    assert "gpu-jobs" not in [volume["name"] for volume in pod(args)["volumes"]]
+
+
+def test_exporter_of_real_gpus_finds_their_jobs_on_the_machine() -> None:
+    args: NodeSetArgs = {**NODE_SET, "notes_gpu_jobs": True, "simulated_gpus": False, "declared_gpus": {"vendor": "nvidia"}}
+    assert {"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}} in pod(args)["volumes"]
+    assert {"name": "gpu-jobs", "mountPath": FOLDER} in slurmd(args)["volumeMounts"]
+    assert "gpu-metrics" not in [port["name"] for port in slurmd(args)["ports"]]
 
 
 def test_gpus_are_requested_and_limited_alike() -> None:

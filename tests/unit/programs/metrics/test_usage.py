@@ -100,4 +100,4 @@ def test_command_asks_for_runs_and_not_for_steps() -> None:
 
 def test_line_without_all_fields_is_refused() -> None:
     with pytest.raises(AnswerError, match="has not 7 fields"):
-        [*read_ended("sacct: error: slurmdbd")]
+        list(read_ended("sacct: error: slurmdbd"))
