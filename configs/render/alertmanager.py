@@ -87,8 +87,3 @@ def _relay(smtp: Smtp) -> dict[str, Any]:
         made["auth_username"] = USER_NAME
         made["auth_password_file"] = f"{SECRETS_PATH}/{RELAY_CREDENTIALS}/password"
     return made
-
-
-def has_user_name(monitoring: Monitoring, smtp: Smtp | None) -> bool:
-    """True when the pod's start has to fill in the user of the mail relay."""
-    return smtp is not None and smtp.credentials_secret is not None and any(each.kind == "mail" for each in monitoring.receivers)

@@ -1,4 +1,4 @@
-"""The alert rules of a cluster, from templates/alerts.yaml: for a Prometheus of its own and for a PrometheusRule alike."""
+"""The alert rules of a cluster, from configs/render/templates/alerts.yaml: for a Prometheus of its own and for a PrometheusRule alike."""
 
 import re
 from functools import cache

@@ -144,6 +144,7 @@ def test_service_that_waits_for_the_watchdog_hears_of_it_every_five_minutes() ->
     assert [route.get("repeat_interval") for route in routes] == [None, "5m"]
 
 
+NOBODY: list[str] = []
 MISTAKES: list[Any] = [
     pytest.param({"prometheus": "Operator", "readers": ["x"]}, "readers", "does nothing with prometheus: Operator", id="operators-readers"),
     pytest.param({"prometheus": "Operator", "retentionDays": 3}, "retentionDays", "does nothing", id="operators-retention"),
@@ -152,10 +153,10 @@ MISTAKES: list[Any] = [
     pytest.param({"receivers": [{**CHAT, "urlSecret": None}]}, "receivers[0].urlSecret", "name a Secret", id="no-address"),
     pytest.param({"receivers": [{**CHAT, "to": ["a@b.example"]}]}, "receivers[0].to", "addresses of mail", id="chat-with-mail"),
     pytest.param({"receivers": [MAIL]}, "receivers[0].kind", "give notifications.smtp", id="mail-without-relay"),
-    pytest.param({"receivers": [{**MAIL, "to": []}]}, "receivers[0].to", "at least one address", id="mail-to-nobody"),
+    pytest.param({"receivers": [{**MAIL, "to": NOBODY}]}, "receivers[0].to", "at least one address", id="mail-to-nobody"),
     pytest.param({"receivers": [{**MAIL, "urlSecret": "x"}]}, "receivers[0].urlSecret", "kind: mail", id="mail-with-address"),
     pytest.param({"receivers": [{**CHAT, "name": "nobody"}]}, "receivers[0].name", "Slipway's own", id="own-name"),
-    pytest.param({"receivers": [{**CHAT, "severities": []}]}, "receivers[0].severities", "gets no alert", id="no-severity"),
+    pytest.param({"receivers": [{**CHAT, "severities": NOBODY}]}, "receivers[0].severities", "gets no alert", id="no-severity"),
     pytest.param({"receivers": [{**CHAT, "match": {"alertname": "NodeDown"}}]}, "receivers[0].match.alertname", "NodesDown", id="match"),
     pytest.param({"without": ["GuardStoped"]}, "without[0]", 'Did you mean "GuardStopped"', id="unknown-alert"),
     pytest.param({"without": ["Watchdog", "Watchdog"]}, "without[1]", "", id="twice-without"),

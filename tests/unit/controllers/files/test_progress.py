@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from components.pods import CONFIG_SYNC_PORT
 from controllers.files import progress
@@ -203,11 +204,13 @@ async def test_refusal_and_what_mends_it_are_each_told_once(server: FakeKubernet
         await eventually(lambda: said(server) == (hashes["bad"], "Delivering"))
         sidecar.say("bad", "refused", "no")
         await eventually(lambda: said(server) == (hashes["bad"], "Refused"))
+        assert REGISTRY.get_sample_value("slipway_slurm_files_refused") == 1
     async with process(server, sidecar):  # a controller that takes over
         server.patch(CONFIG_MAPS, CONFIG, {"data": {"slurm.conf": "good"}})
         await eventually(lambda: said(server) == (hashes["good"], "Delivering"))
         sidecar.say("good", "live")
         await eventually(lambda: said(server) == (hashes["good"], "Live"))
+        assert REGISTRY.get_sample_value("slipway_slurm_files_refused") == 0
     assert events(server) == ["FilesLive", "FilesLive", "FilesRefused"]
 
 
