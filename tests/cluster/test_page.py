@@ -55,6 +55,7 @@ def test_page_shows_all_nodes_and_a_drained_ones_cause_through_a_login(stack: De
         finally:
             stack.slurm("scontrol update NodeName=gpu-1 State=UNDRAIN")
             stack.slurm(f"scancel {job}", check=False)
+        assert node is not None
         assert [(cause["name"], cause["evidence"]) for cause in node["causes"]] == [("administrator", "its fan is loud")]
         assert "seen-on-the-page" in {each["name"] for each in own}
         assert {name: each["fault"] for name, each in told(url)["readings"].items()} == {"nodes": "", "jobs": "", "causes": ""}
