@@ -30,7 +30,7 @@ PORT = 80
 """Of its Service."""
 _LISTENS = 8080
 _MEMORY = "1Gi"
-"""Several times what 5,000 nodes and 10,000 jobs take (docs/page.md)."""
+"""A bound for a leak: a snapshot of 5,000 nodes and 10,000 jobs is below 4 MB, in a few copies."""
 _KEY_PATH = "/etc/slipway/jwt"
 _TABLE = Path(__file__).parent / "crds" / "page_rbac.yaml"
 _RBAC = "rbac.authorization.k8s.io"

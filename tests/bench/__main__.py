@@ -29,6 +29,7 @@ from tests.bench import (
     live,
     mpi,
     node_checks,
+    page,
     plots,
     shared_root,
     sleeping,
@@ -179,6 +180,9 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("object edited by hand until it is as deployed", 10, guarded.edit_to_restored_s))
     figures.append(figure("object deleted by hand until it is made again", 10, guarded.delete_to_restored_s))
     figures.append(figure("memory of the guard", 50, [guarded.memory_mb], unit="MB"))
+    painted = page.measure()
+    figures.append(figure("first paint of the web page at 1,000 nodes and 10,000 jobs", 1, painted.first_paint_s))
+    figures.append(figure("all nodes on the web page at 1,000 nodes and 10,000 jobs", None, painted.nodes_shown_s))
     costs_of_mpi = mpi.measure()
     ranks = f"{mpi.RANKS} ranks of OpenMPI on 2 nodes by plain srun"
     figures.append(figure(f"{ranks}: MPI_Init relative to mpirun's; medians of {mpi.INITS}", 1.5, [costs_of_mpi["init"]], unit=""))

@@ -1,4 +1,4 @@
-"""The web page's objects: no more rights than two kinds to read, no way out but to Slurm and the API server, nothing that Slurm hides."""
+"""The web page's objects: rights to read two kinds, no way out but to Slurm and the API server, nothing that Slurm hides."""
 
 from typing import Any
 
