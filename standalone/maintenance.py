@@ -125,7 +125,7 @@ def _row(job: Job, becomes: Fate, window: Window, policy: Policy | None) -> tupl
 def _count(there: Sequence[tuple[Job, Fate]]) -> str:
     if not there:
         return "no job runs on these nodes."
-    counts = [(sum(1 for _, each in there if each == becomes), becomes) for becomes in _FATES]
+    counts: list[tuple[int, Fate]] = [(sum(1 for _, each in there if each == becomes), becomes) for becomes in _FATES]
     words: dict[Fate, str] = {"requeued": "requeued", "runs on": "left alone", "ends before": "end before"}
     return (
         f"{len(there)} job{'s' * (len(there) != 1)}: " + ", ".join(f"{count} {words[becomes]}" for count, becomes in counts if count) + "."
