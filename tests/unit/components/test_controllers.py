@@ -98,7 +98,9 @@ def test_roles_are_the_table_and_nothing_else() -> None:
         for rule in ROLES[kind]["rules"]
     }
     scopes = {"namespace": "Role", "cluster": "ClusterRole"}
-    assert granted == {(one["group"], one["resource"], scopes[one["scope"]]): one["verbs"] for one in controllers.rights(deletes_machines=False)}
+    assert granted == {
+        (one["group"], one["resource"], scopes[one["scope"]]): one["verbs"] for one in controllers.rights(deletes_machines=False)
+    }
     assert not any(
         "*" in (*rule["apiGroups"], *rule["resources"], *rule["verbs"]) for kind in scopes.values() for rule in ROLES[kind]["rules"]
     )
