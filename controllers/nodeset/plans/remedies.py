@@ -232,8 +232,8 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
 def _is_confirmed(view: _View, repair: Repair) -> bool:
     """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing."""
     failed_at: Mapping[str, float] = view.worker.node.failed_at if view.worker.node is not None else {}
-    waits_s = view.now - repair.since
-    if repair.state == "Verifying" and not view.worker.is_registered and waits_s >= view.policy.machine_timeout_seconds:
+    is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
+    if repair.state == "Verifying" and not view.worker.is_registered and is_overdue:
         return True  # it has not come back, so no check can look
     if not view.faults:
         return False

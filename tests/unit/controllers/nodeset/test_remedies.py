@@ -31,7 +31,8 @@ def failing(words: str = "IDLE DRAIN", reason: str = HELD, looked: float = NOW -
 
 def repair(state: Any, since: float = LONG_AGO, *steps: str, **facts: Any) -> Repair:
     taken = tuple(TakenStep(step, LONG_AGO - 50, "i-1") for step in steps)  # type: ignore[arg-type]
-    return Repair(state, since, **{"began": LONG_AGO - 100, "steps": taken, **facts})
+    given: dict[str, Any] = {"began": LONG_AGO - 100, "steps": taken, **facts}
+    return Repair(state, since, **given)
 
 
 def at(*repairs: Repair, systemic_since: float | None = None) -> Repairs:
@@ -40,6 +41,10 @@ def at(*repairs: Repair, systemic_since: float | None = None) -> Repairs:
 
 def planned(policy: RemedyPolicy | None, seen: Observed, replicas: int = 1) -> Plan:
     return plan_nodeset(nodeset(replicas=replicas, remedies=policy), seen)
+
+
+def _with_machines(facts: dict[str, Any]) -> dict[str, Any]:
+    return {"machines": MACHINES, **facts}
 
 
 def state_of(made: Plan, ordinal: int = 0) -> str:
@@ -119,7 +124,7 @@ def test_state_follows_what_is_seen(worker: Any, before: Repair | None, state: s
     ],
 )
 def test_steps_on_pods(worker: Any, stored: Repair | None, facts: dict[str, Any], acts: dict[str, Any]) -> None:
-    seen = look(worker, repairs=at(stored) if stored else Repairs(), **{"machines": MACHINES, **facts})
+    seen = look(worker, repairs=at(stored) if stored else Repairs(), **_with_machines(facts))
     assert acts_of(planned(ALL, seen)) == acts
 
 
@@ -142,7 +147,7 @@ REBOOT = repair("RebootMachine", NOW - 5, machine="i-1", boot="b-1")
     ],
 )
 def test_machine_is_asked_for_only_where_no_job_can_be(worker: Any, stored: Repair, facts: dict[str, Any], asks: bool) -> None:
-    seen = look(worker, repairs=at(stored), **{"machines": MACHINES, **facts})
+    seen = look(worker, repairs=at(stored), **_with_machines(facts))
     made = planned(ALL, seen)
     assert bool(made.remedies.machines) == asks
     assert not asks or made.needs_fresh_reading
