@@ -45,7 +45,7 @@ class PageArgs(TypedDict):
     jwt_secret: str
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
     hidden: list[str]
-    """`jobs` and `nodes`, where Slurm's PrivateData hides them."""
+    """`jobs` and `nodes`, where `page.hide` or Slurm's PrivateData hides them."""
 
 
 def page_args(cluster: Cluster, pods: PodDefaults, image: str) -> PageArgs:
@@ -53,10 +53,12 @@ def page_args(cluster: Cluster, pods: PodDefaults, image: str) -> PageArgs:
 
 
 def hidden(cluster: Cluster) -> list[str]:
-    """What PrivateData hides of jobs and nodes, wherever the stack file has it. Slurm looks for the words `job`, `node` and `all` in it."""
+    """What `page.hide` and PrivateData hide of jobs and nodes, wherever the stack file has it. Slurm looks for the words `job`, `node` and
+    `all` in PrivateData."""
+    asked = cluster.page.hide if cluster.page is not None else ()
     lines = [*cluster.slurm.settings.items(), *((key, value) for key, _, value in (line.partition("=") for line in cluster.slurm.raw))]
     said = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").lower()
-    return [one for one in _HIDEABLE if one[:-1] in said or "all" in said]
+    return [one for one in _HIDEABLE if one in asked or one[:-1] in said or "all" in said]
 
 
 class StatusPage(pulumi.ComponentResource):

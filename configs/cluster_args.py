@@ -1068,6 +1068,8 @@ class Monitoring(TypedDict):
 class Page(TypedDict):
     """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach it through an ssh tunnel, or put an OIDC proxy in front (docs/page.md)."""
 
+    hide: NotRequired[list[str]]
+    """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out in any case. Type: list, each one of `jobs`, `nodes`. Default: `[]` (nothing more)."""
 
 
 class PriorityWeights(TypedDict):

@@ -1,8 +1,19 @@
 """Config of the web page that shows the cluster. What it shows is in controllers/page."""
 
+from typing import Literal
+
+from pydantic import Field
+
 from configs.models.fields import Model
+
+Hideable = Literal["jobs", "nodes"]
+"""What the page can leave out."""
 
 
 class Page(Model):
     """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach
     it through an ssh tunnel, or put an OIDC proxy in front (docs/page.md)."""
+
+    hide: tuple[Hideable, ...] = Field(default=(), examples=[["jobs"]])
+    """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out
+    in any case. Default: nothing more."""

@@ -7,6 +7,7 @@ import pytest
 from components import page
 from components.labels import Manifest, selector
 from components.page import PageArgs
+from configs.models.page import Page
 from configs.models.slurm import SlurmSettings
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV
@@ -69,3 +70,8 @@ def test_what_private_data_hides_is_told_to_the_program(slurm: dict[str, Any], h
     assert found == hidden
     told = page.build_deployment({**ARGS, "hidden": found})["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {each["name"]: each["value"] for each in told}.get("SLIPWAY_HIDDEN") == (",".join(hidden) or None)
+
+
+def test_page_hides_what_its_own_config_says_too() -> None:
+    both = {"page": Page(hide=("jobs",)), "slurm": SlurmSettings(settings={"PrivateData": "nodes"})}
+    assert page.hidden(DEV.model_copy(update=both)) == ["jobs", "nodes"]

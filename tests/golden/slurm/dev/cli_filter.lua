@@ -27,6 +27,10 @@ local function judge(job)
 end
 
 function slurm_job_submit(job, partitions, uid)
+  -- --requeue, which a job's record does not tell from the default; slurm/job_marks.py reads it. Users cannot set AdminComment.
+  if job.requeue == 1 and (job.admin_comment or "") == "" then
+    job.admin_comment = "[slipway: requeue]"
+  end
   return judge(job)
 end
 
