@@ -23,9 +23,11 @@ def controller_settings(node_set: NodeSet) -> Manifest:
 
 
 def settings_schema() -> Manifest:
-    """The schema of these settings in the kind: types, limits, defaults and descriptions of the model."""
+    """The schema of these settings in the kind: types, limits, defaults and descriptions of the model. A part that may be left out as a
+    whole has rules of its own: the kind spells it."""
     schema = NodeSet.model_json_schema(by_alias=False)
     settings = {name: schema["properties"][name] for name in CONTROLLER_SETTINGS}
+    settings = {name: field for name, field in settings.items() if not any("$ref" in kind for kind in field.get("anyOf", []))}
     return {"type": "object", "properties": _properties(settings, schema["$defs"])}
 
 

@@ -937,7 +937,7 @@ class HealthCheck(TypedDict):
     passes: NotRequired[int]
     """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
     settings: NotRequired[dict[str, int]]
-    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: any), maxThrottled (0) GPUs, maxIdleMemoryMiB (1024; as a job only), minNvlinks (0) of each GPU. mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors, maxMemoryErrors, maxPcieErrors, maxDiskErrors, maxFilesystemErrors, maxOoms (0), maxLinkDowns, maxHungTasks (3). network: minPorts (0), maxPortsDown (0), minRateGbps (0: as the fastest card of the model), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit), minShareOfMedianPercent (50: a pair with less than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2), rounds (1: of a tournament, in each run). Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90), maxThrottled (0), maxIdleMemoryMiB (1024), minNvlinks (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600), maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0), maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). 0 is no limit for maxTemperatureC, maxAgeS, minRateGbps, maxFsyncMs and maxLatencyUs; docs/health.md says what each of them counts. Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
 class Maintenance(TypedDict):
@@ -1006,7 +1006,7 @@ class Thresholds(TypedDict):
     """When an alert is one. Each alert's section in docs/runbooks.md names its threshold."""
 
     readingAgeS: NotRequired[int]
-    """Seconds after which a reading of Slurm is too old: SlurmReadingOld. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `120`."""
+    """Age from which a reading of Slurm is too old, in seconds: SlurmReadingOld. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `120`."""
     drainedMinutes: NotRequired[int]
     """Minutes that a node may be out of service: NodesOutOfService, NodesDown, GpusMissing. Type: integer, 1 to 2,147,483,647. Default: `15`."""
     systemicPercent: NotRequired[int]
@@ -1042,7 +1042,7 @@ class Monitoring(TypedDict):
     prometheus: NotRequired[str]
     """Own: a Prometheus and an Alertmanager of the cluster's own. Operator: ServiceMonitor, PodMonitor and PrometheusRule objects, for a Kubernetes cluster with the Prometheus Operator. Type: one of `Own`, `Operator`. Default: `Own`."""
     scrapeIntervalS: NotRequired[int]
-    """Seconds between two readings of all metrics. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `30`."""
+    """Time between two readings of all metrics, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `30`."""
     accounts: NotRequired[int]
     """So many accounts, the largest, have series of their own; the others are summed up as the account `other`. Type: integer, 1 to 2,147,483,647. Default: `100`."""
     retentionDays: NotRequired[int]

@@ -150,12 +150,11 @@ class HealthCheck(Model):
     keeps it. As a job, one pass is enough."""
     settings: dict[LimitName, Count] = {}
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
-    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: any), maxThrottled
-    (0) GPUs, maxIdleMemoryMiB (1024; as a job only), minNvlinks (0) of each GPU. mounts: maxAnswerS (20). processes: maxStuck (0), stuckS
-    (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors, maxMemoryErrors, maxPcieErrors, maxDiskErrors,
-    maxFilesystemErrors, maxOoms (0), maxLinkDowns, maxHungTasks (3). network: minPorts (0), maxPortsDown (0), minRateGbps (0: as the
-    fastest card of the model), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600). nvme: minDisks (0), maxDegraded (0). pcie:
-    maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64), seconds (5). storage: sizeMiB
-    (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0, no limit). mpi: minBandwidthMBs (0), maxLatencyUs (0, no limit),
-    minShareOfMedianPercent (50: a pair with less than half the median bandwidth of all pairs fails), messageKiB (1024), seconds (2),
-    rounds (1: of a tournament, in each run). Default: the values in parentheses."""
+    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90), maxThrottled (0),
+    maxIdleMemoryMiB (1024), minNvlinks (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600),
+    maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
+    (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600).
+    nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
+    arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
+    maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). 0 is no limit for maxTemperatureC, maxAgeS,
+    minRateGbps, maxFsyncMs and maxLatencyUs; docs/health.md says what each of them counts. Default: the values in parentheses."""

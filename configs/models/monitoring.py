@@ -55,7 +55,7 @@ class Thresholds(Model):
     """When an alert is one. Each alert's section in docs/runbooks.md names its threshold."""
 
     reading_age_s: Seconds = Field(default=120, examples=[300])
-    """Seconds after which a reading of Slurm is too old: SlurmReadingOld."""
+    """Age from which a reading of Slurm is too old, in seconds: SlurmReadingOld."""
     drained_minutes: Positive = Field(default=15, examples=[30])
     """Minutes that a node may be out of service: NodesOutOfService, NodesDown, GpusMissing."""
     systemic_percent: Percent = Field(default=10, examples=[25])
@@ -92,7 +92,7 @@ class Monitoring(Model):
     """Own: a Prometheus and an Alertmanager of the cluster's own. Operator: ServiceMonitor, PodMonitor and PrometheusRule objects, for a
     Kubernetes cluster with the Prometheus Operator."""
     scrape_interval_s: Seconds = Field(default=30, examples=[60])
-    """Seconds between two readings of all metrics."""
+    """Time between two readings of all metrics, in seconds."""
     accounts: Positive = Field(default=100, examples=[50])
     """So many accounts, the largest, have series of their own; the others are summed up as the account `other`."""
     retention_days: Positive = Field(default=15, examples=[30])

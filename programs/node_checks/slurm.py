@@ -38,8 +38,6 @@ _TIMED_OUT = 124
 _PREEMPTED_WORDS = "DUE TO PREEMPTION"
 _ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin,OMPI_MCA_mpi_yield_when_idle=1"
 """Ranks that wait give the CPU away: a node may have fewer than it says, as on one machine that plays several."""
-_GAP_S = 70
-"""Two rounds of backfill, and a bit."""
 _WAITING_WORDS = ("higher priority", "Immediate execution impossible")
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
 
@@ -161,14 +159,13 @@ class Slurm:
         timeout_s: int,
         held: Reservation | None,
     ) -> subprocess.CompletedProcess[str]:
-        """One job. Where a user's job waits that comes before every check, the scheduler has to find a gap: backfill looks every 30 s."""
-        partition = shared_partition(nodes)
-        minutes = -(-timeout_s // 60) + 1
-        done = self._srun(check, nodes, [f"--immediate={_IMMEDIATE_S}", *words], program, settings, timeout_s, held)
-        if partition != CHECKS_PARTITION or held or not any(each in done.stderr for each in _WAITING_WORDS):
+        """One job. Where a user's job waits for these nodes, Slurm starts nothing of a lower partition there: then the check goes into a
+        partition of users, as the first of its queue, for the time that it takes."""
+        own, users = shared_partition(nodes), users_partition(nodes)
+        done = self._srun(check, nodes, words, program, settings, timeout_s, held, own)
+        if own != CHECKS_PARTITION or held or not users or not any(each in done.stderr for each in _WAITING_WORDS):
             return done
-        deadline_s = _GAP_S + minutes * 60
-        return self._srun(check, nodes, [f"--deadline=now+{deadline_s}seconds", *words], program, settings, timeout_s, held, _GAP_S)
+        return self._srun(check, nodes, words, program, settings, timeout_s, held, users)
 
     def _srun(
         self,
@@ -179,9 +176,8 @@ class Slurm:
         settings: dict[str, Any],
         timeout_s: int,
         held: Reservation | None,
-        wait_s: int = _IMMEDIATE_S,
+        partition: str,
     ) -> subprocess.CompletedProcess[str]:
-        partition = shared_partition(nodes)
         command = [
             *("srun", "--quiet", f"--job-name={_JOB}{check}", "--chdir=/", f"--export={_ENVIRONMENT}"),
             *(
@@ -190,7 +186,7 @@ class Slurm:
                 "--ntasks-per-node=1",
                 f"--nodelist={','.join(each.name for each in nodes)}",
             ),
-            *("--exclusive", "--mem=0", "--cpu-bind=none", *words),
+            *("--exclusive", "--mem=0", "--cpu-bind=none", f"--immediate={_IMMEDIATE_S}", *words),
             *(f"--priority={_TOP_PRIORITY}", f"--time={-(-timeout_s // 60) + 1}"),
             *([f"--partition={partition}"] if partition else []),
             *([f"--reservation={held.name}"] if held else []),
@@ -204,7 +200,7 @@ class Slurm:
                     capture_output=True,
                     encoding="utf-8",
                     errors="replace",  # a driver's message may have any byte
-                    timeout=wait_s + timeout_s + _CALL_S,
+                    timeout=_IMMEDIATE_S + timeout_s + _CALL_S,
                 )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
@@ -213,8 +209,14 @@ class Slurm:
 def shared_partition(nodes: Sequence[Node]) -> str:
     """The partition of a check's job on these nodes: that of the checks where all of them are in it, else the first that has all; empty
     for none."""
-    shared = [name for name in nodes[0].partitions if all(name in node.partitions for node in nodes)]
-    return CHECKS_PARTITION if CHECKS_PARTITION in shared else next(iter(shared), "")
+    is_theirs = all(CHECKS_PARTITION in node.partitions for node in nodes)
+    return CHECKS_PARTITION if is_theirs else users_partition(nodes)
+
+
+def users_partition(nodes: Sequence[Node]) -> str:
+    """The first partition of users that has all of these nodes; empty for none."""
+    shared = (name for name in nodes[0].partitions if all(name in node.partitions for node in nodes))
+    return next((name for name in shared if name != CHECKS_PARTITION), "")
 
 
 def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:

@@ -152,6 +152,7 @@ def test_srun_whose_prolog_fails_says_why_and_the_next_one_runs_elsewhere(cluste
     cluster.lose_gpu("gpu-0")
     said = cluster.alice("srun", "--chdir=/tmp", "hostname")
     assert "did not start on gpu-0: check gpu: 3 GPU devices, 4 declared" in said
+    assert "Prolog failure on node gpu-0" in said
     assert cluster.alice("srun", "--chdir=/tmp", "hostname") == "gpu-1"
 
 

@@ -107,7 +107,7 @@ def test_good_files_give_no_complaint(readings: dict[str, dict[str, Any]], name:
     reading = readings[name]
     assert (reading["mistakes"], reading["notes"]) == ([], [])
     raw = name == "node-without-an-address"
-    assert (reading["nodes"], reading["partitions"]) == (6 + 2 * raw, 3 + raw)
+    assert (reading["nodes"], reading["partitions"]) == (6 + 2 * raw, 4 + raw)
 
 
 @pytest.mark.parametrize(("added", "file", "words"), BAD)
@@ -131,7 +131,7 @@ def test_preview_has_slurmctld_of_the_image_read_the_files(image: str, capsys: p
     last = said.splitlines()[-1]
     assert code == 0, said
     assert last.startswith("Slurm's files: read by slurmctld ")
-    assert last.endswith(f" of {image}: 72 nodes, 3 partitions, no complaint")
+    assert last.endswith(f" of {image}: 72 nodes, 4 partitions, no complaint")
     assert in_document(last)
 
 

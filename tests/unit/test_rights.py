@@ -107,6 +107,6 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         await use_of_files(cluster)
         await cluster.process.end()
         asked = used(server.requests)
-    allowed = {(one["group"], one["resource"], verb) for one in rights() for verb in one["verbs"]}
+    allowed = {(one["group"], one["resource"], verb) for one in rights(deletes_machines=False) for verb in one["verbs"]}
     assert asked - allowed == set(), "the code does what its role does not allow"
     assert allowed - asked == set(), "the role allows what the code never does"

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from components.controller_settings import add_missing_fields, settings_schema
+from components.controller_settings import add_missing_fields, controller_settings, settings_schema
 from components.kinds import build_crds
+from configs.models.node_set import Remedies
+from tests.unit.components.stacks import DEV
 
 SPEC = build_crds("dev")[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
@@ -22,6 +24,17 @@ def test_kind_takes_every_value_that_the_model_takes() -> None:
     assert [{word: kind[path].get(word) for word in words} for path in model] == [
         {word: field.get(word) for word in words} for field in model.values()
     ]
+
+
+def test_kind_has_every_key_of_a_part_that_may_be_left_out() -> None:
+    every = Remedies(steps=("ReplaceMachine",), confirmed_by="disk", machines="Webhook", webhook="https://repairs.example/x")
+    assert set(Remedies.model_fields) == every.model_dump(exclude_none=True).keys()
+    settings = controller_settings(DEV.node_sets[0].model_copy(update={"remedies": every}))
+    kind = SPEC["properties"]["remedies"]["properties"]
+    assert kind.keys() == settings["remedies"].keys()
+    defaults = controller_settings(DEV.node_sets[0].model_copy(update={"remedies": Remedies(steps=("RecreatePod",))}))["remedies"]
+    said = {name: field["default"] for name, field in kind.items() if "default" in field}
+    assert said == {name: defaults[name] for name in said}
 
 
 def test_field_that_only_the_model_spells_is_in_the_kind_with_its_limits() -> None:

@@ -51,9 +51,10 @@ def set_pod(cluster: Cluster, at: int = 0) -> dict[str, Any]:
 
 @pytest.mark.parametrize("edits", [{}, {"login.ldap": LDAP, "storage.home": {"nfs": {**NFS, "path": "/home"}}, "storage.nfsServer": None}])
 def test_volumes_of_a_workers_pod_are_those_that_users_may_not_claim(edits: dict[str, Any]) -> None:
-    said = {key: value for key, value in {**EVERYTHING, **edits}.items() if value is not None}
-    pod = set_pod(load_cluster(edited("dev", said), ROOT, "x"))
-    names = {volume["name"] for volume in pod["volumes"]} - {"local"}
+    said = {key: value for key, value in {**EVERYTHING, **edits, "nodeSets[1].simulatedGpus": False}.items() if value is not None}
+    cluster = load_cluster(edited("dev", said), ROOT, "x")
+    pods = [set_pod(cluster, at) for at in range(len(cluster.node_sets))]
+    names = {volume["name"] for pod in pods for volume in pod["volumes"]} - {"local"}
     assert {name for name in names if not name.startswith("mount-")} <= POD_VOLUMES
     if not edits:
         assert names >= POD_VOLUMES

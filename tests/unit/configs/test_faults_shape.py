@@ -21,7 +21,7 @@ def renamed(name: str) -> dict[str, Any]:
         "healthChecks[3].nodeSets[0]",
         "healthChecks[4].nodeSets[0]",
     ]
-    return dict.fromkeys([*places, *(f"healthChecks[{at}].nodeSets[1]" for at in range(3))], name)
+    return dict.fromkeys([*places, *(f"healthChecks[{at}].nodeSets[1]" for at in (0, 1, 2, 5, 6, 7))], name)
 
 
 CASES = [
