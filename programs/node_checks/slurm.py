@@ -38,7 +38,6 @@ _TIMED_OUT = 124
 _PREEMPTED_WORDS = "DUE TO PREEMPTION"
 _ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin,OMPI_MCA_mpi_yield_when_idle=1"
 """Ranks that wait give the CPU away: a node may have fewer than it says, as on one machine that plays several."""
-_WAITING_WORDS = ("higher priority", "Immediate execution impossible")
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
 
 
@@ -163,7 +162,7 @@ class Slurm:
         partition of users, as the first of its queue, for the time that it takes."""
         own, users = shared_partition(nodes), users_partition(nodes)
         done = self._srun(check, nodes, words, program, settings, timeout_s, held, own)
-        if own != CHECKS_PARTITION or held or not users or not any(each in done.stderr for each in _WAITING_WORDS):
+        if own != CHECKS_PARTITION or held or not users or not any(each in done.stderr for each in _BUSY_WORDS):
             return done
         return self._srun(check, nodes, words, program, settings, timeout_s, held, users)
 
