@@ -329,7 +329,8 @@ def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_th
     why = "did not start on gpu-0: check mounts: /home is not mounted"
     eventually("the job's record says why", lambda: why in stack.slurm(f"scontrol show job {job}"), 30)
     eventually("the cause", lambda: "check/mounts" in causes(stack, homeless), 30)
-    assert (stack.job_state(job), stack.slurm(f"squeue --noheader --job={job} --format=%r").strip()) == ("PENDING", "BeginTime")
+    waits = ("PENDING", "BeginTime")
+    eventually("it waits", lambda: tuple(stack.slurm(f"squeue --noheader --job={job} --format='%T %r'").split()) == waits, 30)
     bring_home(stack, homeless)
     eventually("nothing holds the node", lambda: "DRAIN" not in node(stack, homeless)["state"], 30)
     stack.slurm(f"scontrol update JobId={job} StartTime=now")  # instead of Slurm's two minutes
