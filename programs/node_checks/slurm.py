@@ -37,7 +37,8 @@ _TIMED_OUT = 124
 """The exit code of timeout(1)."""
 _PREEMPTED_WORDS = "DUE TO PREEMPTION"
 _ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin,HOME=/tmp,OMPI_MCA_mpi_yield_when_idle=1"
-"""OpenMPI 5 ends in MPI_Init without a HOME. Ranks that wait give the CPU away: a node may have fewer than it says, as on one machine that plays several."""
+"""OpenMPI 5 ends in MPI_Init without a HOME. Ranks that wait give the CPU away: a node may have fewer than it says, as on one machine
+that plays several."""
 _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher priority")
 
 

@@ -56,7 +56,7 @@ FATAL = [
     pytest.param("Licenses=matlab:four", "Invalid configured licenses", id="licenses-in-words"),
     pytest.param("DebugFlags=backfil", "DebugFlags invalid", id="unknown-debug-flag"),
     pytest.param("TopologyPlugin=topology/trees", "Failed to initialize topology plugin", id="unknown-topology"),
-    pytest.param("PreemptType=preempt/qos", "PreemptType and PreemptMode values incompatible", id="preemption-that-does-nothing"),
+    pytest.param("PreemptMode=OFF", "PreemptType and PreemptMode values incompatible", id="preemption-that-does-nothing"),
 ]  # fmt: skip
 
 
