@@ -120,7 +120,7 @@ def node(stack: DevStack, name: str) -> dict[str, Any]:
 
 def causes(stack: DevStack, name: str) -> dict[str, dict[str, str]]:
     """What the node's object has of its causes, by name, the most urgent first."""
-    return {cause["name"]: cause for cause in stack.get("slurmnode", name)["status"]["causes"]}
+    return {cause["name"]: cause for cause in stack.get("slurmnode", name)["status"].get("causes", [])}
 
 
 def reservations(stack: DevStack) -> str:
