@@ -37,6 +37,7 @@ VARIANTS = [
     pytest.param("dev", (), id="dev"),
     pytest.param("h100", (), id="h100"),
     pytest.param("h100", ("cluster.deletionProtection=false",), id="h100-unprotected"),
+    pytest.param("h100", ("cluster.monitoring={}",), id="h100-with-monitoring"),
     pytest.param("dev", (NFS,), id="nfs-server"),
     pytest.param("dev", (NFS, "cluster.deletionProtection=true"), id="protected-nfs-server"),
     pytest.param("dev", ARCHIVE, id="archive-on-a-host-path"),

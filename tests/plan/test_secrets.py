@@ -46,8 +46,10 @@ def test_other_random_values_change_nothing_that_a_plan_shows(stack: str) -> Non
     """Names, annotations and hashes in them are shown; what is masked is encrypted in the state, too."""
     one, other = drawn(stack, "one"), drawn(stack, "other")
     assert as_json(one) == as_json(other)
-    data = [[each.inputs["data"] for each in plan.resources if each.inputs.get("kind") == "Secret"] for plan in (one, other)]
-    assert len(data[0]) == 6
+    secrets = [[each.inputs for each in plan.resources if each.inputs.get("kind") == "Secret"] for plan in (one, other)]
+    # The record of a large stack is several Secrets, and not each has a copy of another one.
+    data = [[each["data"] for each in found if "-deployed" not in each["metadata"]["name"]] for found in secrets]
+    assert len(data[0]) == 5
     assert all(first != second for first, second in zip(*data, strict=True))
 
 
