@@ -51,6 +51,8 @@ def test_other_random_values_change_nothing_that_a_plan_shows(stack: str) -> Non
     data = [[each["data"] for each in found if "-deployed" not in each["metadata"]["name"]] for found in secrets]
     assert len(data[0]) == 5
     assert all(first != second for first, second in zip(*data, strict=True))
+    records = [[each["data"] for each in found if "-deployed" in each["metadata"]["name"]] for found in secrets]
+    assert any(first != second for first, second in zip(*records, strict=True))
 
 
 @pytest.mark.parametrize("stack", STACKS)
