@@ -151,7 +151,9 @@ def test_up_takes_lost_values_from_the_live_secrets(server: ApiServer, capsys: p
     dev = Verbs(server, capsys, ROOT, *KEYS, *elsewhere, *generations)
     dev.up("--yes", "--adopt", "--force-conflicts")
     before = secrets(server, namespace)
-    made = {name.removeprefix("dev-"): data for name, data in before.items() if name.startswith("dev-") and name != "dev-deployed"}
+    made = {
+        name.removeprefix("dev-"): data for name, data in before.items() if name.startswith("dev-") and not name.startswith("dev-deployed")
+    }
     assert {name: [*data] for name, data in made.items()} == {name: [entry] for name, entry in KEYS_MADE.items()}
     server.run_kubectl("delete", "secret", "slipway-slipway-dev-random", "-n", namespace)
     previewed = dev.run("preview")

@@ -8,7 +8,7 @@ from typing import Any
 
 from configs.load import load_cluster
 from configs.render import users
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
+from tests.slurm.image_cluster import ALICE, NAMES, STACK, ImageCluster
 from tests.slurm.image_pods import Container, Machine, wait_for
 
 PODS = {pod: names for pod, names in NAMES.items() if pod not in {"t-slurmrestd", "t-login"}}
@@ -40,11 +40,6 @@ class AccountsCluster(ImageCluster):
         there = {each: (folder / each).read_bytes() for each in files if (folder / each).exists()}
         wanted = {each: content if isinstance(content, bytes) else content.encode() for each, content in files.items()}
         return folder if folder.exists() and there == wanted else super().volume(name, files, mode, group)
-
-    def slurm(self, *command: str, check: bool = True) -> str:
-        """Runs a command as SlurmUser, who may do everything."""
-        inside = self.containers["t-slurmctld-0/reconfigure"]
-        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
 
     def sacctmgr(self, *words: str) -> str:
         """What an administrator does by hand."""
@@ -99,7 +94,7 @@ class AccountsCluster(ImageCluster):
     def make_empty(self) -> None:
         """As each test starts: without a job and without an account."""
         self.declare({"accounts": []})
-        self.slurm("bash", "-c", "squeue --noheader --format=%i | xargs --no-run-if-empty scancel")
+        self.cancel_all()
         wait_for("no job", lambda: self.slurm("squeue", "--noheader") == "", deadline_s=60)
         self.settled()
         wait_for("no enforcement", lambda: "= none" in self.slurm("bash", "-c", "scontrol show config | grep Enforce"))

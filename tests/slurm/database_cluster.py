@@ -160,14 +160,6 @@ class DatabaseCluster(ImageCluster):
         command = program_command("backup", module="state_restore")
         return self._start("t-slurmctld-0", "restore", command, mounts, user=SLURM, fs_group=SLURM, read_only=True)
 
-    def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
-        """Runs a Slurm command in slurmctld's pod."""
-        return (
-            self.containers["t-slurmctld-0/reconfigure"]
-            .run(*command, user=user, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
-            .strip()
-        )
-
     def submit(self, script: str, *options: str) -> str:
         """Submits a job as alice; gives its number."""
         return self.slurm("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options, "--wrap", script, user=ALICE)

@@ -61,10 +61,10 @@ class ElasticCluster(ImageCluster):
         self.running_jobs()
         self.up("fix-0")
 
-    def slurm(self, *command: str, user: int = SLURM) -> str:
+    def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
         """Runs a Slurm command in slurmctld's pod."""
         inside = self.containers["t-slurmctld-0/reconfigure"]
-        return inside.run(*command, user=user, env={"SLURM_CONF": "/var/spool/slurmctld/conf/slurm.conf"})
+        return inside.run(*command, user=user, check=check, env={"SLURM_CONF": "/var/spool/slurmctld/conf/slurm.conf"})
 
     def worker(self, node: str) -> Container:
         """Makes the pod of a node anew, as its controller would."""

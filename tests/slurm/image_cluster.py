@@ -105,9 +105,9 @@ class ImageCluster:
     ssh_to_nodes: bool = False
     """Workers have sshd; `node-host-keys` and `keys` are volumes then."""
     login_capabilities: Sequence[str] = LOGIN_CAPABILITIES
-    has_admins: bool = False
     job_disks: Mapping[str, str] = field(default_factory=dict[str, str])
     """What jobs have of their node's disk, by the node."""
+    has_admins: bool = False
     """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
     groups: str = ""
     """Further lines of the users' group file."""
@@ -134,6 +134,15 @@ class ImageCluster:
         self.configure(self.stack)
         self.empty("home").chmod(0o755)
         self.machine.open(self.names)
+
+    def slurm(self, *command: str, user: int = SLURM, check: bool = True) -> str:
+        """Runs a command in slurmctld's pod, as SlurmUser unless told otherwise, who may do everything."""
+        inside = self.containers["t-slurmctld-0/reconfigure"]
+        return inside.run(*command, user=user, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
+
+    def cancel_all(self) -> None:
+        """Ends every job. A heterogeneous one is cancelled as a whole, as Slurm refuses that for a component."""
+        self.slurm("bash", "-c", "squeue --noheader --format=%i | sed 's/+.*//' | sort -u | xargs --no-run-if-empty scancel")
 
     def configure(self, stack: Mapping[str, Any], extra: str = "") -> None:
         """Writes Slurm's files anew, as a change of the ConfigMap arrives in a pod."""

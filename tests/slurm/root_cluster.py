@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from components.pods import PACKAGES_PATH, program_command
-from tests.slurm.image_cluster import SLURM, STACK, ImageCluster, program_mount
+from tests.slurm.image_cluster import STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
 WORKERS = ("gpu-0", "gpu-1")
@@ -142,10 +142,6 @@ class RootCluster(ImageCluster):
         if check and done.returncode:
             raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
         return (done.stdout if check else done.stdout + done.stderr).strip()
-
-    def slurm(self, *command: str) -> str:
-        """Runs a Slurm command as SlurmUser in slurmctld's pod."""
-        return self.containers["t-slurmctld-0/reconfigure"].run(*command, user=SLURM, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
 
     def ready(self) -> bool:
         """True when both workers are idle and nothing waits."""

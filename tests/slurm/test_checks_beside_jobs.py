@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from slurm.check_results import CheckResult, read_results
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
+from tests.slurm.image_cluster import ALICE, NAMES, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-checks")
@@ -38,11 +38,6 @@ class ChecksCluster(ImageCluster):
         """Whether the node has run its checks, after one more job of a user there."""
         self.alice("srun", "--chdir=/tmp", f"--nodelist={node}", "true")
         return self.containers[f"{node}/slurmd"].run("bash", "-c", "ls /run/slurm", check=False).find("slipway-checks.json") >= 0
-
-    def slurm(self, *command: str, check: bool = True) -> str:
-        """Runs a command as SlurmUser, who may do everything."""
-        inside = self.containers["t-slurmctld-0/reconfigure"]
-        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
 
     def alice(self, *command: str) -> str:
         """Runs a command as a user on a worker; what it printed, errors too."""
@@ -111,7 +106,7 @@ def cluster(started: ChecksCluster) -> Iterator[ChecksCluster]:
         started.find_gpu(node)  # slurmd waits for it when it reads its files
     started.declare()
     wait_for("no checks", lambda: "slipway-checks" not in started.slurm("scontrol", "show", "config"))
-    started.slurm("bash", "-c", "squeue --noheader --format=%i | xargs --no-run-if-empty scancel")
+    started.cancel_all()
     for node in NODES:
         started.containers[f"{node}/slurmd"].run("rm", "-f", "/run/slurm/slipway-checks.json")
         started.slurm("scontrol", "update", f"NodeName={node}", "Extra={}")

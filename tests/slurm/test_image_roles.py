@@ -41,11 +41,6 @@ class Cluster(ImageCluster):
             raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def slurm(self, *command: str, check: bool = True) -> str:
-        """Runs a Slurm command as SlurmUser in slurmctld's pod."""
-        inside = self.containers["t-slurmctld-0/reconfigure"]
-        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"})
-
     def states(self) -> dict[str, str]:
         """Node name to state, as slurmctld has it now."""
         lines = self.slurm("sinfo", "--noheader", "--Node", "--format", "%N %T").split("\n")

@@ -48,11 +48,6 @@ run.one_round(slurm.Slurm(), read_policy(json.loads(sys.argv[2])), print)
 class MaintenanceCluster(ImageCluster):
     """The cluster, with the words that its tests use."""
 
-    def slurm(self, *command: str, check: bool = True) -> str:
-        """Runs a command as SlurmUser, who may do everything."""
-        inside = self.containers["t-slurmctld-0/reconfigure"]
-        return inside.run(*command, user=SLURM, check=check, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
-
     def alice(self, *command: str) -> str:
         return self.containers["gpu-0/slurmd"].run(*command, user=ALICE, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}).strip()
 
@@ -139,7 +134,7 @@ def cluster(started: MaintenanceCluster) -> Iterator[MaintenanceCluster]:
     started.restart(NOT_YET)
     yield started
     started.slurm("scontrol", "delete", "ReservationName=weekly", check=False)
-    started.slurm("bash", "-c", "squeue --noheader --format=%i | xargs --no-run-if-empty scancel")
+    started.cancel_all()
     wait_for("an empty queue", lambda: started.slurm("squeue", "--noheader") == "", 60)
 
 

@@ -36,7 +36,7 @@ class Cluster(ImageCluster):
             "bash", "-c", f"cd /tmp; {command} 2>&1", user=ALICE, check=False, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}
         )
 
-    def slurm(self, command: str) -> str:
+    def shell(self, command: str) -> str:
         """A shell command of SlurmUser."""
         inside = self.containers["t-slurmctld-0/reconfigure"]
         return inside.run("bash", "-c", command, user=SLURM, check=False, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
@@ -51,12 +51,12 @@ class Cluster(ImageCluster):
             (stack["nodeSets"][0] if key == "slurmd" else stack)[key] = value
         self.volume("users", users.render(load_cluster(stack, Path(), "Pulumi.test.yaml")))
         before = self.containers["t-slurmctld-0/reconfigure"].log.count("slurmctld runs with the files of")
-        self.slurm("scontrol update NodeName=gpu-0 State=DRAIN Reason=settle")
+        self.shell("scontrol update NodeName=gpu-0 State=DRAIN Reason=settle")
         self.configure(stack)
         said = self.containers["t-slurmctld-0/reconfigure"]
         wait_for("the new files", lambda: said.log.count("slurmctld runs with the files of") > before, deadline_s=60)
-        self.slurm("scontrol update NodeName=gpu-0 State=UNDRAIN")
-        wait_for("an idle worker", lambda: self.slurm("sinfo --noheader --format=%T") == "idle", deadline_s=90)
+        self.shell("scontrol update NodeName=gpu-0 State=UNDRAIN")
+        wait_for("an idle worker", lambda: self.shell("sinfo --noheader --format=%T") == "idle", deadline_s=90)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
         for start in (cluster.slurmctld, cluster.reconfigure, cluster.slurmrestd):
             start()
         cluster.slurmd("gpu-0")
-        wait_for("an idle worker", lambda: cluster.slurm("sinfo --noheader --format=%T") == "idle", deadline_s=90)
+        wait_for("an idle worker", lambda: cluster.shell("sinfo --noheader --format=%T") == "idle", deadline_s=90)
         yield cluster
     finally:
         machine.keep_logs()
@@ -95,7 +95,7 @@ def test_option_that_would_be_ignored_is_refused_in_words(cluster: Cluster, comm
     assert why in said
     assert "Submitted" not in said
     assert "gpu-0" not in said
-    assert cluster.slurm("squeue --noheader") == ""
+    assert cluster.shell("squeue --noheader") == ""
 
 
 @pytest.mark.parametrize("command", ["sbatch --get-user-env", "SBATCH_GET_USER_ENV=1 sbatch"])
@@ -120,7 +120,7 @@ def test_jobs_without_these_options_are_accepted(cluster: Cluster) -> None:
 
 def test_rest_clients_are_refused_the_same(cluster: Cluster) -> None:
     """In Slurm's words alone: slurmrestd of 26.05 does not pass a plugin's on."""
-    token = cluster.slurm("scontrol token username=alice lifespan=600").removeprefix("SLURM_JWT=")
+    token = cluster.shell("scontrol token username=alice lifespan=600").removeprefix("SLURM_JWT=")
     headers = ("X-SLURM-USER-NAME: alice", f"X-SLURM-USER-TOKEN: {token}", "Content-Type: application/json")
     url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6820/slurm/v0.0.45/job/submit"
     for more in ({"container": "/tmp/bundle"}, {"mail_type": ["END"]}, {"temporary_disk_per_node": 100}):
@@ -129,7 +129,7 @@ def test_rest_clients_are_refused_the_same(cluster: Cluster) -> None:
         asked = ("curl", "--silent", "--max-time", "10", *options, "--data", json.dumps({"job": job}), url)
         said = cluster.containers["gpu-0/slurmd"].run(*asked, user=ALICE)
         assert NOT_SUPPORTED in said, said
-        assert cluster.slurm("squeue --noheader") == ""
+        assert cluster.shell("squeue --noheader") == ""
 
 
 def test_a_waiting_job_cannot_be_given_them_either(cluster: Cluster) -> None:

@@ -204,7 +204,7 @@ def test_enforcement_and_who_may_use_a_partition_arrive(readings: dict[str, Read
 def test_typed_keys_arrive(readings: dict[str, Reading]) -> None:
     config = readings["dev-typed"].config
     expected = {
-        "SchedulerParameters": "bf_window=4320,bf_continue",
+        "SchedulerParameters": "bf_window=4320,bf_continue,nohold_on_prolog_fail",
         "SelectTypeParameters": "CR_CPU_MEMORY",
         "PriorityWeightAge": "1",
         "PriorityWeightFairShare": "2",
@@ -241,7 +241,7 @@ def test_power_saving_knows_who_stays(readings: dict[str, Reading]) -> None:
     }
     assert "power_save_interval=1" in elastic["SlurmctldParameters"]
     times = {name: found["SuspendTime"] for name, found in readings["dev-elastic"].records("partitions").items()}
-    assert times == {"main": "GLOBAL", "gpu": "INFINITE", "burst": "GLOBAL"}
+    assert times == {"main": "GLOBAL", "gpu": "INFINITE", "burst": "GLOBAL", "slipway-checks": "GLOBAL"}
     assert readings["dev-of-fixed-sets"].config["SuspendTime"] == "INFINITE"
 
 
