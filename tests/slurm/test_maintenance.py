@@ -154,7 +154,7 @@ def test_declared_job_saves_its_work_goes_back_to_the_queue_and_goes_on_after_th
 
     cluster.restart(REQUEUES)
     for requeued in (job, spoke):
-        wait_for(f"{requeued} in the queue", lambda: cluster.state(requeued) == "PENDING")  # noqa: B023
+        wait_for(f"{requeued} in the queue", lambda: cluster.job(requeued)["job_state"] == ["PENDING"], 60)  # noqa: B023 - called at once
         cluster.slurm("scontrol", "update", f"JobId={requeued}", "StartTime=now")
     assert {cluster.state(each) for each in (plain, short)} == {"RUNNING"}
     wait_for("Slurm keeps the job for after the maintenance", lambda: cluster.job(job)["state_reason"] in HELD)
@@ -171,6 +171,8 @@ def test_no_job_is_warned_twice_and_each_is_requeued_whichever_write_was_the_las
         cluster.round_killed_after(write, WARNS)
         assert read_marks(cluster.job(job)["admin_comment"]).warned
         cluster.round_killed_after("requeue", WARNS)  # a whole round: it has nothing to requeue
+        if write != "note":
+            wait_for("the signal's work", lambda: cluster.lines(job, "checkpoint"))  # noqa: B023 - called at once
         saved[write] = (len(cluster.lines(job, "checkpoint")), cluster.warnings(job))
         cluster.round_killed_after("requeue", REQUEUES)
         wait_for("the job in the queue", lambda: cluster.state(job) == "PENDING")  # noqa: B023
