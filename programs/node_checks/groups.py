@@ -46,6 +46,7 @@ class Tests:
         self.away: set[str] = set()
         """Nodes that jobs have taken meanwhile."""
         self._usual: float | None = None
+        self._measured: dict[Pair, Measured] = {}
 
     def all_at_once(self, nodes: Sequence[Node]) -> tuple[str, str]:
         """The result of one test over all nodes, and what was found."""
@@ -58,15 +59,17 @@ class Tests:
         return judge(answer, None, self._settings) if isinstance(answer, Measured) else (answer.result, answer.found)
 
     def round_of(self, pairs: Sequence[Pair], nodes: Mapping[str, Node]) -> None:
-        """Tests these pairs side by side. The first round says what is usual here."""
+        """Tests these pairs side by side. The first round says what is usual here; where it has one pair only, the first two do."""
 
         def test(each: Pair) -> Measured | Outcome:
             return self._test([nodes[name] for name in each], None)
 
         with ThreadPoolExecutor(max_workers=self._parallel) as pool:
             answers = dict(zip(pairs, pool.map(test, pairs), strict=True))
-        if self._usual is None:
-            self._usual = baseline(answer for answer in answers.values() if isinstance(answer, Measured))
+        self._measured |= {each: answer for each, answer in answers.items() if isinstance(answer, Measured)}
+        if self._usual is None and (usual := baseline(self._measured.values())) is not None:
+            self._usual = usual
+            answers = {**self._measured, **answers}
         for each, answer in answers.items():
             if answer in _AWAY:
                 self.away |= {
@@ -153,7 +156,8 @@ def _test_free(
             return {name: Outcome(PASSED, whole) for name in free}
         if result == SKIPPED:
             return {name: Outcome(SKIPPED, whole) for name in free}
-    screening, round_ = tests_rounds(spec), 0
+    # Three nodes make one pair in a round, which has nothing to be compared with.
+    screening, round_ = max(tests_rounds(spec), 2 if len(free) == 3 else 1), 0
     while not is_over():
         planned = plan_pairs([name for name in free if name not in tests.away], tests.results, round_, screening, turn)
         if not planned:

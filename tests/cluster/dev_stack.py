@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from configs.models.health_checks import HealthCheck
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.patience import patience
 from tests.report import last_words, node_set_trouble, pod_trouble
@@ -103,10 +104,10 @@ class DevStack:
         done = self.ssh(f"cat > job.$$ && sbatch --parsable {' '.join(options)} job.$$", stdin=script)
         return int(done.strip().split(";")[0])
 
-    def hold(self, *options: str) -> int:
-        """A job that runs until `let_go`; its id."""
+    def hold(self, *options: str, begins: str = "true") -> int:
+        """A job that runs a command, then until `let_go`; its id."""
         self.ssh("rm -f go")
-        return self.submit("#!/bin/bash\nuntil [[ -e go ]]; do sleep 0.5; done\n", *options)
+        return self.submit(f"#!/bin/bash\n{begins}\nuntil [[ -e go ]]; do sleep 0.5; done\n", *options)
 
     def let_go(self) -> None:
         """Lets all held jobs end."""
@@ -149,6 +150,18 @@ class DevStack:
         eventually("all node sets up to date", lambda: all(_is_settled(one) for one in self.get("nodesets")["items"]), deadline_s)
         self.wait_until_idle(deadline_s)
         self.is_settled = True
+
+    def put_to_sleep(self) -> None:
+        """Has Slurm power the elastic nodes down now, which it does by itself 30 s after their last job."""
+        idle = "sinfo -h -N -n burst-[0-1] -t idle -o '%N %T' | awk '$2 == \"idle\" {print $1}'"
+        self.slurm(f"{idle} | xargs -rI@ scontrol update nodename=@ state=power_down")
+        eventually("asleep", lambda: all("POWERED_DOWN" in state for node, state in self.nodes().items() if node.startswith("burst-")), 200)
+
+    def look_at(self, *nodes: str) -> None:
+        """Runs the nodes' own checks as often as a failure that is mended takes to end: what slurmd does each minute."""
+        for _ in range(HealthCheck.model_fields["passes"].default):
+            for name in nodes:
+                self.kubectl("exec", name, "-c", "slurmd", "--", "env", f"SLURMD_NODENAME={name}", "/run/slurm/conf/slipway-checks.sh")
 
     def quiet(self) -> None:
         """No jobs, and all nodes idle."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from configs.models.health_checks import HealthCheck
 from tests.cluster.dev_stack import DevStack, eventually
 from tests.patience import patience
 
@@ -304,9 +303,6 @@ def test_check_does_not_wait_behind_the_queue(stack: DevStack) -> None:
     stack.wait_for_job(waiting)
 
 
-PASSES = HealthCheck.model_fields["passes"].default
-
-
 @pytest.fixture
 def homeless(stack: DevStack) -> Iterator[str]:
     """A node whose /home is gone; it is back at the end."""
@@ -317,8 +313,7 @@ def homeless(stack: DevStack) -> Iterator[str]:
 
 def bring_home(stack: DevStack, name: str) -> None:
     stack.kubectl("exec", name, "--", "bash", "-c", "mountpoint -q /home || mount --move /run/away /home")
-    for _ in range(PASSES):  # what slurmd does every minute
-        stack.kubectl("exec", name, "--", "env", f"SLURMD_NODENAME={name}", "/run/slurm/conf/slipway-checks.sh")
+    stack.look_at(name)
 
 
 def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_the_node_is_mended(stack: DevStack, homeless: str) -> None:
@@ -338,8 +333,10 @@ def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_th
 
 
 def test_home_that_is_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
-    job = stack.hold("--nodelist=gpu-1")
-    stack.wait_for_job(job, "RUNNING")
+    """A job that Slurm calls running may still be on its way into its folder, so it says when it is there."""
+    stack.ssh("rm -f lost.out")
+    job = stack.hold("--nodelist=gpu-1 --output=lost.out", begins="echo here")
+    eventually("the job has begun", lambda: "here" in stack.ssh("cat lost.out"), 60)
     stack.kubectl("exec", "gpu-1", "--", "bash", "-c", "mkdir -p /run/away && mount --move /home /run/away")
     try:
         stack.kubectl("exec", "gpu-1", "--", "env", "SLURMD_NODENAME=gpu-1", "/run/slurm/conf/slipway-checks.sh")

@@ -55,13 +55,6 @@ def test_job_for_nodes_on_their_way_down_starts_in_seconds_and_is_never_lost(sta
     submit_in_power_downs(stack, 0, 1.5, 4)
 
 
-def put_to_sleep(stack: DevStack) -> None:
-    """Has Slurm power the elastic nodes down now, which it does by itself 30 s after their last job."""
-    idle = "sinfo -h -N -n burst-[0-1] -t idle -o '%N %T' | awk '$2 == \"idle\" {print $1}'"
-    stack.slurm(f"{idle} | xargs -rI@ scontrol update nodename=@ state=power_down")
-    eventually("asleep", lambda: all("POWERED_DOWN" in state for node, state in stack.nodes().items() if node.startswith("burst-")), 200)
-
-
 def submit_in_power_downs(stack: DevStack, *moments_s: float) -> None:
     """Submits a two-node job at each moment of a power-down. None lands on a pod that ends."""
     for moment_s in moments_s:
@@ -80,7 +73,7 @@ def submit_in_power_downs(stack: DevStack, *moments_s: float) -> None:
 
 
 def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevStack) -> None:
-    put_to_sleep(stack)
+    stack.put_to_sleep()
     eventually("none counted any more", lambda: status(stack, "burst").get("ready", 0) == 0, 60)
     job = stack.submit("#!/bin/bash\nhostname\n", "--partition=burst", "--output=woken.out")
     eventually("its node has registered", lambda: status(stack, "burst").get("ready"), 120)
@@ -267,7 +260,7 @@ def test_busy_workers_of_a_set_that_is_scaled_in_cannot_be_evicted(scaled_back: 
 
 def test_busy_worker_of_an_elastic_set_cannot_be_evicted(stack: DevStack) -> None:
     # Slurm wakes no node that is still on its way down.
-    put_to_sleep(stack)
+    stack.put_to_sleep()
     job = stack.submit("#!/bin/bash\nsleep 300\n", "--partition=burst")
     stack.wait_for_job(job, "RUNNING")
     pod = stack.slurm(f"squeue -h -j {job} -o %N").strip()

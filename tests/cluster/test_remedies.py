@@ -58,6 +58,7 @@ def test_fault_of_all_nodes_is_systemic_and_touches_nothing(stack: DevStack) -> 
     before = {pod: uid(stack, pod) for pod in ("gpu-0", "gpu-1")}
     stack.slurm(f"scontrol update NodeName=gpu-[0-1] Extra='{FOUND}'")
     eventually("the set says so", lambda: remedied(stack) == "Systemic", 30, every_s=0.1)
-    eventually("the brake is off", lambda: remedied(stack) == "NothingToDo", 150)
+    stack.look_at(*before)
+    eventually("the brake is off", lambda: remedied(stack) == "NothingToDo", 60)
     assert {pod: uid(stack, pod) for pod in before} == before
     assert not any("DRAIN" in state for state in stack.nodes().values())

@@ -92,6 +92,21 @@ def test_link_at_fault_is_told_at_both_nodes_and_drains_neither() -> None:
     assert not noted.drains
 
 
+@pytest.mark.parametrize("turn", range(4))
+def test_three_good_nodes_are_enough_to_look_again_at_the_fourth(turn: int) -> None:
+    """They make one pair in a round, so what is usual is known after the second."""
+    slurm, asked = cluster(4, {2}), spec(4)
+    run(slurm, asked, turn)
+    assert drained(slurm) == {"n-2"}
+    again, pairs = run(slurm, asked, turn)
+    assert (again["n-2"].result, again["n-2"].action) == (FAILED, "drained")
+    assert {again[name].result for name in ("n-0", "n-1", "n-3")} == {PASSED}
+    assert UNKNOWN not in pairs.values()
+    slurm.found = dict.fromkeys(slurm.found, FINE)
+    mended, _ = run(slurm, asked, turn)
+    assert (mended["n-2"].result, mended["n-2"].action) == (PASSED, "cleared")
+
+
 def test_two_nodes_alone_cannot_tell_who_is_at_fault() -> None:
     slurm = cluster(2, {0})
     limits = {name: Target({**LIMITS, "minBandwidthMBs": 10}, 0) for name in slurm.known}
