@@ -47,6 +47,9 @@ FaultKind = Literal["hardware", "node", "maintenance"]
 Per = Literal["pair", "set"]
 """How many nodes a job of a check of the network has: two, or all idle nodes of its sets."""
 
+OtherDrivers = Literal["report", "drain"]
+"""What becomes of nodes whose driver differs from that of most nodes of their set."""
+
 Context = Literal["job", "interval", "prolog", "epilog"]
 """When a check runs: as a job of its own, every minute, before a job, after a job."""
 
@@ -145,6 +148,9 @@ class HealthCheck(Model):
     """Time for one run on one node, in seconds. After that the result counts as unknown."""
     max_drained: MaxUnavailable = "25%"
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
+    other_drivers: OtherDrivers | None = None
+    """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job
+    away; drain drains such nodes, at most `maxDrained` of each set. Default: report."""
     passes: Annotated[StrictInt, Field(ge=1, le=100)] = Field(default=3, examples=[5])
     """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and
     keeps it. As a job, one pass is enough."""

@@ -411,6 +411,19 @@ def test_amd_gpus_are_read_from_amd_smi(tmp_path: Path, monkeypatch: pytest.Monk
     assert gpu.judge(1, states[:1], {**settings, "count": 1}) == ("passed", "1 GPUs")
 
 
+def test_driver_is_told_beside_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    stand_in(tmp_path, "nvidia-smi", f"echo '{', '.join(SMI.values())}'", monkeypatch)
+    monkeypatch.setattr("sys.argv", ["-", json.dumps({**BESIDE, "count": 1, "otherDrivers": 2})])
+    gpu.main()
+    assert json.loads(capsys.readouterr().out)["driver"] == {"version": "550.90.07", "drains": 2}
+
+
+def test_driver_of_amd_is_that_of_sysfs_or_the_kernels_own(tmp_path: Path) -> None:
+    assert gpu.amd_driver(tmp_path) == os.uname().release
+    write(tmp_path, {"version": "6.8.5"})
+    assert gpu.amd_driver(tmp_path) == "6.8.5"
+
+
 @pytest.mark.parametrize(
     ("script", "result", "found"),
     [
