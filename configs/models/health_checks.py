@@ -77,7 +77,16 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
         "maxHungTasks": 3,
         "maxOoms": 0,
     },
-    "network": {"minPorts": 0, "maxPortsDown": 0, "minRateGbps": 0, "maxLinkDowns": 3, "maxSymbolErrors": 100, "windowS": 3600},
+    "network": {
+        "minPorts": 0,
+        "maxPortsDown": 0,
+        "minRateGbps": 0,
+        "maxLinkDowns": 3,
+        "maxSymbolErrors": 100,
+        "windowS": 3600,
+        "minBondPorts": 0,
+        "maxBondPortsDown": 0,
+    },
     "nvme": {"minDisks": 0, "maxDegraded": 0},
     "pcie": {"maxNarrow": 0, "maxSlow": 0},
     "shm": {"maxLeftoverMiB": 1024},
@@ -159,7 +168,8 @@ class HealthCheck(Model):
     maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90), maxThrottled (0),
     maxIdleMemoryMiB (1024), minNvlinks (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600),
     maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
-    (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600).
+    (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600),
+    minBondPorts (0), maxBondPortsDown (0).
     nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
     arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
     maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). 0 is no limit for maxTemperatureC, maxAgeS,
