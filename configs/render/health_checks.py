@@ -25,7 +25,6 @@ COLLECTOR_PORT = 6823
 INTERVAL_S = 60
 """Seconds between two runs on a node, unless checks may take longer."""
 _SLACK_S = 15
-_SYSFS = "/sys"
 _BESIDE: tuple[Context, ...] = ("interval", "prolog", "epilog")
 _BESIDE_JOBS: Mapping[CheckKind, Mapping[str, int]] = {"memory": {"minAvailablePercent": 0}, "gpu": {"maxIdleMemoryMiB": 0}}
 """Users' jobs need memory, too, also all of a GPU's: how much is in use says nothing beside them."""
@@ -64,9 +63,6 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
     elif check.check == "network":
         pool = cluster.node_pool(node_set.pool)
         facts = {"efaDevices": len(machine_of(pool).efa_cards) if pool.eks is not None and pool.eks.efa else 0}
-        # A worker has a network of its own; sysfs of the machine shows the machine's.
-        places = [mount.mount_path for mount in cluster.mounts_of(node_set) if mount.host_path == _SYSFS]
-        facts |= {"sysfs": places[0]} if places else {}
     elif check.check == "shm":
         facts = {"leastUser": LEAST_ID, "accounts": sorted(TAKEN)}
     elif check.check == "command":

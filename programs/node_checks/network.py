@@ -2,8 +2,8 @@
 do not grow. Runs on the node; standard library only.
 
 Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), `maxLinkDowns` and `maxSymbolErrors`
-of one port within `windowS`, `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond, `sysfs` (where
-the node has it; bonds are those of the network that it shows). Counters of an earlier look are kept beside slurmd: a check that may
+of one port within `windowS`, `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond of the
+node's own network. Counters of an earlier look are kept beside slurmd: a check that may
 not write there, as one that runs as a job, does not judge growth. The ports are the machine's: all nodes on it see the same.
 """
 
@@ -20,7 +20,6 @@ _COUNTERS = {"link_downed": "maxLinkDowns", "symbol_error": "maxSymbolErrors"}
 _WORDS = {"link_downed": "lost its link", "symbol_error": "had symbol errors"}
 _DISABLED = "Disabled"
 _UP = "up"
-_SYSFS = "/sys"
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     try:
         ports = read_ports(Path("/sys/class/infiniband"))
-        bonds = read_bonds(Path(settings.get("sysfs", _SYSFS)) / "class" / "net")
+        bonds = read_bonds(Path("/sys/class/net"))
         result, found = judge(ports, _growth(ports, settings["windowS"]) if ports else {}, settings, bonds)
     except (OSError, ValueError) as error:
         result, found = "unknown", f"the ports cannot be read: {error}"

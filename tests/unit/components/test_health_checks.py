@@ -7,12 +7,10 @@ import pytest
 
 from components import health_checks
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs, health_checks_args
-from configs.render.health_checks import check_settings
 from programs.node_checks.run import Target, read_spec
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster as stack
 
 CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0}}
 CHECK: HealthCheckArgs = {
@@ -105,13 +103,3 @@ def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None
     assert gpu["gpus"] == 4
     assert gpu["settings"].items() >= {"vendor": "nvidia", "count": 4, "simulated": True}.items()
     assert [each["gpus"] for name in ("disk", "memory", "clock") for each in checks[name]] == [0] * 6
-
-
-def test_bonds_are_looked_for_in_the_machines_sysfs_where_workers_have_it() -> None:
-    network = {"name": "ports", "check": "network", "contexts": ["interval"], "nodeSets": ["cpu"]}
-    sysfs = {"name": "machine-sys", "hostPath": "/sys", "mountPath": "/machine/sys", "readOnly": True}
-    without = stack("dev", {"healthChecks[+]": network})
-    mounted = stack("dev", {"healthChecks[+]": network, "storage.mounts[+]": sysfs})
-    for cluster, told in ((without, {}), (mounted, {"sysfs": "/machine/sys"})):
-        settings = check_settings(cluster, cluster.health_checks[-1], cluster.node_set("cpu"))
-        assert {key: value for key, value in settings.items() if key == "sysfs"} == told
