@@ -934,6 +934,8 @@ class HealthCheck(TypedDict):
     """Time for one run on one node, in seconds. After that the result counts as unknown. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
     maxDrained: NotRequired[Any]
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"25%"`."""
+    otherDrivers: NotRequired[str]
+    """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job away; drain drains such nodes, at most `maxDrained` of each set. Type: one of `report`, `drain`. Default: report."""
     passes: NotRequired[int]
     """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
     settings: NotRequired[dict[str, int]]

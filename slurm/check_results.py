@@ -5,6 +5,7 @@ passed, whatever its runs say meanwhile. An `Extra` that is not JSON, or whose k
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ only half a minute later (measured on 26.05)."""
 FAILURE = '"failure"'
 """A part of every `Extra` in which a check keeps a failure."""
 _KEY = "slipway"
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_~-]{0,39}")
 
 
 @record
@@ -36,6 +38,15 @@ class Failure:
 
 
 @record
+class Driver:
+    """The driver that a check of GPUs has met. Whether it is that of the set's other nodes, the NodeSet controller decides."""
+
+    version: str
+    drains: int = 0
+    """So many nodes of the set may be drained as their driver is not that of most; with 0 it is told, and drains none."""
+
+
+@record
 class CheckResult:
     """The last result of one check on one node. A job that was skipped, as the node was not free, is no result."""
 
@@ -44,6 +55,8 @@ class CheckResult:
     at: str
     """When the run began, RFC 3339 in UTC."""
     failure: Failure | None = None
+    driver: Driver | None = None
+    """Of a check of GPUs, as it was last seen."""
 
 
 def read_results(extra: str) -> dict[str, CheckResult] | None:
@@ -64,21 +77,42 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
         failure = result.failure
         seen = {"passes": failure.passes} if failure.passes else {}
         given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains, **seen}
+    if result.driver is not None:
+        given["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
     fields.setdefault(_KEY, {})[check] = given
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
 
-def following(before: CheckResult | None, result: str, found: str, at: str, kind: Kind, drains: bool, passes: int = 1) -> CheckResult:
+def following(
+    before: CheckResult | None,
+    result: str,
+    found: str,
+    at: str,
+    kind: Kind,
+    drains: bool,
+    passes: int = 1,
+    driver: Driver | None = None,
+) -> CheckResult:
     """The result to keep after a run. So many passes in a row end the failure; unknown and skipped keep it as it was, and a failure keeps
-    the time of the first."""
-    earlier = before.failure if before is not None else None
+    the time of the first. A run that did not see the driver keeps what an earlier one has seen."""
+    earlier, driver = (before.failure, driver or before.driver) if before is not None else (None, driver)
     if result == PASSED:
         if earlier is None or earlier.passes + 1 >= passes:
-            return CheckResult(result, at)
-        return CheckResult(result, at, Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1))
+            return CheckResult(result, at, None, driver)
+        again = Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1)
+        return CheckResult(result, at, again, driver)
     if result != FAILED:
-        return CheckResult(result, at, earlier)
-    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains))
+        return CheckResult(result, at, earlier, driver)
+    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains), driver)
+
+
+def driver_of(given: Any) -> Driver | None:
+    """From `{"version": "550.90.07", "drains": 2}`; None for all else, and for a version that is no short word."""
+    try:
+        version, drains = str(given["version"]), int(given.get("drains", 0))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return Driver(version, max(0, drains)) if _VERSION.fullmatch(version) else None
 
 
 def _fields(extra: str) -> dict[str, Any] | None:
@@ -102,7 +136,7 @@ def _result(given: Any) -> CheckResult | None:
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return CheckResult(result, at, failure)
+    return CheckResult(result, at, failure, driver_of(given.get("driver")))
 
 
 def failures(results: Mapping[str, CheckResult]) -> dict[str, Failure]:

@@ -47,6 +47,9 @@ FaultKind = Literal["hardware", "node", "maintenance"]
 Per = Literal["pair", "set"]
 """How many nodes a job of a check of the network has: two, or all idle nodes of its sets."""
 
+OtherDrivers = Literal["report", "drain"]
+"""What becomes of nodes whose driver differs from that of most nodes of their set."""
+
 Context = Literal["job", "interval", "prolog", "epilog"]
 """When a check runs: as a job of its own, every minute, before a job, after a job."""
 
@@ -74,7 +77,16 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
         "maxHungTasks": 3,
         "maxOoms": 0,
     },
-    "network": {"minPorts": 0, "maxPortsDown": 0, "minRateGbps": 0, "maxLinkDowns": 3, "maxSymbolErrors": 100, "windowS": 3600},
+    "network": {
+        "minPorts": 0,
+        "maxPortsDown": 0,
+        "minRateGbps": 0,
+        "maxLinkDowns": 3,
+        "maxSymbolErrors": 100,
+        "windowS": 3600,
+        "minBondPorts": 0,
+        "maxBondPortsDown": 0,
+    },
     "nvme": {"minDisks": 0, "maxDegraded": 0},
     "pcie": {"maxNarrow": 0, "maxSlow": 0},
     "shm": {"maxLeftoverMiB": 1024},
@@ -145,6 +157,9 @@ class HealthCheck(Model):
     """Time for one run on one node, in seconds. After that the result counts as unknown."""
     max_drained: MaxUnavailable = "25%"
     """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
+    other_drivers: OtherDrivers | None = None
+    """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job
+    away; drain drains such nodes, at most `maxDrained` of each set. Default: report."""
     passes: Annotated[StrictInt, Field(ge=1, le=100)] = Field(default=3, examples=[5])
     """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and
     keeps it. As a job, one pass is enough."""
@@ -153,7 +168,8 @@ class HealthCheck(Model):
     maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90), maxThrottled (0),
     maxIdleMemoryMiB (1024), minNvlinks (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600),
     maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
-    (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600).
+    (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600),
+    minBondPorts (0), maxBondPortsDown (0).
     nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
     arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
     maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). 0 is no limit for maxTemperatureC, maxAgeS,

@@ -54,6 +54,8 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
     elif check.check == "gpu":
         vendor = shape.gpus.vendor if shape.gpus else "nvidia"
         facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
+        if check.other_drivers == "drain":
+            facts["otherDrivers"] = share_of(check.max_drained, node_set.ordinals)
     elif check.check == "mounts":
         facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
     elif check.check == "storage":

@@ -92,6 +92,9 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
     if check.check != "command" and check.command:
         message = f'the {check.check} check runs no command. Take it out, or set "check: command".'
         faults.append(Fault(f"{path}.command", message, (f"{path}.check",)))
+    if check.check != "gpu" and check.other_drivers is not None:
+        message = f'the {check.check} check reads no driver. Take it out, or set "check: gpu".'
+        faults.append(Fault(f"{path}.otherDrivers", message, (f"{path}.check",)))
     limits = CHECK_SETTINGS[check.check]
     waits = _WAITS.get(check.check, "")
     if waits and check.settings.get(waits, limits[waits]) >= check.timeout_s:

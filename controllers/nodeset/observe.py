@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from math import inf
 from typing import Any
 
+from controllers.nodeset.drivers import OTHER_DRIVER, find_other_drivers
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses, Repairs
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import (
@@ -23,7 +24,7 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.check_results import FAILED, RESERVATION, Failure, failures, read_results
+from slurm.check_results import FAILED, RESERVATION, Driver, Failure, failures, read_results
 from slurm.reasons import gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
@@ -188,7 +189,18 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
             )
+    extras = {ordinal: snapshot.nodes[node_name(name, ordinal)].extra for ordinal in nodes.keys() & pods.keys()}
+    drivers = {ordinal: driver for ordinal, extra in extras.items() if (driver := _driver(extra, nodeset.spec.health_checks)) is not None}
+    for ordinal, failure in find_other_drivers(drivers).items():
+        nodes[ordinal] = replace(nodes[ordinal], failures={**(nodes[ordinal].failures or {}), OTHER_DRIVER: failure})
     return nodes
+
+
+@lru_cache(maxsize=4096)
+def _driver(extra: str, checks: tuple[str, ...] | None) -> Driver | None:
+    """The driver that the checks of the set have met on a node: the one that looked last."""
+    met = [(each.at, name, each.driver) for name, each in (read_results(extra) or {}).items() if each.driver and name in (checks or ())]
+    return max(met, key=lambda each: each[:2])[2] if met else None
 
 
 @lru_cache(maxsize=4096)

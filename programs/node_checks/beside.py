@@ -47,13 +47,13 @@ def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: st
     return context == "interval" and not 0 <= now - told.get("at", 0) < _AGAIN_S
 
 
-def read_answer(code: int, output: str) -> tuple[str, str] | None:
-    """The result and what was found, from a check's last line: `{"result": "passed" | "failed" | "unknown" | "skipped", "found": "..."}`.
-    None for all else."""
+def read_answer(code: int, output: str) -> "tuple[str, str, Any] | None":
+    """The result, what was found, and the driver that a check of GPUs has met, from a check's last line:
+    `{"result": "passed" | "failed" | "unknown" | "skipped", "found": "..."}`. None for all else."""
     try:
         answer = json.loads(output.strip().splitlines()[-1])
         if code == 0 and answer["result"] in ("passed", "failed", "unknown", "skipped"):
-            return answer["result"], str(answer["found"])
+            return answer["result"], str(answer["found"]), answer.get("driver")
     except (IndexError, KeyError, TypeError, ValueError):
         pass
     return None
@@ -79,11 +79,12 @@ def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
         output = _read(pipe, began + check["timeoutS"])
         if output is None:
             os.killpg(process, signal.SIGKILL)
-            result, found = "unknown", f"did not end within {check['timeoutS']} s"
+            result, found, driver = "unknown", f"did not end within {check['timeoutS']} s", None
         else:
             code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            result, found = read_answer(code, output) or ("unknown", could_not_run(code, output))
+            result, found, driver = read_answer(code, output) or ("unknown", could_not_run(code, output), None)
         about = {"kind": check["causeKind"], "maxDrained": check["maxDrained"], "passes": check.get("passes", 1)}
+        about |= {"driver": driver} if driver else {}
         results.append({"check": check["name"], "result": result, "found": found, **about})
     return results
 

@@ -11,7 +11,20 @@ from typing import Any
 
 from slurm import reasons
 from slurm.causes import Kind, kind_of
-from slurm.check_results import FAILED, FAILURE, PASSED, SKIPPED, UNKNOWN, CheckResult, failures, following, read_results, with_result
+from slurm.check_results import (
+    FAILED,
+    FAILURE,
+    PASSED,
+    SKIPPED,
+    UNKNOWN,
+    CheckResult,
+    Driver,
+    driver_of,
+    failures,
+    following,
+    read_results,
+    with_result,
+)
 from slurm.scontrol import Node
 from slurm.states import may_be_drained
 
@@ -35,6 +48,8 @@ class Found:
     """Nodes that the check may hold drained at once."""
     passes: int = 1
     """So many times in a row the check has to pass before a failure ends."""
+    driver: Driver | None = None
+    """The driver of the node's GPUs, where the check has met it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,7 @@ def read_report(text: bytes) -> Report:
             Found(
                 *(str(each["check"]), str(each["result"]), str(each["found"]), kind_of(each["kind"]), int(each["maxDrained"])),
                 int(each.get("passes", 1)),  # a node from before does not say
+                driver_of(each.get("driver")),
             )
             for each in given["results"]
         )
@@ -109,7 +125,8 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
             drains_it = found.result == FAILED and _take(held[found.check], report.node, found.max_drained)
             if before is not None:
                 earlier = before.get(found.check)
-                after = following(earlier, found.result, reasons.plain(found.found), at, found.kind, drains_it, found.passes)
+                text = reasons.plain(found.found)
+                after = following(earlier, found.result, text, at, found.kind, drains_it, found.passes, found.driver)
                 if after.failure is not None and found.result != FAILED:
                     kept.append(found.check)
                 if not _is_same(earlier, after):
@@ -163,4 +180,4 @@ def _take(held: set[str], node: str, most: int) -> bool:
 
 def _is_same(before: CheckResult | None, after: CheckResult) -> bool:
     """True where nothing but the time of the look differs."""
-    return before is not None and (before.result, before.failure) == (after.result, after.failure)
+    return before is not None and (before.result, before.failure, before.driver) == (after.result, after.failure, after.driver)

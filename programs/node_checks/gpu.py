@@ -1,8 +1,9 @@
 """Health check of a node's GPUs: as many as declared, and none that is broken, hot or held back. Runs on the node; standard library only.
 
-Settings: `vendor`, `count`, `simulated`, limits, and `maxIdleMemoryMiB`, which is 0 beside users' jobs: how much memory a job uses is its
-own affair. Device files are counted first; then `nvidia-smi` or `amd-smi` is asked. Where neither is there a right count alone is unknown,
-not passed. What a GPU or its driver does not tell is not judged. Simulated GPUs have no state.
+Settings: `vendor`, `count`, `simulated`, limits, `otherDrivers` (so many nodes of the set may be drained for another driver), and
+`maxIdleMemoryMiB`, which is 0 beside users' jobs: how much memory a job uses is its own affair. Device files are counted first; then
+`nvidia-smi` or `amd-smi` is asked. Where neither is there a right count alone is unknown, not passed. What a GPU or its driver does not
+tell is not judged. Simulated GPUs have no state.
 """
 
 import json
@@ -19,6 +20,7 @@ _DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")
 _FOLDERS = ("/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/bin", "/opt/rocm/bin")
 _CORE = ("index", "pstate", "ecc.errors.uncorrected.volatile.total", "retired_pages.pending", "remapped_rows.failure")
 _MORE = (
+    "driver_version",
     "remapped_rows.pending",
     "temperature.gpu",
     "clocks_event_reasons.hw_thermal_slowdown",
@@ -46,6 +48,7 @@ _LOAD_PERCENT = 10
 """An idle GPU may use less of its PCIe link than it can. Source: nvidia-smi(1), "GPU Link information"."""
 _AMD_VIOLATIONS = ("prochot", "socket_thermal", "vr_thermal", "hbm_thermal")
 """AMD's words for being held back by heat; `ppt` is the power limit, which work reaches as a rule."""
+_AMD_MODULE = Path("/sys/module/amdgpu")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class State:
     """What is wrong with its place in the NVLink fabric."""
     nvlinks: int | None = None
     """NVLinks that are active."""
+    driver: str = ""
+    """Version of the driver."""
 
 
 def judge(devices: int, states: list[State] | None, settings: dict[str, Any]) -> tuple[str, str]:
@@ -143,6 +148,7 @@ def _state(words: list[str], fields: tuple[str, ...]) -> State:
         _pair(more.get("pcie.link.gen.current"), more.get("pcie.link.gen.max")),
         _number(more.get("memory.used")),
         _fabric(more.get("fabric.state", ""), more.get("fabric.status", "")),
+        driver=more.get("driver_version", ""),
     )
 
 
@@ -231,7 +237,14 @@ def ask(vendor: str, asks_nvlinks: bool) -> list[State] | None:
     if vendor == "nvidia":
         states = _ask_nvidia(tool)
         return with_nvlinks(states, _output(tool, "nvlink", "--status")) if asks_nvlinks else states
-    return read_amd(_output(tool, "metric", "--json"), _output(tool, "bad-pages", "--json"))
+    states, driver = read_amd(_output(tool, "metric", "--json"), _output(tool, "bad-pages", "--json")), amd_driver(_AMD_MODULE)
+    return [replace(state, driver=driver) for state in states]
+
+
+def amd_driver(module: Path) -> str:
+    """The version of AMD's driver, from sysfs. The kernel's own has the version of the kernel, as `amd-smi static --driver` says, too."""
+    version = module / "version"
+    return version.read_text().strip() if version.exists() else os.uname().release
 
 
 def _ask_nvidia(tool: str) -> list[State]:
@@ -255,8 +268,10 @@ def _output(*command: str) -> str:
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
+    driver = ""
     try:
         states = None if settings["simulated"] else ask(settings["vendor"], settings["minNvlinks"] > 0)
+        driver = states[0].driver if states else ""
         result, found = judge(count_devices(settings["vendor"]), states, settings)
     except subprocess.CalledProcessError as error:
         said = (error.stdout + error.stderr).strip().splitlines() or ["nothing"]
@@ -264,7 +279,8 @@ def main() -> None:
         found = f"{Path(error.cmd[0]).name} ended with {error.returncode}: {said[-1]}"
     except (OSError, ValueError) as error:
         result, found = "unknown", str(error)
-    print(json.dumps({"result": result, "found": found}))
+    met = {"driver": {"version": driver, "drains": settings.get("otherDrivers", 0)}} if driver else {}
+    print(json.dumps({"result": result, "found": found, **met}))
 
 
 if __name__ == "__main__":

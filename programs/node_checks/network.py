@@ -1,8 +1,9 @@
-"""Health check of InfiniBand, RoCE and EFA ports: they are up, as fast as the others of their kind, and their errors do not grow. Runs on
-the node; standard library only.
+"""Health check of InfiniBand, RoCE and EFA ports, and of Ethernet bonds: they are up, as fast as the others of their kind, and their errors
+do not grow. Runs on the node; standard library only.
 
 Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), `maxLinkDowns` and `maxSymbolErrors`
-of one port within `windowS`, `efaDevices` (as the catalogue has them). Counters of an earlier look are kept beside slurmd: a check that may
+of one port within `windowS`, `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond of the
+node's own network. Counters of an earlier look are kept beside slurmd: a check that may
 not write there, as one that runs as a job, does not judge growth. The ports are the machine's: all nodes on it see the same.
 """
 
@@ -18,6 +19,7 @@ _KEPT = Path("/run/slurm/slipway-check-network.json")
 _COUNTERS = {"link_downed": "maxLinkDowns", "symbol_error": "maxSymbolErrors"}
 _WORDS = {"link_downed": "lost its link", "symbol_error": "had symbol errors"}
 _DISABLED = "Disabled"
+_UP = "up"
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,25 @@ class Port:
         return self.state == "ACTIVE" and self.physical == "LinkUp"
 
 
-def judge(ports: list[Port], growth: dict[str, dict[str, int]] | None, settings: dict[str, Any]) -> tuple[str, str]:
-    """From the ports, and by port how much its counters have grown, None where that is not known: the result, and what was found."""
+@dataclass(frozen=True)
+class Bond:
+    """A bond of Ethernet cards, as sysfs has it: what /proc/net/bonding prints for people."""
+
+    name: str
+    is_up: bool
+    """Its MII status."""
+    ports: dict[str, str]
+    """By the card's name: `up`, another MII status, or that LACP has left it out."""
+
+
+def judge(
+    ports: list[Port], growth: dict[str, dict[str, int]] | None, settings: dict[str, Any], bonds: list[Bond] | None = None
+) -> tuple[str, str]:
+    """From the ports, by port how much its counters have grown, None where that is not known, and the bonds: the result, and what was
+    found."""
     used = [port for port in ports if port.physical != _DISABLED]  # somebody has switched it off
-    faults = _counts(used, settings)
+    bonds = bonds or []
+    faults = _counts(used, settings) + _bond_faults(bonds, settings)
     for port in used:
         fastest = max(each.rate_gbps for each in used if each.model == port.model and each.is_efa == port.is_efa)
         wanted = settings["minRateGbps"] or fastest
@@ -56,10 +73,32 @@ def judge(ports: list[Port], growth: dict[str, dict[str, int]] | None, settings:
                 faults.append(f"port {port.name} {_WORDS[counter]} more than {settings[limit]} times in {settings['windowS']} s")
     if faults:
         return "failed", "; ".join(faults)
-    if not used:
-        return "skipped", "no InfiniBand, RoCE or EFA port is here"
+    if not used and not bonds:
+        return "skipped", "no InfiniBand, RoCE or EFA port is here, and no bond"
     up = sum(port.is_up for port in used)
-    return "passed", f"{up} of {len(used)} ports are up{'' if growth is not None else ', their errors are not judged'}"
+    said = [f"{up} of {len(used)} ports are up{'' if growth is not None else ', their errors are not judged'}"] if used else []
+    return "passed", "; ".join([*said, *(f"{bond.name} has {_up(bond)} of {len(bond.ports)} ports up" for bond in bonds)])
+
+
+def _up(bond: Bond) -> int:
+    return sum(state == _UP for state in bond.ports.values())
+
+
+def _bond_faults(bonds: list[Bond], settings: dict[str, Any]) -> list[str]:
+    """Bonds that are down or degraded, each with the ports at fault."""
+    faults: list[str] = []
+    least = settings["minBondPorts"]
+    if least and not bonds:
+        faults.append(f"no bond is here, one with {least} ports wanted")
+    for bond in bonds:
+        down = [f"{bond.name}: {name} is {state}" for name, state in bond.ports.items() if state != _UP]
+        if not bond.is_up:
+            faults.append(f"{bond.name} is down")
+        if len(down) > settings["maxBondPortsDown"]:
+            faults += down
+        if _up(bond) < least:
+            faults.append(f"{bond.name} has {_up(bond)} ports up, {least} wanted")
+    return faults
 
 
 def _counts(used: list[Port], settings: dict[str, Any]) -> list[str]:
@@ -101,6 +140,24 @@ def _text(path: Path) -> str:
     return path.read_text().strip() if path.exists() else ""
 
 
+def read_bonds(folder: Path) -> list[Bond]:
+    """All bonds that have cards, from sysfs's folder `class/net`; the kernel's module makes an empty one. Raises OSError."""
+    bonds = [_bond(each.parent) for each in sorted(folder.glob("*/bonding"))]
+    return [bond for bond in bonds if bond.ports]
+
+
+def _bond(device: Path) -> Bond:
+    """Source: Linux, Documentation/networking/bonding.rst and drivers/net/bonding/bond_sysfs_slave.c."""
+    aggregator = _text(device / "bonding" / "ad_aggregator")  # with LACP alone
+    ports: dict[str, str] = {}
+    for name in _text(device / "bonding" / "slaves").split():
+        card = device.parent / name / "bonding_slave"
+        ports[name] = _text(card / "mii_status") or "missing"
+        if ports[name] == _UP and aggregator and _text(card / "ad_aggregator_id") != aggregator:
+            ports[name] = "left out by LACP"
+    return Bond(device.name, _text(device / "bonding" / "mii_status") == _UP, ports)
+
+
 def grown(kept: dict[str, Any], ports: list[Port], now: float, window_s: int) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """How much the counters of each port have grown since the window began, and what to keep for the next look. A window that is over, and
     a counter that began again, begin with what there is now."""
@@ -133,7 +190,8 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     try:
         ports = read_ports(Path("/sys/class/infiniband"))
-        result, found = judge(ports, _growth(ports, settings["windowS"]) if ports else {}, settings)
+        bonds = read_bonds(Path("/sys/class/net"))
+        result, found = judge(ports, _growth(ports, settings["windowS"]) if ports else {}, settings, bonds)
     except (OSError, ValueError) as error:
         result, found = "unknown", f"the ports cannot be read: {error}"
     print(json.dumps({"result": result, "found": found}))

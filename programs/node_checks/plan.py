@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from slurm import reasons
-from slurm.check_results import FAILED, PASSED, RESERVATION, SKIPPED, UNKNOWN
+from slurm.check_results import FAILED, PASSED, RESERVATION, SKIPPED, UNKNOWN, Driver
 from slurm.scontrol import Node
 from slurm.states import is_busy, is_idle, may_be_drained, waits_for_power
 
@@ -54,6 +54,8 @@ class Outcome:
     """`drained`, `kept drained`, `cleared` (nothing of this check holds the node any more) or nothing."""
     is_spared: bool = False
     """This one failed and keeps its jobs: the check holds as many nodes as it may, or a link is at fault."""
+    driver: Driver | None = None
+    """The driver of the node's GPUs, where the check has met it."""
 
 
 BUSY = Outcome(SKIPPED, "busy")

@@ -159,7 +159,8 @@ class Notes:
             return None
         drains = outcome.result == FAILED and not outcome.is_spared and self.may_drain(node.name)
         earlier = before.get(self._spec.name)
-        result = following(earlier, outcome.result, reasons.plain(outcome.found), self._at, self._spec.kind, drains)
+        found = reasons.plain(outcome.found)
+        result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=outcome.driver)
         return with_result(node.extra, self._spec.name, result)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm import reasons
-from slurm.check_results import RESERVATION, SKIPPED, UNKNOWN
+from slurm.check_results import RESERVATION, SKIPPED, UNKNOWN, driver_of
 from slurm.commands import SlurmError, call
 from slurm.conf import CHECKS_PARTITION
 from slurm.hostlists import expand
@@ -223,7 +223,7 @@ def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome
     """What a check's job said. Where it did not say anything: unknown, or busy where Slurm did not start it."""
     if answer := read_answer(code, output):
         # Skipped is a node that no job could start on: one that has nothing to look at has been looked at, and nothing is known of it.
-        return Outcome(UNKNOWN, answer[1]) if answer[0] == SKIPPED else Outcome(*answer)
+        return Outcome(UNKNOWN if answer[0] == SKIPPED else answer[0], answer[1], driver=driver_of(answer[2]))
     if _PREEMPTED_WORDS in errors:
         return PREEMPTED
     if any(words in errors for words in _BUSY_WORDS):

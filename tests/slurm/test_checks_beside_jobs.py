@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from configs.render.health_checks import SCRIPT
 from slurm.check_results import CheckResult, read_results
 from tests.slurm.image_cluster import ALICE, NAMES, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import Machine, PodError, wait_for
@@ -210,30 +211,28 @@ def test_checks_of_hardware_that_is_not_there_are_skipped_and_drain_nothing(clus
 
 
 def test_check_that_flaps_drains_its_node_once(cluster: ChecksCluster) -> None:
-    cluster.declare({**GPU, "contexts": ["interval"], "passes": 12})  # slurmd looks as well
-    script = "/run/slurm/conf/slipway-checks.sh"
+    cluster.declare({**GPU, "contexts": ["interval"]}, HealthCheckInterval="3600")  # slurmd itself does not look meanwhile
+    script = f"/run/slurm/conf/{SCRIPT}"
     worker = cluster.containers["gpu-1/slurmd"]
-    wait_for("the checks", lambda: "passes" in worker.run("bash", "-c", f"cat {script} || true"), 60)
+    rendered = (cluster.path("slurm")[0] / SCRIPT).read_text().strip()
+    # slurmd keeps the script of the test before until it has the new one.
+    wait_for("the checks", lambda: worker.run("bash", "-c", f"cat {script} || true").strip() == rendered, 60)
 
-    def look() -> None:
-        """What slurmd does every minute."""
+    def look() -> str | None:
+        """What slurmd does every minute; since when the node fails after that."""
         worker.run("env", "SLURMD_NODENAME=gpu-1", script)
+        return cluster.failure_since("gpu-1")
 
-    began: set[str | None] = set()
+    began: list[str | None] = []
     for _ in range(3):
         cluster.lose_gpu("gpu-1")
-        look()
+        began.append(look())
         cluster.find_gpu("gpu-1")
-        look()
-        began.add(cluster.failure_since("gpu-1"))
-    assert len(began) == 1
-    assert None not in began
-
-    def has_ended() -> bool:
-        look()
-        return cluster.failure_since("gpu-1") is None
-
-    wait_for("the end of the failure", has_ended, 60)
+        began.append(look())
+    assert began[0] is not None
+    assert began == [began[0]] * 6
+    assert look() == began[0]
+    assert look() is None, "three passes in a row end it"
 
 
 def test_epilog_notes_a_failure_and_lets_the_job_end(cluster: ChecksCluster) -> None:

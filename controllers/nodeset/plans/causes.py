@@ -6,6 +6,7 @@ Slurm has one reason a node; here are all. They come from the same readings as t
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
+from controllers.nodeset.drivers import OTHER_DRIVER
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet
@@ -144,6 +145,11 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
     if node.failures is None and worker.is_draining and is_check(node.reason):
         name, _, found = written(node.reason).removeprefix(CHECK).partition(": ")
         failures.setdefault(name, Failure(_reason_at(worker), found))
+    if other := failures.pop(OTHER_DRIVER, None):
+        after = "It ends once a check of GPUs has met the same driver on most nodes of the set: give this machine that driver."
+        held = "" if other.drains else "This one keeps taking jobs. "
+        wish = "drain" if other.drains else "none"
+        yield Cause("driver", other.kind, "health checks of GPUs", f"driver {other.found}", CONTROLLER, held + after, wish)
     for name, failure in failures.items():
         source, job = f"health check {name}", f"--from=cronjob/{nodeset.spec.cluster}-check-{name} {name}-now"
         after = f"The check looks again at its next run. To run it now: kubectl -n {nodeset.metadata.namespace} create job {job}"

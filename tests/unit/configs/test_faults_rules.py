@@ -257,6 +257,7 @@ HEALTH = [
     pytest.param({"healthChecks[4].contexts": ["job"]}, "cluster.healthChecks[4].schedule", "with the context job, give cron's five fields", id="job-without-a-schedule"),
     pytest.param({"healthChecks[4].schedule": "* * * * *"}, "cluster.healthChecks[4].schedule", "for the context job alone", id="schedule-without-a-job"),
     pytest.param({"healthChecks[4].check": "kernel", "healthChecks[4].contexts": ["job"], "healthChecks[4].schedule": "0 * * * *"}, "cluster.healthChecks[4].contexts[0]", "the kernel check does not run in the context job", id="kernels-log-as-a-job"),
+    pytest.param({"healthChecks[+]": {**DISK, "otherDrivers": "drain"}}, "cluster.healthChecks[8].otherDrivers", "the disk check reads no driver", id="drivers-of-a-disk-check"),
     pytest.param({"healthChecks[4].passes": 0}, "cluster.healthChecks[4].passes", "0 is less than 1", id="no-passes"),
     pytest.param({"healthChecks[2].contexts": ["job", "prolog"]}, "cluster.healthChecks[2].contexts[1]", "the clock check does not run in the context prolog", id="clock-in-a-prolog"),
     pytest.param({"slurm.settings": {"HealthCheckInterval": 0}}, "cluster.slurm.settings.HealthCheckInterval", "the health checks with the context interval would never run", id="interval-of-none"),

@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, following, read_results, with_result
+from slurm.check_results import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    UNKNOWN,
+    CheckResult,
+    Driver,
+    Failure,
+    failures,
+    following,
+    read_results,
+    with_result,
+)
 
 AT, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 FULL = Failure(BEFORE, "full", "node")
@@ -16,6 +28,7 @@ results = st.builds(
     st.sampled_from([PASSED, FAILED, UNKNOWN]),
     texts,
     st.none() | st.builds(Failure, texts, texts, st.sampled_from(["node", "hardware"]), st.booleans()),
+    st.none() | st.builds(Driver, st.from_regex(r"[0-9][0-9.]{0,20}", fullmatch=True), st.integers(0, 9)),
 )
 
 
@@ -25,7 +38,7 @@ def test_what_is_written_is_read_again_and_keys_of_others_stay(written: dict[str
     for name, result in written.items():
         extra = with_result(extra, name, result) or pytest.fail("a field of our own was refused")
     expected = {
-        name: CheckResult(FAILED, each.at, Failure(each.at, "what it found is in the log of its run"))
+        name: CheckResult(FAILED, each.at, Failure(each.at, "what it found is in the log of its run"), each.driver)
         if each.result == FAILED and each.failure is None
         else each
         for name, each in written.items()
@@ -56,6 +69,8 @@ def test_field_of_somebody_else_is_neither_read_nor_written(extra: str) -> None:
             CheckResult(FAILED, AT, Failure(AT, "x", "node")),
             id="kind-that-is-not-known-here",
         ),
+        pytest.param({"result": "passed", "at": AT, "driver": {"version": "x" * 41}}, CheckResult(PASSED, AT), id="no-version"),
+        pytest.param({"result": "passed", "at": AT, "driver": "550"}, CheckResult(PASSED, AT), id="no-driver"),
         pytest.param({"result": "passed"}, None, id="no-time"),
         pytest.param("passed", None, id="no-object"),
     ],

@@ -8,6 +8,7 @@ SMI = {
     "ecc": "0",
     "retired": "[N/A]",
     "remap_failed": "No",
+    "driver": "550.90.07",
     "remap_pending": "No",
     "temperature": "61",
     "thermal": "Not Active",

@@ -86,7 +86,7 @@ def test_real_checks_answer_in_this_form() -> None:
 
 
 def test_answer_is_the_last_line() -> None:
-    assert read_answer(0, 'hello\n{"result": "failed", "found": "x"}\n') == ("failed", "x")
+    assert read_answer(0, 'hello\n{"result": "failed", "found": "x"}\n') == ("failed", "x", None)
     for code, output in [(1, '{"result": "failed", "found": "x"}'), (0, '{"result": "fine", "found": "x"}'), (0, ""), (0, "[]"), (0, "{}")]:
         assert read_answer(code, output) is None
     assert could_not_run(3, "") == "could not run: no output (exit code 3)"

@@ -10,7 +10,7 @@ import pytest
 
 from programs.node_checks.collect import Answer, Collector, gather, one_round
 from programs.node_checks.collect_plan import Found, Report, ReportError, plan_collect, read_report
-from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Driver, Failure, failures, read_results, with_result
 from slurm.commands import SlurmError
 from slurm.scontrol import Node
 from slurm.states import node_state
@@ -71,6 +71,23 @@ def test_result_is_noted_where_it_is_news(before: str, result: str, after: Check
     assert ("mine" in extra) == (before == MINE)
     assert bool(written) == bool(plan.changed)
     assert (plan.drains, plan.refused) == ({}, ((),))
+
+
+def test_driver_is_noted_once_and_kept_by_a_look_that_does_not_meet_it() -> None:
+    met = {"check": "mounts", "result": PASSED, "found": "2 GPUs", "kind": "node", "maxDrained": 2, "driver": {"version": "550.90.07"}}
+    told = read_report(json.dumps({"node": "gpu-0", "context": "interval", "job": "", "results": [met]}).encode())
+    slurm = slurm_of(node("gpu-0"))
+    take(slurm, told)
+    take(slurm, told)
+    take(slurm, report("gpu-0", UNKNOWN))
+    assert slurm.log == [("record", "gpu-0")] * 2
+    noted_now = noted_on(slurm, "gpu-0")
+    assert noted_now is not None
+    assert (noted_now.result, noted_now.driver) == (UNKNOWN, Driver("550.90.07"))
+    take(slurm, replace(told, found=(replace(told.found[0], driver=Driver("560.35.03", 1)),)))
+    noted_now = noted_on(slurm, "gpu-0")
+    assert noted_now is not None
+    assert noted_now.driver == Driver("560.35.03", 1)
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def port(
 @pytest.mark.parametrize(
     ("ports", "growth", "settings", "answer"),
     [
-        pytest.param([], {}, NETWORK, ("skipped", "no InfiniBand, RoCE or EFA port is here"), id="nothing-here"),
+        pytest.param([], {}, NETWORK, ("skipped", "no InfiniBand, RoCE or EFA port is here, and no bond"), id="nothing-here"),
         pytest.param([], {}, {**NETWORK, "minPorts": 8}, ("failed", "0 ports are up, 8 wanted"), id="nothing-where-ports-are-wanted"),
         pytest.param([port("mlx5_0"), port("mlx5_1")], {}, NETWORK, ("passed", "2 of 2 ports are up"), id="fine"),
         pytest.param([port("mlx5_0")], None, NETWORK, ("passed", "1 of 1 ports are up, their errors are not judged"), id="as-a-job"),
@@ -309,6 +309,61 @@ def test_ports_are_read_from_the_kernel(tmp_path: Path) -> None:
         network.Port("rdmap0s6/1", "", True, "DOWN", "Disabled", 100, {}),
     ]
     assert network.read_ports(tmp_path / "none") == []
+
+
+def bonded(folder: Path, aggregator: str = "", bond: str = "up", **cards: tuple[str, str]) -> list[network.Bond]:
+    """A bond as sysfs has it: the cards with their MII status, and the aggregator that LACP has put each into."""
+    files = {"bond0/bonding/slaves": " ".join(cards), "bond0/bonding/mii_status": bond, "bond0/bonding/mode": "802.3ad 4"}
+    files |= {"bond0/bonding/ad_aggregator": aggregator} if aggregator else {}
+    for name, (status, own) in cards.items():
+        files |= {f"{name}/bonding_slave/mii_status": status, f"{name}/bonding_slave/ad_aggregator_id": own}
+    write(folder, files)
+    return network.read_bonds(folder)
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "bond", "cards", "limits", "answer"),
+    [
+        pytest.param(
+            "1", "up", {"eth0": ("up", "1"), "eth1": ("up", "1")}, {"minBondPorts": 2}, ("passed", "bond0 has 2 of 2 ports up"), id="whole"
+        ),
+        pytest.param("", "up", {"eth0": ("up", ""), "eth1": ("down", "")}, {}, ("failed", "bond0: eth1 is down"), id="cable-is-out"),
+        pytest.param(
+            "",
+            "up",
+            {"eth0": ("up", ""), "eth1": ("down", "")},
+            {"maxBondPortsDown": 1},
+            ("passed", "bond0 has 1 of 2 ports up"),
+            id="may-be-down",
+        ),
+        pytest.param(
+            "2",
+            "up",
+            {"eth0": ("up", "2"), "eth1": ("up", "1")},
+            {},
+            ("failed", "bond0: eth1 is left out by LACP"),
+            id="up-and-not-in-the-bond",
+        ),
+        pytest.param(
+            "",
+            "down",
+            {"eth0": ("down", "")},
+            {"minBondPorts": 2},
+            ("failed", "bond0 is down; bond0: eth0 is down; bond0 has 0 ports up, 2 wanted"),
+            id="all-is-down",
+        ),
+        pytest.param(
+            "", "up", {"eth0": ("up", "")}, {"minBondPorts": 2}, ("failed", "bond0 has 1 ports up, 2 wanted"), id="card-is-not-in-it"
+        ),
+        pytest.param("", "up", {"eth0": ("going back", "")}, {}, ("failed", "bond0: eth0 is going back"), id="other-states"),
+        pytest.param("", "down", {}, {}, ("skipped", "no InfiniBand, RoCE or EFA port is here, and no bond"), id="empty-bond"),
+        pytest.param("", "down", {}, {"minBondPorts": 2}, ("failed", "no bond is here, one with 2 ports wanted"), id="none-and-one-wanted"),
+    ],
+)
+def test_bond(
+    aggregator: str, bond: str, cards: dict[str, tuple[str, str]], limits: dict[str, int], answer: tuple[str, str], tmp_path: Path
+) -> None:
+    assert network.judge([], {}, {**NETWORK, **limits}, bonded(tmp_path, aggregator, bond, **cards)) == answer
 
 
 def test_errors_grow_within_a_window_and_a_counter_that_began_again_begins_at_nothing() -> None:
@@ -409,6 +464,19 @@ def test_amd_gpus_are_read_from_amd_smi(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert states is not None
     assert gpu.judge(1, states[:1], {**settings, "count": 1}) == ("passed", "1 GPUs")
+
+
+def test_driver_is_told_beside_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    stand_in(tmp_path, "nvidia-smi", f"echo '{', '.join(SMI.values())}'", monkeypatch)
+    monkeypatch.setattr("sys.argv", ["-", json.dumps({**BESIDE, "count": 1, "otherDrivers": 2})])
+    gpu.main()
+    assert json.loads(capsys.readouterr().out)["driver"] == {"version": "550.90.07", "drains": 2}
+
+
+def test_driver_of_amd_is_that_of_sysfs_or_the_kernels_own(tmp_path: Path) -> None:
+    assert gpu.amd_driver(tmp_path) == os.uname().release
+    write(tmp_path, {"version": "6.8.5"})
+    assert gpu.amd_driver(tmp_path) == "6.8.5"
 
 
 @pytest.mark.parametrize(
