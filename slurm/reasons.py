@@ -21,6 +21,8 @@ REMEDY = f"{OWN}remedy"
 rebooted. It is about the machine: no pod lifts it."""
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
+MAINTENANCE = f"{OWN}maintenance "
+"""Start of a drain that follows what was announced for a machine: `slipway: maintenance <machine>: <cause>`."""
 CHECK = f"{OWN}check "
 """Start of a drain for what a health check has found: `slipway: check <name>: <what it found>`. The NodeSet controller lifts it, once no
 check says that the node fails."""
@@ -78,7 +80,7 @@ def is_automatic(reason: str) -> bool:
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON, REMEDY))
+    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REMEDY))
 
 
 def cordon(machine: str, words: str = "") -> str:
@@ -86,9 +88,19 @@ def cordon(machine: str, words: str = "") -> str:
     return f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}"
 
 
-def cordoned_machine(reason: str) -> str:
+def maintenance(machine: str, cause: str) -> str:
+    """The reason of a drain that follows what was announced for a machine."""
+    return f"{MAINTENANCE}{machine}: {cause}"[:_LONGEST].rstrip()
+
+
+def is_of_machine(reason: str) -> bool:
+    """True for a drain that follows a cordoned Kubernetes node, or what was announced for one."""
+    return reason.startswith((CORDON, MAINTENANCE))
+
+
+def machine_in(reason: str) -> str:
     """The Kubernetes node that such a reason names; empty for any other reason."""
-    return reason.removeprefix(CORDON).partition(":")[0].strip() if reason.startswith(CORDON) else ""
+    return written(reason).removeprefix(CORDON).removeprefix(MAINTENANCE).partition(":")[0].strip() if is_of_machine(reason) else ""
 
 
 def gpus(fault: str) -> str:

@@ -10,10 +10,11 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.causes import Cause, Kind, in_order
+from slurm.causes import Cause, Kind, Wish, in_order
 from slurm.check_results import Failure
 from slurm.reasons import (
     CHECK,
+    CORDON,
     DELETE,
     OWN,
     POD_REPLACED,
@@ -48,10 +49,14 @@ def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[i
     return {ordinal: causes for ordinal, causes in found.items() if causes}
 
 
-def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> tuple[str, ...]:
-    """Names of the causes of these kinds that a repair may end. One that takes no job away is none, but for a machine that is lost."""
-    found = _causes(nodeset, observed, worker, "")
-    return tuple(cause.name for cause in in_order(found) if cause.kind in kinds and (cause.wish != "none" or cause.name in _LOST))
+def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
+    """What each cause of these kinds that a repair may end asks for, by its name."""
+    return faults_among(_causes(nodeset, observed, worker, ""), kinds)
+
+
+def faults_among(causes: Iterable[Cause], kinds: Collection[Kind]) -> dict[str, Wish]:
+    """As `find_faults`. A cause that takes no job away is no fault, but for a machine that is lost."""
+    return {cause.name: cause.wish for cause in in_order(causes) if cause.kind in kinds and (cause.wish != "none" or cause.name in _LOST)}
 
 
 def rfc3339(at: float) -> str:
@@ -110,10 +115,11 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
     if pod is None or pod.machine is None:
         return
     if machine is None:
-        if worker.cordoned_machine == pod.machine:
-            evidence = f"{pod.machine} was cordoned, and its Kubernetes node is deleted"
+        if worker.drained_machine == pod.machine and worker.node is not None:
+            name, was = ("cordon", "was cordoned") if worker.node.reason.startswith(CORDON) else ("maintenance", "was to be taken")
+            evidence = f"{pod.machine} {was}, and its Kubernetes node is deleted"
             after = "The drain is lifted once its pod runs on another machine."
-            yield Cause("cordon", "maintenance", "Kubernetes", evidence, CONTROLLER, after)
+            yield Cause(name, "maintenance", "Kubernetes", evidence, CONTROLLER, after)
         return
     if machine.is_cordoned:
         evidence = f"{pod.machine} is cordoned: {machine.words}" if machine.words else f"{pod.machine} is cordoned"
@@ -123,6 +129,11 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
         after = f"Jobs may still run. See: kubectl describe node {pod.machine}. When it is off for good: kubectl delete node {pod.machine}"
         evidence = f"{pod.machine} does not answer Kubernetes"
         yield Cause("machine-not-ready", "node", "Kubernetes", evidence, f"kubelet of {pod.machine}", after, "none")
+    for each in machine.causes:
+        lifted = " Then the drain is lifted." if each.kind == "maintenance" and each.wish != "none" else ""
+        after = f"It ends when Kubernetes shows it no more: kubectl describe node {pod.machine}.{lifted}"
+        evidence, owner = _cut(f"{pod.machine}: {each.evidence}"), f"what sets it on {pod.machine}"
+        yield Cause(each.name, each.kind, "Kubernetes", evidence, owner, after, each.wish, _second_of(each.since))
 
 
 def _of_pod(worker: Worker) -> Iterable[Cause]:
