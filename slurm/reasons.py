@@ -30,7 +30,16 @@ check says that the node fails."""
 NOT_RESPONDING = "Not responding"
 RESUME_FAILED = "ResumeTimeout reached"
 """Slurm's own reason for a node that did not register in time; it is DOWN and POWERED_DOWN then. Source: measured on 26.05."""
-_AUTOMATIC = (NOT_RESPONDING, RESUME_FAILED, "Node unexpectedly rebooted", "Low ", "gres/", POD_REPLACED)
+KILL_FAILED = "Kill task failed"
+"""slurmd could not end the processes of a job within UnkillableStepTimeout, and Slurm has drained the node."""
+SLURM_USERS = frozenset({"root", "slurm"})
+"""Who gives Slurm's own reasons: slurmd and slurmctld."""
+_AUTOMATIC = (
+    *(NOT_RESPONDING, RESUME_FAILED, KILL_FAILED, "Node unexpectedly rebooted", "Duplicate jobid", "batch job complete failure"),
+    *("Prolog error", "Epilog error", "Prolog/Epilog failure", "Low ", "gres/", POD_REPLACED),
+)
+"""Starts of the reasons that Slurm gives by itself. All others are those of people. Source: the calls of drain_nodes and set_node_down in
+Slurm's src/slurmctld (agent.c, job_mgr.c, node_mgr.c, proc_req.c, power_save.c), src/slurmd and src/interfaces/gres.c."""
 _LONGEST = 240
 _APPENDED = (f" : {NOT_RESPONDING}", f" : {RESUME_FAILED}")
 
@@ -71,10 +80,7 @@ def is_drain_of_a_pod(reason: str) -> bool:
 
 
 def is_automatic(reason: str) -> bool:
-    """True for a reason that nobody wrote on purpose: slurmctld gives it by itself when a node falls silent or does not come up.
-
-    Source: Slurm's src/slurmctld.
-    """
+    """True for a reason that nobody wrote on purpose: Slurm gives it by itself, as when a node falls silent or does not come up."""
     return reason.startswith(_AUTOMATIC)
 
 

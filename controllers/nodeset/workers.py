@@ -9,9 +9,11 @@ from slurm.check_results import Failure
 from slurm.reasons import (
     CHECK,
     GPUS,
+    KILL_FAILED,
     NODESET,
     POD_STOPPING,
     REMEDY,
+    SLURM_USERS,
     check,
     gpu_fault,
     has_failed_to_resume,
@@ -206,6 +208,11 @@ class Worker:
     def has_remedy_drain(self) -> bool:
         """True when this controller has drained the node to repair it."""
         return self._is_drained_for(REMEDY)
+
+    @property
+    def has_kill_drain(self) -> bool:
+        """True when Slurm has drained it, as slurmd could not end the processes of a job. Only the reason and its user tell that."""
+        return self._is_drained_for(KILL_FAILED) and self.node is not None and self.node.reason_by in SLURM_USERS
 
     @property
     def has_stop_drain(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
@@ -20,6 +21,7 @@ from slurm.reasons import (
     POD_REPLACED,
     REMEDY,
     SCALE_IN,
+    SLURM_USERS,
     UPDATE,
     is_automatic,
     is_check,
@@ -73,7 +75,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _of_machine(observed, worker)
     yield from _of_pod(worker)
     yield from _of_checks(nodeset, worker)
-    yield from _of_others(name, worker)
+    yield from _of_others(nodeset, name, worker)
     yield from _down(nodeset, worker, name)
 
 
@@ -164,8 +166,8 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)
 
 
-def _of_others(name: str, worker: Worker) -> Iterable[Cause]:
-    """A drain or DOWN of somebody else; slurmctld itself drains a node that has less than slurm.conf says."""
+def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
+    """A drain or DOWN of somebody else; Slurm itself drains a node that has less than slurm.conf says, or where a job does not end."""
     node = worker.node
     if node is None or not worker.has_foreign_drain or is_check(node.reason):
         return
@@ -173,7 +175,13 @@ def _of_others(name: str, worker: Worker) -> Iterable[Cause]:
     evidence = _cut(reason) or "a drain without a reason"
     verb = "resume" if "DOWN" in node.state.flags else "undrain"  # UNDRAIN leaves DOWN in place (measured on 26.05)
     after = f"The node is left alone. Lift with: scontrol update nodename={name} state={verb}"
-    if is_automatic(reason):
+    if worker.has_kill_drain:
+        wish = kill_drains.wish_of(nodeset.spec.remedies)
+        evidence = f"{evidence}: slurmd could not end the processes of a job"
+        if nodeset.spec.remedies is not None and kill_drains.KIND in nodeset.spec.remedies.causes:
+            after = "The drain is lifted once a step of the repair has ended them."
+        yield Cause(kill_drains.CAUSE, kill_drains.KIND, "slurmd", evidence, SLURM_ADMINISTRATOR, after, wish, _reason_at(worker))
+    elif is_automatic(reason) and node.reason_by in ("", *SLURM_USERS):
         yield Cause("slurmctld", "node", "slurmctld", evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
     else:
         source = node.reason_by or "an unknown user"

@@ -2,15 +2,16 @@
 
 Slurm keeps one drain and one reason for each node. The controller drains the nodes of workers that leave, nodes that the set does not
 serve, nodes on machines that are cordoned or for which maintenance was announced, and nodes that a health check says fail; a pod's stop
-hook and the checks drain, too. A node may have
-several of these causes at once: the controller lifts a drain once none is left, and until then gives it the reason of another. It lifts
-no drain of others. A node that others have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
+hook and the checks drain, too. A node may have several of these causes at once: the controller lifts a drain once none is left, and until
+then gives it the reason of another. It lifts no drain of others, but for one of Slurm's own that a repair has answered. A node that others
+have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans.kill_drains import is_mended
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
 from slurm.reasons import DELETE, NODESET, SCALE_IN, cordon, is_of_machine, maintenance, written
@@ -154,7 +155,7 @@ def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted:
     """True for a drain whose cause is gone: the pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check
     fails."""
     pod = worker.pod
-    if not worker.has_own_drain and not worker.has_check_drain:
+    if not worker.has_own_drain and not worker.has_check_drain and not is_mended(nodeset, observed, worker):
         return False
     if pod is None:
         # slurmctld's sidecar drains nodes that are off before it removes them, and may end before it does. And a pod that stopped has

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
+from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, Worker
@@ -104,7 +105,8 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
 
     moved: dict[int, Repair] = {}
     for ordinal, repair in seen.items():
-        view = _View(policy, observed, workers[ordinal], faults[ordinal], now, nodeset.spec.resume_timeout_seconds)
+        is_mended = kill_drains.is_mended(nodeset, observed, workers[ordinal])
+        view = _View(policy, observed, workers[ordinal], faults[ordinal], now, nodeset.spec.resume_timeout_seconds, is_mended)
         moved[ordinal] = _decided_state(view, repair, systemic_since is not None)
     capped = _begin_steps(policy, observed, workers, faults, moved, most, now) if systemic_since is None else {}
 
@@ -171,6 +173,8 @@ class _View:
     now: float
     start_s: int
     """Seconds that a pod has to come up."""
+    is_mended: bool = False
+    """Slurm's own drain is about to be lifted: it is no fault any more."""
 
     @property
     def machine(self) -> Machine | None:
@@ -242,12 +246,13 @@ def _is_confirmed(view: _View, repair: Repair) -> bool:
     is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
     if repair.state == "Verifying" and not view.worker.is_registered and is_overdue:
         return True  # it has not come back, so no check can look
-    if not view.faults:
+    faults = [fault for fault in view.faults if not (view.is_mended and fault == kill_drains.CAUSE)]
+    if not faults:
         return False
     if repair.state == "Suspect":
-        return view.policy.confirmed_by is None or f"{CHECK_CAUSE}{view.policy.confirmed_by}" in view.faults
-    checks = [fault.removeprefix(CHECK_CAUSE) for fault in view.faults if fault.startswith(CHECK_CAUSE)]
-    return len(checks) < len(view.faults) or any(failed_at.get(check, 0) > repair.since for check in checks)
+        return view.policy.confirmed_by is None or f"{CHECK_CAUSE}{view.policy.confirmed_by}" in faults
+    checks = [fault.removeprefix(CHECK_CAUSE) for fault in faults if fault.startswith(CHECK_CAUSE)]
+    return len(checks) < len(faults) or any(failed_at.get(check, 0) > repair.since for check in checks)
 
 
 def _begin_steps(
@@ -344,7 +349,7 @@ def _is_peoples(observed: Observed, worker: Worker) -> bool:
     ours."""
     machine = observed.machine_of(worker)
     is_taken = worker.has_machine_drain or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
-    return is_taken or (worker.has_foreign_drain and not worker.has_check_drain)
+    return is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)
 
 
 def _is_done(view: _View, repair: Repair) -> bool:

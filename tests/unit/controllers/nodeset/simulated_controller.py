@@ -10,7 +10,7 @@ from controllers.nodeset.plans.remedies import DAY_S, MachineStep, with_asked
 from controllers.nodeset.pods import revision
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import NodeSetStatus
-from slurm.reasons import CHECK, MAINTENANCE, POD_STOPPING, REMEDY, UPDATE, is_check, is_of_machine
+from slurm.reasons import CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, UPDATE, is_check, is_of_machine
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
@@ -118,6 +118,7 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
         world.law(not world.is_silent, "drained while Slurm is silent")
         world.law(ordinal not in world.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
         is_ours = world.is_ours(ordinal) or is_check(node.reason) or (is_check(reason) and node.reason.startswith(POD_STOPPING))
+        is_ours = is_ours or (is_check(reason) and node.reason.startswith(KILL_FAILED) and not world.is_stuck(ordinal))
         world.law("DRAIN" not in node.words or is_ours, f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
         is_held = is_check(node.reason) and world.is_failing(ordinal)
         world.law(is_check(reason) or not is_held, f"gpu-{ordinal} is no longer held by a check that fails")
@@ -152,6 +153,10 @@ def _undrain(world: World, ordinal: int) -> None:
     is_back = pod is None or pod.machine not in world.absent
     world.law(is_back, f"gpu-{ordinal} may take jobs again on a machine that Kubernetes has no more")
     is_ours = world.is_ours(ordinal) or node.reason.startswith((POD_STOPPING, CHECK))
+    if node.reason.startswith(KILL_FAILED):
+        world.law(world.nodeset.spec.remedies is not None, f"Slurm's drain of gpu-{ordinal} was lifted without a policy")
+        world.law(not world.is_stuck(ordinal), f"gpu-{ordinal} may take jobs beside processes that did not end")
+        is_ours = True
     world.law(is_ours, f"a drain of others was lifted: {node.reason}")
     world.law(not world.is_failing(ordinal), f"gpu-{ordinal} may take jobs again, although a check says that it fails")
     world.law(not world.announced(ordinal), f"gpu-{ordinal} may take jobs on a machine that is to go")

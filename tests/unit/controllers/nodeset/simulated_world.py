@@ -14,7 +14,7 @@ from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNo
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure
-from slurm.reasons import CHECK, CORDON, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
+from slurm.reasons import CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
 ORDINALS = 6
@@ -80,6 +80,9 @@ class Node:
     """Checks that have found it failing, and whether that takes its jobs away."""
     failed_at: dict[str, float] = field(default_factory=dict[str, float])
     """When each of these checks last looked and failed."""
+    stuck: tuple[int, str] | None = None
+    """The pod and the boot of its machine in which a job did not end when Slurm drained the node for that."""
+    stuck_at: float = 0
     looked_at: str = ""
     """The reason that a check puts back, while it looks again at the node in a reservation."""
 
@@ -184,6 +187,8 @@ class World:
             ordinal: WorkerNode(
                 *(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node)),
                 failures=_failures(node),
+                reason_by="root" if node.reason.startswith(KILL_FAILED) else "",
+                reason_at=node.stuck_at if node.reason.startswith(KILL_FAILED) else None,
                 failed_at=dict(node.failed_at),
             )
             for ordinal, node in self.nodes.items()
@@ -218,6 +223,11 @@ class World:
         pod = self.pods.get(ordinal)
         is_taken = pod is not None and (pod.machine in self.cordoned or bool(self.announced(ordinal)))
         return self.nodes[ordinal].reason.startswith(PEOPLE) or is_taken
+
+    def is_stuck(self, ordinal: int) -> bool:
+        """The processes that did not end are still there."""
+        stuck, pod = self.nodes[ordinal].stuck, self.pods.get(ordinal)
+        return stuck is not None and (pod is None or stuck == (pod.uid, self.machine(pod.machine or "").boot))
 
     def announced(self, ordinal: int) -> set[MachineCause]:
         """The maintenance of the machine of its pod that keeps jobs away."""
@@ -262,9 +272,8 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            node.reason = (
-                node.reason if node.reason.startswith((*PEOPLE, CORDON, MAINTENANCE, CHECK, REMEDY)) and "DRAIN" in node.words else ""
-            )
+            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY)) and "DRAIN" in node.words
+            node.reason = node.reason if kept else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
     def lift_drain(self, node: Node) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
-from slurm.reasons import RESUME_FAILED
+from slurm.reasons import KILL_FAILED, RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
 from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, serve_machine, stop_pods, take_sizes
 from tests.unit.controllers.nodeset.simulated_world import (
@@ -54,6 +54,8 @@ def settle(world: World) -> None:
             if round_ >= _FAILING_ROUNDS:
                 node.faults.clear()
                 world.machine_causes.clear()
+                if node.reason.startswith(KILL_FAILED):
+                    world.resume(node)
             if "POWERING_DOWN" in node.words:
                 node.words = (node.words - {"POWERING_DOWN"}) | {"POWERED_DOWN"}
             if {"MIXED", "POWERED_DOWN"} <= node.words:
