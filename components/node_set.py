@@ -44,6 +44,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
+from configs.models.machine_causes import BUILT_IN, MachineCause
 from configs.models.machines import Machine
 from configs.models.node_set import Gpus, VolumeClaim
 from configs.models.node_set import NodeSet as NodeSetConfig
@@ -125,6 +126,8 @@ class NodeSetArgs(TypedDict):
     """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...]
     """Names of the health checks that look at the set's nodes."""
+    machine_causes: list[Manifest]
+    """Which conditions and taints of the machines are causes of the nodes on them: the first that matches decides."""
     runs_checks: NotRequired[bool]
     """True: slurmd runs health checks beside the jobs of the set's nodes."""
     notes_gpu_jobs: NotRequired[bool]
@@ -177,6 +180,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
         "health_checks": tuple(check.name for check in cluster.health_checks if node_set.name in check.node_sets),
+        "machine_causes": build_machine_causes(node_set),
     }
     if shape.gpus is not None:
         args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
@@ -249,6 +253,16 @@ def _topology(topology: Topology) -> Manifest:
     return {"name": topology.name, "labels": list(topology.labels), **blocks}
 
 
+def build_machine_causes(node_set: NodeSetConfig) -> list[Manifest]:
+    """Which conditions and taints are causes: the user's rules, and behind them the table that all sets have."""
+    return [_machine_cause(rule) for rule in (*node_set.machine_causes, *BUILT_IN)]
+
+
+def _machine_cause(rule: MachineCause) -> Manifest:
+    about: Manifest = {"taint": rule.taint} if rule.condition is None else {"condition": rule.condition, "status": str(rule.status)}
+    return {**about, "kind": rule.kind, "wish": rule.wish}
+
+
 def build_node_set(args: NodeSetArgs) -> Manifest:
     """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
     pods = args["pods"]
@@ -259,6 +273,7 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
         **args["settings"],
         "healthChecks": list(args["health_checks"]),
+        "machineCauses": args["machine_causes"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
     if "topologies" in args:

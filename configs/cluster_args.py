@@ -209,6 +209,21 @@ class Remedies(TypedDict):
     """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted. Type: string (an address such as https://repairs.example.com/slipway, at most 500 characters). Default: not set."""
 
 
+class MachineCause(TypedDict):
+    """What conditions or taints of a Kubernetes node say against the Slurm nodes on it, as long as they are there."""
+
+    condition: NotRequired[str]
+    """Type of the conditions, as in `kubectl describe node`; `*` stands for any text. Those of Kubernetes itself are never causes. Type: string (a type of conditions, * for any text, at most 316 characters). Default: not set."""
+    status: NotRequired[bool]
+    """The status of such a condition that counts. False: for conditions that are good when they are True. Type: true or false. Default: `true`."""
+    taint: NotRequired[str]
+    """Key of the taints, likewise. A rule has either `condition` or `taint`. Type: string (a key of taints, * for any text, at most 316 characters). Default: not set."""
+    kind: NotRequired[str]
+    """hardware, node: a fault, which `remedies` may repair. maintenance: planned, or beyond repair, such as the end of a spot machine. Type: one of `hardware`, `node`, `maintenance`. Default: `node`."""
+    wish: NotRequired[str]
+    """none: it is only told. Maintenance with `drain` drains the node until it is taken back. A fault with `drain`, `reboot` or `replace` is repaired by the steps of `remedies` that do as much or more, after `waitS`; without `remedies` it is only told. Type: one of `none`, `drain`, `reboot`, `replace`. Default: `none`."""
+
+
 class VolumeClaim(TypedDict):
     """A disk of each node's own, kept when its pod is recreated."""
 
@@ -301,6 +316,8 @@ class NodeSet(TypedDict):
     """What happens to the jobs of a node that is to be removed or updated. Type: Drain. Default: those of its keys."""
     remedies: NotRequired[Remedies]
     """What is done about nodes that stay faulty. Type: Remedies. Default: nothing; they are drained, and wait for a person."""
+    machineCauses: NotRequired[list[MachineCause]]
+    """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/remedies.md. Type: list of MachineCause. Default: `[]` (that table alone)."""
     placement: NotRequired[str]
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room. Type: one of `Any`, `Pinned`. Default: `Any`."""
     volumeClaims: NotRequired[list[VolumeClaim]]

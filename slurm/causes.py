@@ -13,6 +13,8 @@ Kind = Literal["hardware", "node", "maintenance", "user", "administrator"]
 first: of several causes of ours, Slurm's reason names the first in this order."""
 Wish = Literal["drain", "replace", "reboot", "none"]
 """What the cause asks for. `none` is a fault that takes no job away."""
+KUBERNETES_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+"""Conditions of a Kubernetes node that Kubernetes itself sets: no cause is made of them. Source: Kubernetes' API reference."""
 KINDS: tuple[Kind, ...] = ("hardware", "node", "maintenance", "user", "administrator")
 
 

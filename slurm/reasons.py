@@ -21,6 +21,8 @@ REMEDY = f"{OWN}remedy"
 rebooted. It is about the machine: no pod lifts it."""
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
+MAINTENANCE = f"{OWN}maintenance "
+"""Start of a drain that follows what was announced for a machine: `slipway: maintenance <machine>: <cause>`."""
 CHECK = f"{OWN}check "
 """Start of a drain for what a health check has found: `slipway: check <name>: <what it found>`. The NodeSet controller lifts it, once no
 check says that the node fails."""
@@ -28,7 +30,16 @@ check says that the node fails."""
 NOT_RESPONDING = "Not responding"
 RESUME_FAILED = "ResumeTimeout reached"
 """Slurm's own reason for a node that did not register in time; it is DOWN and POWERED_DOWN then. Source: measured on 26.05."""
-_AUTOMATIC = (NOT_RESPONDING, RESUME_FAILED, "Node unexpectedly rebooted", "Low ", "gres/", POD_REPLACED)
+KILL_FAILED = "Kill task failed"
+"""slurmd could not end the processes of a job within UnkillableStepTimeout, and Slurm has drained the node."""
+SLURM_USERS = frozenset({"root", "slurm"})
+"""Who gives Slurm's own reasons: slurmd and slurmctld."""
+_AUTOMATIC = (
+    *(NOT_RESPONDING, RESUME_FAILED, KILL_FAILED, "Node unexpectedly rebooted", "Duplicate jobid", "batch job complete failure"),
+    *("Prolog error", "Epilog error", "Prolog/Epilog failure", "Low ", "gres/", POD_REPLACED),
+)
+"""Starts of the reasons that Slurm gives by itself. All others are those of people. Source: the calls of drain_nodes and set_node_down in
+Slurm's src/slurmctld (agent.c, job_mgr.c, node_mgr.c, proc_req.c, power_save.c), src/slurmd and src/interfaces/gres.c."""
 _LONGEST = 240
 _APPENDED = (f" : {NOT_RESPONDING}", f" : {RESUME_FAILED}")
 
@@ -69,16 +80,13 @@ def is_drain_of_a_pod(reason: str) -> bool:
 
 
 def is_automatic(reason: str) -> bool:
-    """True for a reason that nobody wrote on purpose: slurmctld gives it by itself when a node falls silent or does not come up.
-
-    Source: Slurm's src/slurmctld.
-    """
+    """True for a reason that nobody wrote on purpose: Slurm gives it by itself, as when a node falls silent or does not come up."""
     return reason.startswith(_AUTOMATIC)
 
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON, REMEDY))
+    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REMEDY))
 
 
 def cordon(machine: str, words: str = "") -> str:
@@ -86,9 +94,19 @@ def cordon(machine: str, words: str = "") -> str:
     return f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}"
 
 
-def cordoned_machine(reason: str) -> str:
+def maintenance(machine: str, cause: str) -> str:
+    """The reason of a drain that follows what was announced for a machine."""
+    return f"{MAINTENANCE}{machine}: {cause}"[:_LONGEST].rstrip()
+
+
+def is_of_machine(reason: str) -> bool:
+    """True for a drain that follows a cordoned Kubernetes node, or what was announced for one."""
+    return reason.startswith((CORDON, MAINTENANCE))
+
+
+def machine_in(reason: str) -> str:
     """The Kubernetes node that such a reason names; empty for any other reason."""
-    return reason.removeprefix(CORDON).partition(":")[0].strip() if reason.startswith(CORDON) else ""
+    return written(reason).removeprefix(CORDON).removeprefix(MAINTENANCE).partition(":")[0].strip() if is_of_machine(reason) else ""
 
 
 def gpus(fault: str) -> str:

@@ -24,6 +24,7 @@ from configs.models.fields import (
     Settings,
     Size,
 )
+from configs.models.machine_causes import MachineCause
 from slurm.conf import number_of
 
 MAX_NODES = 65_536
@@ -221,6 +222,11 @@ class NodeSet(Model):
     """What happens to the jobs of a node that is to be removed or updated."""
     remedies: Remedies | None = Field(default=None, examples=[{"steps": ["RecreatePod"]}])
     """What is done about nodes that stay faulty. Default: nothing; they are drained, and wait for a person."""
+    machine_causes: tuple[MachineCause, ...] = Field(
+        default=(), examples=[[{"condition": "FabricDegraded", "kind": "hardware", "wish": "replace"}]]
+    )
+    """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides;
+    behind these stands the table of docs/remedies.md. Default: that table alone."""
     placement: Literal["Any", "Pinned"] = "Any"
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room."""
     volume_claims: tuple[VolumeClaim, ...] = ()

@@ -1,9 +1,11 @@
-"""Rules of remedies: that each step can be carried out, and that what confirms a fault looks at the set."""
+"""Rules of remedies and of what starts them: that each step can be carried out, that what confirms a fault looks at the set, and that
+each rule about machines says one thing."""
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
 from configs.rules.names import check_distinct
+from slurm.causes import KUBERNETES_CONDITIONS
 
 
 def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault]:
@@ -38,4 +40,23 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
         elif node_set.name not in check.node_sets:
             message = f"the health check {quoted(check.name)} does not look at {quoted(node_set.name)}. Add the set to its nodeSets."
             faults.append(Fault(f"{within}.confirmedBy", message, ("cluster.healthChecks", f"{path}.name")))
+    return faults
+
+
+def check_machine_causes(path: str, node_set: NodeSet) -> list[Fault]:
+    """Faults of the rules about conditions and taints of machines. `path` is the node set's."""
+    faults: list[Fault] = []
+    for at, rule in enumerate(node_set.machine_causes):
+        within = f"{path}.machineCauses[{at}]"
+        if (rule.condition is None) == (rule.taint is None):
+            given = "has neither condition nor taint" if rule.taint is None else "has both condition and taint"
+            faults.append(Fault(within, f"{given}: name one of them."))
+        if rule.condition in KUBERNETES_CONDITIONS:
+            message = f"{quoted(rule.condition)} is Kubernetes' own: whether a machine is Ready is heeded anyway, the others are no causes."
+            faults.append(Fault(f"{within}.condition", f"{message} Leave the rule out."))
+        if rule.taint is not None and not rule.status:
+            faults.append(Fault(f"{within}.status", "goes with condition only: a taint is there, or it is not. Leave it out."))
+        if rule.kind == "maintenance" and rule.wish in ("reboot", "replace"):
+            message = f"{rule.wish} is for faults: maintenance is done by others. Say drain or none, or another kind."
+            faults.append(Fault(f"{within}.wish", message, (f"{within}.kind",)))
     return faults

@@ -15,8 +15,8 @@ from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.pods import node_name, range_text
 from controllers.nodeset.structs import Condition, NodeSet
+from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
-from slurm.reasons import written
 
 _STUCK_S = 60.0
 """A pod that is there so many seconds after it should have ended does not end by itself."""
@@ -52,7 +52,7 @@ def build_conditions(
         *_gpus_as_declared(nodeset, workers, observed),
         _nodes_register(nodeset, plan, pods, observed),
         _updated(nodeset, plan, pods),
-        _undrained(name, workers, observed),
+        build_undrained(name, workers, observed),
         *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
         *_remedied(nodeset, plan),
         _drains_end(name, plan, silence, observed.jobs.error),
@@ -215,49 +215,6 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
         parts.append(f"they are replaced while reservation {strategy.reservation} is active")
     reason = "OlderTemplate" if plan.roll.outdated else "OtherSize"
     return Condition("Updated", "False", reason, "; ".join(parts) + ".")
-
-
-def _undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Condition:
-    foreign: dict[str, list[int]] = {}
-    verbs: set[str] = set()
-    cordoned: dict[str, list[int]] = {}
-    gone: set[str] = set()
-    failing: dict[str, list[int]] = {}
-    for worker in workers:
-        if worker.has_check_drain and worker.node is not None and worker.node.failures is not None:
-            failing.setdefault(written(worker.node.reason), []).append(worker.ordinal)
-        elif worker.has_foreign_drain and worker.node is not None:
-            foreign.setdefault(worker.node.reason or "no reason given", []).append(worker.ordinal)
-            verbs.add("resume" if "DOWN" in worker.node.state.flags else "undrain")
-        elif worker.has_cordon_drain:
-            cordoned.setdefault(worker.cordoned_machine, []).append(worker.ordinal)
-            if worker.pod is not None and worker.pod.machine == worker.cordoned_machine and observed.machine_of(worker) is None:
-                gone.add(worker.cordoned_machine)
-    parts: list[str] = []
-    if foreign:
-        shown = sorted(foreign.items(), key=lambda entry: -len(entry[1]))[:3]
-        text = "; ".join(f"{range_text(name, ordinals)}: {reason}" for reason, ordinals in shown)
-        # UNDRAIN leaves DOWN in place (measured on 26.05).
-        verb = "state=undrain, or state=resume for a node that is down" if len(verbs) > 1 else f"state={min(verbs)}"
-        parts.append(f"{text}. These are left alone; lift with: scontrol update nodename=... {verb}")
-    if failing:
-        shown = sorted(failing.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
-        text = "; ".join(f"{range_text(name, ordinals)}: {reason}" for reason, ordinals in shown)
-        parts.append(f"{text}. These are lifted once the checks that look at them pass")
-    if cordoned:
-        machine, ordinals = max(cordoned.items(), key=lambda entry: len(entry[1]))
-        words = observed.machines[machine].words if machine in observed.machines else ""
-        why = f"{machine} is cordoned ({words})" if words else f"{machine} is cordoned"
-        more = f"; {_count(len(cordoned) - 1, 'machine')} more likewise" if len(cordoned) > 1 else ""
-        lift = f"lift with: kubectl uncordon {machine}"
-        if machine in gone:
-            why = f"{machine} was cordoned and its Kubernetes node is deleted"
-            lift = "each is lifted once its pod runs on another machine"
-        parts.append(f"{range_text(name, ordinals)} drained, as {why}{more}; {lift}")
-    if not parts:
-        return Condition("Undrained", "True", "NoneDrained")
-    reason = "DrainedByOthers" if foreign else "ChecksFail" if failing else "Cordoned"
-    return Condition("Undrained", "False", reason, ". ".join(parts))
 
 
 def _pods_end(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:

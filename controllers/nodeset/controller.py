@@ -56,6 +56,11 @@ def stem_of(item: PartialObject) -> Iterable[Key]:
     return [(item.metadata.namespace, claim_stem(item.metadata.name))]
 
 
+def _words_of(node: KubeNode) -> tuple[object, ...]:
+    """What other programs say of a machine."""
+    return node.spec.taints, node.status.conditions
+
+
 CLAIM_INDEXES = {"nodeset": nodeset_of, "stem": stem_of}
 
 
@@ -207,8 +212,9 @@ class Controller:
                 self.queue.add_after(key, GATHER_S)
 
     def _machine_changed(self, old: KubeNode | None, new: KubeNode | None) -> None:
-        """A machine that came or went, was cordoned, or fell silent. Most of its news, such as of its images, concern nobody here."""
-        if old is None or new is None or machine(old) != machine(new) or old.spec.taints != new.spec.taints:
+        """A machine that came or went, was cordoned, or fell silent, or of which others say something else. Most of its news, such as of
+        its images, concern nobody here."""
+        if old is None or new is None or machine(old) != machine(new) or _words_of(old) != _words_of(new):
             self._add_all()
 
     def _slurm_changed(self, names: frozenset[str]) -> None:

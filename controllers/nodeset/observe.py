@@ -9,6 +9,7 @@ from math import inf
 from typing import Any
 
 from controllers.nodeset.drivers import OTHER_DRIVER, find_other_drivers
+from controllers.nodeset.machine_causes import find_machine_causes
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses, Repairs
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import (
@@ -17,6 +18,7 @@ from controllers.nodeset.structs import (
     ANNOTATION_REASON,
     LABEL_BUSY,
     LABEL_REVISION,
+    MachineCauseRule,
     NodeSet,
     NodeSetSpec,
 )
@@ -77,9 +79,8 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         else:
             usable.append(claim)
     names = {pod.machine for pod in found.values() if pod.machine}
-    machines = {
-        name: machine(node, surroundings.workers_on.get(name, 1)) for name in names if (node := surroundings.machines(name)) is not None
-    }
+    rules, workers_on = nodeset.spec.machine_causes, surroundings.workers_on
+    machines = {name: machine(node, workers_on.get(name, 1), rules) for name in names if (node := surroundings.machines(name)) is not None}
     return Observed(
         found,
         None if snapshot is None else worker_nodes(nodeset, snapshot, found),
@@ -102,8 +103,8 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
     )
 
 
-def machine(node: KubeNode, workers: int = 1) -> Machine:
-    """A Kubernetes node as a plan sees it."""
+def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
+    """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
     return Machine(
@@ -111,6 +112,7 @@ def machine(node: KubeNode, workers: int = 1) -> Machine:
         identity=node.spec.provider_id or node.metadata.uid,
         boot=node.status.node_info.boot_id,
         workers=workers,
+        causes=find_machine_causes(rules, node.status.conditions, node.spec.taints) if rules else (),
     )
 
 

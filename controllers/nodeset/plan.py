@@ -84,6 +84,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     kept = {*resized, *(worker for worker in repaired if worker not in gone and worker.ordinal not in remedies.recreate)}
     causes = find_causes(nodeset, observed, wanted, leaving)
     drains = plan_drains(nodeset, observed, wanted, causes, remedies.is_systemic)
+    drained = [ordinal for ordinals in drains.drain.values() for ordinal in ordinals]
     return Plan(
         wanted,
         create,
@@ -91,7 +92,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         labels=plan_labels(observed, ghosts),
         disks=disks,
         drains=drains,
-        resumes=plan_resumes(nodeset, observed, causes),
+        resumes=plan_resumes(nodeset, observed, {*causes, *drained}),
         deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at),
         roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,

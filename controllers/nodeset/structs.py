@@ -94,6 +94,19 @@ class Topology(_Struct, frozen=True):
     """How many blocks topology.yaml has; None for a tree."""
 
 
+class MachineCauseRule(_Struct, frozen=True):
+    """Which conditions or taints of a Kubernetes node are causes of the Slurm nodes on it: either `condition` or `taint` is there."""
+
+    condition: str = ""
+    """Type of the conditions; `*` stands for any text."""
+    status: Literal["True", "False"] = "True"
+    """The status of such a condition that is a cause."""
+    taint: str = ""
+    """Key of the taints, likewise."""
+    kind: Kind = "node"
+    wish: Wish = "none"
+
+
 class RemedyPolicy(_Struct, frozen=True):
     """What the controller may do about a node that stays faulty."""
 
@@ -130,6 +143,8 @@ class NodeSetSpec(_Struct, frozen=True):
     """With `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...] | None = None
     """Names of the health checks that look at the set's nodes; None where its deployer does not say."""
+    machine_causes: tuple[MachineCauseRule, ...] = ()
+    """The first that matches a condition or a taint decides; what none matches is no cause."""
     remedies: RemedyPolicy | None = None
     max_pods_in_flight: int = 500
     resume_timeout_seconds: int = 600

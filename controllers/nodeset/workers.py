@@ -4,21 +4,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from slurm.causes import KINDS
+from slurm.causes import KINDS, Kind, Wish
 from slurm.check_results import Failure
 from slurm.reasons import (
     CHECK,
-    CORDON,
     GPUS,
+    KILL_FAILED,
     NODESET,
     POD_STOPPING,
     REMEDY,
+    SLURM_USERS,
     check,
-    cordoned_machine,
     gpu_fault,
     has_failed_to_resume,
     is_lost,
+    is_of_machine,
     is_on_purpose,
+    machine_in,
 )
 from slurm.states import (
     NodeState,
@@ -124,6 +126,19 @@ class WorkerNode:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineCause:
+    """What a condition or a taint of a Kubernetes node says against the Slurm nodes on it."""
+
+    name: str
+    """`condition/KernelDeadlock`, `taint/karpenter.sh/disrupted`."""
+    kind: Kind
+    wish: Wish
+    evidence: str
+    since: str = ""
+    """As Kubernetes has it; empty where it does not say."""
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """A Kubernetes node, as far as the pods on it are concerned."""
 
@@ -139,6 +154,13 @@ class Machine:
     """Its present boot."""
     workers: int = 1
     """Workers' pods on it, of all node sets."""
+    causes: tuple[MachineCause, ...] = ()
+    """What its conditions and taints say, by the rules of the set."""
+
+    @property
+    def announced(self) -> str:
+        """The maintenance that was announced for it and that keeps jobs away, by its name; empty without one."""
+        return min((each.name for each in self.causes if each.kind == "maintenance" and each.wish != "none"), default="")
 
 
 @dataclass(frozen=True)
@@ -166,7 +188,7 @@ class Worker:
     @cached_property
     def has_own_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.has_cordon_drain or self.has_gpu_drain
+        return self.has_our_drain or self.has_stop_drain or self.has_machine_drain or self.has_gpu_drain
 
     @cached_property
     def has_our_drain(self) -> bool:
@@ -188,6 +210,11 @@ class Worker:
         return self._is_drained_for(REMEDY)
 
     @property
+    def has_kill_drain(self) -> bool:
+        """True when Slurm has drained it, as slurmd could not end the processes of a job. Only the reason and its user tell that."""
+        return self._is_drained_for(KILL_FAILED) and self.node is not None and self.node.reason_by in SLURM_USERS
+
+    @property
     def has_stop_drain(self) -> bool:
         """True when the pod's stop hook has drained it."""
         return self._is_drained_for(POD_STOPPING)
@@ -203,9 +230,9 @@ class Worker:
         return gpu_fault(self.node.reason) if self.node is not None and self.has_gpu_drain else ""
 
     @property
-    def has_cordon_drain(self) -> bool:
-        """True when it is drained because a Kubernetes node was cordoned."""
-        return self._is_drained_for(CORDON)
+    def has_machine_drain(self) -> bool:
+        """True when it is drained because a Kubernetes node was cordoned, or maintenance was announced for it."""
+        return self.is_draining and self.node is not None and is_of_machine(self.node.reason)
 
     @cached_property
     def has_check_drain(self) -> bool:
@@ -222,9 +249,9 @@ class Worker:
         return check(name, holding[name].found)
 
     @property
-    def cordoned_machine(self) -> str:
+    def drained_machine(self) -> str:
         """The Kubernetes node that such a drain names; empty without such a drain."""
-        return cordoned_machine(self.node.reason) if self.node is not None and self.is_draining else ""
+        return machine_in(self.node.reason) if self.node is not None and self.is_draining else ""
 
     @cached_property
     def has_foreign_drain(self) -> bool:

@@ -56,7 +56,7 @@ class PartialObject(_Struct, frozen=True):
 
 
 class Condition(_Struct, frozen=True):
-    """One condition of a pod or a Kubernetes node; status is True, False or Unknown."""
+    """One condition of a pod; status is True, False or Unknown."""
 
     type: str
     status: str
@@ -125,6 +125,17 @@ class Taint(_Struct, frozen=True):
     key: str
     effect: str
     value: str = ""
+    time_added: str = ""
+
+
+class NodeCondition(_Struct, frozen=True):
+    """One condition of a Kubernetes node, by its kubelet or by another program; status is True, False or Unknown."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
 
 
 class KubeNodeSpec(_Struct, frozen=True):
@@ -146,7 +157,7 @@ class KubeNodeStatus(_Struct, frozen=True):
 
     allocatable: dict[str, str] = {}
     capacity: dict[str, str] = {}
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     node_info: KubeNodeInfo = KubeNodeInfo()
 
 

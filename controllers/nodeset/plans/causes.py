@@ -8,18 +8,21 @@ from datetime import UTC, datetime
 
 from controllers.nodeset.drivers import OTHER_DRIVER
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.causes import Cause, Kind, in_order
+from slurm.causes import Cause, Kind, Wish, in_order
 from slurm.check_results import Failure
 from slurm.reasons import (
     CHECK,
+    CORDON,
     DELETE,
     OWN,
     POD_REPLACED,
     REMEDY,
     SCALE_IN,
+    SLURM_USERS,
     UPDATE,
     is_automatic,
     is_check,
@@ -49,10 +52,14 @@ def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[i
     return {ordinal: causes for ordinal, causes in found.items() if causes}
 
 
-def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> tuple[str, ...]:
-    """Names of the causes of these kinds that a repair may end. One that takes no job away is none, but for a machine that is lost."""
-    found = _causes(nodeset, observed, worker, "")
-    return tuple(cause.name for cause in in_order(found) if cause.kind in kinds and (cause.wish != "none" or cause.name in _LOST))
+def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
+    """What each cause of these kinds that a repair may end asks for, by its name."""
+    return faults_among(_causes(nodeset, observed, worker, ""), kinds)
+
+
+def faults_among(causes: Iterable[Cause], kinds: Collection[Kind]) -> dict[str, Wish]:
+    """As `find_faults`. A cause that takes no job away is no fault, but for a machine that is lost."""
+    return {cause.name: cause.wish for cause in in_order(causes) if cause.kind in kinds and (cause.wish != "none" or cause.name in _LOST)}
 
 
 def rfc3339(at: float) -> str:
@@ -69,7 +76,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _of_machine(observed, worker)
     yield from _of_pod(worker)
     yield from _of_checks(nodeset, worker)
-    yield from _of_others(name, worker)
+    yield from _of_others(nodeset, name, worker)
     yield from _down(nodeset, worker, name)
 
 
@@ -111,10 +118,11 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
     if pod is None or pod.machine is None:
         return
     if machine is None:
-        if worker.cordoned_machine == pod.machine:
-            evidence = f"{pod.machine} was cordoned, and its Kubernetes node is deleted"
+        if worker.drained_machine == pod.machine and worker.node is not None:
+            name, was = ("cordon", "was cordoned") if worker.node.reason.startswith(CORDON) else ("maintenance", "was to be taken")
+            evidence = f"{pod.machine} {was}, and its Kubernetes node is deleted"
             after = "The drain is lifted once its pod runs on another machine."
-            yield Cause("cordon", "maintenance", "Kubernetes", evidence, CONTROLLER, after)
+            yield Cause(name, "maintenance", "Kubernetes", evidence, CONTROLLER, after)
         return
     if machine.is_cordoned:
         evidence = f"{pod.machine} is cordoned: {machine.words}" if machine.words else f"{pod.machine} is cordoned"
@@ -124,6 +132,11 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
         after = f"Jobs may still run. See: kubectl describe node {pod.machine}. When it is off for good: kubectl delete node {pod.machine}"
         evidence = f"{pod.machine} does not answer Kubernetes"
         yield Cause("machine-not-ready", "node", "Kubernetes", evidence, f"kubelet of {pod.machine}", after, "none")
+    for each in machine.causes:
+        lifted = " Then the drain is lifted." if each.kind == "maintenance" and each.wish != "none" else ""
+        after = f"It ends when Kubernetes shows it no more: kubectl describe node {pod.machine}.{lifted}"
+        evidence, owner = _cut(f"{pod.machine}: {each.evidence}"), f"what sets it on {pod.machine}"
+        yield Cause(each.name, each.kind, "Kubernetes", evidence, owner, after, each.wish, _second_of(each.since))
 
 
 def _of_pod(worker: Worker) -> Iterable[Cause]:
@@ -159,8 +172,8 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)
 
 
-def _of_others(name: str, worker: Worker) -> Iterable[Cause]:
-    """A drain or DOWN of somebody else; slurmctld itself drains a node that has less than slurm.conf says."""
+def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
+    """A drain or DOWN of somebody else; Slurm itself drains a node that has less than slurm.conf says, or where a job does not end."""
     node = worker.node
     if node is None or not worker.has_foreign_drain or is_check(node.reason):
         return
@@ -168,7 +181,13 @@ def _of_others(name: str, worker: Worker) -> Iterable[Cause]:
     evidence = _cut(reason) or "a drain without a reason"
     verb = "resume" if "DOWN" in node.state.flags else "undrain"  # UNDRAIN leaves DOWN in place (measured on 26.05)
     after = f"The node is left alone. Lift with: scontrol update nodename={name} state={verb}"
-    if is_automatic(reason):
+    if worker.has_kill_drain:
+        wish = kill_drains.wish_of(nodeset.spec.remedies)
+        evidence = f"{evidence}: slurmd could not end the processes of a job"
+        if nodeset.spec.remedies is not None and kill_drains.KIND in nodeset.spec.remedies.causes:
+            after = "The drain is lifted once a step of the repair has ended them."
+        yield Cause(kill_drains.CAUSE, kill_drains.KIND, "slurmd", evidence, SLURM_ADMINISTRATOR, after, wish, _reason_at(worker))
+    elif is_automatic(reason) and node.reason_by in ("", *SLURM_USERS):
         yield Cause("slurmctld", "node", "slurmctld", evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
     else:
         source = node.reason_by or "an unknown user"

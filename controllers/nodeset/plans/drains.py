@@ -1,18 +1,20 @@
 """Which Slurm nodes are drained, for which reason, and when a drain of ours is lifted. Pure; part of `plan`.
 
 Slurm keeps one drain and one reason for each node. The controller drains the nodes of workers that leave, nodes that the set does not
-serve, nodes on cordoned machines, and nodes that a health check says fail; a pod's stop hook and the checks drain, too. A node may have
-several of these causes at once: the controller lifts a drain once none is left, and until then gives it the reason of another. It lifts
-no drain of others. A node that others have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
+serve, nodes on machines that are cordoned or for which maintenance was announced, and nodes that a health check says fail; a pod's stop
+hook and the checks drain, too. A node may have several of these causes at once: the controller lifts a drain once none is left, and until
+then gives it the reason of another. It lifts no drain of others, but for one of Slurm's own that a repair has answered. A node that others
+have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans.kill_drains import is_mended
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.reasons import CORDON, DELETE, NODESET, SCALE_IN, cordon, written
+from slurm.reasons import DELETE, NODESET, SCALE_IN, cordon, is_of_machine, maintenance, written
 from slurm.states import may_be_drained
 
 
@@ -105,7 +107,11 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
     machine = observed.machine_of(worker)
-    return cordon(pod.machine or "", machine.words) if machine is not None and machine.is_cordoned else ""
+    if machine is None or pod.machine is None:
+        return ""
+    if machine.is_cordoned:
+        return cordon(pod.machine, machine.words)
+    return maintenance(pod.machine, machine.announced) if machine.announced else ""
 
 
 def _is_open(worker: Worker) -> bool:
@@ -126,9 +132,9 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
         return False
     if not worker.is_draining:
         return may_be_drained(node.state)
-    if reason.startswith(CORDON):
-        return written(node.reason) != reason and (worker.has_our_drain or worker.has_cordon_drain or worker.has_check_drain)
-    return worker.has_cordon_drain or worker.has_lost_reason or worker.has_check_drain
+    if is_of_machine(reason):
+        return written(node.reason) != reason and (worker.has_our_drain or worker.has_machine_drain or worker.has_check_drain)
+    return worker.has_machine_drain or worker.has_lost_reason or worker.has_check_drain
 
 
 def _has_other_reason(worker: Worker, fault: str) -> bool:
@@ -149,7 +155,7 @@ def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted:
     """True for a drain whose cause is gone: the pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check
     fails."""
     pod = worker.pod
-    if not worker.has_own_drain and not worker.has_check_drain:
+    if not worker.has_own_drain and not worker.has_check_drain and not is_mended(nodeset, observed, worker):
         return False
     if pod is None:
         # slurmctld's sidecar drains nodes that are off before it removes them, and may end before it does. And a pod that stopped has

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
+from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, Worker
+from slurm.causes import Wish
 
 DAY_S = 86_400.0
 CHECK_CAUSE = "check/"
@@ -21,6 +23,10 @@ MACHINE_CAUSES = ("machine-not-ready",)
 """Causes that a new pod on the same machine would have, too."""
 _OPEN: tuple[RepairState, ...] = ("Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying")
 MACHINE_STEPS: tuple[Step, ...] = ("RebootMachine", "ReplaceMachine")
+_TOO_LITTLE: Mapping[Wish, tuple[Step, ...]] = {"reboot": ("RecreatePod",), "replace": ("RecreatePod", "RebootMachine")}
+"""Steps that do not help against a cause that asks for more."""
+_UNDRAINED = ("condition/", "taint/")
+"""Causes that drain no node by themselves: the repair does."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,8 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
 
     moved: dict[int, Repair] = {}
     for ordinal, repair in seen.items():
-        view = _View(policy, observed, workers[ordinal], faults[ordinal], now, nodeset.spec.resume_timeout_seconds)
+        is_mended = kill_drains.is_mended(nodeset, observed, workers[ordinal])
+        view = _View(policy, observed, workers[ordinal], faults[ordinal], now, nodeset.spec.resume_timeout_seconds, is_mended)
         moved[ordinal] = _decided_state(view, repair, systemic_since is not None)
     capped = _begin_steps(policy, observed, workers, faults, moved, most, now) if systemic_since is None else {}
 
@@ -109,7 +116,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     machines = [step for ordinal in may_act if (step := _machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
     return Remedies(
         repairs,
-        held=tuple(ordinal for ordinal, each in moved.items() if each.state in ("Draining", "RecreatePod", *MACHINE_STEPS)),
+        held=tuple(one for one, each in moved.items() if _is_held(workers[one], each, faults[one], systemic_since is not None)),
         recreate=tuple(ordinal for ordinal in may_act if _is_to_be_recreated(observed, workers[ordinal], stored[ordinal])),
         machines=tuple(machines),
         failing=len(failing),
@@ -139,8 +146,9 @@ def wait_s(policy: RemedyPolicy, repair: Repair) -> float:
     return policy.wait_seconds * 2.0 ** min(len(repair.steps), 10)
 
 
-def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, faults: Collection[str]) -> Step | None:
-    """The first step that was not taken in this repair, nor on this machine; None where a person is needed.
+def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, faults: Mapping[str, Wish]) -> Step | None:
+    """The first step that was not taken in this repair, nor on this machine, and does what every fault asks for; None where a person is
+    needed.
 
     A machine that other workers are on, too, is neither rebooted nor replaced.
     """
@@ -148,6 +156,7 @@ def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, fau
     tried = {each.step for each in repair.steps if each.at >= repair.began or not identity or each.machine == identity}
     if faults and all(fault in MACHINE_CAUSES for fault in faults):
         tried.add("RecreatePod")
+    tried.update(step for wish in faults.values() for step in _TOO_LITTLE.get(wish, ()))
     if machine is not None and machine.workers > 1:
         tried.update(MACHINE_STEPS)
     return next((step for step in policy.steps if step not in tried), None)
@@ -160,10 +169,12 @@ class _View:
     policy: RemedyPolicy
     observed: Observed
     worker: Worker
-    faults: tuple[str, ...]
+    faults: Mapping[str, Wish]
     now: float
     start_s: int
     """Seconds that a pod has to come up."""
+    is_mended: bool = False
+    """Slurm's own drain is about to be lifted: it is no fault any more."""
 
     @property
     def machine(self) -> Machine | None:
@@ -235,19 +246,20 @@ def _is_confirmed(view: _View, repair: Repair) -> bool:
     is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
     if repair.state == "Verifying" and not view.worker.is_registered and is_overdue:
         return True  # it has not come back, so no check can look
-    if not view.faults:
+    faults = [fault for fault in view.faults if not (view.is_mended and fault == kill_drains.CAUSE)]
+    if not faults:
         return False
     if repair.state == "Suspect":
-        return view.policy.confirmed_by is None or f"{CHECK_CAUSE}{view.policy.confirmed_by}" in view.faults
-    checks = [fault.removeprefix(CHECK_CAUSE) for fault in view.faults if fault.startswith(CHECK_CAUSE)]
-    return len(checks) < len(view.faults) or any(failed_at.get(check, 0) > repair.since for check in checks)
+        return view.policy.confirmed_by is None or f"{CHECK_CAUSE}{view.policy.confirmed_by}" in faults
+    checks = [fault.removeprefix(CHECK_CAUSE) for fault in faults if fault.startswith(CHECK_CAUSE)]
+    return len(checks) < len(faults) or any(failed_at.get(check, 0) > repair.since for check in checks)
 
 
 def _begin_steps(
     policy: RemedyPolicy,
     observed: Observed,
     workers: Mapping[int, Worker],
-    faults: Mapping[int, tuple[str, ...]],
+    faults: Mapping[int, Mapping[str, Wish]],
     moved: dict[int, Repair],
     most: int,
     now: float,
@@ -297,7 +309,7 @@ def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
     return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
 
 
-def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: tuple[str, ...]) -> MachineStep | None:
+def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: Iterable[str]) -> MachineStep | None:
     """The step to ask for now: recorded, not accepted yet, the same machine still, and no job can be there."""
     if repair.state not in MACHINE_STEPS or repair.asked_at is not None or not _is_free(observed, worker):
         return None
@@ -312,7 +324,14 @@ def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: tu
         or machine.workers > 1
     ):
         return None
-    return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, faults)
+    return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, tuple(faults))
+
+
+def _is_held(worker: Worker, repair: Repair, faults: Mapping[str, Wish], is_systemic: bool) -> bool:
+    """True for a node that is to have a drain: for a step, or because a step has not helped, or none would, and nobody else drains it."""
+    if repair.state in ("Verifying", "GivenUp") and (worker.is_draining or not is_systemic):
+        return any(wish != "none" and name.startswith(_UNDRAINED) for name, wish in faults.items())
+    return repair.state in ("Draining", "RecreatePod", *MACHINE_STEPS)
 
 
 def _is_to_be_recreated(observed: Observed, worker: Worker, repair: Repair) -> bool:
@@ -326,10 +345,11 @@ def _is_free(observed: Observed, worker: Worker) -> bool:
 
 
 def _is_peoples(observed: Observed, worker: Worker) -> bool:
-    """True for a node that somebody else has drained or set down, or whose machine is cordoned: their word is above ours."""
+    """True for a node that somebody else has drained or set down, or whose machine is cordoned or about to be taken: their word is above
+    ours."""
     machine = observed.machine_of(worker)
-    is_cordoned = worker.has_cordon_drain or (machine is not None and machine.is_cordoned)
-    return is_cordoned or (worker.has_foreign_drain and not worker.has_check_drain)
+    is_taken = worker.has_machine_drain or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
+    return is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)
 
 
 def _is_done(view: _View, repair: Repair) -> bool:

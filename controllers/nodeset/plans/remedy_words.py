@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from controllers.nodeset.observed import Observed, Repair
-from controllers.nodeset.plans.causes import rfc3339
+from controllers.nodeset.plans.causes import faults_among, rfc3339
 from controllers.nodeset.plans.remedies import MACHINE_STEPS, Remedies, next_step, wait_s
 from controllers.nodeset.structs import RemedyPolicy
-from slurm.causes import Cause
+from controllers.nodeset.workers import Machine
+from slurm.causes import Cause, Wish
 
 _DOES: Mapping[str, str] = {
     "RecreatePod": "its pod is replaced",
@@ -24,7 +25,8 @@ def with_remedies(
     told = dict(causes)
     for ordinal, repair in remedies.repairs.nodes.items():
         if ordinal in told:
-            words = _words(policy, remedies, repair, ordinal, observed)
+            faults = faults_among(told[ordinal], policy.causes)
+            words = _words(policy, remedies, repair, faults, observed.machine_of(observed.worker(ordinal)))
             told[ordinal] = tuple(_told(cause, words) if cause.kind in policy.causes else cause for cause in told[ordinal])
     return told
 
@@ -34,8 +36,8 @@ def _told(cause: Cause, words: str) -> Cause:
     return Cause(cause.name, cause.kind, cause.source, cause.evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, ordinal: int, observed: Observed) -> str:
-    following = next_step(policy, repair, observed.machine_of(observed.worker(ordinal)), ())
+def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, faults: Mapping[str, Wish], machine: Machine | None) -> str:
+    following = next_step(policy, repair, machine, faults)
     then = f"{_DOES[following]} ({following})" if following else "a person is needed"
     if remedies.is_systemic:
         return "Too many nodes of the set fail at once, so nothing is repaired (condition Remedied of the node set)."

@@ -1,6 +1,6 @@
 """Which nodes that are off Slurm may use again: those it has given up, and those that power down without a pod. Pure; part of `plan`."""
 
-from collections.abc import Mapping
+from collections.abc import Set
 from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
@@ -24,11 +24,11 @@ class Resumes:
         return bool(self.resume or self.release)
 
 
-def plan_resumes(nodeset: NodeSet, observed: Observed, causes: Mapping[int, str]) -> Resumes:
-    """What to resume and to release. A node in `causes` should be drained, and is left alone here."""
+def plan_resumes(nodeset: NodeSet, observed: Observed, drained: Set[int]) -> Resumes:
+    """What to resume and to release. A node in `drained` should be drained, or is about to be, and is left alone: RESUME lifts a drain."""
     if not nodeset.spec.is_elastic:
         return Resumes()
-    others = observed.on_their_way | observed.pods_taken | causes.keys()
+    others = observed.on_their_way | observed.pods_taken | drained
     podless = [worker for worker in observed.workers() if worker.pod is None and worker.ordinal not in others]
     resume = [worker.ordinal for worker in podless if worker.is_given_up and worker.ordinal not in observed.pauses.nodes]
     return Resumes(tuple(resume), tuple(worker.ordinal for worker in podless if _may_be_released(worker)))

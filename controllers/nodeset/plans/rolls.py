@@ -30,7 +30,7 @@ def describe_roll(observed: Observed, wanted: frozenset[int], outdated: list[Wor
     touched = [*outdated, *resized]
     return Roll(
         outdated=ordinals_of(outdated),
-        left_alone=ordinals_of(worker for worker in touched if worker.has_foreign_drain or worker.has_cordon_drain),
+        left_alone=ordinals_of(worker for worker in touched if worker.has_foreign_drain or worker.has_machine_drain),
         resized=ordinals_of(resized),
         waking=ordinals_of(worker for worker in touched if worker.is_waking and worker not in unbound),
         unavailable=len(unavailable(observed, wanted)),
@@ -62,7 +62,7 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     """
     if strategy.type == "OnDelete":
         return []
-    ours = [worker for worker in outdated if not (worker.has_foreign_drain or worker.has_cordon_drain or worker.is_waking)]
+    ours = [worker for worker in outdated if not (worker.has_foreign_drain or worker.has_machine_drain or worker.is_waking)]
     broken = [worker for worker in ours if worker.is_unhealthy and not worker.has_our_drain]
     if strategy.type == "Maintenance":
         ours = [worker for worker in ours if worker.ordinal in observed.window or (worker.is_unhealthy and worker.has_our_drain)]
@@ -96,7 +96,7 @@ def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
 
 def _is_unavailable(worker: Worker) -> bool:
     pod = worker.pod
-    if worker.has_foreign_drain or worker.has_cordon_drain or worker.has_remedy_drain:
+    if worker.has_foreign_drain or worker.has_machine_drain or worker.has_remedy_drain:
         return False
     if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain:
         return True

@@ -145,6 +145,7 @@ NODE_SET: NodeSetArgs = {
     "volume_claims": (VolumeClaim(name="scratch", mount_path="/scratch", size="1Ti", storage_class="local"),),
     "resume_timeout_s": 900,
     "health_checks": ("disk",),
+    "machine_causes": [],
 }
 
 ACCOUNTS: AccountsArgs = {

@@ -10,7 +10,7 @@ from controllers.nodeset.plans.remedies import DAY_S, MachineStep, with_asked
 from controllers.nodeset.pods import revision
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import NodeSetStatus
-from slurm.reasons import CHECK, CORDON, POD_STOPPING, UPDATE, is_check
+from slurm.reasons import CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, UPDATE, is_check, is_of_machine
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
@@ -43,7 +43,7 @@ def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], No
     writes += [("requeue", int(one), _end_jobs(world, "Requeue")) for one in made.deadlines.requeue]
     writes += [("cancel", one, _end_jobs(world, "Cancel")) for one in made.deadlines.cancel]
     writes += [("create", one, partial(_create, world)) for one in made.create]
-    writes += [("delete", one, partial(_delete, world)) for one in made.deletions.free]
+    writes += [("delete", one, _delete(world, made.wanted)) for one in made.deletions.free]
     unbound = [(one, world.pods[one]) for one in made.deletions.unbound]
     writes += [("delete unbound", one, _delete_unbound(world, pod.uid, pod.version, one in made.wanted)) for one, pod in unbound]
     writes += [("mark free", one, _mark(world, False)) for one in made.labels.free]
@@ -118,6 +118,7 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
         world.law(not world.is_silent, "drained while Slurm is silent")
         world.law(ordinal not in world.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
         is_ours = world.is_ours(ordinal) or is_check(node.reason) or (is_check(reason) and node.reason.startswith(POD_STOPPING))
+        is_ours = is_ours or (is_check(reason) and node.reason.startswith(KILL_FAILED) and not world.is_stuck(ordinal))
         world.law("DRAIN" not in node.words or is_ours, f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
         is_held = is_check(node.reason) and world.is_failing(ordinal)
         world.law(is_check(reason) or not is_held, f"gpu-{ordinal} is no longer held by a check that fails")
@@ -132,7 +133,12 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
         if reason == UPDATE and world.takes_jobs(ordinal):
             away = sum(not world.takes_jobs(one) and not world.is_others(one) for one in wanted)
             world.law(away < world.budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {world.budget()}")
-        if "DRAIN" not in node.words or node.reason.startswith(CORDON):
+        if reason.startswith(MAINTENANCE):
+            world.law(bool(world.announced(ordinal)), f"gpu-{ordinal} was drained for a maintenance that nobody has announced")
+        if reason == REMEDY:
+            repair = world.repairs.nodes.get(ordinal)
+            world.law(repair is not None or world.nodeset.spec.remedies == POLICY, f"gpu-{ordinal} was drained without a policy: {repair}")
+        if "DRAIN" not in node.words or is_of_machine(node.reason):
             node.drained_since = world.now
         node.words.add("DRAIN")
         node.reason = reason
@@ -147,8 +153,13 @@ def _undrain(world: World, ordinal: int) -> None:
     is_back = pod is None or pod.machine not in world.absent
     world.law(is_back, f"gpu-{ordinal} may take jobs again on a machine that Kubernetes has no more")
     is_ours = world.is_ours(ordinal) or node.reason.startswith((POD_STOPPING, CHECK))
+    if node.reason.startswith(KILL_FAILED):
+        world.law(world.nodeset.spec.remedies is not None, f"Slurm's drain of gpu-{ordinal} was lifted without a policy")
+        world.law(not world.is_stuck(ordinal), f"gpu-{ordinal} may take jobs beside processes that did not end")
+        is_ours = True
     world.law(is_ours, f"a drain of others was lifted: {node.reason}")
     world.law(not world.is_failing(ordinal), f"gpu-{ordinal} may take jobs again, although a check says that it fails")
+    world.law(not world.announced(ordinal), f"gpu-{ordinal} may take jobs on a machine that is to go")
     world.lift_drain(node)
 
 
@@ -192,32 +203,37 @@ def _create(world: World, ordinal: int) -> None:
     world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits)
 
 
-def _delete(world: World, ordinal: int) -> None:
-    world.law(not world.is_silent, "deleted while Slurm is silent")
-    node, pod = world.nodes[ordinal], world.pods[ordinal]
-    is_drained = "DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"}
-    may = ordinal in world.struck or node.is_off or is_drained
-    world.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
-    is_kept = pod.revision == revision(world.nodeset.spec) and ordinal in world.wanted() and ordinal in world.held
-    world.law(pod.finished or node.is_off or not is_kept, f"gpu-{ordinal} was deleted only because its node gets another size")
-    repair = world.repairs.nodes.get(ordinal)
-    if is_kept_otherwise(world, pod, ordinal) and not node.is_off:
-        world.law(repair is not None and repair.state == "RecreatePod", f"gpu-{ordinal} was deleted without a reason: {repair}")
-        world.law(not world.is_peoples(ordinal), f"gpu-{ordinal} was replaced although people have it: {node}")
-    is_given_up = "DOWN" in node.words or world.nodeset.metadata.deletion_timestamp is not None
-    is_old = pod.ready and not pod.finished and pod.created_at < world.now - GHOST_S
-    if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:
-        world.law(
-            all(world.now - at >= GHOST_PAUSE_S for at in world.ghosts_gone),
-            f"gpu-{ordinal} went, busy when last heard of, soon after another whose node was off already",
-        )
-        world.ghosts_gone.append(world.now)
-    world.stop(ordinal)
+def _delete(world: World, wanted: frozenset[int]) -> Callable[[int], None]:
+    """`wanted` is what the round wants, as for a drain."""
+
+    def delete(ordinal: int) -> None:
+        world.law(not world.is_silent, "deleted while Slurm is silent")
+        node, pod = world.nodes[ordinal], world.pods[ordinal]
+        is_drained = "DRAIN" in node.words and not node.words & {"ALLOCATED", "MIXED", "COMPLETING", "UNDRAIN"}
+        may = ordinal in world.struck or node.is_off or is_drained
+        world.law(pod.finished or (may and node.job_ends is None), f"gpu-{ordinal} was deleted as {node}")
+        is_kept = pod.revision == revision(world.nodeset.spec) and ordinal in wanted and ordinal in world.held
+        world.law(pod.finished or node.is_off or not is_kept, f"gpu-{ordinal} was deleted only because its node gets another size")
+        repair = world.repairs.nodes.get(ordinal)
+        if is_kept_otherwise(world, pod, ordinal in wanted) and not node.is_off:
+            world.law(repair is not None and repair.state == "RecreatePod", f"gpu-{ordinal} was deleted without a reason: {repair}")
+            world.law(not world.is_peoples(ordinal), f"gpu-{ordinal} was replaced although people have it: {node}")
+        is_given_up = "DOWN" in node.words or world.nodeset.metadata.deletion_timestamp is not None
+        is_old = pod.ready and not pod.finished and pod.created_at < world.now - GHOST_S
+        if is_old and pod.marked_busy and "POWERED_DOWN" in node.words and not is_given_up:
+            world.law(
+                all(world.now - at >= GHOST_PAUSE_S for at in world.ghosts_gone),
+                f"gpu-{ordinal} went, busy when last heard of, soon after another whose node was off already",
+            )
+            world.ghosts_gone.append(world.now)
+        world.stop(ordinal)
+
+    return delete
 
 
-def is_kept_otherwise(world: World, pod: Pod, ordinal: int) -> bool:
+def is_kept_otherwise(world: World, pod: Pod, is_wanted: bool) -> bool:
     """True for a wanted pod of the present template that has not ended: only a repair replaces it."""
-    return not pod.finished and pod.revision == revision(world.nodeset.spec) and ordinal in world.wanted()
+    return not pod.finished and pod.revision == revision(world.nodeset.spec) and is_wanted
 
 
 def _delete_unbound(world: World, uid: int, version: int, is_wanted: bool) -> Callable[[int], None]:

@@ -6,9 +6,9 @@ import msgspec
 
 from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
 from slurm import reasons
-from slurm.reasons import CHECK, NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
+from slurm.reasons import CHECK, KILL_FAILED, NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
 from slurm.states import may_be_removed, node_state
-from tests.unit.controllers.nodeset.simulated_world import CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
+from tests.unit.controllers.nodeset.simulated_world import ANNOUNCED, BROKEN, CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
 
 
 def happen(world: World) -> None:
@@ -53,11 +53,17 @@ def happen(world: World) -> None:
             drain_too_late,
             fail_again,
             serve_machine,
+            announce,
+            take_back,
+            break_machine,
+            mend_machine,
+            fail_kill,
         ),
     )
     repairs = (
         *(pass_time, pass_time, start_pods, start_pods, stop_pods, start_job, end_jobs, end_jobs, ping, wake),
         *(fail_check, fail_again, fail_again, look_again, look_again, serve_machine, administrate, lift, lift),
+        *(break_machine, mend_machine, announce, take_back, take_back, fail_kill),
     )
     # Most histories with a policy of repairs are about these: in all that may happen at once, no fault lasts long enough.
     is_about_repairs = world.nodeset.spec.remedies is not None and world.rng.random() < 0.93
@@ -162,6 +168,43 @@ def uncordon(world: World) -> None:
         world.cordoned.remove(world.rng.choice(sorted(world.cordoned)))
 
 
+def announce(world: World) -> None:
+    """A cloud announces that it takes a machine: by a taint or a condition, and perhaps one that some pod is on."""
+    used = sorted({pod.machine for pod in world.pods.values() if pod.machine is not None})
+    machine = world.rng.choice(used if used and world.rng.random() < 0.7 else MACHINES)
+    world.machine_causes.setdefault(machine, set()).add(world.rng.choice(ANNOUNCED))
+
+
+def fail_kill(world: World) -> None:
+    """A job ends, and its processes do not: Slurm drains the node, unless it is drained already."""
+    for ordinal, node in world.nodes.items():
+        pod = world.pods.get(ordinal)
+        is_here = pod is not None and pod.ready and pod.machine is not None and node.job_ends is not None
+        if pod is not None and is_here and "DRAIN" not in node.words and not node.is_waking and world.rng.random() < 0.3:
+            node.set_job(None)
+            node.words.add("DRAIN")
+            node.reason, node.stuck_at = KILL_FAILED, world.now
+            node.stuck = (pod.uid, world.machine(pod.machine or "").boot)
+            return
+
+
+def take_back(world: World) -> None:
+    for causes in world.machine_causes.values():
+        causes -= {cause for cause in ANNOUNCED if world.rng.random() < 0.5}
+
+
+def break_machine(world: World) -> None:
+    """node-problem-detector finds a machine broken that some pod is on."""
+    used = sorted({pod.machine for pod in world.pods.values() if pod.machine is not None})
+    if used and world.rng.random() < 0.5:
+        world.machine_causes.setdefault(world.rng.choice(used), set()).add(world.rng.choice(BROKEN))
+
+
+def mend_machine(world: World) -> None:
+    for causes in world.machine_causes.values():
+        causes -= {cause for cause in BROKEN if world.rng.random() < 0.1}
+
+
 def delete_machine(world: World) -> None:
     world.absent |= set(world.rng.sample(sorted(world.cordoned), min(1, len(world.cordoned))))
 
@@ -186,6 +229,8 @@ def lift(world: World) -> None:
     for node in world.nodes.values():
         if node.reason.startswith(PEOPLE) and world.rng.random() < 0.5:
             world.resume(node)
+        elif node.reason.startswith(KILL_FAILED) and world.rng.random() < 0.1:
+            world.resume(node)  # they have looked after it
 
 
 def lift_ours(world: World) -> None:
@@ -247,6 +292,10 @@ def serve_machine(world: World) -> None:
         step, machine = world.asked.pop(world.rng.randrange(len(world.asked)))
         replaced, boot = world.generations.get(machine, (0, 0))
         world.generations[machine] = (replaced, boot + 1) if step == "RebootMachine" else (replaced + 1, 0)
+        if step == "ReplaceMachine":
+            world.machine_causes.pop(machine, None)
+        else:
+            world.machine_causes.get(machine, set()).difference_update(cause for cause in BROKEN if cause.wish == "reboot")
         for ordinal in [one for one, pod in world.pods.items() if pod.machine == machine]:
             if step == "ReplaceMachine":
                 del world.pods[ordinal]

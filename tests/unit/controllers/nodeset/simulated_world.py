@@ -10,11 +10,11 @@ from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate, RemedyPolicy
-from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
+from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure
-from slurm.reasons import CHECK, CORDON, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
+from slurm.reasons import CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
 ORDINALS = 6
@@ -26,6 +26,19 @@ PEOPLE = ("fan is loud", "maintenance by carol")
 """Reasons of people."""
 CHECKS: Mapping[str, Kind] = {"disk": "node", "gpu": "hardware"}
 """Health checks that look at all nodes, and what is broken where they fail."""
+ANNOUNCED = (
+    MachineCause("taint/karpenter.sh/disrupted", "maintenance", "drain", "taint karpenter.sh/disrupted:NoSchedule"),
+    MachineCause("condition/VMEventScheduled", "maintenance", "drain", "VMEventScheduled is True"),
+    MachineCause("taint/aws-node-termination-handler/rebalance-recommendation", "maintenance", "none", "taint"),
+)
+"""What clouds announce."""
+BROKEN = (
+    MachineCause("condition/KernelDeadlock", "node", "reboot", "KernelDeadlock is True"),
+    MachineCause("condition/AcceleratedHardwareReady", "hardware", "replace", "AcceleratedHardwareReady is False"),
+    MachineCause("condition/FabricDegraded", "hardware", "drain", "FabricDegraded is True"),
+    MachineCause("condition/FrequentKubeletRestart", "node", "none", "FrequentKubeletRestart is True"),
+)
+"""What node-problem-detector and its like find."""
 
 
 class LawBroken(AssertionError):
@@ -67,6 +80,9 @@ class Node:
     """Checks that have found it failing, and whether that takes its jobs away."""
     failed_at: dict[str, float] = field(default_factory=dict[str, float])
     """When each of these checks last looked and failed."""
+    stuck: tuple[int, str] | None = None
+    """The pod and the boot of its machine in which a job did not end when Slurm drained the node for that."""
+    stuck_at: float = 0
     looked_at: str = ""
     """The reason that a check puts back, while it looks again at the node in a reservation."""
 
@@ -131,6 +147,8 @@ class World:
     cordoned: set[str] = field(default_factory=set[str])
     absent: set[str] = field(default_factory=set[str])
     """Machines whose Kubernetes nodes were deleted; the pods on them end some time later."""
+    machine_causes: dict[str, set[MachineCause]] = field(default_factory=dict[str, set[MachineCause]])
+    """By machine: what its conditions and taints say."""
     is_silent: bool = False
     is_window_open: bool = False
     is_finished: bool = False
@@ -169,6 +187,8 @@ class World:
             ordinal: WorkerNode(
                 *(node_state(node.words), node.reason, node.job_ends, _jobs(ordinal, node)),
                 failures=_failures(node),
+                reason_by="root" if node.reason.startswith(KILL_FAILED) else "",
+                reason_at=node.stuck_at if node.reason.startswith(KILL_FAILED) else None,
                 failed_at=dict(node.failed_at),
             )
             for ordinal, node in self.nodes.items()
@@ -195,12 +215,31 @@ class World:
         replaced, boot = self.generations.get(name, (0, 0))
         workers = sum(pod.machine == name for pod in self.pods.values())
         identity = f"{name}-{replaced}"
-        return Machine(name in self.cordoned, "new fans", identity=identity, boot=f"{identity}-{boot}", workers=workers)
+        causes = tuple(sorted(self.machine_causes.get(name, ()), key=lambda cause: cause.name))
+        return Machine(name in self.cordoned, "new fans", identity=identity, boot=f"{identity}-{boot}", workers=workers, causes=causes)
 
     def is_peoples(self, ordinal: int) -> bool:
-        """People have drained it, set it down, or cordoned its machine."""
+        """People have drained it, set it down, or cordoned its machine, or a cloud is about to take that."""
         pod = self.pods.get(ordinal)
-        return self.nodes[ordinal].reason.startswith(PEOPLE) or (pod is not None and pod.machine in self.cordoned)
+        is_taken = pod is not None and (pod.machine in self.cordoned or bool(self.announced(ordinal)))
+        return self.nodes[ordinal].reason.startswith(PEOPLE) or is_taken
+
+    def is_stuck(self, ordinal: int) -> bool:
+        """The processes that did not end are still there."""
+        stuck, pod = self.nodes[ordinal].stuck, self.pods.get(ordinal)
+        return stuck is not None and (pod is None or stuck == (pod.uid, self.machine(pod.machine or "").boot))
+
+    def announced(self, ordinal: int) -> set[MachineCause]:
+        """The maintenance of the machine of its pod that keeps jobs away."""
+        return {cause for cause in self._causes_of(ordinal) if cause.kind == "maintenance" and cause.wish != "none"}
+
+    def broken(self, ordinal: int) -> set[MachineCause]:
+        """What is broken in the machine of its pod, and keeps jobs away once that is sure."""
+        return {cause for cause in self._causes_of(ordinal) if cause.kind != "maintenance" and cause.wish != "none"}
+
+    def _causes_of(self, ordinal: int) -> set[MachineCause]:
+        pod = self.pods.get(ordinal)
+        return set() if pod is None or pod.machine is None else self.machine_causes.get(pod.machine, set())
 
     def place(self, ordinal: int) -> None:
         """A scheduler finds a machine that is not cordoned, the kubelet starts the pod."""
@@ -233,7 +272,8 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            node.reason = node.reason if node.reason.startswith((*PEOPLE, CORDON, CHECK, REMEDY)) and "DRAIN" in node.words else ""
+            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY)) and "DRAIN" in node.words
+            node.reason = node.reason if kept else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
     def lift_drain(self, node: Node) -> None:
@@ -252,7 +292,7 @@ class World:
 
     def is_ours(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        return node.reason.startswith((NODESET, CORDON, REMEDY)) or (is_lost(node.reason) and ordinal in self.drained_at)
+        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REMEDY)) or (is_lost(node.reason) and ordinal in self.drained_at)
 
     def stop(self, ordinal: int) -> None:
         """A pod is asked to stop: its hook drains the node, unless it is off or drained, or waking as yet, and waits for the job."""

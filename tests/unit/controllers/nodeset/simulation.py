@@ -12,10 +12,19 @@ import typer
 
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
-from slurm.reasons import RESUME_FAILED
+from slurm.reasons import KILL_FAILED, RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
 from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, serve_machine, stop_pods, take_sizes
-from tests.unit.controllers.nodeset.simulated_world import NOWHERE, ORDINALS, PEOPLE, RESUME_TIMEOUT_S, LawBroken, World, make_set
+from tests.unit.controllers.nodeset.simulated_world import (
+    ANNOUNCED,
+    NOWHERE,
+    ORDINALS,
+    PEOPLE,
+    RESUME_TIMEOUT_S,
+    LawBroken,
+    World,
+    make_set,
+)
 
 _FAILING_ROUNDS = 10
 """While the world settles, checks go on failing for so many rounds."""
@@ -26,6 +35,8 @@ def settle(world: World) -> None:
     world.is_silent, world.is_window_open, world.is_calm = False, True, True
     world.cordoned.clear()
     world.absent.clear()
+    for causes in world.machine_causes.values():
+        causes -= set(ANNOUNCED)
     world.respec(update_strategy=UpdateStrategy("RollingUpdate", 1))
     if world.nodeset.spec.template.spec["containers"][0]["image"] == NOWHERE:
         world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]}))  # somebody mends it
@@ -42,6 +53,9 @@ def settle(world: World) -> None:
                 end_look(node, "")
             if round_ >= _FAILING_ROUNDS:
                 node.faults.clear()
+                world.machine_causes.clear()
+                if node.reason.startswith(KILL_FAILED):
+                    world.resume(node)
             if "POWERING_DOWN" in node.words:
                 node.words = (node.words - {"POWERING_DOWN"}) | {"POWERED_DOWN"}
             if {"MIXED", "POWERED_DOWN"} <= node.words:
@@ -64,6 +78,9 @@ def settle(world: World) -> None:
             is_braked = world.repairs.systemic_since is not None
             open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
+            sure = {ordinal for ordinal, each in world.repairs.nodes.items() if each.state in ("Draining", "Verifying", "GivenUp")}
+            open_ = {ordinal for ordinal in sure if world.broken(ordinal) and world.takes_jobs(ordinal) and not is_braked}
+            world.law(not open_, f"{open_} take jobs, although their machines are broken: {world.nodes}, {world.repairs}")
     if world.nodeset.metadata.deletion_timestamp is not None:
         world.law(world.is_finished, f"the set is not gone: {world.pods}")
         return

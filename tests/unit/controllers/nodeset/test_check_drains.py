@@ -69,6 +69,12 @@ def held(words: str = "IDLE DRAIN", reason: str = FULL_REASON, **failures: Failu
             {},
             id="waking-node-is-up-first",
         ),
+        pytest.param(
+            {"min": 0, "max": 1},
+            look((None, held("IDLE CLOUD POWERING_DOWN", "", disk=FULL))),
+            {"drain": {FULL_REASON: (0,)}},
+            id="no-release-would-lift-it-at-once",
+        ),
         pytest.param({"replicas": 1}, look((pod(), held("IDLE", "", disk=FULL)), looked_at=LOOKED_AT), {}, id="a-check-looks-at-it"),
         pytest.param({"replicas": 1}, look((pod(), held()), looked_at=LOOKED_AT), {}, id="a-check-has-not-let-go-yet"),
         pytest.param(
