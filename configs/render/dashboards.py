@@ -12,7 +12,9 @@ _CLUSTER = Dashboard(
         (
             Panel("Slurm answers", (Query("min(slipway_slurm_up{@})"),), "stat", about="1: slurmctld answers the collector."),
             Panel("Nodes that take jobs", (Query('sum(slipway_nodes{@, state=~"idle|allocated"})'),), "stat"),
-            Panel("Nodes out of service", (Query('sum(slipway_nodes{@, state=~"drained|draining|down"}) or vector(0)'),), "stat", red_from=1),
+            Panel(
+                "Nodes out of service", (Query('sum(slipway_nodes{@, state=~"drained|draining|down"}) or vector(0)'),), "stat", red_from=1
+            ),
             Panel("Jobs that run", (Query("slurm_jobs_running{@}"),), "stat"),
             Panel("Jobs that wait", (Query("slurm_jobs_pending{@}"),), "stat"),
             Panel("Alerts", (Query('count(ALERTS{@, alertstate="firing", severity!="none"}) or vector(0)'),), "stat", red_from=1),

@@ -23,5 +23,6 @@ def test_rotation_of_a_protected_stack_changes_only(key: str) -> None:
     made = {name for name, op in found.items() if op == "create"}
     assert len(made) == 1
     assert next(iter(made)).endswith("-2")
-    assert {name for name, op in found.items() if op == "update"} == RESTARTED[key]  # and the Secret, whose values a plan does not show
+    updated = {name for name, op in found.items() if op == "update" and not name.startswith("h100-deployed")}
+    assert updated == RESTARTED[key]  # and Secrets: where they are several, the record of what is deployed is seen to change
     assert set(found.values()) <= {"create", "update"}
