@@ -19,6 +19,7 @@ from controllers.runtime.writer import Writer
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Request
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
+from tests.unit.controllers.nodeset.test_repaired import MACHINE, fail, repaired
 
 
 @pytest.fixture
@@ -64,6 +65,15 @@ async def use_of_slurm_nodes(cluster: Cluster) -> None:
     assert cluster.server.keys(SLURM_NODES) == {("slurm", "gpu-0")}
 
 
+async def use_of_machines(cluster: Cluster) -> None:
+    """A node that a check finds failing has its machine replaced, as its set says."""
+    cluster.declare(replicas=1, placement="Pinned", healthChecks=["disk"], remedies=MACHINE)
+    await cluster.rounds(5)
+    fail(cluster, "gpu-0")
+    await repaired(cluster, {})
+    assert ("", "machine") not in list(cluster.server.keys(KUBE_NODES))
+
+
 async def use_of_files(cluster: Cluster) -> None:
     """How far Slurm's files are is written into slurmctld's pod."""
     meta = {"namespace": "slurm", "name": "dev-slurmctld-0"}
@@ -95,6 +105,7 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         cluster.declare(replicas=1, placement="Pinned", volumeClaimTemplates=[claim], volumeClaimRetention=retention)
         await cluster.rounds(5)
         await use_of_slurm_nodes(cluster)
+        await use_of_machines(cluster)
         election = Election(cluster.process.api, ("slurm", "dev-nodeset-controller"), f"pod-{time.time()}")
         await election.acquire()
         holding = asyncio.create_task(election.hold())
@@ -107,6 +118,6 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         await use_of_files(cluster)
         await cluster.process.end()
         asked = used(server.requests)
-    allowed = {(one["group"], one["resource"], verb) for one in rights(deletes_machines=False) for verb in one["verbs"]}
+    allowed = {(one["group"], one["resource"], verb) for one in rights() for verb in one["verbs"]}
     assert asked - allowed == set(), "the code does what its role does not allow"
     assert allowed - asked == set(), "the role allows what the code never does"
