@@ -426,9 +426,10 @@ def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(st
     assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")
     spec = json.loads(_job(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}
     for node_set in spec["nodeSets"]:
-        node_set["settings"] = {"command": ["sleep", "55"]}
+        node_set["settings"] = {"command": ["sh", "-c", "for _ in $(seq 550); do [ -e /home/alice/go ] && break; sleep 0.1; done"]}
     job = _job(stack, "disk")
     job["template"]["spec"]["containers"][0]["command"][-1] = json.dumps(spec)
+    mode = stack.ssh("rm -f go; stat -c %a .; chmod 711 .").strip()
     _create(stack, "try-preempted", job)
     running = "squeue --all --noheader --partition=slipway-checks --states=RUNNING --format=%N"
     eventually("the check has all nodes", lambda: len(stack.slurm(running).split()) == 4, 60)
@@ -436,7 +437,9 @@ def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(st
     users = stack.submit("#!/bin/bash\ntrue\n", "--nodelist=cpu-0 --output=/dev/null")
     stack.wait_for_job(users, deadline_s=30)
     assert time.monotonic() - began < 30 * patience(), "long before the check would have ended"
+    stack.let_go()
     stack.kubectl("wait", "--for=condition=complete", "job/try-preempted", "--timeout=240s", timeout_s=260)
+    stack.ssh(f"chmod {mode} .")
     said = _by_node(stack.kubectl("logs", "job/try-preempted", "--container", "check"))
     assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "a user's job took the node meanwhile")
     assert said["cpu-1"]["result"] == "passed"
