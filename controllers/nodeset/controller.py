@@ -33,7 +33,7 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
 from slurm.check_results import FAILURE
-from slurm.states import is_powering_up
+from slurm.states import is_waking
 
 WORKERS = 4
 """Sets that are worked on side by side."""
@@ -223,7 +223,7 @@ class Controller:
         self._add_sets_of(names)
         for name in names:
             node = snapshot.nodes.get(name) if snapshot is not None else None
-            self.reconciler.note_waking(name, node is not None and is_powering_up(node.state), now)
+            self.reconciler.note_waking(name, node is not None and is_waking(node.state), now)
 
     def _add_sets_of(self, names: frozenset[str]) -> None:
         """Looks at the sets of these Slurm nodes."""

@@ -24,6 +24,6 @@ PODS_DELETED = Counter("slipway_nodeset_pods_deleted", "Pods deleted.")
 SLURM_AGE = Gauge("slipway_slurm_reading_age_seconds", "Age of the last good reading of Slurm.")
 POWER_UP_SECONDS = Histogram(
     "slipway_nodeset_power_up_seconds",
-    "From POWERING_UP seen to the pod made.",
+    "From a node seen waking to its pod made.",
     buckets=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60),
 )

@@ -1,4 +1,4 @@
-"""How soon a node that Slurm wants up has its pod, in a set of 1,000: from POWERING_UP seen to the pod made, by its own histogram.
+"""How soon a node that Slurm wants up has its pod, in a set of 1,000: from a node seen waking to its pod made, by its own histogram.
 
 The whole controller runs, against the fake API server in the same process and a Slurm in memory: its figure has both in it.
 """

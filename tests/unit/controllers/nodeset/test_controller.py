@@ -62,6 +62,21 @@ async def test_pod_is_made_as_soon_as_the_claim_that_held_it_back_is_gone(
 
 
 @pytest.mark.anyio
+@pytest.mark.usefixtures("controller")
+@pytest.mark.parametrize("words", ["MIXED CLOUD POWERED_DOWN", "MIXED CLOUD NOT_RESPONDING POWERING_UP"])
+async def test_time_from_a_wake_to_its_pod_is_counted_however_early_the_wake_is_seen(cluster: Cluster, words: str) -> None:
+    """Slurm shows a job's node POWERED_DOWN for a moment before it shows POWERING_UP."""
+    counted = REGISTRY.get_sample_value("slipway_nodeset_power_up_seconds_count") or 0
+    cluster.declare(min=0, max=4)
+    cluster.slurm.words["gpu-0"] = {"IDLE", "CLOUD", "POWERED_DOWN"}
+    await eventually(lambda: cluster.status().get("phase") == "Ready")
+    assert POD not in cluster.server.keys(PODS)
+    cluster.slurm.words["gpu-0"] = set(words.split())
+    await eventually(lambda: POD in cluster.server.keys(PODS))
+    await eventually(lambda: REGISTRY.get_sample_value("slipway_nodeset_power_up_seconds_count") == counted + 1)
+
+
+@pytest.mark.anyio
 async def test_set_that_nobody_thought_of_ends_no_other_and_says_so(
     cluster: Cluster, controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
