@@ -144,6 +144,13 @@ class ImageCluster:
         """Ends every job. A heterogeneous one is cancelled as a whole, as Slurm refuses that for a component."""
         self.slurm("bash", "-c", "squeue --noheader --format=%i | sed 's/+.*//' | sort -u | xargs --no-run-if-empty scancel")
 
+    def saved_at(self) -> float:
+        """When slurmctld last wrote its jobs, in seconds since 1970; 0 for the moment in which it replaces the file."""
+        try:
+            return (self.machine.folder / "volume-state/slurmctld/state/job_state").stat().st_mtime
+        except FileNotFoundError:
+            return 0
+
     def configure(self, stack: Mapping[str, Any], extra: str = "") -> None:
         """Writes Slurm's files anew, as a change of the ConfigMap arrives in a pod."""
         cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")

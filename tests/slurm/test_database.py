@@ -292,7 +292,7 @@ def test_lost_state_is_restored_with_its_waiting_and_running_jobs(cluster: Datab
     wait_for("the job's step", lambda: "bash" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", runs))
     saved = time.time()
     cluster.slurm("scontrol", "update", f"JobId={waits}", "Comment=seen")
-    wait_for("saved state", lambda: (FOLDER / "volume-state/slurmctld/state/job_state").stat().st_mtime > saved)
+    wait_for("saved state", lambda: cluster.saved_at() > saved)
     sidecar = cluster.state_backup()
     wait_for("a copy", lambda: cluster.made("state"))
     cluster.stop("t-slurmctld-0/state-backup")

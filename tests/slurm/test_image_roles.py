@@ -190,7 +190,7 @@ def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> N
     # slurmctld writes its state some seconds after a change, so a kill loses what was newer. One more change, and its writing is awaited.
     changed = time.time()
     cluster.slurm("scontrol", "update", f"JobId={job}", "Comment=seen")
-    wait_for("saved state", lambda: (FOLDER / "volume-state/slurmctld/state/job_state").stat().st_mtime > changed)
+    wait_for("saved state", lambda: cluster.saved_at() > changed)
     cluster.containers["t-slurmctld-0/slurmctld"].stop("KILL")
     cluster.slurmctld()
     wait_for("an answer", lambda: cluster.job_state(job) == "RUNNING", deadline_s=30)
