@@ -31,7 +31,7 @@ def _of_conditions(rules: tuple[MachineCauseRule, ...], conditions: Iterable[Nod
         if rule is not None and condition.status == rule.status:
             words = ": ".join(filter(None, (condition.reason, condition.message)))
             evidence = f"{condition.type} is {condition.status}: {words}" if words else f"{condition.type} is {condition.status}"
-            yield MachineCause(f"condition/{condition.type}", rule.kind, rule.wish, evidence, condition.last_transition_time)
+            yield MachineCause(f"condition/{condition.type}", rule.kind, rule.wish, evidence, condition.last_transition_time or "")
 
 
 def _of_taints(rules: tuple[MachineCauseRule, ...], taints: Iterable[Taint]) -> Iterable[MachineCause]:
@@ -39,4 +39,4 @@ def _of_taints(rules: tuple[MachineCauseRule, ...], taints: Iterable[Taint]) -> 
         rule = next((rule for rule in rules if rule.taint and fnmatchcase(taint.key, rule.taint)), None)
         if rule is not None:
             text = f"{taint.key}={taint.value}" if taint.value else taint.key
-            yield MachineCause(f"taint/{taint.key}", rule.kind, rule.wish, f"taint {text}:{taint.effect}", taint.time_added)
+            yield MachineCause(f"taint/{taint.key}", rule.kind, rule.wish, f"taint {text}:{taint.effect}", taint.time_added or "")

@@ -125,17 +125,18 @@ class Taint(_Struct, frozen=True):
     key: str
     effect: str
     value: str = ""
-    time_added: str = ""
+    time_added: str | None = None
 
 
 class NodeCondition(_Struct, frozen=True):
-    """One condition of a Kubernetes node, by its kubelet or by another program; status is True, False or Unknown."""
+    """One condition of a Kubernetes node, by its kubelet or by another program; status is True, False or Unknown. Without a time the API
+    server gives null."""
 
     type: str
     status: str
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
+    last_transition_time: str | None = None
 
 
 class KubeNodeSpec(_Struct, frozen=True):

@@ -17,7 +17,7 @@ from controllers.nodeset.plans.causes import find_causes_of
 from controllers.nodeset.status import build_status
 from controllers.nodeset.structs import MachineCauseRule, RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause
-from controllers.runtime.structs import KUBE_NODES, NodeCondition, Taint
+from controllers.runtime.structs import KUBE_NODES, KubeNode, NodeCondition, Taint
 from slurm.causes import Cause
 from slurm.reasons import CORDON, MAINTENANCE, REMEDY, SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.examples import IDLE, NOW, acts_of, look, node, nodeset, pod
@@ -153,6 +153,15 @@ def test_cause_has_the_evidence_of_the_condition_and_its_time() -> None:
         *("condition/KernelDeadlock", "node", "Kubernetes", "m: KernelDeadlock is True: DockerHung: task docker:7 blocked"),
         *("what sets it on m", "It ends when Kubernetes shows it no more: kubectl describe node m.", "reboot", SINCE),
     )
+
+
+def test_condition_and_taint_without_a_time_are_causes_too() -> None:
+    """The API server gives null for a time that nobody has set (seen on 1.35)."""
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule", "timeAdded": None}
+    said = {"type": "KernelDeadlock", "status": "True", "lastHeartbeatTime": None, "lastTransitionTime": None}
+    read = msgspec.convert({"metadata": {"name": "m"}, "spec": {"taints": [taint]}, "status": {"conditions": [said]}}, KubeNode)
+    found = find_machine_causes(RULES, read.status.conditions, read.spec.taints)
+    assert {each.name: each.since for each in found} == {"condition/KernelDeadlock": "", "taint/karpenter.sh/disrupted": ""}
 
 
 def test_causes_of_both_sorts_stand_beside_each_other() -> None:
