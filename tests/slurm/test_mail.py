@@ -81,7 +81,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
         secrets = {f"/etc/slipway/{name}": cluster.path(name) for name in ("mail-ca", "mail-credentials")}
         cluster.mail(build_settings(mail_args(smtp)), secrets)
         cluster.slurmd("gpu-0")
-        wait_for("an idle worker", lambda: cluster.slurm("sinfo --noheader --format=%T") == "idle", deadline_s=90)
+        wait_for("an idle worker", lambda: cluster.shell("sinfo --noheader --format=%T") == "idle", deadline_s=90)
         yield cluster
     finally:
         if hasattr(cluster, "relay"):
@@ -106,7 +106,7 @@ def test_silent_relay_holds_up_no_job_and_loses_no_mail(cluster: Cluster) -> Non
     try:
         for name in ("first", "second"):
             cluster.alice(f"sbatch --wait --mail-type=END --mail-user=ada@example.org --job-name={name} --output=/dev/null --wrap true")
-        assert cluster.slurm("squeue --noheader") == ""
+        assert cluster.shell("squeue --noheader") == ""
     finally:
         cluster.relay.send_signal(signal.SIGCONT)
     for name in ("first", "second"):
