@@ -42,6 +42,10 @@ _SLACK_S = 120
 _NAMING_ROUNDS = 3
 """PROOF of programs/node_checks/pairs.py, and a look at the nodes that are drained already."""
 _LATEST_START_S = 300
+_HOSTNAME = "localhost"
+"""The name that srun gives slurmctld for its messages. DNS has none for a pod of a Job, and slurmctld looks for a name ten times, a second
+each, with its locks held (measured on 26.05): so long Slurm would stand still for each check that a job preempts. Here nobody listens, and
+srun hears of that by the job's own port."""
 
 
 class CheckedNodesArgs(TypedDict):
@@ -217,6 +221,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
     )
     return {
         "restartPolicy": "Never",
+        "hostname": _HOSTNAME,
         "initContainers": [munged(pods)],
         "containers": [program],
         "volumes": [

@@ -124,8 +124,12 @@ class Slurm:
 
     def is_held_by_checks(self, node: str) -> bool:
         """True when the jobs on a node are those of checks, or gone."""
-        names = _call("squeue", "--noheader", "--all", f"--nodelist={node}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
-        return all(name.strip().startswith(_JOB) for name in names.splitlines() if name.strip())
+        return all(name.startswith(_JOB) for name in self._jobs([node]))
+
+    def _jobs(self, nodes: Sequence[str]) -> list[str]:
+        """Names of the jobs on nodes."""
+        given = ("--noheader", "--all", f"--nodelist={','.join(nodes)}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
+        return [name.strip() for name in _call("squeue", *given).splitlines() if name.strip()]
 
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
@@ -160,10 +164,17 @@ class Slurm:
         held: Reservation | None,
     ) -> subprocess.CompletedProcess[str]:
         """One job. Where a user's job waits for these nodes, Slurm starts nothing of a lower partition there: then the check goes into a
-        partition of users, as the first of its queue, for the time that it takes."""
+        partition of users, as the first of its queue, for the time that it takes. Only onto nodes without a job: it would preempt other
+        checks there."""
         own, users = shared_partition(nodes), users_partition(nodes)
         done = self._srun(check, nodes, words, program, settings, timeout_s, held, own)
-        if own != CHECKS_PARTITION or held or not users or not any(each in done.stderr for each in _BUSY_WORDS):
+        if (
+            own != CHECKS_PARTITION
+            or held
+            or not users
+            or not any(each in done.stderr for each in _BUSY_WORDS)
+            or self._jobs([each.name for each in nodes])
+        ):
             return done
         return self._srun(check, nodes, words, program, settings, timeout_s, held, users)
 
