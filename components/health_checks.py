@@ -44,8 +44,8 @@ _NAMING_ROUNDS = 3
 _LATEST_START_S = 300
 _HOSTNAME = "localhost"
 """The name that srun gives slurmctld for its messages. DNS has none for a pod of a Job, and slurmctld looks for a name ten times, a second
-each, with its locks held (measured on 26.05): so long Slurm would stand still for each check that a job preempts. Here nobody listens, and
-srun hears of that by the job's own port."""
+each, with its locks held (measured on 26.05): so long Slurm would stand still for each check that a job preempts. With this name slurmctld
+reaches nobody, at once; that the job is over, srun learns from a message to its address."""
 
 
 class CheckedNodesArgs(TypedDict):

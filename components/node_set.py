@@ -16,6 +16,7 @@ from components.controller_settings import controller_settings
 from components.declared_sets import DECLARED_IN, declared_sets_name
 from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
+from components.machine_causes import build_machine_causes
 from components.node_pool import WorkerPoolArgs, worker_pool
 from components.objects import declare
 from components.pods import (
@@ -44,7 +45,6 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
-from configs.models.machine_causes import BUILT_IN, MachineCause
 from configs.models.machines import Machine
 from configs.models.node_set import Gpus, VolumeClaim
 from configs.models.node_set import NodeSet as NodeSetConfig
@@ -251,16 +251,6 @@ def _topology(topology: Topology) -> Manifest:
     """A topology as the NodeSet controller places nodes by it."""
     blocks = {"blocks": topology.block.count} if topology.block is not None else {}
     return {"name": topology.name, "labels": list(topology.labels), **blocks}
-
-
-def build_machine_causes(node_set: NodeSetConfig) -> list[Manifest]:
-    """Which conditions and taints are causes: the user's rules, and behind them the table that all sets have."""
-    return [_machine_cause(rule) for rule in (*node_set.machine_causes, *BUILT_IN)]
-
-
-def _machine_cause(rule: MachineCause) -> Manifest:
-    about: Manifest = {"taint": rule.taint} if rule.condition is None else {"condition": rule.condition, "status": str(rule.status)}
-    return {**about, "kind": rule.kind, "wish": rule.wish}
 
 
 def build_node_set(args: NodeSetArgs) -> Manifest:

@@ -200,7 +200,7 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
 
 @lru_cache(maxsize=4096)
 def _driver(extra: str, checks: tuple[str, ...] | None) -> Driver | None:
-    """The driver that the checks of the set have met on a node: the one that looked last."""
+    """The driver that a check of the set has found on the node last; None where no check looks at drivers."""
     met = [(each.at, name, each.driver) for name, each in (read_results(extra) or {}).items() if each.driver and name in (checks or ())]
     return max(met, key=lambda each: each[:2])[2] if met else None
 

@@ -88,6 +88,14 @@ class MaintenanceCluster(ImageCluster):
     def state(self, job: str) -> str:
         return self.job(job)["job_state"][0]
 
+    def wait_until_queued(self, job: str) -> None:
+        """Until Slurm has ended a requeue, and not only begun it."""
+        wait_for(f"{job} in the queue", lambda: self.job(job)["job_state"] == ["PENDING"], 60)
+
+    def wait_until_saved(self, job: str) -> None:
+        """Until the job has heeded its signal."""
+        wait_for(f"the checkpoint of {job}", lambda: self.lines(job, "checkpoint"))
+
     def reserve(self, minutes: int = 30, nodes: str = "gpu-[0-1]") -> None:
         start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 60 * minutes))
         words = ("ReservationName=weekly", f"Nodes={nodes}", "Users=root", f"StartTime={start}", "Duration=60", "Flags=MAINT,IGNORE_JOBS")
@@ -154,7 +162,7 @@ def test_declared_job_saves_its_work_goes_back_to_the_queue_and_goes_on_after_th
 
     cluster.restart(REQUEUES)
     for requeued in (job, spoke):
-        wait_for(f"{requeued} in the queue", lambda: cluster.job(requeued)["job_state"] == ["PENDING"], 60)  # noqa: B023 - called at once
+        cluster.wait_until_queued(requeued)
         cluster.slurm("scontrol", "update", f"JobId={requeued}", "StartTime=now")
     assert {cluster.state(each) for each in (plain, short)} == {"RUNNING"}
     wait_for("Slurm keeps the job for after the maintenance", lambda: cluster.job(job)["state_reason"] in HELD)
@@ -172,7 +180,7 @@ def test_no_job_is_warned_twice_and_each_is_requeued_whichever_write_was_the_las
         assert read_marks(cluster.job(job)["admin_comment"]).warned
         cluster.round_killed_after("requeue", WARNS)  # a whole round: it has nothing to requeue
         if write != "note":
-            wait_for("the signal's work", lambda: cluster.lines(job, "checkpoint"))  # noqa: B023 - called at once
+            cluster.wait_until_saved(job)
         saved[write] = (len(cluster.lines(job, "checkpoint")), cluster.warnings(job))
         cluster.round_killed_after("requeue", REQUEUES)
         wait_for("the job in the queue", lambda: cluster.state(job) == "PENDING")  # noqa: B023

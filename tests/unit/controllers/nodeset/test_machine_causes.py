@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from components.node_set import build_machine_causes
+from components.machine_causes import build_machine_causes
 from configs.models.machine_causes import BUILT_IN
 from configs.models.machine_causes import MachineCause as MachineCauseModel
 from configs.models.node_set import NodeSet

@@ -135,6 +135,24 @@ def test_node_that_a_job_takes_between_two_rounds_is_skipped() -> None:
     assert not drained(slurm)
 
 
+def test_pair_that_meets_another_check_is_tested_once_that_is_over() -> None:
+    slurm, outcomes, pauses = cluster(4, set()), dict[str, Outcome](), list[float]()
+
+    def begin_other_check(_: str) -> None:
+        if not slurm.checked:
+            slurm.known["n-2"] = replace_state(slurm.known["n-2"], "ALLOCATED")
+            slurm.checked |= {"n-1", "n-2"}
+
+    def end_other_check(seconds: float) -> None:
+        pauses.append(seconds)
+        slurm.known["n-2"] = replace_state(slurm.known["n-2"], "IDLE")
+
+    slurm.on_job = begin_other_check
+    run_groups(spec(4), slurm, outcomes.__setitem__, lambda *_: None, AT, 0, lambda: 0, end_other_check)
+    assert {outcome.result for outcome in outcomes.values()} == {PASSED}
+    assert len(pauses) == 1
+
+
 def replace_state(node: Node, flag: str) -> Node:
     return Node(node.name, node_state(frozenset({flag})), partitions=node.partitions)
 

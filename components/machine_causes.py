@@ -1,0 +1,15 @@
+"""The rules of a node set about conditions and taints of machines, as the NodeSet object has them."""
+
+from components.labels import Manifest
+from configs.models.machine_causes import BUILT_IN, MachineCause
+from configs.models.node_set import NodeSet
+
+
+def build_machine_causes(node_set: NodeSet) -> list[Manifest]:
+    """Which conditions and taints are causes: the user's rules, and behind them the table that all sets have."""
+    return [_machine_cause(rule) for rule in (*node_set.machine_causes, *BUILT_IN)]
+
+
+def _machine_cause(rule: MachineCause) -> Manifest:
+    about: Manifest = {"taint": rule.taint} if rule.condition is None else {"condition": rule.condition, "status": str(rule.status)}
+    return {**about, "kind": rule.kind, "wish": rule.wish}
