@@ -148,7 +148,7 @@ def test_pair_that_meets_another_check_is_tested_once_that_is_over() -> None:
         slurm.known["n-2"] = replace_state(slurm.known["n-2"], "IDLE")
 
     slurm.on_job = begin_other_check
-    run_groups(spec(4), slurm, outcomes.__setitem__, lambda *_: None, AT, 0, lambda: 0, end_other_check)
+    run_groups(spec(4), slurm, outcomes.__setitem__, lambda _pair, _result, _words: None, AT, 0, lambda: 0, end_other_check)
     assert {outcome.result for outcome in outcomes.values()} == {PASSED}
     assert len(pauses) == 1
 
