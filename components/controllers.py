@@ -2,40 +2,21 @@
 serve is in kinds.py.
 """
 
-from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import pulumi
-import yaml
 
+from components import api_programs
 from components.control_plane import priority_class_name
-from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
+from components.labels import Manifest, labels, object_name, outside_name, selector
 from components.objects import declare
-from components.pods import (
-    CONFIG_SYNC_PORT,
-    RUNNING_JOBS_PORT,
-    SLURMRESTD_PORT,
-    PodDefaults,
-    confined,
-    empty_volume,
-    http_probe,
-    lost_node_tolerations,
-    mount,
-    pod_template,
-    resources,
-    secret_volume,
-)
+from components.pods import CONFIG_SYNC_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT, PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
-CONTROLLER_UID = 65532
-"""The user in the controllers' image."""
-METRICS_PORT = 8080
 
-_FOLDER = Path(__file__).parent / "crds"
 _KEY_PATH = "/etc/slipway/jwt"
-_RBAC = "rbac.authorization.k8s.io"
 _REPLICAS = 2
 _MEMORY = "2Gi"
 """Many times what 5,000 nodes with 10,000 pods take (155 MB: docs/design.md, section 4)."""
@@ -80,82 +61,33 @@ class Controllers(pulumi.ComponentResource):
 def rights(deletes_machines: bool = True) -> list[dict[str, Any]]:
     """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`. Without
     `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs."""
-    table = cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / "rbac.yaml").read_text()))
-    return [right for right in table if deletes_machines or right.get("only") != "DeleteNode"]
+    return [right for right in api_programs.rights_table("rbac.yaml") if deletes_machines or right.get("only") != "DeleteNode"]
 
 
 def build_service_account(args: ControllersArgs) -> Manifest:
-    """The ServiceAccount of the controller. Its pods request the token themselves."""
-    pods = args["pods"]
-    about = metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about, "automountServiceAccountToken": False}
+    """The ServiceAccount of the controller."""
+    return api_programs.service_account(args["pods"], COMPONENT)
 
 
 def build_roles(args: ControllersArgs) -> list[Manifest]:
     """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings."""
     pods = args["pods"]
-    cluster, namespace = pods["cluster"], pods["namespace"]
-    name = object_name(cluster, COMPONENT)
-    inside = metadata(name, namespace, labels(cluster, COMPONENT))
     # Cluster roles have no namespace of their own, so the name carries it.
-    outside: Manifest = {"name": outside_name(namespace, name), "labels": labels(cluster, COMPONENT)}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    name = outside_name(pods["namespace"], object_name(pods["cluster"], COMPONENT))
+    outside: Manifest = {"name": name, "labels": labels(pods["cluster"], COMPONENT)}
+    table = rights(args["deletes_machines"])
     made: list[Manifest] = []
-    for kind, about, scope in (("Role", inside, "namespace"), ("ClusterRole", outside, "cluster")):
-        role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": about, "rules": _rules(scope, args["deletes_machines"])}
-        reference = {"apiGroup": _RBAC, "kind": kind, "name": about["name"]}
-        binding = {"apiVersion": f"{_RBAC}/v1", "kind": f"{kind}Binding", "metadata": about, "roleRef": reference, "subjects": [subject]}
-        made += [role, binding]
+    for kind, role, scope in (("Role", api_programs.about(pods, COMPONENT), "namespace"), ("ClusterRole", outside, "cluster")):
+        made += api_programs.bound_role(pods, COMPONENT, kind, role, [right for right in table if right["scope"] == scope])
     return made
-
-
-def _rules(scope: str, deletes_machines: bool) -> list[Manifest]:
-    return [
-        {"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]}
-        for right in rights(deletes_machines)
-        if right["scope"] == scope
-    ]
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:
     """In: probes and metrics. Out: names, the API server, slurmrestd, and slurmctld's sidecar."""
     pods = args["pods"]
-    cluster = pods["cluster"]
-    slurmrestd = {
-        "to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}],
-        "ports": [_port(SLURMRESTD_PORT), _port(RUNNING_JOBS_PORT)],
-    }
-    sidecar = {"to": [{"podSelector": {"matchLabels": selector(cluster, "slurmctld")}}], "ports": [_port(CONFIG_SYNC_PORT)]}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [_port(METRICS_PORT)]}],
-            "egress": [*api_egress(), slurmrestd, sidecar],
-        },
-    }
-
-
-def api_egress() -> list[Manifest]:
-    """What a program that talks to the API server reaches: names, and the server. Where that listens is not known here, and policies see
-    the address behind a Service: any address, on its two usual ports."""
-    return [{"ports": [_port(53, "UDP"), _port(53)]}, {"ports": [_port(443), _port(6443)]}]
-
-
-def probes() -> Manifest:
-    """The probes of a container whose program answers as controllers/runtime/serve.py does."""
-    return {
-        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
-    }
-
-
-def _port(number: int, protocol: str = "TCP") -> Manifest:
-    return {"port": number, "protocol": protocol}
+    slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
+    sidecar = api_programs.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
+    return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar])
 
 
 def build_disruption_budget(args: ControllersArgs) -> Manifest:
@@ -164,7 +96,7 @@ def build_disruption_budget(args: ControllersArgs) -> Manifest:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
+        "metadata": api_programs.about(pods, COMPONENT),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(pods["cluster"], COMPONENT)}},
     }
 
@@ -173,56 +105,34 @@ def build_deployment(args: ControllersArgs) -> Manifest:
     """The Deployment of the NodeSet controller: the replica that holds the Lease acts, the other takes over within seconds."""
     pods = args["pods"]
     cluster = pods["cluster"]
-    spec: Manifest = {
-        "replicas": _REPLICAS,
-        "selector": {"matchLabels": selector(cluster, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(args)),
-    }
-    about = metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
-
-
-def _pod(args: ControllersArgs) -> Manifest:
-    pods = args["pods"]
-    cluster = pods["cluster"]
     apart = {"labelSelector": {"matchLabels": selector(cluster, COMPONENT)}, "topologyKey": "kubernetes.io/hostname"}
-    return {
-        "serviceAccountName": object_name(cluster, COMPONENT),
-        "automountServiceAccountToken": True,  # it talks to Kubernetes; no other pod of a cluster does
-        "priorityClassName": priority_class_name(cluster, pods["namespace"]),
-        "terminationGracePeriodSeconds": 20,
-        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
-        "affinity": {
-            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]},
-        },
+    pod = api_programs.pod(
+        pods,
+        COMPONENT,
+        _controller(args),
+        [secret_volume("jwt", args["jwt_secret"])],
+        end_s=20,
+        priorityClassName=priority_class_name(cluster, pods["namespace"]),
+        affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]}},
         # The group that may read the JWT key.
-        "securityContext": {"fsGroup": CONTROLLER_UID},
-        "containers": [_controller(args)],
-        "volumes": [secret_volume("jwt", args["jwt_secret"]), empty_volume("tmp")],
-    }
+        securityContext={"fsGroup": api_programs.CONTROLLER_UID},
+    )
+    return api_programs.deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
 
 
 def _controller(args: ControllersArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
-        "SLIPWAY_CLUSTER": cluster,
-        "SLIPWAY_NAMESPACE": namespace,
         "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
     }
-    return {
-        "name": "controller",
-        "image": pods["image"],
-        "imagePullPolicy": pods["pull_policy"],
-        "command": ["python", "-m", "controllers.nodeset"],
-        "env": [
-            *({"name": key, "value": value} for key, value in env.items()),
-            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        ],
-        "resources": resources(("50m", "96Mi"), _MEMORY),
-        "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
-        "securityContext": confined(CONTROLLER_UID),
-        **probes(),
-        "volumeMounts": [mount("jwt", _KEY_PATH, read_only=True), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
-    }
+    return api_programs.container(
+        pods,
+        "controller",
+        "controllers.nodeset",
+        env,
+        requests=("50m", "96Mi"),
+        memory=_MEMORY,
+        mounts=[mount("jwt", _KEY_PATH, read_only=True)],
+    )

@@ -1,39 +1,22 @@
 """The web page of one cluster, and its rights. What it shows is in controllers/page."""
 
-from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import pulumi
-import yaml
 
-from components.controllers import CONTROLLER_UID, api_egress, probes
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components import api_programs
+from components.labels import Manifest, object_name
 from components.objects import declare
-from components.pods import (
-    RUNNING_JOBS_PORT,
-    SLURMRESTD_PORT,
-    PodDefaults,
-    confined,
-    empty_volume,
-    lost_node_tolerations,
-    mount,
-    pod_template,
-    resources,
-    secret_volume,
-    service,
-)
+from components.pods import RUNNING_JOBS_PORT, SLURMRESTD_PORT, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
 PORT = 80
 """Of its Service."""
-_LISTENS = 8080
 _MEMORY = "1Gi"
 """A bound for a leak: a snapshot of 5,000 nodes and 10,000 jobs is below 4 MB, in a few copies."""
 _KEY_PATH = "/etc/slipway/jwt"
-_TABLE = Path(__file__).parent / "crds" / "page_rbac.yaml"
-_RBAC = "rbac.authorization.k8s.io"
 _HIDEABLE = ("jobs", "nodes")
 
 
@@ -75,102 +58,63 @@ class StatusPage(pulumi.ComponentResource):
 
 def rights() -> list[dict[str, Any]]:
     """The table of what the page may do in the cluster's namespace: `group`, `resource`, `verbs` and `why`."""
-    return cast(list[dict[str, Any]], yaml.safe_load(_TABLE.read_text()))
+    return api_programs.rights_table("page_rbac.yaml")
 
 
 def build_service_account(args: PageArgs) -> Manifest:
-    """The ServiceAccount of the page. Its pod requests the token itself."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _about(args), "automountServiceAccountToken": False}
+    """The ServiceAccount of the page."""
+    return api_programs.service_account(args["pods"], COMPONENT)
 
 
 def build_roles(args: PageArgs) -> list[Manifest]:
     """The Role for the cluster's namespace, and its binding."""
-    about = _about(args)
-    rules = [{"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]} for right in rights()]
-    subject = {"kind": "ServiceAccount", "name": about["name"], "namespace": about["namespace"]}
-    reference = {"apiGroup": _RBAC, "kind": "Role", "name": about["name"]}
-    return [
-        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": about, "rules": rules},
-        {"apiVersion": f"{_RBAC}/v1", "kind": "RoleBinding", "metadata": about, "roleRef": reference, "subjects": [subject]},
-    ]
+    pods = args["pods"]
+    return api_programs.bound_role(pods, COMPONENT, "Role", api_programs.about(pods, COMPONENT), rights())
 
 
 def build_network_policy(args: PageArgs) -> Manifest:
     """In: the page, on one port. Out: names, the API server, and the program beside slurmrestd."""
-    cluster = args["pods"]["cluster"]
-    slurmrestd = {
-        "to": [{"podSelector": {"matchLabels": selector(cluster, "slurmrestd")}}],
-        "ports": [{"port": RUNNING_JOBS_PORT, "protocol": "TCP"}],
-    }
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": _about(args),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [{"port": _LISTENS, "protocol": "TCP"}]}],
-            "egress": [*api_egress(), slurmrestd],
-        },
-    }
+    pods = args["pods"]
+    slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", RUNNING_JOBS_PORT)
+    return api_programs.network_policy(pods, COMPONENT, [slurmrestd])
 
 
 def build_service(args: PageArgs) -> Manifest:
     """The Service `<cluster>-page`, inside the cluster only: an ssh tunnel of a login pod ends there, or a proxy stands before it."""
-    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": _LISTENS}])
+    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": api_programs.METRICS_PORT}])
 
 
 def build_deployment(args: PageArgs) -> Manifest:
     """The Deployment of the page: one replica, which alone has the last day; the old one goes first."""
     pods = args["pods"]
-    spec: Manifest = {
-        "replicas": 1,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(args)),
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _about(args), "spec": spec}
-
-
-def _about(args: PageArgs) -> Manifest:
-    pods = args["pods"]
-    return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
-
-
-def _pod(args: PageArgs) -> Manifest:
-    pods = args["pods"]
-    return {
-        "serviceAccountName": object_name(pods["cluster"], COMPONENT),
-        "automountServiceAccountToken": True,  # it reads node sets and their nodes
-        "terminationGracePeriodSeconds": 5,
-        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+    pod = api_programs.pod(
+        pods,
+        COMPONENT,
+        _page(args),
+        [secret_volume("jwt", args["jwt_secret"])],
         # The group that may read the JWT key.
-        "securityContext": {"fsGroup": CONTROLLER_UID},
-        "containers": [_page(args)],
-        "volumes": [secret_volume("jwt", args["jwt_secret"]), empty_volume("tmp")],
-    }
+        securityContext={"fsGroup": api_programs.CONTROLLER_UID},
+    )
+    return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
 
 
 def _page(args: PageArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
-        "SLIPWAY_CLUSTER": cluster,
-        "SLIPWAY_NAMESPACE": namespace,
         "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
         "SLIPWAY_HISTORY": "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
         **({"SLIPWAY_HIDDEN": ",".join(args["hidden"])} if args["hidden"] else {}),
     }
-    return {
-        "name": "page",
-        "image": pods["image"],
-        "imagePullPolicy": pods["pull_policy"],
-        "command": ["python", "-m", "controllers.page"],
-        "env": [{"name": key, "value": value} for key, value in env.items()],
-        "resources": resources(("10m", "64Mi"), _MEMORY),
-        "ports": [{"name": "http", "containerPort": _LISTENS}],
-        "securityContext": confined(CONTROLLER_UID),
-        **probes(),
-        "volumeMounts": [mount("jwt", _KEY_PATH, read_only=True), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
-    }
+    return api_programs.container(
+        pods,
+        "page",
+        "controllers.page",
+        env,
+        requests=("10m", "64Mi"),
+        memory=_MEMORY,
+        mounts=[mount("jwt", _KEY_PATH, read_only=True)],
+        port_name="http",
+        knows_its_name=False,
+    )

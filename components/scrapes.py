@@ -6,8 +6,8 @@ All targets are known from the stack or by DNS, so that Prometheus needs no righ
 from dataclasses import dataclass
 from typing import Any
 
+from components.api_programs import METRICS_PORT
 from components.controllers import COMPONENT as NODESET_CONTROLLER
-from components.controllers import METRICS_PORT
 from components.guard import COMPONENT as GUARD
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.pods import CLUSTER_DOMAIN, SLURMCTLD_PORT

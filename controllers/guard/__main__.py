@@ -1,15 +1,14 @@
 """`python -m controllers.guard`: the guard of one Slurm cluster. Its settings are in the environment: settings.py."""
 
-import asyncio
-import os
 import sys
 
 from controllers.guard.guard import Guard
-from controllers.guard.settings import Settings, SettingsError, read_settings
-from controllers.runtime import log, program
+from controllers.guard.settings import Settings, read_settings
+from controllers.runtime import program
 from controllers.runtime import serve as probes
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
+from controllers.runtime.environment import main
 
 _DEAF_S = 300.0
 """An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
@@ -37,16 +36,5 @@ async def serve(settings: Settings) -> int:
         await api.close()
 
 
-def main() -> int:
-    """Exit code 2: the environment is wrong."""
-    try:
-        settings = read_settings(os.environ)
-    except SettingsError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    log.configure()
-    return asyncio.run(serve(settings))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(read_settings, serve))

@@ -4,60 +4,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-
-class SettingsError(Exception):
-    """The environment is not what the program needs; the text has a line for each fault."""
+from controllers.runtime.environment import CLUSTER, POD, SLURM, Environment, ProgramSettings
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(ProgramSettings):
     """For one Slurm cluster in one namespace."""
 
-    cluster: str
-    namespace: str
     slurmrestd: str
     """URL of slurmrestd."""
     jwt_key: Path
     """File with the key that signs Slurm's tokens."""
     identity: str
     """Name of this pod: another for each process."""
-    port: int = 8080
-    """Of probes and metrics."""
-    log_level: str = "info"
     writes_per_s: float = 200
     """To the API server, in the long run."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
-    faults = [f"{name} is not set: {what}" for name, what in _NEEDED.items() if not environment.get(name)]
-    numbers: dict[str, float] = {}
-    for name, default in (("SLIPWAY_PORT", 8080.0), ("SLIPWAY_WRITES_PER_S", 200.0)):
-        try:
-            numbers[name] = float(environment.get(name, default))
-        except ValueError:
-            faults.append(f"{name} is {environment[name]!r}: a number is wanted")
-    level = environment.get("SLIPWAY_LOG_LEVEL", "info")
-    if level not in ("debug", "info", "warning", "error"):
-        faults.append(f"SLIPWAY_LOG_LEVEL is {level!r}: debug, info, warning or error is wanted")
-    if faults:
-        raise SettingsError("\n".join(faults))
-    return Settings(
-        cluster=environment["SLIPWAY_CLUSTER"],
-        namespace=environment["SLIPWAY_NAMESPACE"],
-        slurmrestd=environment["SLIPWAY_SLURMRESTD"],
-        jwt_key=Path(environment["SLIPWAY_JWT_KEY"]),
-        identity=environment["POD_NAME"],
-        port=int(numbers["SLIPWAY_PORT"]),
-        log_level=level,
-        writes_per_s=numbers["SLIPWAY_WRITES_PER_S"],
+    said = Environment(environment)
+    said.need({**CLUSTER, **SLURM, **POD})
+    settings = Settings(
+        cluster=said.text("SLIPWAY_CLUSTER"),
+        namespace=said.text("SLIPWAY_NAMESPACE"),
+        slurmrestd=said.text("SLIPWAY_SLURMRESTD"),
+        jwt_key=Path(said.text("SLIPWAY_JWT_KEY")),
+        identity=said.text("POD_NAME"),
+        port=said.port(),
+        log_level=said.log_level(),
+        writes_per_s=said.number("SLIPWAY_WRITES_PER_S", 200),
     )
-
-
-_NEEDED = {
-    "SLIPWAY_CLUSTER": "name of the Slurm cluster",
-    "SLIPWAY_NAMESPACE": "its Kubernetes namespace",
-    "SLIPWAY_SLURMRESTD": "URL of slurmrestd, such as http://dev-slurmrestd.slurm:6820",
-    "SLIPWAY_JWT_KEY": "file with the key that signs Slurm's tokens",
-    "POD_NAME": "name of this pod",
-}
+    said.check()
+    return settings

@@ -1,14 +1,13 @@
 """`python -m controllers.page`: the web page of one Slurm cluster. Its settings are in the environment: settings.py."""
 
-import asyncio
-import os
 import sys
 import time
 
 from controllers.page.program import StatusPage, probes
-from controllers.page.settings import Settings, SettingsError, read_settings
-from controllers.runtime import log, program, serve
+from controllers.page.settings import Settings, read_settings
+from controllers.runtime import program, serve
 from controllers.runtime.api import connect
+from controllers.runtime.environment import main
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
 
@@ -29,16 +28,5 @@ async def run(settings: Settings) -> int:
             await api.close()
 
 
-def main() -> int:
-    """Exit code 2: the environment is wrong."""
-    try:
-        settings = read_settings(os.environ)
-    except SettingsError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    log.configure()
-    return asyncio.run(run(settings))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(read_settings, run))

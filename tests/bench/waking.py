@@ -35,7 +35,16 @@ async def _measure() -> float:
         await cluster.process.end()
         cluster.declare(nodes=NODES, min=0, max=NODES, maxPodsInFlight=NODES)
         with tempfile.TemporaryDirectory() as folder:
-            settings = Settings("dev", "slurm", "", Path(folder), "bench", port=0, log_level="error", writes_per_s=1000)
+            settings = Settings(
+                cluster="dev",
+                namespace="slurm",
+                slurmrestd="",
+                jwt_key=Path(folder),
+                identity="bench",
+                port=0,
+                log_level="error",
+                writes_per_s=1000,
+            )
             stop = asyncio.Event()
             controller = Controller(settings, connect(server.config()), cluster.slurm)
             running = asyncio.create_task(controller.run(stop))

@@ -2,13 +2,14 @@
 
 import pytest
 
-from controllers.guard.settings import Settings, SettingsError, read_settings
+from controllers.guard.settings import Settings, read_settings
+from controllers.runtime.environment import SettingsError
 
 WHOLE = {"SLIPWAY_CLUSTER": "dev", "SLIPWAY_NAMESPACE": "slurm", "POD_NAME": "guard-0"}
 
 
 def test_settings_are_read() -> None:
-    assert read_settings(WHOLE) == Settings("dev", "slurm", "guard-0", 8080)
+    assert read_settings(WHOLE) == Settings(cluster="dev", namespace="slurm", identity="guard-0", port=8080)
     assert read_settings({**WHOLE, "SLIPWAY_PORT": "9090"}).port == 9090
 
 

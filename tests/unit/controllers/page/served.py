@@ -96,7 +96,9 @@ async def serving(folder: Path, hidden: frozenset[str] = frozenset(), history: S
         api = connect(kubernetes.config())
         async with SlurmClient(url, TokenSource(key, time.time), jobs_url=url) as client:
             clock = Clock(wall=lambda: NOW + time.monotonic() - began + served.later_s)
-            settings = Settings("dev", "slurm", url, key, folder / "history.json", hidden)
+            settings = Settings(
+                cluster="dev", namespace="slurm", slurmrestd=url, jwt_key=key, history=folder / "history.json", hidden=hidden
+            )
             served = Served(StatusPage.__new__(StatusPage), kubernetes, slurm)
             served.page.__init__(settings, api, client, clock)
             server = await serve.start(0, live={}, ready={}, host="127.0.0.1", pages=served.page.site.pages)

@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from controllers.nodeset.structs import SLURM_NODES
-from controllers.page.settings import SettingsError, read_settings
+from controllers.page.settings import read_settings
+from controllers.runtime.environment import SettingsError
 from tests.fakes.requests import Request
 from tests.unit.controllers.page.examples import job_row, node_row, slurm_node
 from tests.unit.controllers.page.served import serving

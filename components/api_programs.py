@@ -1,0 +1,130 @@
+"""What the programs of controllers/ share in Kubernetes: an account with the rights of a table, a network policy, probes, and a pod that
+asks for the account's token itself. No other pod of a cluster talks to the API server.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from components.labels import Manifest, labels, metadata, object_name, selector
+from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
+
+CONTROLLER_UID = 65532
+"""The user in the controllers' image."""
+METRICS_PORT = 8080
+"""Where every such program serves probes and metrics, and the page itself."""
+_FOLDER = Path(__file__).parent / "crds"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def about(pods: PodDefaults, component: str) -> Manifest:
+    """The metadata of an object of this component: `<cluster>-<component>`."""
+    return metadata(object_name(pods["cluster"], component), pods["namespace"], labels(pods["cluster"], component))
+
+
+def rights_table(file: str) -> list[dict[str, Any]]:
+    """A table of rights beside the kinds: `group`, `resource`, `verbs` and `why`, with `scope` where it is more than the namespace."""
+    return cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / file).read_text()))
+
+
+def service_account(pods: PodDefaults, component: str) -> Manifest:
+    """The ServiceAccount. Its pods request the token themselves."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about(pods, component), "automountServiceAccountToken": False}
+
+
+def bound_role(pods: PodDefaults, component: str, kind: str, role: Manifest, rights: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    """A Role or a ClusterRole (`kind`) with the metadata `role` and these rights, and its binding to the component's account."""
+    rules = [{"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]} for right in rights]
+    subject = {"kind": "ServiceAccount", "name": object_name(pods["cluster"], component), "namespace": pods["namespace"]}
+    reference = {"apiGroup": _RBAC, "kind": kind, "name": role["name"]}
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": role, "rules": rules},
+        {"apiVersion": f"{_RBAC}/v1", "kind": f"{kind}Binding", "metadata": role, "roleRef": reference, "subjects": [subject]},
+    ]
+
+
+def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] = ()) -> Manifest:
+    """In: the program's one port. Out: names, the API server, and what else it needs."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": about(pods, component),
+        "spec": {
+            "podSelector": {"matchLabels": selector(pods["cluster"], component)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [port(METRICS_PORT)]}],
+            "egress": [*_api_egress(), *egress],
+        },
+    }
+
+
+def egress_to(cluster: str, component: str, *ports: int) -> Manifest:
+    """What lets a program reach ports of another component of the cluster."""
+    return {"to": [{"podSelector": {"matchLabels": selector(cluster, component)}}], "ports": [port(each) for each in ports]}
+
+
+def port(number: int, protocol: str = "TCP") -> Manifest:
+    return {"port": number, "protocol": protocol}
+
+
+def _api_egress() -> list[Manifest]:
+    """Names, and the API server. Where that listens is not known here, and policies see the address behind a Service: any address, on its
+    two usual ports."""
+    return [{"ports": [port(53, "UDP"), port(53)]}, {"ports": [port(443), port(6443)]}]
+
+
+def deployment(pods: PodDefaults, component: str, pod: Manifest, replicas: int = 1, **spec: Any) -> Manifest:
+    """The Deployment of the pod, with what else its `spec` has."""
+    made: Manifest = {
+        "replicas": replicas,
+        **spec,
+        "selector": {"matchLabels": selector(pods["cluster"], component)},
+        "template": pod_template(pods, component, pod),
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about(pods, component), "spec": made}
+
+
+def pod(pods: PodDefaults, component: str, container: Manifest, volumes: Sequence[Manifest] = (), end_s: int = 5, **spec: Any) -> Manifest:
+    """The pod of one program, which has `end_s` seconds to end."""
+    return {
+        "serviceAccountName": object_name(pods["cluster"], component),
+        "automountServiceAccountToken": True,
+        "terminationGracePeriodSeconds": end_s,
+        "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
+        **spec,
+        "containers": [container],
+        "volumes": [*volumes, empty_volume("tmp")],
+    }
+
+
+def container(
+    pods: PodDefaults,
+    name: str,
+    module: str,
+    env: Mapping[str, str],
+    *,
+    requests: tuple[str, str],
+    memory: str,
+    mounts: Sequence[Manifest] = (),
+    port_name: str = "metrics",
+    knows_its_name: bool = True,
+) -> Manifest:
+    """The container that runs `python -m MODULE`, told its cluster and `env`, and its own name where it `knows_its_name`."""
+    said = {"SLIPWAY_CLUSTER": pods["cluster"], "SLIPWAY_NAMESPACE": pods["namespace"], **env}
+    itself = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    return {
+        "name": name,
+        "image": pods["image"],
+        "imagePullPolicy": pods["pull_policy"],
+        "command": ["python", "-m", module],
+        "env": [*({"name": key, "value": value} for key, value in said.items()), *([itself] if knows_its_name else [])],
+        "resources": resources(requests, memory),
+        "ports": [{"name": port_name, "containerPort": METRICS_PORT}],
+        "securityContext": confined(CONTROLLER_UID),
+        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        "volumeMounts": [*mounts, mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
+    }

@@ -1,0 +1,90 @@
+"""What a Deployment tells its program, all of it in the environment; and how every program of controllers/ begins."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from controllers.runtime import log
+
+CLUSTER = {"SLIPWAY_CLUSTER": "name of the Slurm cluster", "SLIPWAY_NAMESPACE": "its Kubernetes namespace"}
+POD = {"POD_NAME": "name of this pod"}
+SLURM = {
+    "SLIPWAY_SLURMRESTD": "URL of slurmrestd, such as http://dev-slurmrestd.slurm:6820",
+    "SLIPWAY_JWT_KEY": "file with the key that signs Slurm's tokens",
+}
+"""Variables that several programs need, and what each of them says."""
+
+
+class SettingsError(Exception):
+    """The environment is not what the program needs; the text has a line for each fault."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramSettings:
+    """What every program is told: one Slurm cluster in one namespace."""
+
+    cluster: str
+    namespace: str
+    port: int = 8080
+    """Of probes, metrics and pages."""
+    log_level: str = "info"
+
+
+class Environment:
+    """Reads variables and keeps every fault, so that all of them are told at once."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self.faults: list[str] = []
+
+    def need(self, needed: Mapping[str, str]) -> None:
+        """A fault for each variable that is not set, or empty."""
+        self.faults += [f"{name} is not set: {what}" for name, what in needed.items() if not self._variables.get(name)]
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._variables.get(name, default)
+
+    def number(self, name: str, default: float) -> float:
+        """The default, and a fault, where the variable is no number."""
+        try:
+            return float(self._variables.get(name, default))
+        except ValueError:
+            self.faults.append(f"{name} is {self._variables[name]!r}: a number is wanted")
+            return default
+
+    def port(self) -> int:
+        """SLIPWAY_PORT, a whole number."""
+        text = self._variables.get("SLIPWAY_PORT", "8080")
+        if text.isdecimal():
+            return int(text)
+        self.faults.append(f"SLIPWAY_PORT is {text!r}: a number is wanted")
+        return 0
+
+    def log_level(self) -> str:
+        """SLIPWAY_LOG_LEVEL."""
+        level = self._variables.get("SLIPWAY_LOG_LEVEL", "info")
+        if level not in ("debug", "info", "warning", "error"):
+            self.faults.append(f"SLIPWAY_LOG_LEVEL is {level!r}: debug, info, warning or error is wanted")
+        return level
+
+    def check(self) -> None:
+        """Raises SettingsError where there are faults."""
+        if self.faults:
+            raise SettingsError("\n".join(self.faults))
+
+
+S = TypeVar("S", bound=ProgramSettings)
+
+
+def main(read: Callable[[Mapping[str, str]], S], serve: Callable[[S], Coroutine[Any, Any, int]]) -> int:
+    """Reads the settings and runs the program; its exit code. 2: the environment is wrong."""
+    try:
+        settings = read(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    log.configure(settings.log_level)
+    return asyncio.run(serve(settings))
