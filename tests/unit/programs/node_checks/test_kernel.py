@@ -1,0 +1,131 @@
+"""What the check of the kernel's log makes of recorded lines."""
+
+import os
+
+import pytest
+
+from configs.models.health_checks import CHECK_SETTINGS
+from programs.node_checks import kernel
+
+KERNEL = CHECK_SETTINGS["kernel"]
+NOW = 10_000.0
+
+XID = "NVRM: Xid (PCI:0000:3f:00): {}, pid='<unknown>', name=<unknown>, {}"
+FAULTS = {
+    XID.format(79, "GPU has fallen off the bus."): "GPU 0000:3f:00: Xid 79 (GPU has fallen off the bus)",
+    XID.format(48, "DBE (double bit error) ECC Error"): "GPU 0000:3f:00: Xid 48 (double bit ECC error)",
+    XID.format(119, "Timeout after 6s of waiting for RPC response from GPU0 GSP!"): "GPU 0000:3f:00: Xid 119 (GSP does not answer)",
+    "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x0)": "GPU 0018:01:00: Xid 149 (NVLink error)",
+    XID.format(154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"): "GPU 0000:3f:00: GPU Reset Required",
+    "NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.": "",
+    "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 30 LTSSM Fault Up": "",
+    "amdgpu 0000:c1:00.0: amdgpu: 1 uncorrectable hardware errors detected in umc block": "",
+    "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#1_Chan#0_DIMM#0 (channel:0 slot:0 page:0x10 offset:0x0)": "",
+    "Memory failure: 0x3c1ff: recovery action for dirty LRU page: Recovered": "",
+    "{1}[Hardware Error]: event severity: recoverable": "",
+    "pcieport 0000:00:01.1: AER: Uncorrected (Fatal) error received: 0000:01:00.0": "",
+    "pcieport 0000:00:01.1: AER: Uncorrectable (Fatal) error message received from 0000:01:00.0": "",
+    "mlx5_core 0000:5e:00.0: poll_health:801:(pid 0): device's health compromised - reached miss count": "",
+    "nvme nvme0: I/O 213 QID 4 timeout, aborting": "",
+    "nvme nvme1: I/O tag 213 (10d5) opcode 0x2 (I/O Cmd) QID 4 timeout, reset controller": "",
+    "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff": "",
+    "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0": "",
+    "I/O error, dev nvme0n1, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2": "",
+    "critical medium error, dev sdb, sector 99 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2": "",
+    "md/raid1:md0: Disk failure on nvme1n1p1, disabling device.": "",
+    "EXT4-fs error (device nvme0n1p1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0": "",
+    "EXT4-fs (nvme0n1p1): Remounting filesystem read-only": "",
+    "XFS (nvme1n1): Metadata Corruption detected at xfs_agf_read_verify+0x1a/0x90, xfs_agf block 0x1": "",
+    "XFS (nvme1n1): Please unmount the filesystem and rectify the problem(s); shutting down filesystem": "",
+    "Out of memory: Killed process 4711 (python3) total-vm:100kB, anon-rss:50kB": "",
+}
+"""Lines of a node that is broken, and what is said of each; nothing where it is the line itself."""
+FINE = (
+    XID.format(13, "Graphics SM Warp Exception on (GPC 7, TPC 0, SM 1): Out Of Range Address"),
+    XID.format(31, "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC1_CLIENT_T1_0 faulted @ 0x7f5c_0000"),
+    XID.format(43, "Ch 00000010"),
+    XID.format(45, "Ch 00000010"),
+    XID.format(63, "Row Remapper: New row marked for remapping, reset gpu to activate."),
+    XID.format(69, "Class Error: ChId 0008"),
+    XID.format(94, "Contained: SM (0x1). RST: No, D-RST: No"),
+    XID.format(154, "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"),
+    "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 08 (0x004505c6 0x00000000)",
+    "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:100kB, anon-rss:50kB",
+    "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#1_Chan#0_DIMM#0",
+    "pcieport 0000:00:01.1: AER: Corrected error received: 0000:01:00.0",
+    "I/O error, dev loop3, sector 0 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+    "EXT4-fs (nvme0n1p1): mounted filesystem with ordered data mode",
+    "NVRM: Xid (PCI:[4711]: segfault at 0 ip 00007f error 4 in libc.so",
+    "bad[4711]: NVRM: Xid (PCI:0000:3f:00): 79, pid=1",
+)
+"""Lines of a node in order: a job's own errors, what the hardware has mended, and names of processes that look like a fault."""
+
+
+def lines(*texts: str, at_s: float = NOW - 60) -> list[kernel.Line]:
+    return [kernel.Line(at_s, text) for text in texts]
+
+
+@pytest.mark.parametrize(("text", "said"), FAULTS.items())
+def test_kernel_line_that_is_a_fault(text: str, said: str) -> None:
+    result, found = kernel.judge(lines(text), NOW, dict(KERNEL))
+    assert result == "failed"
+    assert (said or text[:100]) in found
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_kernel_line_of_a_jobs_own_error_drains_nothing(text: str) -> None:
+    assert kernel.judge(lines(text), NOW, dict(KERNEL))[0] == "passed"
+
+
+def test_no_xid_of_an_application_is_in_the_table() -> None:
+    assert not kernel.XIDS.keys() & {8, 11, 13, 25, 31, 32, 39, 43, 44, 45, 60, 63, 66, 68, 69, 92, 94, 109, 137, 141}
+
+
+@pytest.mark.parametrize(
+    ("at_s", "most_s", "result"),
+    [
+        pytest.param(NOW - 3600, 3600, "failed", id="as-old-as-may-be"),
+        pytest.param(NOW - 3601, 3600, "passed", id="older"),
+        pytest.param(0.0, 0, "failed", id="since-the-start"),
+    ],
+)
+def test_kernel_line_counts_while_it_is_young(at_s: float, most_s: int, result: str) -> None:
+    text = next(iter(FAULTS))
+    assert kernel.judge(lines(text, at_s=at_s), NOW, {**KERNEL, "maxAgeS": most_s})[0] == result
+
+
+def test_link_that_flaps_and_tasks_that_hang_count_beyond_their_limits() -> None:
+    down = "mlx5_core 0000:17:00.0 eth2: Link down"
+    hung = "INFO: task python3:4711 blocked for more than 120 seconds."
+    assert kernel.judge(lines(*[down] * 3, *[hung] * 3), NOW, dict(KERNEL))[0] == "passed"
+    assert kernel.judge(lines(*[down] * 4), NOW, dict(KERNEL)) == ("failed", f"{down} (4 lost links, 3 allowed)")
+    assert kernel.judge(lines(*[hung] * 4), NOW, dict(KERNEL)) == ("failed", f"{hung} (4 hung tasks, 3 allowed)")
+
+
+def test_every_kind_of_fault_is_named_and_a_long_list_is_cut() -> None:
+    xids = [XID.format(79, "").replace("3f", f"{at:02x}") for at in range(5)]
+    found = kernel.judge(lines(*xids, "Out of memory: Killed process 1 (x)"), NOW, dict(KERNEL))[1]
+    assert found.startswith("GPU 0000:00:00: Xid 79 (GPU has fallen off the bus), ")
+    assert found.endswith(" and 2 more; Out of memory: Killed process 1 (x)")
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        pytest.param(b"6,339,5140900,-;eth0: up\n SUBSYSTEM=net\n DEVICE=+net:eth0\n", kernel.Line(5.1409, "eth0: up"), id="kernel"),
+        pytest.param(b"12,339,5000000,-,caller=T1;NVRM: x\n", kernel.Line(5.0, "NVRM: x"), id="root-by-echo"),
+        pytest.param(b"30,339,5000000,-;NVRM: x\n", None, id="a-daemon"),
+        pytest.param(b"6,339,5000000,-;\xff\n", kernel.Line(5.0, "\ufffd"), id="any-byte"),
+        pytest.param(b"garbage", None, id="no-record"),
+    ],
+)
+def test_record_of_the_log_is_read(record: bytes, line: kernel.Line | None) -> None:
+    assert kernel.read_line(record) == line
+
+
+@pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="this machine does not show its kernel's log")
+def test_the_real_log_is_read_without_waiting() -> None:
+    found = kernel.read_log("/dev/kmsg")
+    assert any(line.text for line in found)
+    with pytest.raises(OverflowError, match="more than 1 lines"):
+        kernel.read_log("/dev/kmsg", 1)
