@@ -13,7 +13,14 @@ from tests.report import ended_containers, put_first
 from tests.slurm.image_pods import Machine
 from tests.slurm.image_root import unpack
 
-TOOLS = {"nfs-ls": "libnfs-utils", "mkfs.xfs": "xfsprogs", "podman": "podman", "linux.uml": "user-mode-linux", "rpcbind": "rpcbind"}
+TOOLS = {
+    "nfs-ls": "libnfs-utils",
+    "mkfs.xfs": "xfsprogs",
+    "podman": "podman",
+    "linux.uml": "user-mode-linux",
+    "rpcbind": "rpcbind",
+    "docker-registry": "docker-registry",
+}
 """Programs that only the tests use, and the Debian packages they come in."""
 
 

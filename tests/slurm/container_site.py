@@ -14,8 +14,6 @@ from typing import Any
 
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
-PACKAGES = {"docker-registry": "docker-registry", "skopeo": "skopeo", "busybox": "busybox-static"}
-"""Programs of the test machine, and the Debian packages that they come in."""
 HOST = "registry.example.com"
 PUBLIC, PRIVATE = f"{HOST}:5000", f"{HOST}:5443"
 USER, PASSWORD = "reader", "s3cret-pass"
