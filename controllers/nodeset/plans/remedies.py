@@ -346,10 +346,11 @@ def _is_free(observed: Observed, worker: Worker) -> bool:
 
 def _is_peoples(observed: Observed, worker: Worker) -> bool:
     """True for a node that somebody else has drained or set down, or whose machine is cordoned or about to be taken: their word is above
-    ours."""
+    ours. So is it where the pod's machine has no Kubernetes node any more, as nobody can tell then."""
     machine = observed.machine_of(worker)
+    is_unknown = machine is None and worker.pod is not None and worker.pod.machine is not None
     is_taken = worker.has_machine_drain or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
-    return is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)
+    return is_unknown or is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)
 
 
 def _is_done(view: _View, repair: Repair) -> bool:

@@ -109,6 +109,7 @@ def test_state_follows_what_is_seen(worker: Any, before: Repair | None, state: s
             {},
             id="not-on-a-cordoned-machine",
         ),
+        pytest.param((HERE, failing()), repair("RecreatePod", pod="p"), {"machines": {}}, {}, id="not-where-the-kubernetes-node-is-gone"),
         pytest.param(
             (HERE, failing("IDLE", "")), repair("RecreatePod", pod="p"), {}, {"drain": {REMEDY: (0,)}}, id="drained-again-where-lifted"
         ),
