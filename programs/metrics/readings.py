@@ -1,4 +1,4 @@
-"""What was read last, how old it is, and when to read again. Pure: times come as arguments, in monotonic seconds.
+"""What was read last, and how old it is. Pure: times come as arguments, in monotonic seconds.
 
 A scrape prints this and asks nobody. A reading that fails leaves the one before it in place, whose age grows.
 """
@@ -8,15 +8,6 @@ from dataclasses import dataclass
 from threading import Lock
 
 from .text import Family, render
-
-LONGEST_PAUSE_S = 60.0
-_PAUSES = 50
-"""A reading may take 2 % of the time, and no more: a large cluster is read less often."""
-
-
-def pause_s(took_s: float, interval_s: float) -> float:
-    """Seconds until the next reading, after one that took so long, well or not."""
-    return min(max(interval_s, _PAUSES * took_s), max(interval_s, LONGEST_PAUSE_S))
 
 
 @dataclass(frozen=True)

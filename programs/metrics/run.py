@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from slurm.commands import SlurmError, call
+from slurm.ended import LOOK_BACK_S, pause_s
 from slurm.signals import Signals
 
 from . import jobs, nodes, usage
-from .readings import Readings, pause_s
+from .readings import Readings
 from .text import CONTENT_TYPE, render
 
 PORT = 8081
@@ -92,10 +93,10 @@ class Collector:
 
     def _accounting(self) -> str:
         now = self._wall()
-        return self._count(usage.read_ended(self._ask(*usage.command(self._since - usage.LOOK_BACK_S))), now)
+        return self._count(usage.read_ended(self._ask(*usage.command(self._since - LOOK_BACK_S))), now)
 
     def _count(self, ended: Any, now: float) -> str:
-        self._usage.add(ended, self._since - usage.LOOK_BACK_S)
+        self._usage.add(ended, self._since - LOOK_BACK_S)
         self._since = now
         return render(self._usage.families())
 

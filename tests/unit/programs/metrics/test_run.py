@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from programs.metrics import jobs, nodes
-from programs.metrics.readings import LONGEST_PAUSE_S, Readings, pause_s
+from programs.metrics.readings import Readings
 from programs.metrics.run import Collector, Server, Settings
 from slurm.commands import SlurmError
+from slurm.ended import LONGEST_PAUSE_S, pause_s
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
 SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": ["disk"]})
