@@ -73,7 +73,8 @@ def read_nodes(text: str, between: str) -> Reading:
     faults: dict[str, Fault] = {}
     for at in range(0, len(values), len(FIELDS)):
         name, partition, state, reason, by, extra = (value.strip() for value in values[at : at + len(FIELDS)])
-        partitions[name] = partitions.get(name, frozenset[str]()) | ({partition} if partition else set[str]())
+        its = partition.removesuffix("*")  # the mark of the default one
+        partitions[name] = partitions.get(name, frozenset[str]()) | ({its} if its else set[str]())
         if (fault := _fault(node_state(state.upper().split("+")), reason, by, extra)) is not None:
             faults[name] = fault
     return Reading(partitions, faults)

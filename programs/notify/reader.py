@@ -93,7 +93,7 @@ class Reader:
         if since > state.since:
             self._say(f"LOST: jobs that ended before {time.strftime('%F %T', time.gmtime(since))} UTC are not told of: it is too long ago")
         until = min(now, since + CHUNK_S)
-        word = secrets.token_hex(8)
+        word = random_word()
         text = self._ask(*runs.command(since - LOOK_BACK_S, until, word))
         # sacct also lists runs that were in one of the states before: what was told is known no further back than this.
         read = [run for run in runs.read_runs(text, word, self._cluster) if run.end >= max(state.began, since - LOOK_BACK_S)]
@@ -106,7 +106,7 @@ class Reader:
         return [(receiver, news) for receiver in receivers if receiver.wants_jobs for news in plan_jobs(receiver, items)]
 
     def _nodes(self, receivers: tuple[Receiver, ...]) -> list[tuple[Receiver, News]]:
-        word = secrets.token_hex(8)
+        word = random_word()
         reading = nodes.read_nodes(self._ask(*nodes.command(word)), word)
         if self._state.nodes is None:
             self._state = self._with_nodes(nodes.first_known(reading))
@@ -126,3 +126,8 @@ class Reader:
             is_kept = spool_of(receiver.name, self._folder).add(Waiting(self._now(), message.title, receiver.name, {PAYLOAD: body}))
         if not is_kept:
             self._say(f"LOST: {receiver.name} is not told: {message.title}: too many messages wait for it")
+
+
+def random_word() -> str:
+    """What ends a field of Slurm's answers. It begins with no digit, as sinfo would read that as a part of the field's width."""
+    return f"\x1f{secrets.token_hex(8)}"

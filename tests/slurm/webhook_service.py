@@ -66,7 +66,7 @@ def read_posts(folder: Path) -> list[dict[str, Any]]:
 def start(folder: Path) -> Service:
     """A service in a thread of this process."""
     service = Service(folder)
-    threading.Thread(target=service.serve_forever, daemon=True).start()
+    threading.Thread(target=service.serve_forever, args=(0.02,), daemon=True).start()
     return service
 
 
