@@ -1063,6 +1063,8 @@ class Thresholds(TypedDict):
     """Minutes in which no job starts although jobs wait and nodes are idle: QueueBlocked. Type: integer, 1 to 2,147,483,647. Default: `30`."""
     updateMinutes: NotRequired[int]
     """Minutes that workers may be missing or not ready: NodeSetNotReady, NodeSetPodsMissing. Type: integer, 1 to 2,147,483,647. Default: `60`."""
+    keyAgeDays: NotRequired[int]
+    """Days that slurmctld may have the same munge key or JWT key: KeyOld. Type: integer, 1 to 2,147,483,647. Unit: days. Default: `365`."""
     backupAgeHours: NotRequired[int]
     """Hours since the last backup: BackupOld. Type: integer, 1 to 2,147,483,647. Default: `26`."""
     claimPercent: NotRequired[int]

@@ -44,14 +44,14 @@ class Readings:
             self._all[kind] = Reading(last.at, last.took_s, last.body, is_failing=True)
             return not last.is_failing
 
-    def page(self, now: float, memory: int, cpu_s: float) -> bytes:
+    def page(self, now: float, memory: int, cpu_s: float, key_waits_s: float = 0) -> bytes:
         """All that a scrape shows; memory in bytes and processor time are this process's own."""
         with self._lock:
             readings = dict(self._all)
-        return b"".join([_state(readings, now, memory, cpu_s).encode(), *(reading.body for reading in readings.values())])
+        return b"".join([_state(readings, now, memory, cpu_s, key_waits_s).encode(), *(reading.body for reading in readings.values())])
 
 
-def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: float) -> str:
+def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: float, key_waits_s: float) -> str:
     up = all(reading.is_answered for kind, reading in readings.items() if kind != "accounting")
     took = {(kind,): reading.took_s for kind, reading in readings.items() if reading.took_s is not None}
     return render(
@@ -64,6 +64,12 @@ def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: floa
                 {(kind,): max(0.0, now - reading.at) for kind, reading in readings.items()},
             ),
             Family("slipway_collector_reading_seconds", "Time that the last good reading took.", ("reading",), took),
+            Family(
+                "slipway_munge_key_waits_seconds",
+                "Time that another munge key has waited for slurmctld's stop; 0: none.",
+                (),
+                {(): key_waits_s},
+            ),
             Family("process_resident_memory_bytes", "Resident memory of the collector.", (), {(): memory}),
             Family("process_cpu_seconds_total", "Processor time of the collector and its commands.", (), {(): cpu_s}, "counter"),
         ]

@@ -25,6 +25,8 @@ from .readings import Readings
 from .text import CONTENT_TYPE, render
 
 PORT = 8081
+KEY_WAITS = Path("/run/munge/key-waits")
+"""The note of programs/munged, beside its socket."""
 _CALL_S = 20
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 
@@ -123,6 +125,14 @@ def cpu_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
+def key_waits_s(note: Path = KEY_WAITS) -> float:
+    """Seconds since another munge key has come to this pod, which waits for slurmctld's stop; 0 where none waits."""
+    try:
+        return max(0.0, time.time() - note.stat().st_mtime)
+    except OSError:
+        return 0.0
+
+
 class Server(ThreadingHTTPServer):
     """Serves the readings. A caller that is slow holds up nobody else."""
 
@@ -141,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/metrics":
-            self._send(200, CONTENT_TYPE, cast("Server", self.server).readings.page(time.monotonic(), memory(), cpu_s()))
+            self._send(200, CONTENT_TYPE, cast("Server", self.server).readings.page(time.monotonic(), memory(), cpu_s(), key_waits_s()))
         elif self.path == "/healthz":
             self._send(200, "text/plain", b"ok\n")
         else:
