@@ -137,7 +137,8 @@ class Controller:
 
     def _start(self) -> None:
         self._note_key("munge", _key_id())
-        self._note_key("jwt", _jwt_id())
+        if jwt := _jwt_id():
+            self._note_key("jwt", jwt)
         try:
             code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], check=False).returncode
         except OSError as error:

@@ -182,7 +182,8 @@ def test_scrape_says_for_how_long_another_munge_key_waits(
 
     assert shown() == 0
     note.touch()
-    os.utime(note, (time.time() - 500,) * 2)
+    at = time.time() - 500
+    os.utime(note, (at, at))
     assert 499 < shown() < 600
 
 

@@ -162,7 +162,7 @@ def test_state_comes_back_as_it_was(site: Site) -> None:
 def test_full_spool_is_logged_by_what_it_had_no_room_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.round()
     site.end("1")
-    monkeypatch.setattr(Spool, "add", lambda *_: False)
+    monkeypatch.setattr(Spool, "add", no)
     site.round()
     assert site.said == ["LOST: chat is not told: Job 1 (train) completed: too many messages wait for it"]
 
@@ -182,6 +182,10 @@ def test_mail_goes_into_the_spool_of_mails(site: Site) -> None:
     mails = Spool(site.mails)
     [name] = mails.names()
     assert (mails.read(name).address, mails.read(name).subject) == ("a@example.com, b@example.com", "[dev] Job 1 (train) completed")
+
+
+def no(*_: object) -> bool:
+    return False
 
 
 def fail(error: Exception) -> Callable[..., None]:

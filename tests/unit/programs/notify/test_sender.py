@@ -18,6 +18,10 @@ from tests.unit.programs.notify.examples import NOW
 MESSAGES = ('{"text": "first"}', '{"text": "second"}')
 
 
+def no(*_: object) -> bool:
+    return False
+
+
 class Site:
     """A webhook called chat, with two messages that wait for it."""
 
@@ -144,7 +148,7 @@ def test_webhook_that_the_config_does_not_name_any_more_gets_nothing(site: Site)
 
 def test_each_webhook_has_a_thread_that_sends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("programs.notify.sender._BETWEEN_S", 0.01)
-    monkeypatch.setattr("programs.notify.sender.is_too_old", lambda *_: False)
+    monkeypatch.setattr("programs.notify.sender.is_too_old", no)
     senders = Senders(site.said.append, site.folder, site.urls)
     senders.follow(["chat"])
     wait_for("both", lambda: site.texts() == ["first", "second"])
