@@ -77,7 +77,7 @@ class Cluster(AccountsCluster):
 
 @pytest.fixture(scope="module")
 def cluster(image_root: Path) -> Iterator[Cluster]:
-    with running(FOLDER, "swnf-", image_root, Cluster, {"hook": []}) as made:
+    with running(FOLDER, "swnt-", image_root, Cluster, {"hook": []}) as made:
         assert isinstance(made, Cluster)
         made.services = []
         try:
