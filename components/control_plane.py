@@ -13,6 +13,8 @@ from components.claims import ClaimArgs, claim_args, claim_retention, claim_temp
 from components.generations import annotations
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.mail import MailArgs, build_mail, mail_args, mail_volumes
+from components.notify import PROGRAMS as NOTIFY_PROGRAMS
+from components.notify import NotifyArgs, build_notify, build_notify_settings, notify_args, notify_volumes
 from components.objects import CLAIMS, declare
 from components.pods import (
     CONFIG_SYNC_PORT,
@@ -86,6 +88,8 @@ class ControlPlaneArgs(TypedDict):
     """Where slurmctld's state is copied to, and restored from."""
     mail: NotRequired[MailArgs]
     """The relay for mail about jobs."""
+    notify: NotRequired[NotifyArgs]
+    """Who is told of jobs and nodes; missing: nobody."""
     collects_checks: NotRequired[bool]
     """True: nodes run health checks beside jobs, and tell what they find."""
     maintenance: NotRequired[dict[str, Any]]
@@ -113,6 +117,8 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         made["maintenance"] = maintenance_policy(cluster)
     if cluster.notifications.smtp is not None:
         made["mail"] = mail_args(cluster.notifications.smtp)
+    if cluster.notifications.receivers:
+        made["notify"] = notify_args(cluster)
     return made
 
 
@@ -146,6 +152,8 @@ class SlurmControlPlane(pulumi.ComponentResource):
         priority = declare(build_priority_class(cluster, namespace), plain)
         declare(service(args["pods"], "slurmctld", SLURMCTLD_PORT, headless=True), plain)
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[priority], ignore_changes=[CLAIMS])
+        if (notify := args.get("notify")) is not None:
+            declare(build_notify_settings(cluster, namespace, notify), plain)
         declare(build_slurmctld(args), kept)
         declare(build_rest_service(args["pods"]), plain)
         declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
@@ -251,14 +259,14 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         securityContext=confined(SLURM_UID),
     )
     state = mount("state", _STATE_PATH)
-    backup, mail, collects = args.get("backup"), args.get("mail"), args.get("collects_checks")
+    backup, mail, notify, collects = args.get("backup"), args.get("mail"), args.get("notify"), args.get("collects_checks")
     warns = args.get("maintenance") is not None
     programs = (
         "munged",
         "slurmctld",
         "config_sync",
         *(STATE_PROGRAMS if backup else ()),
-        *(("mail",) if mail else ()),
+        *(NOTIFY_PROGRAMS if notify else ("mail",) if mail else ()),
         *(("node_checks",) if collects else ()),
         *(("maintenance",) if warns else ()),
     )
@@ -273,6 +281,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *(slurmctld, reconfigure),
             *([build_state_backup(backup, state)] if backup else []),
             *([build_mail(pods, mail, state)] if mail else []),
+            *([build_notify(pods, notify, state)] if notify else []),
             *([checks] if collects else []),
             *([maintenance] if warns else []),
         ],
@@ -284,6 +293,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *(scripts_volume(pods), *program_volumes(pods, *programs), *munge_volumes(pods)),
             *(restore_volumes(backup) if backup else []),
             *(mail_volumes(mail) if mail else []),
+            *(notify_volumes(pods, notify) if notify else []),
         ],
     }
 

@@ -997,11 +997,36 @@ class Smtp(TypedDict):
     """Name of a Secret whose keys `username` and `password` the relay asks for. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: no login."""
 
 
+class NewsReceiver(TypedDict):
+    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/notifications.md shows what arrives."""
+
+    name: str
+    """Name of the receiver. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
+    kind: NotRequired[str]
+    """slack: a webhook that takes Slack's format, as Slack, Mattermost and others do. webhook: JSON with the facts as fields. mail: through the relay of `notifications.smtp`. Type: one of `slack`, `webhook`, `mail`. Default: `slack`."""
+    urlSecret: NotRequired[str]
+    """With slack and webhook: name of a Secret in the cluster's namespace, whose key `url` has the address to send to. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: not set."""
+    to: NotRequired[list[str]]
+    """With mail: the addresses. Type: list of string (a mail address, such as slurm@example.com, at most 254 characters). Default: `[]`."""
+    events: NotRequired[list[str]]
+    """What it is told. jobEnd: each job that has ended. jobFail: those that neither completed nor were cancelled. jobRequeue: runs of jobs that were put back into the queue. nodeDrain: nodes that go out of service, with cause and evidence. nodeResume: nodes that are back. Type: list, each one of `jobEnd`, `jobFail`, `jobRequeue`, `nodeDrain`, `nodeResume`. Default: `[jobEnd]`."""
+    accounts: NotRequired[list[str]]
+    """Jobs of these accounts. Type: list of string. Default: `[]` (of all)."""
+    users: NotRequired[list[str]]
+    """Jobs of these users. Type: list of string. Default: `[]` (of all)."""
+    partitions: NotRequired[list[str]]
+    """Jobs and nodes of these partitions. Type: list of string. Default: `[]` (of all)."""
+    onlyAsked: NotRequired[bool]
+    """True: only jobs whose user asks for it, with the word `notify:NAME` in `--comment`. Type: true or false. Default: `false`."""
+
+
 class Notifications(TypedDict):
     """What the cluster tells people by itself."""
 
     smtp: NotRequired[Smtp]
     """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is refused."""
+    receivers: NotRequired[list[NewsReceiver]]
+    """Webhooks and mail addresses that are told of ended jobs and of nodes out of service. Type: list of NewsReceiver. Default: `[]` (none)."""
 
 
 class Receiver(TypedDict):
@@ -1038,6 +1063,8 @@ class Thresholds(TypedDict):
     """Minutes in which no job starts although jobs wait and nodes are idle: QueueBlocked. Type: integer, 1 to 2,147,483,647. Default: `30`."""
     updateMinutes: NotRequired[int]
     """Minutes that workers may be missing or not ready: NodeSetNotReady, NodeSetPodsMissing. Type: integer, 1 to 2,147,483,647. Default: `60`."""
+    keyAgeDays: NotRequired[int]
+    """Days that slurmctld may have the same munge key or JWT key: KeyOld. Type: integer, 1 to 2,147,483,647. Unit: days. Default: `365`."""
     backupAgeHours: NotRequired[int]
     """Hours since the last backup: BackupOld. Type: integer, 1 to 2,147,483,647. Default: `26`."""
     claimPercent: NotRequired[int]
@@ -1208,7 +1235,7 @@ class SlurmClusterArgs(TypedDict):
     maintenance: NotRequired[Maintenance]
     """What running jobs are told of maintenance, and which of them are requeued for it. Type: Maintenance. Default: those of its keys."""
     notifications: NotRequired[Notifications]
-    """Mail about jobs. Type: Notifications. Default: those of its keys."""
+    """News of jobs and nodes: by mail, or by webhooks in Slack's format. Type: Notifications. Default: those of its keys."""
     monitoring: NotRequired[Monitoring]
     """Metrics, alerts and dashboards. Type: Monitoring. Default: none."""
     page: NotRequired[Page]

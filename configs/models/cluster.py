@@ -76,7 +76,7 @@ class Cluster(Model):
     maintenance: Maintenance = Maintenance()
     """What running jobs are told of maintenance, and which of them are requeued for it."""
     notifications: Notifications = Notifications()
-    """Mail about jobs."""
+    """News of jobs and nodes: by mail, or by webhooks in Slack's format."""
     monitoring: Monitoring | None = None
     """Metrics, alerts and dashboards. Default: none."""
     page: Page | None = Field(default=None, examples=[{}])

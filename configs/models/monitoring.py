@@ -68,6 +68,8 @@ class Thresholds(Model):
     """Minutes in which no job starts although jobs wait and nodes are idle: QueueBlocked."""
     update_minutes: Positive = Field(default=60, examples=[120])
     """Minutes that workers may be missing or not ready: NodeSetNotReady, NodeSetPodsMissing."""
+    key_age_days: Positive = Field(default=365, examples=[90])
+    """Days that slurmctld may have the same munge key or JWT key: KeyOld."""
     backup_age_hours: Positive = Field(default=26, examples=[52])
     """Hours since the last backup: BackupOld."""
     claim_percent: Percent = Field(default=90, examples=[80])

@@ -1,10 +1,11 @@
-"""Config of what the cluster tells people: mail about their jobs, through an SMTP relay. What a mail says is in programs/mail."""
+"""Config of what the cluster tells people: mail about their jobs, through an SMTP relay, and news of jobs and nodes for webhooks and mail
+addresses. What a mail says is in programs/mail, what a webhook gets in programs/notify."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.fields import Host, Matching, Model, ObjectName, Port
+from configs.models.fields import Flag, Host, Matching, Model, Name, ObjectName, Port, dns_label
 
 _DOMAIN = r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62}))*"
 MailAddress = Annotated[
@@ -34,8 +35,47 @@ class Smtp(Model):
     """Name of a Secret whose keys `username` and `password` the relay asks for. Default: no login."""
 
 
+Event = Literal["jobEnd", "jobFail", "jobRequeue", "nodeDrain", "nodeResume"]
+NewsName = Annotated[StrictStr, AfterValidator(dns_label(20, "vision-chat"))]
+"""Part of the name of a volume, and of the word that users put into `--comment`."""
+
+
+class NewsReceiver(Model):
+    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/notifications.md shows what arrives."""
+
+    name: NewsName
+    """Name of the receiver."""
+    kind: Literal["slack", "webhook", "mail"] = Field(default="slack", examples=["mail"])
+    """slack: a webhook that takes Slack's format, as Slack, Mattermost and others do. webhook: JSON with the facts as fields. mail: through
+    the relay of `notifications.smtp`."""
+    url_secret: ObjectName | None = Field(default=None, examples=["vision-chat"])
+    """With slack and webhook: name of a Secret in the cluster's namespace, whose key `url` has the address to send to."""
+    to: tuple[MailAddress, ...] = Field(default=(), examples=[["vision@example.com"]])
+    """With mail: the addresses."""
+    events: tuple[Event, ...] = ("jobEnd",)
+    """What it is told. jobEnd: each job that has ended. jobFail: those that neither completed nor were cancelled. jobRequeue: runs of jobs
+    that were put back into the queue. nodeDrain: nodes that go out of service, with cause and evidence. nodeResume: nodes that are back."""
+    accounts: tuple[Name, ...] = Field(default=(), examples=[["vision"]])
+    """Jobs of these accounts. Default: of all."""
+    users: tuple[Name, ...] = Field(default=(), examples=[["alice"]])
+    """Jobs of these users. Default: of all."""
+    partitions: tuple[Name, ...] = Field(default=(), examples=[["gpu"]])
+    """Jobs and nodes of these partitions. Default: of all."""
+    only_asked: Flag = False
+    """True: only jobs whose user asks for it, with the word `notify:NAME` in `--comment`."""
+
+    @property
+    def is_told_of_jobs(self) -> bool:
+        """True when one of the events is one of jobs."""
+        return any(event.startswith("job") for event in self.events)
+
+
 class Notifications(Model):
     """What the cluster tells people by itself."""
 
     smtp: Smtp | None = None
     """The relay for mail about jobs. Default: none, and `--mail-type` is refused."""
+    receivers: tuple[NewsReceiver, ...] = Field(
+        default=(), examples=[[{"name": "vision", "urlSecret": "vision-chat", "accounts": ["vision"], "events": ["jobFail"]}]]
+    )
+    """Webhooks and mail addresses that are told of ended jobs and of nodes out of service. Default: none."""

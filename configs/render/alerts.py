@@ -32,7 +32,8 @@ def build_alerts(cluster: Cluster, monitoring: Monitoring) -> list[dict[str, Any
     """The groups of rules, with this cluster's selector and thresholds. Alerts that the config leaves out are not there."""
     said = monitoring.thresholds
     values = {camel(name): str(getattr(said, name)) for name in Thresholds.model_fields}
-    values |= {"cluster": cluster.name, "namespace": cluster.namespace}
+    # Each kubelet brings a key within the time, and slurmctld stops that long after its own pod has it.
+    values |= {"cluster": cluster.name, "namespace": cluster.namespace, "keyWaitsS": str(2 * cluster.keys.spread_s + 60)}
     text = re.sub(r"@(\w+)@", lambda found: values[found[1]], _TEMPLATE.read_text())
     groups = cast(list[dict[str, Any]], yaml.safe_load(selected(text, f'slurm_cluster="{cluster.name}"')))
     made: list[dict[str, Any]] = []

@@ -61,7 +61,7 @@ def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
         *check_health_checks(cluster, names),
         *check_slurm(cluster),
         *check_maintenance(cluster),
-        *check_notifications(cluster),
+        *check_notifications(cluster, names),
         *check_monitoring(cluster),
     ]
 

@@ -7,6 +7,7 @@ from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring, Receiver
 from configs.render.alerts import alert_names
 from configs.rules.names import check_distinct, check_unique
+from configs.rules.notifications import check_address
 
 _PATH = "cluster.monitoring"
 _OF_OWN = ("retention_days", "storage", "readers", "receivers")
@@ -46,20 +47,7 @@ def _check_receivers(cluster: Cluster, said: Monitoring) -> Iterator[Fault]:
 def _check_receiver(path: str, receiver: Receiver, cluster: Cluster) -> Iterator[Fault]:
     if receiver.name in _RESERVED:
         yield Fault(f"{path}.name", f"{quoted(receiver.name)} is a name of Slipway's own. Take another.")
-    is_mail = receiver.kind == "mail"
-    if is_mail and not receiver.to:
-        yield Fault(f"{path}.to", "is missing: a mail needs at least one address.", (f"{path}.kind",))
-    if not is_mail and receiver.to:
-        yield Fault(
-            f"{path}.to", f"are addresses of mail, and this is a {receiver.kind}. Leave them out, or say kind: mail.", (f"{path}.kind",)
-        )
-    if is_mail and receiver.url_secret is not None:
-        yield Fault(f"{path}.urlSecret", "does nothing with kind: mail. Leave it out; the relay is notifications.smtp.", (f"{path}.kind",))
-    if not is_mail and receiver.url_secret is None:
-        message = "is missing: name a Secret whose key `url` has the address. The address itself would be readable in the ConfigMap."
-        yield Fault(f"{path}.urlSecret", message, (f"{path}.kind",))
-    if is_mail and cluster.notifications.smtp is None:
-        yield Fault(f"{path}.kind", "mail needs a relay: give notifications.smtp.", ("cluster.notifications.smtp",))
+    yield from check_address(path, receiver, cluster)
     if not receiver.severities:
         yield Fault(f"{path}.severities", "is empty, so that the receiver gets no alert. Name severities, or remove the receiver.")
 

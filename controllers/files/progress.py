@@ -71,6 +71,8 @@ class Report(msgspec.Struct, frozen=True):
     message: str
     held: str = ""
     """Nodes that keep their size until no job can be on them, as a hostlist."""
+    keys: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    """Since when slurmctld has its keys, in seconds since 1970."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -237,6 +239,8 @@ class FileProgress:
         try:
             report = await self._ask(pod.status.pod_ip)
             verdict = judge(files, report)
+            for key, since in report.keys.items():
+                metrics.KEYS.labels(key).set(since)
             if report.files:  # a sidecar that has just started knows of none
                 self._note_held(frozenset(expand(report.held)))
         except (Broken, HostlistError) as error:

@@ -1,12 +1,16 @@
-"""What the sidecar knows of the files, as JSON over HTTP: GET /files, for the NodeSet controller.
+"""What the sidecar knows of the files, as JSON over HTTP: GET /files, for the NodeSet controller. And since when slurmctld has its keys.
 
 It says which files it speaks of by their content (slurm/files.py), and has no secret: slurmctld's words are of files that every node has.
 """
 
+import contextlib
 import json
 import threading
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+from . import copies
 
 PORT = 6822
 WAITING = "waiting"
@@ -19,6 +23,15 @@ BEHIND = "slurmds-behind"
 """Some slurmds that answer should have had the files long ago."""
 LIVE = "live"
 """slurmctld and each slurmd that answers have the files."""
+
+
+def find_keys(claim: Path = copies.CLAIM) -> dict[str, float]:
+    """Since when slurmctld has its keys, in seconds since 1970. programs/slurmctld leaves a note of each one that is new."""
+    found: dict[str, float] = {}
+    for name in ("munge", "jwt"):
+        with contextlib.suppress(OSError):
+            found[name] = (claim / f"conf.{name}-key").stat().st_mtime
+    return found
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Desk:
 
             def do_GET(self) -> None:
                 is_known = self.path == "/files"
-                body = json.dumps(asdict(desk.report) if is_known else {"error": "there is /files"}).encode()
+                body = json.dumps({**asdict(desk.report), "keys": find_keys()} if is_known else {"error": "there is /files"}).encode()
                 self.send_response(200 if is_known else 404)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

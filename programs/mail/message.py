@@ -10,6 +10,8 @@ from slurm.records import record
 
 KEPT = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_CLUSTER_NAME")
 """Beginnings of the variables that a mail is made from."""
+TEXT = "SLIPWAY_TEXT"
+"""In the place of variables about a job: the whole text of a mail that programs/notify leaves. slurmctld has no such variable."""
 _LONGEST = 500
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,189}", re.ASCII)
 _CANNOT_START = "0:53"
@@ -48,20 +50,43 @@ class Mail:
     body: str
 
 
+@record
+class Told:
+    """What there is to say about a job: in mails, and in the messages of programs/notify."""
+
+    number: str
+    name: str
+    kind: str
+    """What has happened, after the job's name: `completed`, `failed with exit code 3`."""
+    facts: tuple[tuple[str, str], ...]
+    """Each with its label; those that are not known are missing."""
+    advice: str
+    """What the user can do next; empty where nothing went wrong."""
+
+
 def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
-    """The mail that slurmctld asks for. Without variables about a job, Slurm's own subject is all that there is to say."""
+    """The mail that slurmctld asks for. Without variables about a job, Slurm's own subject is all that there is to say, or the text that
+    another program has left with it."""
     to = tuple(each for each in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(each))
+    told = describe(job)
+    if not told.number:
+        text = [one_line(line) for line in job.get(TEXT, subject).split("\n")]
+        return Mail(to, one_line(subject), "\n".join(text) + "\n")
+    lines = [f"{label + ':':<15}{value}" for label, value in told.facts]
+    body = [f"Job {told.number} ({told.name}) {told.kind}.", "", *lines, *(["", told.advice] if told.advice else [])]
+    cluster = one_line(job.get("SLURM_CLUSTER_NAME", ""))
+    return Mail(to, one_line(f"[{cluster}] Job {told.number} ({told.name}) {told.kind}"), "\n".join(body) + "\n")
+
+
+def describe(job: Mapping[str, str]) -> Told:
+    """What there is to say about a job, each part as one printable line. The number is empty where there is no job."""
     number = job_number(job)
-    if not number:
-        return Mail(to, _line(subject), _line(subject) + "\n")
-    kind = _kind(job)
-    name = _line(job.get("SLURM_JOB_NAME", ""))
-    cluster = _line(job.get("SLURM_CLUSTER_NAME", ""))
+    name = one_line(job.get("SLURM_JOB_NAME", ""))
     facts = [
         ("Job", number),
         ("Name", name),
         ("User", job.get("SLURM_JOB_USER", "")),
-        ("Cluster", cluster),
+        ("Cluster", job.get("SLURM_CLUSTER_NAME", "")),
         ("Partition", job.get("SLURM_JOB_PARTITION", "")),
         ("Account", job.get("SLURM_JOB_ACCOUNT", "")),
         ("State", job.get("SLURM_JOB_STATE", "")),
@@ -74,16 +99,15 @@ def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
         ("Output", _path(job, "SLURM_JOB_STDOUT")),
         ("Errors", _path(job, "SLURM_JOB_STDERR")),
     ]
-    lines = [f"{label + ':':<15}{_line(value)}" for label, value in facts if value and value != "(null)"]
-    body = [f"Job {number} ({name}) {kind}.", "", *lines, *_advice(job, number)]
-    return Mail(to, _line(f"[{cluster}] Job {number} ({name}) {kind}"), "\n".join(body) + "\n")
+    said = tuple((label, one_line(value)) for label, value in facts if value and value != "(null)")
+    return Told(number, name, _kind(job), said, _advice(job, number))
 
 
 def job_number(job: Mapping[str, str]) -> str:
     """The number that users know a job by: 17, or 15_2 for a task of an array. Empty where there is none."""
     array, task = job.get("SLURM_ARRAY_JOB_ID", ""), job.get("SLURM_ARRAY_TASK_ID", "")
     number = f"{array}_{task}" if array and task else job.get("SLURM_JOB_ID", "")
-    return _line(number)
+    return one_line(number)
 
 
 def _kind(job: Mapping[str, str]) -> str:
@@ -93,7 +117,7 @@ def _kind(job: Mapping[str, str]) -> str:
     if share:
         return f"has used {share[1]} % of its time limit"
     if kind not in ("Ended", "Failed"):
-        return _WORDS.get(kind, _line(kind) or "has news")
+        return _WORDS.get(kind, one_line(kind) or "has news")
     if state in _ENDS and job.get("SLURM_JOB_EXIT_CODE2") != _CANNOT_START:
         return _ENDS[state]
     code = _exit(job)
@@ -127,23 +151,22 @@ def _path(job: Mapping[str, str], key: str) -> str:
     return filled if filled.startswith("/") else f"{job.get('SLURM_JOB_WORK_DIR', '').rstrip('/')}/{filled}"
 
 
-def _advice(job: Mapping[str, str], number: str) -> list[str]:
+def _advice(job: Mapping[str, str], number: str) -> str:
     """What the user can do next, where something went wrong."""
     state, kind = job.get("SLURM_JOB_STATE", ""), job.get("SLURM_JOB_MAIL_TYPE", "")
-    said: list[str] = []
     if job.get("SLURM_JOB_EXIT_CODE2") == _CANNOT_START:
-        said.append("The node could not open the output file: check that its folder exists and that you may write there.")
-    elif state == "OUT_OF_MEMORY":
-        said.append("Ask for more memory with --mem or --mem-per-cpu.")
-    elif state == "TIMEOUT" or kind == "Reached time limit":
-        said.append("Ask for more time with --time, or write checkpoints.")
-    elif kind == "Requeued":
-        said.append("Slurm starts it again by itself: its nodes failed, or were needed for another job. You need not submit it again.")
-    elif kind == "Invalid dependency":
-        said.append(f"Remove it with `scancel {number}`, or give it another dependency with `scontrol update`.")
-    return ["", *said] if said else []
+        return "The node could not open the output file: check that its folder exists and that you may write there."
+    if state == "OUT_OF_MEMORY":
+        return "Ask for more memory with --mem or --mem-per-cpu."
+    if state == "TIMEOUT" or kind == "Reached time limit":
+        return "Ask for more time with --time, or write checkpoints."
+    if kind == "Requeued":
+        return "Slurm starts it again by itself: its nodes failed, or were needed for another job. You need not submit it again."
+    if kind == "Invalid dependency":
+        return f"Remove it with `scancel {number}`, or give it another dependency with `scontrol update`."
+    return ""
 
 
-def _line(text: str) -> str:
-    """A text of a user as one printable line."""
+def one_line(text: str) -> str:
+    """A text of a user as one printable line, and not for ever."""
     return "".join(each if each.isprintable() else "?" for each in text)[:_LONGEST]

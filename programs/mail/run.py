@@ -88,7 +88,8 @@ class Sender:
                 self._drop(name, f"the file {name}", f"it cannot be read: {error!r}")
                 continue
             mail = compose(waiting.subject, waiting.address, waiting.job)
-            what = f"the mail about job {job_number(waiting.job)} to {waiting.address!r}"
+            number = job_number(waiting.job)
+            what = f"the mail {f'about job {number}' if number else repr(waiting.subject)} to {waiting.address!r}"
             if not mail.to:
                 self._drop(name, what, "that is no mail address")
             elif is_too_old(waiting.asked_at, now):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from slurm.ended import ENDED
 from slurm.scontrol import AnswerError
 from slurm.tres import count_tres
 
@@ -24,12 +25,6 @@ COMMAND = (
     f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in FIELDS)}",
 )
 """Its times are to be seconds since 1970: SLURM_TIME_FORMAT=%s. Arrays are to be whole: SLURM_BITSTR_LEN=0."""
-ENDED = frozenset(
-    {
-        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
-        *("RECONFIG_FAIL", "REVOKED", "TIMEOUT"),
-    }
-)
 _STATES = frozenset(
     {
         *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "EXPEDITING", "POWER_UP_NODE", "REQUEUED", "REQUEUE_FED"),

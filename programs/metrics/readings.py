@@ -1,4 +1,4 @@
-"""What was read last, how old it is, and when to read again. Pure: times come as arguments, in monotonic seconds.
+"""What was read last, and how old it is. Pure: times come as arguments, in monotonic seconds.
 
 A scrape prints this and asks nobody. A reading that fails leaves the one before it in place, whose age grows.
 """
@@ -8,15 +8,6 @@ from dataclasses import dataclass
 from threading import Lock
 
 from .text import Family, render
-
-LONGEST_PAUSE_S = 60.0
-_PAUSES = 50
-"""A reading may take 2 % of the time, and no more: a large cluster is read less often."""
-
-
-def pause_s(took_s: float, interval_s: float) -> float:
-    """Seconds until the next reading, after one that took so long, well or not."""
-    return min(max(interval_s, _PAUSES * took_s), max(interval_s, LONGEST_PAUSE_S))
 
 
 @dataclass(frozen=True)
@@ -53,14 +44,14 @@ class Readings:
             self._all[kind] = Reading(last.at, last.took_s, last.body, is_failing=True)
             return not last.is_failing
 
-    def page(self, now: float, memory: int, cpu_s: float) -> bytes:
+    def page(self, now: float, memory: int, cpu_s: float, key_waits_s: float = 0) -> bytes:
         """All that a scrape shows; memory in bytes and processor time are this process's own."""
         with self._lock:
             readings = dict(self._all)
-        return b"".join([_state(readings, now, memory, cpu_s).encode(), *(reading.body for reading in readings.values())])
+        return b"".join([_state(readings, now, memory, cpu_s, key_waits_s).encode(), *(reading.body for reading in readings.values())])
 
 
-def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: float) -> str:
+def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: float, key_waits_s: float) -> str:
     up = all(reading.is_answered for kind, reading in readings.items() if kind != "accounting")
     took = {(kind,): reading.took_s for kind, reading in readings.items() if reading.took_s is not None}
     return render(
@@ -73,6 +64,12 @@ def _state(readings: Mapping[str, Reading], now: float, memory: int, cpu_s: floa
                 {(kind,): max(0.0, now - reading.at) for kind, reading in readings.items()},
             ),
             Family("slipway_collector_reading_seconds", "Time that the last good reading took.", ("reading",), took),
+            Family(
+                "slipway_munge_key_waits_seconds",
+                "Time that another munge key has waited for slurmctld's stop; 0: none.",
+                (),
+                {(): key_waits_s},
+            ),
             Family("process_resident_memory_bytes", "Resident memory of the collector.", (), {(): memory}),
             Family("process_cpu_seconds_total", "Processor time of the collector and its commands.", (), {(): cpu_s}, "counter"),
         ]

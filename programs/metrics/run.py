@@ -17,13 +17,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from slurm.commands import SlurmError, call
+from slurm.ended import LOOK_BACK_S, pause_s
 from slurm.signals import Signals
 
 from . import jobs, nodes, usage
-from .readings import Readings, pause_s
+from .readings import Readings
 from .text import CONTENT_TYPE, render
 
 PORT = 8081
+KEY_WAITS = Path("/run/munge/key-waits")
+"""The note of programs/munged, beside its socket."""
 _CALL_S = 20
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 
@@ -92,10 +95,10 @@ class Collector:
 
     def _accounting(self) -> str:
         now = self._wall()
-        return self._count(usage.read_ended(self._ask(*usage.command(self._since - usage.LOOK_BACK_S))), now)
+        return self._count(usage.read_ended(self._ask(*usage.command(self._since - LOOK_BACK_S))), now)
 
     def _count(self, ended: Any, now: float) -> str:
-        self._usage.add(ended, self._since - usage.LOOK_BACK_S)
+        self._usage.add(ended, self._since - LOOK_BACK_S)
         self._since = now
         return render(self._usage.families())
 
@@ -122,6 +125,14 @@ def cpu_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
+def key_waits_s(note: Path = KEY_WAITS) -> float:
+    """Seconds since another munge key has come to this pod, which waits for slurmctld's stop; 0 where none waits."""
+    try:
+        return max(0.0, time.time() - note.stat().st_mtime)
+    except OSError:
+        return 0.0
+
+
 class Server(ThreadingHTTPServer):
     """Serves the readings. A caller that is slow holds up nobody else."""
 
@@ -140,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/metrics":
-            self._send(200, CONTENT_TYPE, cast("Server", self.server).readings.page(time.monotonic(), memory(), cpu_s()))
+            self._send(200, CONTENT_TYPE, cast("Server", self.server).readings.page(time.monotonic(), memory(), cpu_s(), key_waits_s()))
         elif self.path == "/healthz":
             self._send(200, "text/plain", b"ok\n")
         else:

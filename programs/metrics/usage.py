@@ -7,15 +7,14 @@ the ends from there that it has counted. What ended before this process began do
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from slurm.ended import STATES
 from slurm.scontrol import AnswerError
 from slurm.tres import count_tres
 
 from .jobs import Ended, account_name
 from .text import Bounded, Family, Values
 
-LOOK_BACK_S = 300
 FIELDS = ("JobIDRaw", "Account", "State", "ElapsedRaw", "AllocTRES", "Start", "End")
-STATES = ("BF", "CA", "CD", "DL", "F", "NF", "OOM", "PR", "RQ", "RV", "TO")
 _RESULTS = {
     "COMPLETED": "completed",
     "NODE_FAIL": "node_fail",

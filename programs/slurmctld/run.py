@@ -8,6 +8,7 @@ it takes its own place, and ends with them (seen with 26.05.5). Decides nothing:
 """
 
 import contextlib
+import hashlib
 import os
 import signal
 import subprocess
@@ -135,10 +136,9 @@ class Controller:
         return True
 
     def _start(self) -> None:
-        try:
-            self._claim.note("munge-key", _key_id())
-        except OSError as error:  # a full disk, for instance: at worst the next start waits for a key that all pods have
-            say(f"cannot note which munge key slurmctld has: {error.strerror}")
+        self._note_key("munge", _key_id())
+        if jwt := _jwt_id():
+            self._note_key("jwt", jwt)
         try:
             code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], check=False).returncode
         except OSError as error:
@@ -146,6 +146,14 @@ class Controller:
         else:
             if code:
                 say("slurmctld did not start")
+
+    def _note_key(self, name: str, key: str) -> None:
+        """Notes which key slurmctld has. The time of the note is that of the key's first use: programs/config_sync tells its age."""
+        try:
+            if not key or self._claim.noted(f"{name}-key") != key:
+                self._claim.note(f"{name}-key", key)
+        except OSError as error:  # a full disk, for instance: at worst the next start waits for a key that all pods have
+            say(f"cannot note which {name} key slurmctld has: {error.strerror}")
 
     def _watch(self) -> int:
         watch, began, is_noted = Watch(), time.monotonic(), False
@@ -246,6 +254,14 @@ def _tell(pid: int) -> None:
 def _key_id() -> str:
     try:
         return (MUNGE / "key-id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _jwt_id() -> str:
+    """Tells the JWT key from others, and says nothing of it."""
+    try:
+        return hashlib.sha256(JWT_KEY.read_bytes()).hexdigest()[:16]
     except OSError:
         return ""
 

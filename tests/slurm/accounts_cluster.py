@@ -110,12 +110,14 @@ def enforced(cluster: AccountsCluster) -> None:
 
 
 @contextmanager
-def running(folder: Path, prefix: str, image: Path) -> Generator[AccountsCluster]:
-    """Database, slurmdbd with the program beside it, slurmctld and two workers; and away again."""
+def running(
+    folder: Path, prefix: str, image: Path, kind: type[AccountsCluster] = AccountsCluster, more: Mapping[str, Sequence[str]] | None = None
+) -> Generator[AccountsCluster]:
+    """Database, slurmdbd with the program beside it, slurmctld and two workers; and away again. `more` are the names of further pods."""
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
-    cluster = AccountsCluster(machine, names=PODS)
+    cluster = kind(machine, names={**PODS, **(more or {})})
     try:
         cluster.prepare()
         cluster.declare({"accounts": []})

@@ -27,6 +27,7 @@ PROGRAMS = (
     "munged",
     "nfs_server",
     "node_checks",
+    "notify",
     "root_changes",
     "root_clean",
     "root_fill",

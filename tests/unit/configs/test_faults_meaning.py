@@ -87,6 +87,14 @@ def smtp(**more: object) -> dict[str, Any]:
     return {"notifications": {"smtp": {**relay, **more}}}
 
 
+RECEIVER = "cluster.notifications.receivers[0]"
+
+
+def told(*more: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """A stack with receivers of news."""
+    return {"notifications": {"receivers": [{"name": "chat", "urlSecret": "chat", **given}, *more]}}
+
+
 def images(slurm: str) -> dict[str, Any]:
     return {"images": {"slurm": slurm}}
 
@@ -286,6 +294,19 @@ REST = [
     pytest.param(smtp(tls="none", caSecret="c"), f"{SMTP}.caSecret", "has nothing to verify", id="ca-without-tls"),
     pytest.param(smtp(port=465), f"{SMTP}.port", "is the port of `tls: tls`", id="port-of-tls"),
     pytest.param(smtp(tls="tls"), f"{SMTP}.port", "is the port of `tls: starttls`", id="port-of-starttls"),
+    pytest.param(told(urlSecret=None), f"{RECEIVER}.urlSecret", "name a Secret whose key `url`", id="webhook-without-address"),
+    pytest.param({"notifications": {**smtp()["notifications"], **told(kind="mail", to=["a@b.example"])["notifications"]}}, f"{RECEIVER}.urlSecret", "does nothing with kind: mail", id="mail-with-webhook"),
+    pytest.param(told(kind="mail", urlSecret=None, to=["a@b.example"]), f"{RECEIVER}.kind", "give notifications.smtp", id="news-by-mail-without-relay"),
+    pytest.param(told({"name": "chat", "urlSecret": "x"}), "cluster.notifications.receivers[1].name", "already", id="receiver-twice"),
+    pytest.param(told(events=list[str]()), f"{RECEIVER}.events", "is told nothing", id="no-event"),
+    pytest.param(told(events=["jobEnd", "jobFail"]), f"{RECEIVER}.events", "which jobEnd includes", id="failures-twice"),
+    pytest.param(told(events=["nodeDrain"], users=["alice"]), f"{RECEIVER}.users", "is about jobs", id="users-of-a-node"),
+    pytest.param(told(events=["nodeDrain"], onlyAsked=True), f"{RECEIVER}.onlyAsked", "is about jobs", id="asked-of-a-node"),
+    pytest.param({**told(), "accounting": {"enabled": False}}, f"{RECEIVER}.events", "come from accounting", id="ended-jobs-without-accounting"),
+    pytest.param({**told(accounts=["vison"]), "accounting": {"accounts": [{"name": "vision"}]}}, f"{RECEIVER}.accounts[0]", 'Did you mean "vision"?', id="unknown-account"),
+    pytest.param(told(users=["nobody-here"]), f"{RECEIVER}.users[0]", "no user of login.users", id="unknown-user-of-news"),
+    pytest.param(told(partitions=["gpus"]), f"{RECEIVER}.partitions[0]", "no partition is called", id="unknown-partition-of-news"),
+    pytest.param({**told(onlyAsked=True), **settings(AccountingStoreFlags="job_script")}, f"{RECEIVER}.onlyAsked", "leaves out job_comment", id="comments-that-are-not-kept"),
     pytest.param({**smtp(), **settings(MailProg="/bin/mail")}, f"{SETTINGS}.MailProg", "is set by notifications.smtp", id="two-mailers"),
     pytest.param(networks({}), f"{NETWORK}", "is no network yet: say `preset`, `tree` or `block`", id="topology-of-no-kind"),
     pytest.param(networks({"preset": "ec2", "tree": {"labels": ["a"]}}), f"{NETWORK}.tree", "stands beside preset", id="topology-of-two-kinds"),

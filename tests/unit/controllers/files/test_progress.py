@@ -215,6 +215,16 @@ async def test_refusal_and_what_mends_it_are_each_told_once(server: FakeKubernet
 
 
 @pytest.mark.anyio
+async def test_metrics_say_since_when_slurmctld_has_its_keys(server: FakeKubernetes) -> None:
+    """The alert KeyOld goes by it."""
+    sidecar = Sidecar()
+    sidecar.report = Report(content_hash({"slurm.conf": b"a"}), "live", "", keys={"munge": 1000.5})
+    async with process(server, sidecar):
+        await eventually(lambda: said(server)[1] == "Live")
+        assert REGISTRY.get_sample_value("slipway_key_since_timestamp_seconds", {"key": "munge"}) == 1000.5
+
+
+@pytest.mark.anyio
 async def test_nodes_that_keep_their_size_are_told_as_they_come_and_go_and_outlive_a_silent_sidecar(
     server: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

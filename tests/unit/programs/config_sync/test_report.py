@@ -1,13 +1,15 @@
 """What the sidecar answers to whoever asks how far the files are."""
 
 import json
+import os
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from components.pods import CONFIG_SYNC_PORT
-from programs.config_sync.report import LIVE, PORT, Desk, Report
+from programs.config_sync.report import LIVE, PORT, Desk, Report, find_keys
 from slurm.files import content_hash
 
 
@@ -18,12 +20,20 @@ def test_latest_report_is_given_and_nothing_else() -> None:
         url = f"http://127.0.0.1:{server.server_port}"
         desk.report = Report("ab12", LIVE, "all have them", "a-0")
         with urllib.request.urlopen(f"{url}/files", timeout=5) as answer:
-            assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them", "held": "a-0"}
+            assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them", "held": "a-0", "keys": {}}
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{url}/etc/slurm/slurm.conf", timeout=5)
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_age_of_a_key_is_that_of_its_note(tmp_path: Path) -> None:
+    """programs/slurmctld writes it when slurmctld starts with another key, and only then."""
+    note = tmp_path / "conf.munge-key"
+    note.write_text("ab12\n")
+    os.utime(note, (1000, 1000))
+    assert find_keys(tmp_path) == {"munge": 1000}
 
 
 def test_files_are_named_by_all_of_their_content() -> None:

@@ -1,15 +1,20 @@
 """The collector: Slurm that is silent, answers that make no sense, and a scrape that asks nobody."""
 
 import http.client
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from programs.metrics import jobs, nodes
-from programs.metrics.readings import LONGEST_PAUSE_S, Readings, pause_s
-from programs.metrics.run import Collector, Server, Settings
+from programs.metrics.readings import Readings
+from programs.metrics.run import KEY_WAITS, Collector, Server, Settings, key_waits_s
+from programs.munged.keys import WAITS
 from slurm.commands import SlurmError
+from slurm.ended import LONGEST_PAUSE_S, pause_s
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
 SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": ["disk"]})
@@ -161,6 +166,29 @@ def serve() -> Iterator[Callable[[Readings], http.client.HTTPConnection]]:
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+def test_scrape_says_for_how_long_another_munge_key_waits(
+    serve: Callable[[Readings], http.client.HTTPConnection], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alert KeyRotationHangs goes by it. The note is that of programs/munged in the same pod."""
+    note = tmp_path / "key-waits"
+    monkeypatch.setattr("programs.metrics.run.key_waits_s", lambda: key_waits_s(note))
+    connection = serve(Readings(["nodes"], 0))
+
+    def shown() -> float:
+        connection.request("GET", "/metrics")
+        return of(connection.getresponse().read().decode(), "slipway_munge_key_waits_seconds")[""]
+
+    assert shown() == 0
+    note.touch()
+    at = time.time() - 500
+    os.utime(note, (at, at))
+    assert 499 < shown() < 600
+
+
+def test_collector_looks_where_munged_leaves_its_note() -> None:
+    assert str(KEY_WAITS) == WAITS
 
 
 def test_scrape_is_answered_while_a_reading_hangs(serve: Callable[[Readings], http.client.HTTPConnection]) -> None:

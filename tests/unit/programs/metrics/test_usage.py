@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from programs.metrics.jobs import Ended
 from programs.metrics.text import render
-from programs.metrics.usage import FIELDS, LOOK_BACK_S, Usage, command, read_ended
+from programs.metrics.usage import FIELDS, Usage, command, read_ended
+from slurm.ended import LOOK_BACK_S
 from slurm.scontrol import AnswerError
 from tests.unit.programs.metrics.recorded import NOW, of
 

@@ -77,6 +77,22 @@ def test_full_disk_that_takes_no_note_keeps_slurmctld_from_nothing(
     assert "cannot note which munge key slurmctld has: No space left on device" in capfd.readouterr().err
 
 
+def test_note_of_a_key_is_as_old_as_its_first_use(places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alert KeyOld goes by it: a start with the same key leaves it, another key renews it."""
+    (tmp_path / "slurmctld").write_text("#!/bin/bash\n")
+    jwt = tmp_path / "jwt_hs256.key"
+    monkeypatch.setattr(run, "JWT_KEY", jwt)
+    controller, note, noted = run.Controller(Signals(), 120), places / "conf.jwt-key", list[tuple[str, bool]]()  # pyright: ignore[reportArgumentType]
+    for key in ("one", "one", "two"):
+        jwt.write_text(key)
+        controller._start()  # pyright: ignore[reportPrivateUsage]
+        noted.append((note.read_text().strip(), note.stat().st_mtime > 1000))
+        os.utime(note, (1000, 1000))
+    assert [is_new for _, is_new in noted] == [True, False, True]
+    assert len({name for name, _ in noted}) == 2
+    assert "one" not in noted[0][0]
+
+
 def test_start_after_a_kill_in_mid_change_is_with_the_files_before(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """slurmctld may have refused those that the link names; programs/config_sync made the note."""
     copies(places, "conf.bad", "conf.start")

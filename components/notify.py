@@ -1,0 +1,109 @@
+"""News of jobs and nodes: a container beside slurmctld that tells webhooks and mail addresses. Alone it has the addresses of webhooks.
+
+A change of who is told of what restarts nothing: the kubelet brings it within a minute. One more webhook is one more Secret to mount, which
+restarts slurmctld's pod. A Secret that is missing keeps no pod from starting: its webhook is told once it is there.
+"""
+
+import json
+from typing import Any, TypedDict
+
+from components.labels import Manifest, labels, object_name
+from components.objects import config_map
+from components.pods import (
+    MUNGE_SOCKET,
+    PACKAGES_PATH,
+    SLURM_UID,
+    PodDefaults,
+    config_volume,
+    confined,
+    container,
+    mount,
+    program_command,
+    program_mounts,
+    secret_volume,
+)
+from configs.models.cluster import Cluster
+
+PROGRAMS = ("notify", "mail")
+"""What the container runs: the words about jobs, and the spool of mails, are in programs/mail."""
+_SETTINGS_PATH = "/etc/slipway/notify-settings"
+_URLS_PATH = "/etc/slipway/notify"
+_FILE = "receivers.json"
+_INTERVAL_S = 15
+"""Seconds between two readings of Slurm; one that is slow makes its own pause longer (slurm/ended.py)."""
+
+
+class NotifyArgs(TypedDict):
+    """Who is told."""
+
+    settings: str
+    """The receivers, as JSON."""
+    secrets: dict[str, str]
+    """Names of the Secrets with the key `url`, by the names of the webhooks."""
+
+
+def notify_args(cluster: Cluster) -> NotifyArgs:
+    receivers = cluster.notifications.receivers
+    said: list[dict[str, Any]] = [
+        {
+            "name": each.name,
+            "kind": each.kind,
+            "to": each.to,
+            "events": each.events,
+            "accounts": each.accounts,
+            "users": each.users,
+            "partitions": each.partitions,
+            "onlyAsked": each.only_asked,
+        }
+        for each in receivers
+    ]
+    return {
+        "settings": json.dumps(said, indent=1),
+        "secrets": {each.name: each.url_secret for each in receivers if each.url_secret is not None},
+    }
+
+
+def build_notify_settings(cluster: str, namespace: str, notify: NotifyArgs) -> Manifest:
+    """The ConfigMap of the receivers. Mutable: the program reads it again and again."""
+    return config_map(_settings_name(cluster), namespace, labels(cluster, "notify"), {_FILE: notify["settings"]})
+
+
+def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest) -> Manifest:
+    """The container. `state` is the mount of slurmctld's disk, where messages wait."""
+    urls = [mount(_volume(name), f"{_URLS_PATH}/{name}", read_only=True) for name in notify["secrets"]]
+    mounts = [
+        mount("config", "/etc/slurm", read_only=True),
+        *MUNGE_SOCKET,
+        state,
+        mount("notify-settings", _SETTINGS_PATH, read_only=True),
+        *urls,
+        *program_mounts(*PROGRAMS),
+    ]
+    return container(
+        pods,
+        "notify",
+        "",
+        mounts,
+        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        requests=("10m", "32Mi"),
+        command=program_command("notify", pods["cluster"], f"{_SETTINGS_PATH}/{_FILE}", str(_INTERVAL_S)),
+        workingDir=PACKAGES_PATH,
+        # SlurmUser: where PrivateData hides jobs, others do not see all of them.
+        securityContext=confined(SLURM_UID),
+    )
+
+
+def notify_volumes(pods: PodDefaults, notify: NotifyArgs) -> list[Manifest]:
+    """The volumes of the settings and of the Secrets."""
+    secrets = [secret_volume(_volume(name), secret) for name, secret in notify["secrets"].items()]
+    for each in secrets:
+        each["secret"]["optional"] = True
+    return [config_volume("notify-settings", _settings_name(pods["cluster"])), *secrets]
+
+
+def _volume(name: str) -> str:
+    return f"notify-url-{name}"
+
+
+def _settings_name(cluster: str) -> str:
+    return object_name(cluster, "notify")

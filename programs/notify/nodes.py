@@ -1,0 +1,110 @@
+"""Nodes that go out of service and come back, as sinfo lists them, with what is known of the cause. Pure.
+
+A node is told of when two readings in a row show it out of service, so that a restart of a worker is no news. What ends by itself is none,
+either: a scale-in, an update of a node set, a pod that stops. What no reading says is unknown: a node that is not listed any more is
+forgotten, and has not come back.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from slurm.check_results import FAILED, failures, read_results
+from slurm.reasons import NODESET, POD_REPLACED, POD_STOPPING, written
+from slurm.records import record
+from slurm.scontrol import AnswerError
+from slurm.states import NodeState, category, node_state
+
+FIELDS = ("NodeList", "Partition", "StateComplete", "Reason", "User", "Extra")
+_OUT = frozenset({"drained", "draining", "down", "unknown"})
+_PASSING = (NODESET, POD_STOPPING, POD_REPLACED)
+
+
+@record
+class Fault:
+    """A node that is out of service."""
+
+    reason: str
+    """Slurm's words: the cause, and the evidence of a check."""
+    by: str
+    state: str
+    """drained, draining, down or unknown."""
+    evidence: tuple[str, ...] = ()
+    """What health checks have found, beside the reason."""
+
+
+@record
+class Reading:
+    """All nodes at one time."""
+
+    partitions: Mapping[str, frozenset[str]]
+    """Of each node."""
+    faults: Mapping[str, Fault]
+    """By the names of nodes that are out of service."""
+
+
+@record
+class Known:
+    """What readings have left: nodes that were told of, with what was told, and those that the last reading was the first to show."""
+
+    told: Mapping[str, str]
+    seen: frozenset[str] = frozenset()
+
+
+@record
+class Changes:
+    """What there is to tell."""
+
+    out: Mapping[str, Fault]
+    back: Mapping[str, str]
+    """With the reason that was told."""
+
+
+def command(between: str) -> tuple[str, ...]:
+    """Every node, once for each of its partitions; `between` is to be random, as a reason may have any byte."""
+    said = ",".join(f"{field}:0{between}" for field in FIELDS)
+    return ("sinfo", "--noheader", "--all", "--local", "--Node", f"--Format={said}")
+
+
+def read_nodes(text: str, between: str) -> Reading:
+    """sinfo's rows. Raises AnswerError for a text that is not made of rows, and for one without any: a cluster has nodes."""
+    *values, rest = text.split(between)
+    if rest.strip() or not values or len(values) % len(FIELDS):
+        raise AnswerError(f"sinfo's answer has {len(values)} values and {rest[:80]!r}, which are no rows of {len(FIELDS)} fields")
+    partitions: dict[str, frozenset[str]] = {}
+    faults: dict[str, Fault] = {}
+    for at in range(0, len(values), len(FIELDS)):
+        name, partition, state, reason, by, extra = (value.strip() for value in values[at : at + len(FIELDS)])
+        its = partition.removesuffix("*")  # the mark of the default one
+        partitions[name] = partitions.get(name, frozenset[str]()) | ({its} if its else set[str]())
+        if (fault := _fault(node_state(state.upper().split("+")), reason, by, extra)) is not None:
+            faults[name] = fault
+    return Reading(partitions, faults)
+
+
+def first_known(reading: Reading) -> Known:
+    """What the very first reading shows is no news."""
+    return Known({name: fault.reason for name, fault in reading.faults.items()})
+
+
+def plan_changes(known: Known, reading: Reading) -> tuple[Changes, Known]:
+    """What is to be told after another reading, and what to remember. Another reason of a node that was told of is told, too."""
+    new = {name: fault for name, fault in reading.faults.items() if known.told.get(name) != fault.reason}
+    out = {name: fault for name, fault in new.items() if name in known.seen}
+    there = {name: reason for name, reason in known.told.items() if name in reading.partitions}
+    back = {name: reason for name, reason in there.items() if name not in reading.faults}
+    told = {name: reason for name, reason in there.items() if name not in back} | {name: fault.reason for name, fault in out.items()}
+    return Changes(out, back), Known(told, frozenset(new.keys() - out.keys()))
+
+
+def _fault(state: NodeState, reason: str, by: str, extra: str) -> Fault | None:
+    found = category(state)
+    words = "" if reason.lower() in ("none", "(null)") else written(reason)
+    if found not in _OUT or words.startswith(_PASSING):
+        return None
+    return Fault(words, by.partition("(")[0] if words else "", found, tuple(_evidence(extra, words)))
+
+
+def _evidence(extra: str, reason: str) -> Iterable[str]:
+    """Failures of checks that the reason does not name already."""
+    for name, failure in sorted(failures(read_results(extra) or {}).items()):
+        if failure.found not in reason:
+            yield f"check {name} {FAILED}: {failure.found}"

@@ -1,0 +1,170 @@
+"""Decides what is told to whom. Pure.
+
+A job of its own is one message. The tasks of an array are one together, once none of them waits or runs, or one an hour while some do: so
+10,000 tasks that end are one message. A receiver gets at most `MOST` messages of jobs in a round, failures first, and one that sums up the
+others.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from slurm.records import record
+
+from .nodes import Changes, Fault
+from .runs import QUIET, REQUEUED, Run
+
+MOST = 10
+ARRAY_S = 3600
+"""An array of which tasks are left is told of so often, in seconds."""
+MOST_ARRAYS = 1000
+"""Arrays that wait for their last task; the others are told of at once."""
+_OF_JOBS = ("jobEnd", "jobFail", "jobRequeue")
+
+
+@record
+class Receiver:
+    """Who is told, as the config has it."""
+
+    name: str
+    kind: str
+    """slack, webhook or mail."""
+    to: tuple[str, ...]
+    events: frozenset[str]
+    accounts: frozenset[str]
+    """Empty, as users and partitions: all."""
+    users: frozenset[str]
+    partitions: frozenset[str]
+    only_asked: bool
+
+    @property
+    def wants_jobs(self) -> bool:
+        return not self.events.isdisjoint(_OF_JOBS)
+
+    @property
+    def wants_nodes(self) -> bool:
+        return not self.events.isdisjoint(("nodeDrain", "nodeResume"))
+
+
+@record
+class Item:
+    """A run, or what has ended of an array."""
+
+    example: Run
+    """The run, or the first task of the array that failed, else the first of all."""
+    states: Mapping[str, int]
+    """Tasks by state."""
+    since: float
+    """When the first of them was read."""
+    is_left: bool = False
+    """True for an array of which tasks wait or run."""
+
+
+@record
+class News:
+    """One message, before it has words: about one item or some nodes, or the number of items that have no message of their own."""
+
+    event: str
+    item: Item | None = None
+    more: Mapping[str, int] | None = None
+    """Ends by state, of those that are summed up."""
+    nodes: tuple[str, ...] = ()
+    fault: Fault | None = None
+
+
+def new_runs(runs: Iterable[Run], seen: Iterable[tuple[str, str, int]]) -> list[Run]:
+    """The runs that were not read before, each once, the oldest first."""
+    known = set(seen)
+    found = {run.key: run for run in runs if run.key not in known}
+    return sorted(found.values(), key=lambda run: (run.end, run.number))
+
+
+def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str], now: float) -> tuple[list[Item], dict[str, Item]]:
+    """What is to be told now, and the arrays that wait. `live` are those with tasks left."""
+    due = [Item(run, {run.state: run.tasks}, now) for run in runs if not run.array]
+    waiting = dict(arrays)
+    fresh: set[str] = set()
+    for run in runs:
+        if run.array:
+            waiting[run.array] = _with_task(waiting.get(run.array), run, now)
+            fresh.add(run.array)
+    for array in sorted(waiting, key=lambda each: waiting[each].since):
+        item = waiting[array]
+        is_live = array in live
+        # The last rows of an array may come a round later than those before them.
+        is_over = not is_live and array not in fresh
+        if is_over or now - item.since >= ARRAY_S or len(waiting) > MOST_ARRAYS:
+            del waiting[array]
+            due.append(Item(item.example, item.states, item.since, is_left=is_live))
+    return due, waiting
+
+
+def plan_jobs(receiver: Receiver, items: Iterable[Item]) -> list[News]:
+    """What a receiver is told of these."""
+    wanted = [kept for item in items if (kept := _kept(receiver, item)) is not None]
+    wanted.sort(key=lambda item: (has_failed(item.states), item.example.end), reverse=True)
+    shown, rest = wanted[:MOST], wanted[MOST:]
+    news = [News(_event(item), item) for item in sorted(shown, key=lambda item: item.example.end)]
+    if rest:
+        total = Counter[str]()
+        for item in rest:
+            total.update(item.states)
+        news.append(News("jobEnd", more=total))
+    return news
+
+
+def plan_nodes(receiver: Receiver, changes: Changes, partitions: Mapping[str, frozenset[str]]) -> list[News]:
+    """What a receiver is told of nodes: those that share a cause are one message."""
+    chosen = {name for name, its in partitions.items() if not receiver.partitions or receiver.partitions & its}
+    out: dict[Fault, list[str]] = {}
+    back: dict[str, list[str]] = {}
+    for name, fault in changes.out.items() if "nodeDrain" in receiver.events else ():
+        if name in chosen:
+            out.setdefault(fault, []).append(name)
+    for name, reason in changes.back.items() if "nodeResume" in receiver.events else ():
+        if name in chosen:
+            back.setdefault(reason, []).append(name)
+    said = [News("nodeDrain", nodes=tuple(names), fault=fault) for fault, names in out.items()]
+    said += [News("nodeResume", nodes=tuple(names), fault=Fault(reason, "", "")) for reason, names in back.items()]
+    if len(said) <= MOST:
+        return said
+    rest: dict[str, list[str]] = {}
+    for news in said[MOST:]:
+        rest.setdefault(news.event, []).extend(news.nodes)
+    return [*said[:MOST], *(News(event, nodes=tuple(names)) for event, names in rest.items())]
+
+
+def has_failed(states: Mapping[str, int]) -> bool:
+    """True when one of them failed."""
+    return any(state not in QUIET for state in states)
+
+
+def _with_task(item: Item | None, run: Run, now: float) -> Item:
+    if item is None:
+        return Item(run, {run.state: run.tasks}, now)
+    is_worse = run.state not in QUIET and item.example.state in QUIET
+    counted = {**item.states, run.state: item.states.get(run.state, 0) + run.tasks}
+    return Item(run if is_worse else item.example, counted, item.since)
+
+
+def _kept(receiver: Receiver, item: Item) -> Item | None:
+    """The part of an item that a receiver is told of; None where there is none."""
+    run = item.example
+    if receiver.only_asked and receiver.name not in run.asked:
+        return None
+    for wanted, value in ((receiver.accounts, run.account), (receiver.users, run.user), (receiver.partitions, run.partition)):
+        if wanted and value not in wanted:
+            return None
+    states = {state: count for state, count in item.states.items() if _is_wanted(receiver.events, state)}
+    return Item(run, states, item.since, item.is_left) if states else None
+
+
+def _is_wanted(events: frozenset[str], state: str) -> bool:
+    if state == REQUEUED:
+        return "jobRequeue" in events
+    return "jobEnd" in events or ("jobFail" in events and state not in QUIET)
+
+
+def _event(item: Item) -> str:
+    if has_failed(item.states):
+        return "jobFail"
+    return "jobRequeue" if set(item.states) == {REQUEUED} else "jobEnd"

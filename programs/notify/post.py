@@ -1,0 +1,66 @@
+"""Posts one message to a webhook, and says what came of it. Thin: no redirect is followed, and no proxy is asked.
+
+The address is a secret: it is in no answer, and in no line of a log.
+"""
+
+import http.client
+import ssl
+from urllib.parse import urlsplit
+
+from slurm.records import record
+
+_ANSWER_S = 10
+_MOST_BYTES = 300
+_LONGEST_WAIT_S = 3600
+_REFUSED = frozenset({400, 413, 415, 422})
+"""The webhook will never take this message. All else may be mended: an address in the Secret, or the service behind it."""
+
+
+@record
+class Outcome:
+    """What came of a post."""
+
+    is_taken: bool
+    is_refused: bool = False
+    """True when this message will never be taken."""
+    why: str = ""
+    wait_s: float | None = None
+    """So many seconds the webhook wants to be left alone."""
+
+
+def post(url: str, body: str) -> Outcome:
+    """Posts JSON. Whatever goes wrong is in the outcome."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return Outcome(is_taken=False, why="the key url of its Secret is no http:// or https:// address")
+    connection: http.client.HTTPConnection | None = None
+    try:
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=_ANSWER_S, context=context)
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=_ANSWER_S)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", target, body.encode(), {"Content-Type": "application/json", "User-Agent": "slipway-notify"})
+        answer = connection.getresponse()
+        said = answer.read(_MOST_BYTES).decode(errors="replace")
+        return judge(answer.status, answer.getheader("Retry-After", ""), said)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return Outcome(is_taken=False, why=f"{type(error).__name__}: {_without(url, str(error))}")
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def judge(status: int, retry_after: str, said: str) -> Outcome:
+    """What an answer means. Source: Slack's "Sending messages using incoming webhooks" and RFC 9110, 10.2.3."""
+    if 200 <= status < 300:
+        return Outcome(is_taken=True)
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in said).split())
+    why = f"it answers with {status}{f': {words[:100]}' if words else ''}"
+    wait_s = min(int(retry_after), _LONGEST_WAIT_S) if retry_after.strip().isdecimal() else None
+    return Outcome(is_taken=False, is_refused=status in _REFUSED, why=why, wait_s=wait_s)
+
+
+def _without(url: str, text: str) -> str:
+    return text.replace(url, "its address").replace(urlsplit(url).path or "\0", "...")

@@ -1,0 +1,133 @@
+"""Reads Slurm, round by round, and leaves a message for each webhook and mail address that is to be told. Thin: plan decides.
+
+What fails to be read is read again, from where the last reading ended. A message is left before the state is written.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from programs.mail.message import TEXT
+from programs.mail.spool import SPOOL, Spool, Waiting
+from slurm.commands import SlurmError
+from slurm.ended import LOOK_BACK_S
+
+from . import nodes, runs, words
+from .plan import News, Receiver, gather, new_runs, plan_jobs, plan_nodes
+from .state import FOLDER, PAYLOAD, State, load, save, spool_of
+
+CHUNK_S = 3600
+"""What ended in so long is read at once: after a long silence, the rounds catch up."""
+FORGET_S = 86_400
+"""What ended longer ago than a day is no news any more."""
+
+Ask = Callable[..., str]
+"""Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
+Say = Callable[[str], None]
+
+
+class Reader:
+    """Reads Slurm, round by round, and leaves messages. `ask` runs a command; `now` gives seconds since 1970."""
+
+    def __init__(
+        self, cluster: str, ask: Ask, say: Say, now: Callable[[], float] = time.time, folder: Path = FOLDER, mails: Path = SPOOL
+    ) -> None:
+        self._cluster, self._ask, self._say, self._now, self._folder = cluster, ask, say, now, folder
+        self._mails = Spool(mails)
+        self._file = folder / "state.json"
+        self._state = self._load()
+        self._unsaid: list[tuple[Receiver, News]] = []
+        """News that have to be left before anything else is read: the disk was full."""
+        self._faults: dict[str, str] = {}
+
+    def round(self, receivers: tuple[Receiver, ...]) -> None:
+        """One reading of what somebody wants to know, with all messages that follow from it. Raises OSError; the next round resumes."""
+        before = self._state
+        if not self._unsaid:
+            self._read(receivers)
+        while self._unsaid:
+            self._leave(*self._unsaid[0])
+            del self._unsaid[0]
+        if self._state != before or not self._file.exists():
+            save(self._file, self._state)
+
+    def _load(self) -> State:
+        now = self._now()
+        try:
+            found = load(self._file)
+        except (OSError, ValueError) as error:
+            self._say(f"LOST: what has ended before now is not told of, as it is unknown how far that was: {error}")
+            found = None
+        return found or State(now, now)
+
+    def _read(self, receivers: tuple[Receiver, ...]) -> None:
+        now = self._now()
+        if any(each.wants_jobs for each in receivers):
+            self._attempt("jobs", lambda: self._jobs(receivers))
+        else:
+            self._state = State(now, now, nodes=self._state.nodes)
+        if any(each.wants_nodes for each in receivers):
+            self._attempt("nodes", lambda: self._nodes(receivers))
+        else:
+            self._state = self._with_nodes(None)
+
+    def _with_nodes(self, known: nodes.Known | None) -> State:
+        state = self._state
+        return State(state.began, state.since, state.seen, state.arrays, known)
+
+    def _attempt(self, what: str, read: Callable[[], list[tuple[Receiver, News]]]) -> None:
+        try:
+            self._unsaid += read()
+        except (SlurmError, ValueError) as error:  # an AnswerError is a ValueError
+            if self._faults.get(what) != str(error):
+                self._say(f"{what} cannot be read, trying again: {error}")
+            self._faults[what] = str(error)
+        else:
+            if self._faults.pop(what, None) is not None:
+                self._say(f"{what} can be read again")
+
+    def _jobs(self, receivers: tuple[Receiver, ...]) -> list[tuple[Receiver, News]]:
+        now, state = self._now(), self._state
+        since = max(state.since, now - FORGET_S)
+        if since > state.since:
+            self._say(f"LOST: jobs that ended before {time.strftime('%F %T', time.gmtime(since))} UTC are not told of: it is too long ago")
+        until = min(now, since + CHUNK_S)
+        word = random_word()
+        text = self._ask(*runs.command(since - LOOK_BACK_S, until, word))
+        # sacct also lists runs that were in one of the states before: what was told is known no further back than this.
+        read = [run for run in runs.read_runs(text, word, self._cluster) if run.end >= max(state.began, since - LOOK_BACK_S)]
+        new = new_runs(read, state.seen)
+        has_arrays = bool(state.arrays) or any(run.array for run in new)
+        live = runs.live_arrays(self._ask(*runs.LIVE_COMMAND)) if has_arrays else frozenset[str]()
+        items, waiting = gather(state.arrays, new, live, now)
+        seen = frozenset(key for key in {*state.seen, *(run.key for run in read)} if key[2] >= until - LOOK_BACK_S)
+        self._state = State(state.began, until, seen, waiting, state.nodes)
+        return [(receiver, news) for receiver in receivers if receiver.wants_jobs for news in plan_jobs(receiver, items)]
+
+    def _nodes(self, receivers: tuple[Receiver, ...]) -> list[tuple[Receiver, News]]:
+        word = random_word()
+        reading = nodes.read_nodes(self._ask(*nodes.command(word)), word)
+        if self._state.nodes is None:
+            self._state = self._with_nodes(nodes.first_known(reading))
+            return []
+        changes, known = nodes.plan_changes(self._state.nodes, reading)
+        self._state = self._with_nodes(known)
+        wanting = [each for each in receivers if each.wants_nodes]
+        return [(receiver, news) for receiver in wanting for news in plan_nodes(receiver, changes, reading.partitions)]
+
+    def _leave(self, receiver: Receiver, news: News) -> None:
+        message = words.write(news, self._cluster)
+        if receiver.kind == "mail":
+            subject = f"[{self._cluster}] {message.title}"
+            is_kept = self._mails.add(Waiting(self._now(), subject, ", ".join(receiver.to), {TEXT: message.text}))
+        else:
+            body = (words.slack if receiver.kind == "slack" else words.plain_json)(message, self._cluster)
+            is_kept = spool_of(receiver.name, self._folder).add(Waiting(self._now(), message.title, receiver.name, {PAYLOAD: body}))
+        if not is_kept:
+            self._say(f"LOST: {receiver.name} is not told: {message.title}: too many messages wait for it")
+
+
+def random_word() -> str:
+    """What ends a field of Slurm's answers. It begins with no digit, as sinfo would read that as a part of the field's width."""
+    return f"\x1f{secrets.token_hex(8)}"

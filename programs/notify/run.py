@@ -1,0 +1,90 @@
+"""The program of the `notify` container: reads what has ended and which nodes are out of service, and tells webhooks and mail addresses.
+
+`python3 -m programs.notify.run CLUSTER RECEIVERS SECONDS`, as SlurmUser; RECEIVERS is a file of JSON, which is read in each round, and
+SECONDS is the time between two rounds. What is to be told waits on slurmctld's disk: for webhooks in spools of this program's own, mails in
+that of programs/mail. What cannot be sent is logged.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from slurm.commands import call
+from slurm.ended import pause_s
+
+from .plan import Receiver
+from .reader import Reader
+from .sender import Senders
+
+_CALL_S = 60
+
+
+def read_receivers(file: Path) -> tuple[Receiver, ...]:
+    """Who is told. Raises OSError; ValueError, KeyError and TypeError for a file that is none of ours."""
+    return tuple(_receiver(each) for each in json.loads(file.read_text()))
+
+
+def _receiver(given: Any) -> Receiver:
+    return Receiver(
+        name=given["name"],
+        kind=given["kind"],
+        to=tuple(given["to"]),
+        events=frozenset(given["events"]),
+        accounts=frozenset(given["accounts"]),
+        users=frozenset(given["users"]),
+        partitions=frozenset(given["partitions"]),
+        only_asked=bool(given["onlyAsked"]),
+    )
+
+
+def ask(*command: str) -> str:
+    """One of Slurm's commands, with an end."""
+    return call(*command, timeout_s=_CALL_S, env={"SLURM_TIME_FORMAT": "%s"})
+
+
+def main() -> None:
+    # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: the state is written after what follows from it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_at_once)
+    threading.excepthook = _fail  # a fault of ours ends the process, which comes back, instead of a webhook that hears nothing
+
+    def say(line: str) -> None:
+        print(f"notify: {line}", file=sys.stderr, flush=True)
+
+    cluster, file, interval_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+    reader, senders, told = Reader(cluster, ask, say), Senders(say), ""
+    receivers: tuple[Receiver, ...] = ()
+    while True:
+        at, fault = time.monotonic(), ""
+        try:
+            receivers = read_receivers(file)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            fault = f"who is to be told cannot be read, and stays as before: {error!r}"
+        try:
+            senders.follow(each.name for each in receivers if each.kind != "mail")
+            reader.round(receivers)
+        except OSError as error:
+            fault = f"messages cannot be left on the disk, trying again: {error}"
+        if fault and fault != told:
+            say(fault)
+        told = fault
+        time.sleep(pause_s(time.monotonic() - at, interval_s))
+
+
+def _fail(reason: threading.ExceptHookArgs) -> None:
+    threading.__excepthook__(reason)
+    os._exit(1)
+
+
+def _end_at_once(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What a round leaves for the next one, in one file on slurmctld's disk. Raises OSError.
+
+Messages are left in their spools first and the file is written after that: a round that is killed in between tells its news twice, and
+none is lost.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from programs.mail.spool import Spool
+from slurm.records import record
+
+from .nodes import Known
+from .plan import Item
+from .runs import Run
+
+FOLDER = Path("/var/spool/slurmctld/notify")
+MOST_WAITING = 1000
+"""Messages that wait for one webhook at most."""
+PAYLOAD = "payload"
+"""Where a message in a spool has the body of its post."""
+
+
+@record
+class State:
+    """How far the readings are."""
+
+    began: float
+    """What ended before is no news. In seconds since 1970, as the next."""
+    since: float
+    """Until when ended runs have been read."""
+    seen: frozenset[tuple[str, str, int]] = frozenset()
+    """Runs that have been read, as far back as the next reading looks."""
+    arrays: Mapping[str, Item] = {}
+    nodes: Known | None = None
+    """None before the first reading of nodes."""
+
+
+def spool_of(webhook: str, folder: Path) -> Spool:
+    """Where the messages for a webhook wait."""
+    return Spool(folder / webhook, MOST_WAITING)
+
+
+def load(file: Path) -> State | None:
+    """The state that was left; None where there is none. Raises OSError, and ValueError for a file that is none of ours."""
+    try:
+        given: dict[str, Any] = json.loads(file.read_text())
+        known = given["nodes"]
+        return State(
+            float(given["began"]),
+            float(given["since"]),
+            frozenset((str(number), str(start), int(end)) for number, start, end in given["seen"]),
+            {array: _item(each) for array, each in given["arrays"].items()},
+            None if known is None else Known(dict(known["told"]), frozenset(known["seen"])),
+        )
+    except FileNotFoundError:
+        return None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file} is no state: {error!r}") from None
+
+
+def save(file: Path, state: State) -> None:
+    """Leaves the state, in one step. Raises OSError."""
+    text = json.dumps(
+        {
+            "began": state.began,
+            "since": state.since,
+            "seen": sorted(state.seen),
+            "arrays": {array: _plain(item) for array, item in state.arrays.items()},
+            "nodes": None if state.nodes is None else {"told": dict(state.nodes.told), "seen": sorted(state.nodes.seen)},
+        }
+    )
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = file.with_suffix(".new")
+    made.write_text(text)
+    made.replace(file)
+
+
+def _plain(item: Item) -> dict[str, Any]:
+    run = item.example
+    return {
+        "run": {
+            "number": run.number,
+            "state": run.state,
+            "start": run.start,
+            "end": run.end,
+            "partition": run.partition,
+            "account": run.account,
+            "user": run.user,
+            "asked": sorted(run.asked),
+            "job": dict(run.job),
+        },
+        "states": dict(item.states),
+        "since": item.since,
+    }
+
+
+def _item(given: Any) -> Item:
+    run: dict[str, Any] = given["run"]
+    made: dict[str, Any] = {**run, "asked": frozenset(run["asked"])}
+    return Item(Run(**made), dict(given["states"]), float(given["since"]))

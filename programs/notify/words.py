@@ -1,0 +1,109 @@
+"""What a message says, and how it is written for a webhook or a mail. Pure: programs/mail has the words about jobs.
+
+Job names, paths and reasons are text of users. In Slack's format they are no link and no mention: &, < and > are escaped as Slack wants it,
+and a space without width follows each @ and ://, as Mattermost and others read mentions without brackets.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+from programs.mail.message import describe, one_line
+from slurm.hostlists import fold
+from slurm.records import record
+
+from .plan import Item, News
+
+LONGEST = 3000
+"""Characters of a message; Slack cuts texts of more than 4,000."""
+_VALUE = 200
+_NOTHING = "\u200b"
+_WORDS = {"OUT_OF_MEMORY": "out of memory", "NODE_FAIL": "failed with their node", "TIMEOUT": "reached the time limit"}
+_STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs run on", "down": "is down"}
+
+
+@record
+class Message:
+    """One message in words."""
+
+    event: str
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it as plain lines."""
+        lines = [f"{label + ':':<15}{value}" for label, value in self.facts]
+        return "\n".join([f"{self.title}.", "", *lines, *(["", self.advice] if self.advice else [])])
+
+
+def write(news: News, cluster: str) -> Message:
+    """The words of a message."""
+    if news.item is not None:
+        return _of_item(news.event, news.item)
+    if news.more is not None:
+        total = sum(news.more.values())
+        return Message(news.event, f"And {total} more {'jobs' if total > 1 else 'job'}: {_counted(news.more)}", (("Cluster", cluster),))
+    return _of_nodes(news, cluster)
+
+
+def slack(message: Message, cluster: str) -> str:
+    """The body of a post in Slack's format. Its title has the job's number and name."""
+    said = [f"{label}: {escaped(_cut(value))}" for label, value in message.facts if label not in ("Job", "Name")]
+    lines = [f"*{escaped(_cut(f'[{cluster}] {message.title}'))}*", *said]
+    if message.advice:
+        lines.append(message.advice)
+    return json.dumps({"text": "\n".join(lines)[:LONGEST]})
+
+
+def plain_json(message: Message, cluster: str) -> str:
+    """The body of a post with the facts as fields."""
+    facts = {_key(label): _cut(value) for label, value in message.facts}
+    said = {"event": message.event, "cluster": cluster, "title": message.title, "facts": facts, "advice": message.advice}
+    return json.dumps(said)
+
+
+def escaped(text: str) -> str:
+    """A text in which nothing is a link or a mention. Source: Slack's "Formatting text for app surfaces"."""
+    safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"@|://", lambda found: f"{found[0]}{_NOTHING}", safe)
+
+
+def _of_item(event: str, item: Item) -> Message:
+    told = describe(item.example.job)
+    if not item.example.array:
+        return Message(event, f"Job {told.number} ({told.name}) {told.kind}", told.facts, told.advice)
+    title = f"Array job {item.example.array} ({told.name}): {_counted(item.states)}{', and tasks are left' if item.is_left else ''}"
+    return Message(event, title, (("One of them", f"{told.number} {told.kind}"), *told.facts), told.advice)
+
+
+def _of_nodes(news: News, cluster: str) -> Message:
+    names, count = fold(news.nodes), len(news.nodes)
+    nodes = f"Node {names}" if count == 1 else f"{count} nodes ({names})"
+    where = (("Cluster", cluster),)
+    if news.event == "nodeResume":
+        was = (("Was", one_line(news.fault.reason)),) if news.fault is not None and news.fault.reason else ()
+        return Message(news.event, f"{nodes} {'is' if count == 1 else 'are'} back in service", (*where, *was))
+    if news.fault is None:
+        return Message(news.event, f"{nodes} more went out of service", where)
+    fault = news.fault
+    said = _STATES.get(fault.state, "is in a state that is not known") if count == 1 else "are out of service"
+    facts = [("Cause", fault.reason or "Slurm names none"), ("Set by", fault.by), ("Evidence", "; ".join(fault.evidence))]
+    advice = "`kubectl get slurmnodes` has all causes, and what happens next."
+    return Message(news.event, f"{nodes} {said}", (*where, *((label, one_line(value)) for label, value in facts if value)), advice)
+
+
+def _counted(states: Mapping[str, int]) -> str:
+    """`9980 completed, 20 failed`."""
+    return ", ".join(f"{count} {_WORDS.get(state, state.lower().replace('_', ' '))}" for state, count in sorted(states.items()))
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _VALUE else f"{value[: _VALUE - 1]}…"
+
+
+def _key(label: str) -> str:
+    """`Exit code` as `exitCode`."""
+    first, *more = label.split()
+    return first.lower() + "".join(word.capitalize() for word in more)
