@@ -98,7 +98,14 @@ class FakeSlurm(Slurm):
         return self.found[node.name]
 
     def run_together(
-        self, check: str, nodes: Sequence[Node], program: Path, settings: dict[str, Any], timeout_s: int, held: Reservation | None
+        self,
+        check: str,
+        nodes: Sequence[Node],
+        program: Path,
+        settings: dict[str, Any],
+        timeout_s: int,
+        gpus: int,
+        held: Reservation | None,
     ) -> Measured | Outcome:
         names = [node.name for node in nodes]
         self._operate("run", "+".join(names))
