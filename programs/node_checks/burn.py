@@ -54,7 +54,11 @@ def judge(ended: Ended, settings: "dict[str, Any]") -> "tuple[str, str]":
     """`passed`, `failed` or `unknown`, and what was found; every fault is named."""
     gpus, broken = read(ended.output), hardware_fault(ended.text)
     faults = [broken] if broken else []
-    faults += [f"GPU {each.index} computes wrong ({each.errors} errors) or has died" for each in gpus if each.is_faulty]
+    faults += [
+        f"GPU {each.index} computes wrong: {each.errors} errors" if each.errors > 0 else f"GPU {each.index} has died"
+        for each in gpus
+        if each.is_faulty
+    ]
     known = [each.gflops for each in gpus if each.gflops > 0]
     usual, share = (median(known) if known else 0.0), settings["minShareOfMedianPercent"]
     for each in gpus:

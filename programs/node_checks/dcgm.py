@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -114,7 +114,7 @@ def _on(found: Found) -> str:
 
 
 @contextlib.contextmanager
-def host_engine(dcgmi: "list[str]") -> "Iterator[list[str]]":
+def host_engine(dcgmi: "list[str]") -> "Generator[list[str]]":
     """The words that lead dcgmi to a host engine: none where one answers, else those to one that lives as long as this. Raises
     CannotRunError where it does not start."""
     if run([*dcgmi, "discovery", "-l"]).code == 0:

@@ -16,9 +16,9 @@ from slurm.check_results import FAILED, PASSED, UNKNOWN
 from tests.unit.programs.node_checks import recorded_vendors as recorded
 from tests.unit.programs.node_checks.vendors import RECORD, answer, has_ended, run_check, stand_in
 
-NODE = {**CHECK_SETTINGS["nccl"], "gpus": 8, "command": []}
+NODE: dict[str, Any] = {**CHECK_SETTINGS["nccl"], "gpus": 8, "command": []}
 NO_NUMBER = recorded.nccl(rows=recorded.NCCL_ROWS.replace("338.82", "nan"))
-PAIR = {**NODE, "ranks": 2, "nodes": ["node-0", "node-1"]}
+PAIR: dict[str, Any] = {**NODE, "ranks": 2, "nodes": ["node-0", "node-1"]}
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,7 @@ def test_rank_0_measures_for_all_and_limits_are_in_gigabytes(output: str, least:
     stand_in(tmp_path, "all_reduce_perf", output)
     done = run_check("nccl", PAIR, tmp_path, SLURM_PROCID="0")
     measured = read_measured(done.returncode, done.stdout)
+    assert measured is not None
     assert measured == Measured(337.35, 0, result == FAILED and not least, "GB/s")
     assert judge(measured, None, PAIR | {"minBusBandwidthGBs": least})[0] == result
     assert run_check("nccl", PAIR, tmp_path, SLURM_PROCID="1").stdout == ""
