@@ -31,7 +31,7 @@ def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
         index = positions.get(name)
         if index is None or check.check not in GPU_CHECKS:
             continue
-        if mistake := _mistake(check, cluster.node_sets[index].gpus):
+        if mistake := _mistake(check, _gpus_of(cluster, index)):
             about = (f"cluster.nodeSets[{index}].gpus", f"{path}.check")
             faults.append(Fault(f"{path}.nodeSets[{at}]", f"the node set {quoted(name)} has {mistake} Leave it out.", about))
     counts = {gpus.count for name in check.node_sets if name in positions and (gpus := cluster.node_sets[positions[name]].gpus)}
@@ -41,6 +41,16 @@ def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
         )
         faults.append(Fault(f"{path}.nodeSets", message, (f"{path}.per",)))
     return faults
+
+
+def _gpus_of(cluster: Cluster, index: int) -> Gpus | None:
+    """The GPUs of a set. Where its machine has those of another vendor, which is told elsewhere, as the machine has them."""
+    node_set = cluster.node_sets[index]
+    pool = next((pool for pool in cluster.node_pools if pool.name == node_set.pool), None)
+    machine = known_machine(pool) if pool else None
+    if node_set.gpus is None or machine is None or machine.gpus is None:
+        return node_set.gpus
+    return node_set.gpus.model_copy(update={"vendor": machine.gpus.vendor})
 
 
 def _mistake(check: HealthCheck, gpus: Gpus | None) -> str:

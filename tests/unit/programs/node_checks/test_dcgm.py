@@ -118,7 +118,8 @@ JSON = st.recursive(
         | st.dictionaries(
             st.sampled_from(
                 [
-                    *dcgm._ROOTS,
+                    "DCGM Diagnostic",
+                    "DCGM GPU Diagnostic",
                     "test_categories",
                     "tests",
                     "results",
