@@ -31,7 +31,7 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, COMMAND_CHECKS, GPU_CHECKS, CheckKind, FaultKind, HealthCheck, Per, per_of
+from configs.models.health_checks import CAUSE_KINDS, GPU_CHECKS, CheckKind, FaultKind, HealthCheck, Per, per_of
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
 from configs.render.health_checks import check_settings, checks_in, most_drained
@@ -125,7 +125,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
     return {
         "name": node_set.name,
         "size": node_set.ordinals,
-        "gpus": shape.gres_count if check.check in (*GPU_CHECKS, *COMMAND_CHECKS) else 0,
+        "gpus": shape.gres_count if check.check in (*GPU_CHECKS, "command") else 0,
         "settings": check_settings(cluster, check, node_set),
     }
 
