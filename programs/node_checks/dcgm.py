@@ -8,6 +8,7 @@ DCGM fails is a failure; a warning or a skipped test is none.
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 from .vendor import CannotRunError, Ended, find, hardware_fault, last_line, run
@@ -149,8 +151,14 @@ def _wait_for(engine: "subprocess.Popen[bytes]", socket: Path, said: Path) -> No
         time.sleep(_POLL_S)
 
 
+def _end(number: int, _: "FrameType | None") -> None:
+    """The host engine and its folder go, too."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
     settings = json.loads(sys.argv[1])
+    signal.signal(signal.SIGTERM, _end)
     os.environ.setdefault("HOME", "/tmp")  # noqa: S108 - DCGM writes its logs there
     try:
         dcgmi = find(settings["command"], "dcgmi", (), _REMEDY)

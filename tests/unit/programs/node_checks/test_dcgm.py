@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from programs.node_checks import dcgm
 from programs.node_checks.vendor import Ended
 from tests.unit.programs.node_checks import recorded_vendors as recorded
-from tests.unit.programs.node_checks.vendors import answer, has_ended, run_check, stand_in
+from tests.unit.programs.node_checks.vendors import answer, has_ended, run_check, stand_in, wait_until
 
 LEVEL: dict[str, Any] = {"level": 2, "command": []}
 
@@ -201,3 +201,6 @@ def test_diagnostics_that_hang_are_ended_with_their_engine(tmp_path: Path) -> No
     assert run_check("dcgm", LEVEL, tmp_path, timeout_s=3).returncode == 124
     assert has_ended((tmp_path / "pid").read_text().strip())
     assert has_ended((tmp_path / "engine").read_text().strip())
+    socket = (tmp_path / "asked").read_text().strip().partition("unix://")[2]
+    assert socket
+    assert wait_until(lambda: not Path(socket).parent.exists())

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,21 @@ def answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
+def wait_until(holds: Callable[[], bool]) -> bool:
+    """True once it holds; False where it does not after 10 s."""
+    end = time.monotonic() + 10
+    while not (held := holds()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return held
+
+
 def has_ended(process: str) -> bool:
     """True once a process is gone, or but waits for somebody to take note of its end; False where it is there after 10 s."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
+
+    def is_gone() -> bool:
         try:
-            if Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
+            return Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[0] == "Z"
         except (FileNotFoundError, ProcessLookupError):
             return True
-    return False
+
+    return wait_until(is_gone)
