@@ -7,7 +7,7 @@ Suspending a CronJob stops its check; drains stay until it passes, or is no long
 
 import json
 import math
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import pulumi
 
@@ -31,7 +31,7 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, GROUP_CHECKS, CheckKind, FaultKind, HealthCheck
+from configs.models.health_checks import CAUSE_KINDS, GPU_CHECKS, CheckKind, FaultKind, HealthCheck, Per, per_of
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
 from configs.render.health_checks import check_settings, checks_in, most_drained
@@ -67,7 +67,7 @@ class HealthCheckArgs(TypedDict):
     name: str
     """Name of the check, as in the drain reason."""
     check: CheckKind
-    """What is checked: disk, memory, clock, gpu, or what a command of the user's checks."""
+    """What is checked: see HealthCheck."""
     cause: FaultKind
     """What is broken where it fails."""
     schedule: str
@@ -76,7 +76,7 @@ class HealthCheckArgs(TypedDict):
     """After so many seconds on a node the check counts as unknown."""
     max_drained: int
     """Nodes that the check may hold drained at once."""
-    per: Literal["node", "pair", "set"]
+    per: Per
     """How many nodes a job of the check has: one, two, or all that are idle."""
     after: list[str]
     """Checks that have to have passed on a node."""
@@ -113,7 +113,7 @@ def _health_check(cluster: Cluster, check: HealthCheck, schedule: str) -> Health
         "schedule": schedule,
         "timeout_s": check.timeout_s,
         "max_drained": most_drained(cluster, check),
-        "per": (check.per or "pair") if check.check in GROUP_CHECKS else "node",
+        "per": per_of(check),
         "after": list(check.after),
         "budget_node_minutes": check.budget_node_minutes,
         "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
@@ -125,7 +125,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
     return {
         "name": node_set.name,
         "size": node_set.ordinals,
-        "gpus": shape.gres_count if check.check in ("gpu", "command") else 0,
+        "gpus": shape.gres_count if check.check in (*GPU_CHECKS, "command") else 0,
         "settings": check_settings(cluster, check, node_set),
     }
 

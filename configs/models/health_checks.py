@@ -40,12 +40,16 @@ CheckKind = Literal[
     "stream",
     "storage",
     "mpi",
+    "nccl",
+    "dcgm",
+    "burn",
+    "ib",
 ]
 FaultKind = Literal["hardware", "node", "maintenance"]
 """The kinds of causes that a check may find: see slurm.causes."""
 
-Per = Literal["pair", "set"]
-"""How many nodes a job of a check of the network has: two, or all idle nodes of its sets."""
+Per = Literal["node", "pair", "set"]
+"""How many nodes a job of a check has: one, two, or all idle nodes of its sets."""
 
 OtherDrivers = Literal["report", "drain"]
 """What becomes of nodes whose driver differs from that of most nodes of their set."""
@@ -94,16 +98,29 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "stream": {"minBandwidthMBs": 1000, "arrayMiB": 64, "seconds": 5},
     "storage": {"sizeMiB": 64, "minWriteMBs": 10, "minReadMBs": 10, "maxFsyncMs": 0},
     "mpi": {"minBandwidthMBs": 0, "maxLatencyUs": 0, "minShareOfMedianPercent": 50, "messageKiB": 1024, "seconds": 2, "rounds": 1},
+    "nccl": {"minBusBandwidthGBs": 0, "minShareOfMedianPercent": 50, "messageMiB": 1024, "rounds": 1},
+    "dcgm": {"level": 2},
+    "burn": {"seconds": 60, "minShareOfMedianPercent": 80},
+    "ib": {"minRateGbps": 0, "minShareOfRatePercent": 80, "seconds": 2, "rounds": 1},
 }
 """The limits that each kind of check knows, with their defaults."""
 _BROKEN: Mapping[FaultKind, tuple[CheckKind, ...]] = {
-    "hardware": ("memory", "gpu", "kernel", "network", "nvme", "pcie", "stream", "mpi"),
+    "hardware": ("memory", "gpu", "kernel", "network", "nvme", "pcie", "stream", "mpi", "nccl", "dcgm", "burn", "ib"),
     "node": ("disk", "clock", "mounts", "processes", "shm", "command", "storage"),
 }
 CAUSE_KINDS: Mapping[CheckKind, FaultKind] = {check: kind for kind, checks in _BROKEN.items() for check in checks}
 """What is broken where a check of each kind fails."""
-GROUP_CHECKS: tuple[CheckKind, ...] = ("mpi",)
-"""The kinds whose jobs have several nodes."""
+GROUP_CHECKS: Mapping[CheckKind, tuple[Per, ...]] = {"mpi": ("pair", "set"), "ib": ("pair",), "nccl": ("node", "pair", "set")}
+"""The kinds whose jobs may have several nodes, and how many; the first one is the default. All others look at each node by itself."""
+GPU_CHECKS: Mapping[CheckKind, tuple[str, ...]] = {
+    "gpu": ("nvidia", "amd"),
+    "nccl": ("nvidia", "amd"),
+    "dcgm": ("nvidia",),
+    "burn": ("nvidia",),
+}
+"""The kinds that need GPUs, and the vendors whose GPUs they know."""
+COMMAND_CHECKS: tuple[CheckKind, ...] = ("command", "nccl", "dcgm", "burn", "ib")
+"""The kinds that run a program of others, which `command` may name."""
 CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
     **dict.fromkeys(CHECK_SETTINGS, ("job", "interval", "prolog", "epilog")),
     "processes": ("job", "interval"),
@@ -111,7 +128,7 @@ CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
     "shm": ("interval", "epilog"),
     "clock": ("job",),
     "command": ("job",),
-    **dict.fromkeys(("stream", "storage", "mpi"), ("job",)),
+    **dict.fromkeys(("stream", "storage", "mpi", "nccl", "dcgm", "burn", "ib"), ("job",)),
 }
 """Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one;
 slurmd has nobody's command run as root; the kernel's log and users' files are for root alone; no job is refused for what others left."""
@@ -126,13 +143,18 @@ class HealthCheck(Model):
     """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and
     answer, processes that hang in the kernel (state D), faults in the kernel's log, InfiniBand, RoCE and EFA ports (network), NVMe disks
     and arrays, PCIe links, leftovers in /dev/shm, what a `command` of your own checks, the bandwidth of memory (stream), how fast folders
-    are written and read (storage), or the network between nodes (mpi)."""
+    are written and read (storage), the network between nodes (mpi), the ways between GPUs of one node or several (nccl), NVIDIA's
+    diagnostics (dcgm), GPUs under full load (burn), or InfiniBand and RoCE between nodes (ib). The last four run programs of others, which
+    have to be in the root of the jobs: see docs/health.md."""
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
     """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only
-    root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown."""
+    root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown.
+    With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that
+    come before those of the check."""
     per: Per | None = None
-    """With `check: mpi`: pair tests the nodes two by two, with a ping-pong. set tests all idle nodes at once, with an all-reduce, and
-    goes on in pairs where that is slow. Default: pair."""
+    """With `check: mpi`, nccl and ib, how many nodes a job has. node: each one by itself, with all of its GPUs (nccl only). pair: the nodes
+    two by two. set: all idle nodes at once, with an all-reduce, and in pairs where that is slow (mpi and nccl). Default: node for nccl,
+    else pair."""
     folders: tuple[AbsolutePath, ...] = Field(default=(), examples=[["/scratch", "/home/.checks"]])
     """With `check: storage`: the folders that are written to and read from. Slurm's user needs to be able to write there. Default:
     /tmp."""
@@ -143,12 +165,13 @@ class HealthCheck(Model):
     first. Default: no limit."""
     cause: FaultKind | None = None
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain
-    names the first in this order. Default: hardware for memory, gpu, kernel, network, nvme, pcie, stream and mpi, else node."""
+    names the first in this order. Default: hardware for memory, gpu, kernel, network, nvme, pcie, stream, mpi,
+    nccl, dcgm, burn and ib, else node."""
     contexts: tuple[Context, ...] = Field(default=("job",), examples=[["job", "interval", "prolog"]])
     """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs
     (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails,
-    the job starts elsewhere. epilog: after each job. clock, command, stream, storage and mpi run as a job only, kernel and shm only
-    beside jobs, processes not in prolog and epilog, shm not in prolog."""
+    the job starts elsewhere. epilog: after each job. clock, command, stream, storage, mpi, nccl, dcgm, burn and ib run as a job only,
+    kernel and shm only beside jobs, processes not in prolog and epilog, shm not in prolog."""
     schedule: Line | None = None
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job."""
     node_sets: tuple[Name, ...]
@@ -172,5 +195,14 @@ class HealthCheck(Model):
     minBondPorts (0), maxBondPortsDown (0).
     nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
     arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
-    maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). 0 is no limit for maxTemperatureC, maxAgeS,
-    minRateGbps, maxFsyncMs and maxLatencyUs; docs/health.md says what each of them counts. Default: the values in parentheses."""
+    maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl:
+    minBusBandwidthGBs (0), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2). burn: seconds (60),
+    minShareOfMedianPercent (80). ib: minRateGbps (0), minShareOfRatePercent (80), seconds (2), rounds (1). 0 is no limit for
+    maxTemperatureC, maxAgeS, minRateGbps, maxFsyncMs, maxLatencyUs and minBusBandwidthGBs; docs/health.md says what each of them counts.
+    Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of
+    what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses."""
+
+
+def per_of(check: HealthCheck) -> Per:
+    """How many nodes a job of the check has."""
+    return check.per or GROUP_CHECKS.get(check.check, ("node",))[0]

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, CheckKind, Context, HealthCheck
+from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, COMMAND_CHECKS, CheckKind, Context, HealthCheck, Per, per_of
+from configs.models.node_pool import NodePool
 from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
 from configs.render.shared_root import SPOOL
 from configs.render.wording import template
+from slurm.gpu_links import least_gb_per_s
 from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
 
 SCRIPT = "slipway-checks.sh"
@@ -31,6 +33,13 @@ _BESIDE_JOBS: Mapping[CheckKind, Mapping[str, int]] = {"memory": {"minAvailableP
 _SCRIPT_CONTEXTS: Mapping[Context, str] = {"interval": "interval", "prolog": "prolog_slurmd", "epilog": "epilog_slurmd"}
 """What SLURM_SCRIPT_CONTEXT says; a HealthCheckProgram has none."""
 
+_DRAINING_SHARE = 0.9
+"""Of what slurm.gpu_links takes for the least of a machine in order: one p4d.24xlarge reached but 2 % more than that
+(github.com/NVIDIA/nccl/issues/527). GPUs that reach each other by PCIe alone are at a tenth of it."""
+_NETWORK_SHARE = 0.5
+"""Of the network's bandwidth by the catalogue: an all-reduce over 4 p4d.24xlarge reached 60 % of theirs (the same place), and later
+machines reach more."""
+
 
 def share_of(said: int | str, total: int) -> int:
     """A number as it is; a percentage of the total, rounded down, at least one."""
@@ -40,6 +49,24 @@ def share_of(said: int | str, total: int) -> int:
 def most_drained(cluster: Cluster, check: HealthCheck) -> int:
     """Nodes that a check may hold drained at once."""
     return share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets))
+
+
+def expected_bus_gbs(cluster: Cluster, check: HealthCheck) -> int:
+    """The least bus bandwidth of an all-reduce between GPUs that a check of kind nccl wants where the user says none, GB/s; 0 where a
+    machine is not in the catalogue, or nothing is known of it. Of several node sets the slowest counts."""
+    pools = [cluster.node_pool(cluster.node_set(name).pool) for name in check.node_sets]
+    return min((_least_gbs(pool, per_of(check)) for pool in pools), default=0)
+
+
+def _least_gbs(pool: NodePool, per: Per) -> int:
+    if pool.hardware is not None:  # the same model may have NVLink or not
+        return 0
+    machine = machine_of(pool)
+    if per == "node":
+        least = least_gb_per_s(machine.gpus.model) if machine.gpus is not None and machine.gpus.count > 1 else None
+        return int((least or 0) * _DRAINING_SHARE)
+    # Without EFA NCCL has one card, and TCP.
+    return int(machine.network_gbps / 8 * _NETWORK_SHARE) if pool.eks is not None and pool.eks.efa else 0
 
 
 def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> dict[str, Any]:
@@ -65,9 +92,12 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
         facts = {"efaDevices": len(machine_of(pool).efa_cards) if pool.eks is not None and pool.eks.efa else 0}
     elif check.check == "shm":
         facts = {"leastUser": LEAST_ID, "accounts": sorted(TAKEN)}
-    elif check.check == "command":
+    elif check.check in COMMAND_CHECKS:
         facts = {"command": list(check.command)}
-    return {**CHECK_SETTINGS[check.check], **check.settings, **facts}
+    if check.check in ("nccl", "burn"):
+        facts["gpus"] = shape.gpu_count
+    defaults = {"minBusBandwidthGBs": expected_bus_gbs(cluster, check)} if check.check == "nccl" else {}
+    return {**CHECK_SETTINGS[check.check], **defaults, **check.settings, **facts}
 
 
 def checks_in(cluster: Cluster, *contexts: Context) -> list[HealthCheck]:

@@ -4,13 +4,30 @@ from collections.abc import Mapping
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_CONTEXTS, CHECK_SETTINGS, GROUP_CHECKS, CheckKind, HealthCheck
+from configs.models.health_checks import (
+    CHECK_CONTEXTS,
+    CHECK_SETTINGS,
+    COMMAND_CHECKS,
+    GROUP_CHECKS,
+    CheckKind,
+    HealthCheck,
+)
+from configs.rules.gpu_checks import check_gpu_checks
 from configs.rules.names import Names, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
 
-_WAITS: Mapping[CheckKind, str] = {"mounts": "maxAnswerS", "processes": "stuckS", "stream": "seconds", "mpi": "seconds"}
+_WAITS: Mapping[CheckKind, str] = {
+    "mounts": "maxAnswerS",
+    "processes": "stuckS",
+    "stream": "seconds",
+    "mpi": "seconds",
+    "burn": "seconds",
+    "ib": "seconds",
+}
 """Limits that are the seconds for which a check waits."""
-_POSITIVE = {"messageKiB": "1024", "rounds": "1", "arrayMiB": "64", "sizeMiB": "64", "seconds": "the default"}
+_AROUND_S: Mapping[CheckKind, int] = {"burn": 60}
+"""What a check takes beside these: gpu_burn fills the GPUs' memory first, and gives its processes 30 s to end."""
+_POSITIVE = {"messageKiB": "1024", "messageMiB": "1024", "rounds": "1", "arrayMiB": "64", "sizeMiB": "64", "seconds": "the default"}
 
 
 def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
@@ -28,9 +45,12 @@ def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
     about = (f"{path}.check",)
     if check.per is not None and check.check not in GROUP_CHECKS:
         faults.append(Fault(f"{path}.per", f"the {check.check} check looks at each node by itself. Leave it out.", about))
+    elif check.per is not None and check.per not in GROUP_CHECKS[check.check]:
+        possible = ", ".join(GROUP_CHECKS[check.check])
+        faults.append(Fault(f"{path}.per", f"the {check.check} check does not run per {check.per}. It can run per: {possible}.", about))
     if check.folders and check.check != "storage":
         faults.append(Fault(f"{path}.folders", f'the {check.check} check has no folders. Take them out, or set "check: storage".', about))
-    if check.per == "set" and check.check in GROUP_CHECKS and not check.settings.get("minBandwidthMBs"):
+    if check.per == "set" and check.check == "mpi" and not check.settings.get("minBandwidthMBs"):
         message = "is missing: a test of all nodes at once has nothing to compare with. Give the least bus bandwidth of the all-reduce."
         faults.append(Fault(f"{path}.settings.minBandwidthMBs", message, (f"{path}.per",)))
     for key in _POSITIVE.keys() & check.settings.keys():
@@ -78,18 +98,12 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
     faults += _check_contexts(path, check)
     if check.schedule is not None and (mistake := schedule_mistake(check.schedule)):
         faults.append(Fault(f"{path}.schedule", mistake))
-    if check.check == "gpu":
-        positions = {node_set.name: position for position, node_set in reversed([*enumerate(cluster.node_sets)])}
-        for at, name in enumerate(check.node_sets):
-            index = positions.get(name)
-            if index is not None and cluster.node_sets[index].gpus is None:
-                message = f"the node set {quoted(name)} has no GPUs to check. Leave it out."
-                faults.append(Fault(f"{path}.nodeSets[{at}]", message, (f"cluster.nodeSets[{index}].gpus", f"{path}.check")))
+    faults += check_gpu_checks(path, check, cluster)
     if check.check == "command" and not check.command:
         faults.append(
             Fault(f"{path}.command", 'is missing: with "check: command", give the command as a list of words.', (f"{path}.check",))
         )
-    if check.check != "command" and check.command:
+    if check.check not in COMMAND_CHECKS and check.command:
         message = f'the {check.check} check runs no command. Take it out, or set "check: command".'
         faults.append(Fault(f"{path}.command", message, (f"{path}.check",)))
     if check.check != "gpu" and check.other_drivers is not None:
@@ -97,10 +111,10 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
         faults.append(Fault(f"{path}.otherDrivers", message, (f"{path}.check",)))
     limits = CHECK_SETTINGS[check.check]
     waits = _WAITS.get(check.check, "")
-    if waits and check.settings.get(waits, limits[waits]) >= check.timeout_s:
-        message = (
-            f"{check.timeout_s} is not more than {waits} ({check.settings.get(waits, limits[waits])}): the check could never end. Raise it."
-        )
+    takes, around = check.settings.get(waits, limits.get(waits, 0)), _AROUND_S.get(check.check, 0)
+    if waits and takes + around >= check.timeout_s:
+        beside = f" and the {around} s beside" if around else ""
+        message = f"{check.timeout_s} is not more than {waits} ({takes}){beside}: the check could never end. Raise it."
         faults.append(Fault(f"{path}.timeoutS", message, (f"{path}.settings.{waits}",)))
     for key, value in check.settings.items():
         if key not in limits:

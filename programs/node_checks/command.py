@@ -6,13 +6,12 @@ that others could change is not run.
 """
 
 import json
-import os
 import shutil
-import stat
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
+
+from .vendor import CannotRunError, refuse_changeable
 
 _LONGEST = 200
 
@@ -30,29 +29,17 @@ def judge(code: int, output: str, errors: str, settings: dict[str, Any]) -> tupl
     return "unknown", f"{name} {end}: {said}" if said else f"{name} {end}"
 
 
-def changeable(path: Path, trusted: set[int]) -> str:
-    """Who but these users could change what is run: a fault of the file or of a folder above it; empty where nobody could."""
-    real = path.resolve(strict=True)
-    for each in (real, *real.parents):
-        facts = each.stat()
-        if facts.st_uid not in trusted:
-            return f"{each} belongs to user {facts.st_uid}, who could change it"
-        is_safe = each != real and facts.st_mode & stat.S_ISVTX  # a folder such as /tmp, where nobody replaces files of others
-        if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_safe:
-            return f"{each} can be changed by others"
-    return ""
-
-
 def main() -> None:
     settings = json.loads(sys.argv[1])
     words: list[str] = settings["command"]
     try:
         found_at = shutil.which(words[0])
-        if found_at is not None and (fault := changeable(Path(found_at), {0, os.getuid()})):
-            print(json.dumps({"result": "unknown", "found": f"not run, as {fault}; have root own it, and nobody else write to it"}))
-            return
+        if found_at is not None:
+            refuse_changeable(found_at)
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False)
         result, found = judge(done.returncode, done.stdout, done.stderr, settings)
+    except CannotRunError as error:
+        result, found = "unknown", str(error)
     except OSError as error:
         result, found = "unknown", f"{words[0]}: {error.strerror}"
     print(json.dumps({"result": result, "found": found}))

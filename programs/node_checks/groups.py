@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
 from slurm.commands import SlurmError
@@ -47,8 +46,9 @@ class Tests:
         self._spec, self._slurm, self._budget, self._report, self._parallel = spec, slurm, budget, report, spec.parallel
         self._clock, self._pause = clock, pause
         self._program = Path(__file__).with_name(f"{spec.check}.py")
-        self._settings: dict[str, Any] = {**next(iter(spec.targets.values())).settings}
-        # An all-reduce is slower than a ping-pong, so its limits say nothing of pairs.
+        target = next(iter(spec.targets.values()))
+        self._settings, self._gpus = {**target.settings}, target.gpus
+        # An all-reduce over MPI is slower than a ping-pong, so its limits say nothing of pairs. NCCL's pairs have an all-reduce, too.
         self._limits = self._settings | (_LIMITS if spec.per == "set" else {})
         self.results: dict[Pair, str] = {}
         self.words: dict[Pair, str] = {}
@@ -63,7 +63,7 @@ class Tests:
         if refused := self._budget.refusal():
             return refused.result, refused.found
         began = time.monotonic()
-        answer = self._slurm.run_together(self._spec.name, nodes, self._program, settings, self._spec.timeout_s, None)
+        answer = self._slurm.run_together(self._spec.name, nodes, self._program, settings, self._spec.timeout_s, self._gpus, None)
         self._budget.spend((time.monotonic() - began) * len(nodes))
         return judge(answer, None, self._settings) if isinstance(answer, Measured) else (answer.result, answer.found)
 
@@ -115,7 +115,7 @@ class Tests:
             return refused
         began = time.monotonic()
         try:
-            return self._slurm.run_together(self._spec.name, nodes, self._program, settings, self._spec.timeout_s, held)
+            return self._slurm.run_together(self._spec.name, nodes, self._program, settings, self._spec.timeout_s, self._gpus, held)
         except SlurmError as error:
             return Outcome(UNKNOWN, f"Slurm: {error}")
         finally:

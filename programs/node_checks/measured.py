@@ -12,48 +12,57 @@ from typing import Any
 
 from slurm.check_results import FAILED, PASSED, UNKNOWN
 
+_KEYS = {"bandwidthMBs": "MB/s", "busBandwidthGBs": "GB/s"}
+"""The units of what programs print: mpi.py and nccl.py."""
+_LIMITS = {"MB/s": "minBandwidthMBs", "GB/s": "minBusBandwidthGBs"}
+"""The limits of a bandwidth, by its unit."""
+
 
 @dataclass(frozen=True)
 class Measured:
     """One test of some nodes."""
 
-    bandwidth_mb_per_s: float
+    bandwidth: float
     latency_us: float
+    """0 where the test does not look at it."""
     is_wrong: bool = False
     """What arrived is not what was sent."""
+    unit: str = "MB/s"
+    """That of the bandwidth."""
 
     def __str__(self) -> str:
-        wrong = " and with wrong data" if self.is_wrong else ""
-        return f"{self.bandwidth_mb_per_s:.4g} MB/s, {self.latency_us:.4g} us{wrong}"
+        latency = f", {self.latency_us:.4g} us" if self.latency_us else ""
+        return f"{self.bandwidth:.4g} {self.unit}{latency}{' and with wrong data' if self.is_wrong else ''}"
 
 
 def read_measured(code: int, output: str) -> Measured | None:
     """From the last line of the program's output. None for all else."""
     try:
         said = json.loads(output.strip().splitlines()[-1])
-        return Measured(float(said["bandwidthMBs"]), float(said["latencyUs"]), bool(said["wrong"])) if code == 0 else None
-    except (IndexError, KeyError, TypeError, ValueError):
+        key, unit = next((key, unit) for key, unit in _KEYS.items() if key in said)
+        return Measured(float(said[key]), float(said["latencyUs"]), bool(said["wrong"]), unit) if code == 0 else None
+    except (IndexError, KeyError, StopIteration, TypeError, ValueError):
         return None
 
 
 def baseline(measured: Iterable[Measured]) -> float | None:
-    """The median bandwidth of a round, MB/s; None where fewer than two tests gave one."""
-    known = [each.bandwidth_mb_per_s for each in measured]
+    """The median bandwidth of a round; None where fewer than two tests gave one."""
+    known = [each.bandwidth for each in measured]
     return median(known) if len(known) > 1 else None
 
 
 def judge(found: Measured, usual: float | None, settings: Mapping[str, Any]) -> tuple[str, str]:
     """`passed`, `failed` or `unknown`, and why. `usual` is the baseline of this run; a limit of 0 is none."""
-    least, most = settings["minBandwidthMBs"], settings["maxLatencyUs"]
-    share = settings["minShareOfMedianPercent"]
+    key, unit = _LIMITS[found.unit], found.unit
+    least, most, share = settings[key], settings.get("maxLatencyUs", 0), settings["minShareOfMedianPercent"]
     if found.is_wrong:
         return FAILED, str(found)
-    if found.bandwidth_mb_per_s < least:
-        return FAILED, f"{found}, {least} MB/s wanted"
+    if found.bandwidth < least:
+        return FAILED, f"{found}, {least} {unit} wanted"
     if 0 < most < found.latency_us:
         return FAILED, f"{found}, {most} us allowed"
-    if usual is not None and found.bandwidth_mb_per_s * 100 < usual * share:
-        return FAILED, f"{found}, where the median is {usual:.4g} MB/s"
+    if usual is not None and found.bandwidth * 100 < usual * share:
+        return FAILED, f"{found}, where the median is {usual:.4g} {unit}"
     if not least and not most and (usual is None or not share):
-        return UNKNOWN, f"{found}, and nothing to compare with: set minBandwidthMBs"
+        return UNKNOWN, f"{found}, and nothing to compare with: set {key}"
     return PASSED, str(found)

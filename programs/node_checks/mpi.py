@@ -117,11 +117,12 @@ def main() -> None:
         mpi = Mpi()
     except OSError as error:
         if os.environ.get("SLURM_PROCID", "0") == "0":
-            print(json.dumps({"error": f"no OpenMPI on {socket.gethostname()}: {error}"}))
+            print(json.dumps({"result": "unknown", "found": f"no OpenMPI on {socket.gethostname()}: {error}"}))
         return
     if mpi.size != settings["ranks"]:
         if mpi.rank == 0:
-            print(json.dumps({"error": f"the ranks did not find each other: {mpi.size} of {settings['ranks']}"}))
+            found = f"the ranks did not find each other: {mpi.size} of {settings['ranks']}"
+            print(json.dumps({"result": "unknown", "found": found}))
         return
     found = measure(mpi, settings)
     mpi.lib.MPI_Finalize()

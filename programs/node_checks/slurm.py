@@ -21,6 +21,7 @@ from slurm.job_marks import with_text
 from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 
 from .beside import could_not_run, read_answer
+from .bundle import bundle
 from .measured import Measured, read_measured
 from .plan import BUSY, PREEMPTED, Outcome, Reservation
 
@@ -139,17 +140,25 @@ class Slurm:
         Exclusive, so that a node that got a job meanwhile is skipped instead of shared; at top priority and immediate, so that it never
         waits in the queue. The program travels on standard input: workers need no copy of it.
         """
-        words = ["--mpi=none", *([f"--gres=gpu:{gpus}"] if gpus else [])]
+        words = ["--mpi=none", *_gres(gpus)]
         done = self._job(check, [node], words, program, settings, timeout_s, held)
         return read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
     def run_together(
-        self, check: str, nodes: Sequence[Node], program: Path, settings: dict[str, Any], timeout_s: int, held: Reservation | None
+        self,
+        check: str,
+        nodes: Sequence[Node],
+        program: Path,
+        settings: dict[str, Any],
+        timeout_s: int,
+        gpus: int,
+        held: Reservation | None,
     ) -> Measured | Outcome:
-        """Runs an MPI program over several nodes, a task on each, as one job. What it measured, or why it did not."""
+        """Runs a program over several nodes, a task on each, as one job. What it measured, or its own judgement, or why there is none."""
         if not held and not shared_partition(nodes):
             return Outcome(UNKNOWN, f"no partition has {' and '.join(node.name for node in nodes)}")
-        done = self._job(check, nodes, [], program, {**settings, "ranks": len(nodes)}, timeout_s, held)
+        settings = {**settings, "ranks": len(nodes), "nodes": sorted(node.name for node in nodes)}
+        done = self._job(check, nodes, _gres(gpus), program, settings, timeout_s, held)
         outcome = read_measured(done.returncode, done.stdout)
         return outcome or read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
@@ -204,17 +213,21 @@ class Slurm:
             *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
         ]
         try:
-            with program.open("rb") as source:
-                return subprocess.run(
-                    command,
-                    stdin=source,
-                    capture_output=True,
-                    encoding="utf-8",
-                    errors="replace",  # a driver's message may have any byte
-                    timeout=_IMMEDIATE_S + timeout_s + _CALL_S,
-                )
+            return subprocess.run(
+                command,
+                input=bundle(program),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",  # a driver's message may have any byte
+                timeout=_IMMEDIATE_S + timeout_s + _CALL_S,
+            )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
+
+
+def _gres(gpus: int) -> list[str]:
+    """srun's option for so many GPUs of each node."""
+    return [f"--gres=gpu:{gpus}"] if gpus else []
 
 
 def shared_partition(nodes: Sequence[Node]) -> str:

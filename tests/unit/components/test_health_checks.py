@@ -9,8 +9,9 @@ from components import health_checks
 from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs, health_checks_args
 from programs.node_checks.run import Target, read_spec
 from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV
+from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
+from tests.unit.configs.stacks import cluster
 
 CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0}}
 CHECK: HealthCheckArgs = {
@@ -103,3 +104,17 @@ def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None
     assert gpu["gpus"] == 4
     assert gpu["settings"].items() >= {"vendor": "nvidia", "count": 4, "simulated": True}.items()
     assert [each["gpus"] for name in ("disk", "memory", "clock") for each in checks[name]] == [0] * 6
+
+
+def test_checks_by_vendors_programs_have_all_gpus_and_their_nodes() -> None:
+    checks = {check["name"]: check for check in health_checks_args(H100, PODS)["checks"]}
+    nccl, dcgm = checks["nccl"], checks["dcgm"]
+    assert (nccl["per"], nccl["cause"], nccl["node_sets"][0]["gpus"]) == ("node", "hardware", 8)
+    assert nccl["node_sets"][0]["settings"].items() >= {"gpus": 8, "minBusBandwidthGBs": 303, "command": []}.items()
+    assert (dcgm["per"], dcgm["node_sets"][0]["gpus"], dcgm["node_sets"][0]["settings"]["level"]) == ("node", 8, 2)
+
+
+def test_ports_are_tested_without_gpus_so_that_sets_of_both_kinds_can_be() -> None:
+    check = {"name": "ib", "check": "ib", "schedule": "0 3 * * *", "nodeSets": ["h100", "cpu"]}
+    [ib] = health_checks_args(cluster("h100", {"healthChecks": [check]}), PODS)["checks"]
+    assert (ib["per"], ib["cause"], [each["gpus"] for each in ib["node_sets"]]) == ("pair", "hardware", [0, 0])

@@ -22,6 +22,8 @@ TWINS = ("aape", "aask")  # mounts whose exports have one number
 SERVED = {"storage.nfsServer": SERVER, "storage.home": {"nfsServer": True}}
 CLAIM = {"name": "local", "mountPath": "/local", "size": "10Gi"}
 DISK = {"name": "more", "check": "disk", "schedule": "0 * * * *", "nodeSets": ["cpu"]}
+NCCL = {"name": "more", "check": "nccl", "schedule": "0 3 * * *", "nodeSets": ["gpu"], "settings": {"minBusBandwidthGBs": 1}}
+PARTS = {"model": "h100", "count": 4, "mig": [{"profile": "1g.10gb", "count": 7}]}
 
 
 TAR = {"url": "https://files.example/root.tar.zst", "sha256": "ab" * 32}
@@ -274,6 +276,20 @@ HEALTH = [
     pytest.param({"healthChecks[+]": {**DISK, "schedule": "*/0 * * * *"}}, "cluster.healthChecks[8].schedule", 'the minute "*/0"', id="step-of-none"),
     pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 9-7 * * *"}}, "cluster.healthChecks[8].schedule", 'the hour "9-7"', id="range-backwards"),
     pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 0 * * fry"}}, "cluster.healthChecks[8].schedule", 'the day of the week "fry"', id="no-such-day"),
+    pytest.param({"healthChecks[+]": {**NCCL, "nodeSets": ["cpu"]}}, "cluster.healthChecks[8].nodeSets[0]", 'the node set "cpu" has no GPUs to check', id="nccl-without-gpus"),
+    pytest.param({"healthChecks[+]": {**NCCL, "settings": {}}}, "cluster.healthChecks[8].settings.minBusBandwidthGBs", "the machine catalogue does not tell", id="nccl-on-unknown-hardware"),
+    pytest.param({"healthChecks[+]": {**NCCL, "per": "set", "settings": {"minBusBandwidthGBs": 0}}}, "cluster.healthChecks[8].settings.minBusBandwidthGBs", "nothing to compare with", id="nccl-over-all-without-a-limit"),
+    pytest.param({"healthChecks[+]": {**NCCL, "settings": {"messageMiB": 0, "minBusBandwidthGBs": 1}}}, "cluster.healthChecks[8].settings.messageMiB", "0 would test nothing", id="nccl-of-nothing"),
+    pytest.param({"healthChecks[+]": {**NCCL, "contexts": ["job", "prolog"]}}, "cluster.healthChecks[8].contexts[1]", "the nccl check does not run in the context prolog", id="nccl-in-a-prolog"),
+    pytest.param({"healthChecks[+]": NCCL, "nodeSets[1].gpus": PARTS}, "cluster.healthChecks[8].nodeSets[0]", "has GPUs in parts (mig)", id="nccl-on-parts"),
+    pytest.param({"healthChecks[+]": {**NCCL, "check": "burn", "settings": {}, "timeoutS": 120}}, "cluster.healthChecks[8].timeoutS", "120 is not more than seconds (60) and the 60 s beside", id="burn-that-could-never-end"),
+    pytest.param({"healthChecks[+]": {**NCCL, "check": "burn", "settings": {}, "timeoutS": 180, "nodeSets": ["cpu"]}}, "cluster.healthChecks[8].nodeSets[0]", "has no GPUs to check", id="burn-without-gpus"),
+    pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {"level": 5}}}, "cluster.healthChecks[8].settings.level", "5 is no level of dcgmi diag", id="level-5"),
+    pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {"level": 3}, "timeoutS": 600}}, "cluster.healthChecks[8].timeoutS", "level 3 may take 1200 s", id="level-without-its-time"),
+    pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {}, "timeoutS": 600, "nodeSets": ["cpu"]}}, "cluster.healthChecks[8].nodeSets[0]", "has no GPUs to check", id="dcgm-without-gpus"),
+    pytest.param({"healthChecks[+]": {**DISK, "check": "ib", "settings": {}, "per": "set"}}, "cluster.healthChecks[8].per", "the ib check does not run per set. It can run per: pair.", id="ib-over-all"),
+    pytest.param({"healthChecks[+]": {**DISK, "check": "ib", "settings": {"minShareOfRatePercent": 100}}}, "cluster.healthChecks[8].settings.minShareOfRatePercent", "100 would drain every node", id="ib-at-the-whole-rate"),
+    pytest.param({"healthChecks[5].per": "node"}, "cluster.healthChecks[5].per", "the mpi check does not run per node. It can run per: pair, set.", id="mpi-of-one-node"),
     pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreMiB": 1}}}, "cluster.healthChecks[8].settings.minFreMiB", 'Did you mean "minFreeMiB"?', id="unknown-limit"),
     pytest.param({"healthChecks[+]": {**DISK, "settings": {"minFreePercent": 101}}}, "cluster.healthChecks[8].settings.minFreePercent", "more than 100 percent", id="over-100-percent"),
 ]  # fmt: skip

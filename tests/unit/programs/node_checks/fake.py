@@ -38,6 +38,8 @@ class FakeSlurm(Slurm):
     """Node seconds of the check in accounting."""
     remarks: dict[str, str] = field(default_factory=dict[str, str])
     """The comments of jobs."""
+    gpus: set[int] = field(default_factory=set[int])
+    """How many GPUs of each node jobs over several asked for."""
     refuses_comments: int = 0
     """So many comments are refused first: those on a job whose script has ended, while Slurm takes the job back."""
 
@@ -98,9 +100,17 @@ class FakeSlurm(Slurm):
         return self.found[node.name]
 
     def run_together(
-        self, check: str, nodes: Sequence[Node], program: Path, settings: dict[str, Any], timeout_s: int, held: Reservation | None
+        self,
+        check: str,
+        nodes: Sequence[Node],
+        program: Path,
+        settings: dict[str, Any],
+        timeout_s: int,
+        gpus: int,
+        held: Reservation | None,
     ) -> Measured | Outcome:
         names = [node.name for node in nodes]
+        self.gpus.add(gpus)
         self._operate("run", "+".join(names))
         if any(self.known[name].state.flags & {"DRAIN", "ALLOCATED", "DOWN"} for name in names):
             return BUSY

@@ -220,3 +220,28 @@ def test_median_takes_two_tests() -> None:
 def test_what_is_no_measurement_is_none(code: int, output: str) -> None:
     assert read_measured(code, output) is None
     assert read_measured(0, 'noise\n{"bandwidthMBs": 1, "latencyUs": 2, "wrong": false}') == Measured(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("measured", "usual", "least", "answer"),
+    [
+        pytest.param(Measured(150, 0, unit="GB/s"), None, 200, (FAILED, "150 GB/s, 200 GB/s wanted"), id="below-the-limit"),
+        pytest.param(Measured(150, 0, unit="GB/s"), 400, 0, (FAILED, "150 GB/s, where the median is 400 GB/s"), id="below-the-others"),
+        pytest.param(Measured(250, 0, unit="GB/s"), 400, 200, (PASSED, "250 GB/s"), id="passed"),
+        pytest.param(Measured(250, 0, True, "GB/s"), 400, 0, (FAILED, "250 GB/s and with wrong data"), id="wrong-data"),
+    ],
+)
+def test_reduction_between_gpus_has_limits_of_its_own(measured: Measured, usual: float | None, least: int, answer: tuple[str, str]) -> None:
+    assert judge(measured, usual, {"minBusBandwidthGBs": least, "minShareOfMedianPercent": 50}) == answer
+    said = f'{{"busBandwidthGBs": {measured.bandwidth}, "latencyUs": 0, "wrong": {str(measured.is_wrong).lower()}}}'
+    assert read_measured(0, said) == measured
+
+
+@pytest.mark.parametrize("check", ["nccl", "ib"])
+def test_other_checks_of_pairs_find_the_node_at_fault_too(check: str) -> None:
+    """With all GPUs of each node in its jobs."""
+    slurm = cluster(6, {3})
+    asked = spec(6, check=check, targets={f"n-{ordinal}": Target({**LIMITS, "minBusBandwidthGBs": 0}, 8) for ordinal in range(6)})
+    said, _ = run(slurm, asked)
+    assert drained(slurm) == {"n-3"} == {name for name, outcome in said.items() if outcome.result == FAILED}
+    assert slurm.gpus == {8}

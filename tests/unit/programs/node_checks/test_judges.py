@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from configs.models.health_checks import CHECK_SETTINGS
-from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, processes, storage, stream
+from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, processes, storage, stream, vendor
 from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 
@@ -384,6 +384,6 @@ def test_command_that_others_could_change_is_told(
     (folder / "fabric").chmod(file_mode)
     folder.chmod(folder_mode)
     (tmp_path / "link").symlink_to(folder / "fabric")
-    found = command.changeable(tmp_path / "link", {os.getuid(), 0} if trusted else {0xFFFF})
+    found = vendor.changeable(tmp_path / "link", {os.getuid(), 0} if trusted else {0xFFFF})
     assert fault in found
     assert bool(found) == bool(fault)

@@ -1,0 +1,36 @@
+"""A check's program as one script for the standard input of a Python on the node, where no file of ours is.
+
+A program that imports a module beside it (`from .vendor import ...`) brings that along; all else it takes from the standard library.
+"""
+
+import re
+from pathlib import Path
+
+_BESIDE = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
+_LOADER = """import sys, types
+package = types.ModuleType("node_checks")
+package.__path__ = []
+sys.modules["node_checks"] = package
+for name, source in SOURCES.items():
+    module = types.ModuleType("node_checks." + name)
+    module.__package__ = "node_checks"
+    sys.modules[module.__name__] = module
+    exec(compile(source, name + ".py", "exec"), module.__dict__)
+module.main()
+"""
+
+
+def bundle(program: Path) -> str:
+    """The script. Raises OSError where a module is missing."""
+    sources: dict[str, str] = {}
+    _gather(program, sources)
+    return sources[program.stem] if len(sources) == 1 else f"SOURCES = {sources!r}\n{_LOADER}"
+
+
+def _gather(module: Path, into: dict[str, str]) -> None:
+    """A module's source, after those of the modules that it imports."""
+    source = module.read_text(encoding="utf-8")
+    for name in _BESIDE.findall(source):
+        if name not in into:
+            _gather(module.with_name(f"{name}.py"), into)
+    into[module.stem] = source

@@ -1,0 +1,103 @@
+"""Programs of vendors that checks run: where they are, whether they may be run, and what they printed. Standard library only.
+
+A check runs as Slurm's user, who may do everything in Slurm. So a file that others could change is not run, wherever it is.
+"""
+
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_LONGEST = 200
+_BROKEN = (
+    "uncorrectable ECC error",
+    "uncorrectable NVLink error",
+    "hardware stack error",
+    "GPU is lost",
+    "fallen off the bus",
+)
+"""What CUDA and NVML say of hardware that is broken. Sources: cudaGetErrorString of cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable
+and cudaErrorHardwareStackError; nvmlErrorString of NVML_ERROR_GPU_IS_LOST. All other errors may have other reasons."""
+
+
+class CannotRunError(Exception):
+    """Why a program is not run: unknown, and nobody's fault."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A program that has ended."""
+
+    code: int
+    """Negative: minus the signal."""
+    output: str
+    errors: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.output}\n{self.errors}"
+
+    @property
+    def how(self) -> str:
+        """How it ended, and the last line that it printed."""
+        end = f"was killed by signal {-self.code}" if self.code < 0 else f"ended with {self.code}"
+        said = last_line(self.errors) or last_line(self.output)
+        return f"{end}: {said}" if said else f"{end}, and printed nothing"
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty, in part where it is long."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:_LONGEST] if lines else ""
+
+
+def hardware_fault(text: str) -> str:
+    """The first line that tells of broken hardware; empty for none."""
+    return next((line.strip()[:_LONGEST] for line in text.splitlines() if any(words in line for words in _BROKEN)), "")
+
+
+def changeable(path: Path, trusted: "set[int]") -> str:
+    """Who but these users could change what is run: a fault of the file or of a folder above it; empty where nobody could."""
+    real = path.resolve(strict=True)
+    for each in (real, *real.parents):
+        facts = each.stat()
+        if facts.st_uid not in trusted:
+            return f"{each} belongs to user {facts.st_uid}, who could change it"
+        is_safe = each != real and facts.st_mode & stat.S_ISVTX  # a folder such as /tmp, where nobody replaces files of others
+        if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_safe:
+            return f"{each} can be changed by others"
+    return ""
+
+
+def refuse_changeable(found: str) -> None:
+    """Raises CannotRunError for a file that others could change."""
+    if fault := changeable(Path(found), {0, os.getuid()}):
+        raise CannotRunError(f"not run, as {fault}; have root own it, and nobody else write to it")
+
+
+def find(command: "list[str]", name: str, folders: "tuple[str, ...]", remedy: str) -> "list[str]":
+    """The words that start a program: those of the user's, or the program of this name in PATH, /usr/local/bin or a folder. Raises
+    CannotRunError where it is missing, with what to install, and where others could change it."""
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/bin", *folders))
+    wanted = command[0] if command else name
+    found = shutil.which(wanted, path=path)
+    if found is None:
+        raise CannotRunError(f"{wanted} is not on this node: {remedy}")
+    try:
+        refuse_changeable(found)
+    except OSError as error:
+        raise CannotRunError(f"{wanted}: {error.strerror}") from None
+    return [found, *command[1:]]
+
+
+def run(words: "list[str]", folder: "str | None" = None) -> Ended:
+    """Runs a program to its end. It has no deadline of its own: that of the check ends it, too. Raises CannotRunError."""
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False, cwd=folder
+        )
+    except OSError as error:
+        raise CannotRunError(f"{words[0]}: {error.strerror}") from None
+    return Ended(done.returncode, done.stdout, done.stderr)
