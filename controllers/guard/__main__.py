@@ -44,7 +44,7 @@ def main() -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    log.configure()
+    log.configure("guard")
     return asyncio.run(serve(settings))
 
 

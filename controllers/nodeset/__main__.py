@@ -26,7 +26,7 @@ def main() -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    log.configure(settings.log_level)
+    log.configure("nodeset-controller", settings.log_level)
     return asyncio.run(serve(settings))
 
 

@@ -36,7 +36,7 @@ def main() -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    log.configure()
+    log.configure("page")
     return asyncio.run(run(settings))
 
 

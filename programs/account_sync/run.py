@@ -17,7 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
 from slurm.people import LEAST_ID
+from slurm.pump import take_stderr
 
 from .plan import Change, Plan, State, plan_accounts
 from .slurm import Refused, Slurm, SlurmError
@@ -164,11 +166,12 @@ def content(file: Path) -> bytes:
 
 
 def main() -> None:
+    take_stderr("accounts")
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     file = Path(sys.argv[1])
-    reporter = Reporter(lambda line: print(f"accounts: {line}", file=sys.stderr, flush=True))
+    reporter = Reporter(teller("accounts"))
     while True:
         seen = content(file)
         end = tick(file, reporter) + time.monotonic()

@@ -14,8 +14,10 @@ from pathlib import Path
 from programs.database.client import Client, DatabaseError
 from programs.database.client import run as run_client
 from programs.database.settings import read_database
+from slurm.logs import teller
+from slurm.pump import take_stderr
 
-from .files import Failed, Folder, pipe, size_of, sync, teller
+from .files import Failed, Folder, pipe, size_of, sync
 from .plan import DATABASE, MARKER
 from .signals import end_at_once
 
@@ -128,6 +130,7 @@ def end_server(server: "subprocess.Popen[bytes]") -> None:
 
 
 def main() -> int:
+    take_stderr("database-restore")
     end_at_once(143)
     folder = Folder("database", DATABASE, say)
     try:

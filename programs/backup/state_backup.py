@@ -11,7 +11,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from .files import Failed, Folder, free_in, read_pipe, size_of, teller
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
+from .files import Failed, Folder, free_in, read_pipe, size_of
 from .plan import STATE, is_due, is_whole_state, retry_s, unread
 from .signals import end_at_once
 
@@ -110,6 +113,7 @@ def copy(partial: Path) -> bool:
 
 
 def main() -> None:
+    take_stderr("state-backup")
     end_at_once(0)
     os.umask(0o077)
     os.environ["LC_ALL"] = "C"  # tar's words are read

@@ -11,7 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from .files import Failed, Folder, pipe, sync, teller
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
+from .files import Failed, Folder, pipe, sync
 from .plan import STATE, name_of
 from .signals import end_at_once
 
@@ -57,6 +60,7 @@ def restore(folder: Folder) -> None:
 
 
 def main() -> int:
+    take_stderr("state-restore")
     end_at_once(143)
     os.umask(0o077)
     try:

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
 from .client import Client, read_password, write_private
 from .settings import PasswordError, read_database, with_password
 
 GIVEN = Path("/etc/slipway/slurmdbd/slurmdbd.conf")
 WRITTEN = Path("/etc/slurm/slurmdbd.conf")
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"database: {text}\n")
-    sys.stderr.flush()
+say = teller("database")
 
 
 def _end_at_once(_number: int, _: FrameType | None) -> None:
@@ -32,6 +32,7 @@ def write_slurmdbd_conf(given: Path, written: Path) -> None:
 
 
 def main() -> None:
+    take_stderr("database")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     try:

@@ -10,6 +10,9 @@ import stat
 import sys
 from pathlib import Path
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
 _TOP = Path("/shared")
 _NAME = "identity"
 
@@ -54,6 +57,7 @@ def take(folder: int, name: str, uid: int) -> int:
 
 
 def main() -> int:
+    take_stderr("identity")
     uid = int(sys.argv[1])
     try:
         top = os.open(_TOP, os.O_RDONLY | os.O_DIRECTORY)
@@ -61,7 +65,7 @@ def main() -> int:
             raise Refused(fault)
         take(take(top, _NAME, uid), "keys", uid)
     except (Refused, OSError) as error:
-        sys.stderr.write(f"identity: REFUSED: {error}\n")
+        teller("identity")(f"REFUSED: {error}")
         return 1
     return 0
 

@@ -13,13 +13,15 @@ import sys
 import time
 from pathlib import Path
 
+from slurm.logs import line
+
 from . import quota
 from .plan import UNREADABLE_LIMITS, cgroup_files, group_folders, read_limits, render_message
 
 CGROUPS = Path("/run/slipway/cgroup")
 SETTINGS = Path("/etc/slipway/login")
 STATE = Path("/run/slipway/login")
-LOG = Path("/proc/1/fd/2")
+LOG = Path("/proc/1/fd/1")
 _WITHOUT_LIMITS = {"cpus": 1, **UNREADABLE_LIMITS}
 
 
@@ -32,7 +34,7 @@ class Session:
     def say(self, text: str) -> None:
         """A line in the log of the pod."""
         with contextlib.suppress(OSError), LOG.open("a") as log:
-            log.write(f"slipway-login-session: {self._user}: {text}\n")
+            log.write(line("slipway-login-session", f"{self._user}: {text}", user=self._user) + "\n")
 
     def limit(self, cgroups: Path, process: int) -> None:
         """Puts sshd's process for this session, from which all of the session comes, into the user's group."""

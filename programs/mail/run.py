@@ -18,6 +18,8 @@ from email.utils import formatdate, make_msgid
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
 from slurm.records import record
 
 from .message import Mail, compose, job_number
@@ -160,10 +162,11 @@ def to_message(mail: Mail, sender: str) -> EmailMessage:
 
 
 def main() -> None:
+    take_stderr("mail")
     # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: a mail is removed after it is sent.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
-    sender = Sender(Settings(**json.loads(sys.argv[1])), Spool(), lambda line: print(f"mail: {line}", file=sys.stderr, flush=True))
+    sender = Sender(Settings(**json.loads(sys.argv[1])), Spool(), teller("mail"))
     while True:
         time.sleep(sender.round())
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from slurm.commands import SlurmError, call
+from slurm.logs import ERROR, teller
+from slurm.pump import take_stderr
 from slurm.signals import Signals
 
 from . import jobs, nodes, usage
@@ -26,6 +28,8 @@ from .text import CONTENT_TYPE, render
 PORT = 8081
 _CALL_S = 20
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+say = teller("metrics")
 
 Ask = Callable[..., str]
 """Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
@@ -72,7 +76,7 @@ class Collector:
             body = {"nodes": self._nodes, "jobs": self._jobs, "accounting": self._accounting}[kind]()
         except (SlurmError, ValueError) as error:  # an AnswerError is a ValueError
             if self.readings.failed(kind):
-                say(reading=kind, error=str(error))
+                say(f"{kind} cannot be read: {error}", ERROR, reading=kind, error=str(error))
             return self._clock() - at
         took = self._clock() - at
         self.readings.succeeded(kind, at, took, body)
@@ -103,12 +107,6 @@ class Collector:
 def ask(*command: str) -> str:
     """One of Slurm's commands, with an end."""
     return call(*command, timeout_s=_CALL_S, env=_ENVIRONMENT)
-
-
-def say(**fields: object) -> None:
-    """One line of JSON."""
-    sys.stdout.write(json.dumps(fields) + "\n")
-    sys.stdout.flush()
 
 
 def memory() -> int:
@@ -167,6 +165,7 @@ def work(collector: Collector, kinds: tuple[str, ...], interval_s: float, stop: 
 
 
 def main() -> int:
+    take_stderr("metrics")
     signals, stop, is_broken = Signals(), threading.Event(), threading.Event()
     settings = Settings.read(sys.argv[1])
     collector = Collector(settings, ask)

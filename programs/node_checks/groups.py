@@ -15,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from slurm import logs
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
 from slurm.commands import SlurmError
+from slurm.pump import take_stderr
 from slurm.scontrol import Node
 
 from .measured import Measured, baseline, judge
@@ -260,6 +262,7 @@ def _step(spec: Spec, node: Node) -> Step:
 
 
 def main() -> int:
+    take_stderr("check")
     signal.signal(signal.SIGTERM, end_at_once)
     spec, slurm, now = read_spec(sys.argv[1]), Slurm(), time.time()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
@@ -273,7 +276,7 @@ def main() -> int:
             int(now // _TURN_S),
         )
     except SlurmError as error:
-        sys.stderr.write(f"check {spec.name}: {error}\n")
+        logs.write(logs.line("check", f"check {spec.name}: {error}", logs.ERROR, check=spec.name))
         return 1
     return 0
 

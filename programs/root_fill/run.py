@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from slurm.pump import take_stderr
+
 from . import image, tarball
 from .place import SHARED, Failed, Place, Refused, changes, delete, end_full_or_failed, say, sync
 from .plan import Wanted, judge_filled, read_carried, read_wanted
@@ -153,6 +155,7 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 def main() -> int:
+    take_stderr("root-fill")
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run goes on.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 
 from slurm.commands import SlurmError, call
+from slurm.logs import teller
+from slurm.pump import Pump, take_stderr
 from slurm.signals import Signals
 
 from .claim import Claim
@@ -48,10 +50,7 @@ _TAKE_S = 8
 _SINFO_S = 10
 _LOOK_S = 0.1
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"slipway-slurmctld: {text}\n")
-    sys.stderr.flush()
+say = teller("slipway-slurmctld")
 
 
 class Controller:
@@ -68,18 +67,26 @@ class Controller:
         self._has_accounting = bool(setting(text, "AccountingStorageType"))
         self._claim = Claim(self._state.parent, OFFERED)
         self._version = ""
+        self._log = Pump("slurmctld")
 
     def run(self) -> int:
+        """Until the end of slurmctld, or of the pod: its exit code."""
+        try:
+            return self._run()
+        finally:
+            self._log.close()
+
+    def _run(self) -> int:
         if not self._prepare():
             return 1
         self._await_munged()
         if self._signals.is_stopping:
             return 0
-        # A daemon's own standard error is /dev/null; this program's is the container's log. The link is for slurmctld's wish to work where
-        # its log is.
+        # A daemon's own standard error is /dev/null; what comes through this pipe gets into the container's log. The link is there because
+        # slurmctld wants to work where its log is.
         log = RUN / "slurmctld.log"
         log.unlink(missing_ok=True)
-        log.symlink_to(f"/proc/{os.getpid()}/fd/2")
+        log.symlink_to(f"/proc/{os.getpid()}/fd/{self._log.fd}")
         if not self._await_key_elsewhere():
             return 1
         if self._signals.is_stopping:
@@ -139,8 +146,9 @@ class Controller:
             self._claim.note("munge-key", _key_id())
         except OSError as error:  # a full disk, for instance: at worst the next start waits for a key that all pods have
             say(f"cannot note which munge key slurmctld has: {error.strerror}")
+        out = self._log.fd
         try:
-            code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], check=False).returncode
+            code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], stdout=out, stderr=out, check=False).returncode
         except OSError as error:
             say(f"slurmctld cannot be started: {error.strerror}")
         else:
@@ -265,6 +273,7 @@ def _has_munge() -> bool:
 
 
 def main() -> int:
+    take_stderr("slipway-slurmctld")
     try:
         return Controller(Signals(), float(os.environ.get("SLIPWAY_KEY_SPREAD_S") or 120)).run()
     except (OSError, SlurmError) as error:
