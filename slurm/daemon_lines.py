@@ -6,16 +6,16 @@ of them is a message of level info.
 
 import re
 import time
-from calendar import timegm
 from collections.abc import Callable
-from typing import NamedTuple
 
 from slurm.logs import CRITICAL, DEBUG, ERROR, INFO, WARNING, level_of
+from slurm.records import record
 
 SLURM = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "sackd")
 
 
-class Read(NamedTuple):
+@record
+class Read:
     """A daemon's line, taken apart."""
 
     message: str
@@ -29,7 +29,7 @@ def read(daemon: str, text: str) -> Read:
     found = _start(daemon, text)
     if found is None:
         found = _READERS.get(daemon, _plain)(text)
-    return found if found.message else found._replace(message=text.strip())
+    return found if found.message else Read(text.strip(), found.level, found.at)
 
 
 _SLURM_HEAD = re.compile(
@@ -93,9 +93,16 @@ def iso_time(text: str) -> float | None:
         if zone is None:
             return time.mktime(parts) + fraction
         ahead = 0 if zone == "Z" else int(f"{zone[0]}1") * (int(zone[1:3]) * 3600 + int(zone[-2:]) * 60)
-        return timegm(parts) - ahead + fraction
+        return _utc(year, month, day) + hour * 3600 + minute * 60 + second - ahead + fraction
     except (OverflowError, ValueError):
         return None
+
+
+def _utc(year: int, month: int, day: int) -> int:
+    """Unix time of the day's beginning in UTC, as calendar.timegm has it, whose import takes long."""
+    year -= month <= 2
+    days = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return (365 * year + year // 4 - year // 100 + year // 400 + days - 719_468) * 86_400
 
 
 def _munged(text: str) -> Read:

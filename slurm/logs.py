@@ -9,9 +9,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from slurm.job_names import find_job
+
+TYPE_CHECKING = False  # `typing` takes long to import
+if TYPE_CHECKING:
+    from typing import Any
 
 CLUSTER = "SLIPWAY_CLUSTER"
 """The environment variable with the cluster's name, in every container."""
@@ -26,7 +29,7 @@ _OWN_KEYS = ("time", "level", "cluster", "node", "daemon", "job", "step", "messa
 _writing = threading.RLock()  # one that a handler of signals may take again
 
 
-def line(daemon: str, message: str, level: str = INFO, when: float | None = None, /, **more: Any) -> str:
+def line(daemon: str, message: str, level: str = INFO, when: float | None = None, /, **more: "Any") -> str:
     """One line, without its end. `when` is Unix time, now by default; `more` are further keys, which come before the message. `node`, `job`
     and `step` in it win over what is known otherwise."""
     job, step = find_job(message) if not more.get("job") else ("", "")
@@ -70,7 +73,7 @@ def teller(daemon: str) -> "Callable[..., None]":
     """What a program of ours says its lines with: `say("made the home of ada")`, `say("job 12 waits", job="12")`. Lines that begin with
     FAILED or REFUSED are errors, unless `level` says otherwise."""
 
-    def say(message: str, level: str = "", /, **more: Any) -> None:
+    def say(message: str, level: str = "", /, **more: "Any") -> None:
         write(line(daemon, message, level or level_of(message), **more))
 
     return say
@@ -98,7 +101,7 @@ def readable(text: str) -> str:
     return text if found is None else f"{found.get('daemon', '')}: {found['message']}"
 
 
-def _dumps(value: Any) -> str:
+def _dumps(value: "Any") -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -166,7 +166,6 @@ def content(file: Path) -> bytes:
 
 
 def main() -> None:
-    take_stderr("accounts")
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
@@ -184,4 +183,5 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("accounts")
     main()

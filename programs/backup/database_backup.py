@@ -72,7 +72,6 @@ def has_old_state(interval_s: int) -> bool:
 
 
 def main() -> int:
-    take_stderr("database-backup")
     end_at_once(143)
     os.umask(0o077)
     folder = Folder("database", DATABASE, say)
@@ -93,4 +92,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("database-backup")
     sys.exit(main())

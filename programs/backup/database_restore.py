@@ -130,7 +130,6 @@ def end_server(server: "subprocess.Popen[bytes]") -> None:
 
 
 def main() -> int:
-    take_stderr("database-restore")
     end_at_once(143)
     folder = Folder("database", DATABASE, say)
     try:
@@ -148,4 +147,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("database-restore")
     sys.exit(main())

@@ -113,7 +113,6 @@ def copy(partial: Path) -> bool:
 
 
 def main() -> None:
-    take_stderr("state-backup")
     end_at_once(0)
     os.umask(0o077)
     os.environ["LC_ALL"] = "C"  # tar's words are read
@@ -125,4 +124,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("state-backup")
     main()

@@ -60,7 +60,6 @@ def restore(folder: Folder) -> None:
 
 
 def main() -> int:
-    take_stderr("state-restore")
     end_at_once(143)
     os.umask(0o077)
     try:
@@ -75,4 +74,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("state-restore")
     sys.exit(main())

@@ -388,7 +388,6 @@ def _version() -> Path:
 
 
 def main() -> int:
-    take_stderr("config-sync")
     ended: list[int] = []
     awake, wake = os.pipe()
     for end in (awake, wake):
@@ -432,4 +431,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("config-sync")
     sys.exit(main())

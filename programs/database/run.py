@@ -32,7 +32,6 @@ def write_slurmdbd_conf(given: Path, written: Path) -> None:
 
 
 def main() -> None:
-    take_stderr("database")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     try:
@@ -46,4 +45,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("database")
     main()

@@ -57,7 +57,6 @@ def take(folder: int, name: str, uid: int) -> int:
 
 
 def main() -> int:
-    take_stderr("identity")
     uid = int(sys.argv[1])
     try:
         top = os.open(_TOP, os.O_RDONLY | os.O_DIRECTORY)
@@ -71,4 +70,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("identity")
     sys.exit(main())

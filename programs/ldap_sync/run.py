@@ -152,7 +152,6 @@ def read_configured() -> Configured:
 
 
 def main() -> int:
-    take_stderr("identity")
     from .directory import Directory, read_directory  # needs python-ldap, which only the image has
 
     settings = json.loads(sys.argv[1])
@@ -194,4 +193,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("identity")
     sys.exit(main())

@@ -238,7 +238,6 @@ def _exit_code(code: int) -> int:
 
 
 def main() -> int:
-    take_stderr("slipway-login")
     signals = Signals(has_children=True)
     try:
         prepare()
@@ -250,4 +249,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("slipway-login")
     sys.exit(main())

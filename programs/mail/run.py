@@ -162,7 +162,6 @@ def to_message(mail: Mail, sender: str) -> EmailMessage:
 
 
 def main() -> None:
-    take_stderr("mail")
     # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: a mail is removed after it is sent.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
@@ -176,4 +175,5 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("mail")
     main()

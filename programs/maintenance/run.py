@@ -72,7 +72,6 @@ def _line(message: str, level: str = logs.INFO, jobs: Sequence[str] = (), **more
 
 
 def main() -> int:
-    take_stderr("maintenance")
     signals, policy, slurm = Signals(), read_policy(json.loads(sys.argv[1])), Slurm()
     while not signals.is_stopping:
         try:
@@ -84,4 +83,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("maintenance")
     sys.exit(main())

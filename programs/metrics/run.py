@@ -165,7 +165,6 @@ def work(collector: Collector, kinds: tuple[str, ...], interval_s: float, stop: 
 
 
 def main() -> int:
-    take_stderr("metrics")
     signals, stop, is_broken = Signals(), threading.Event(), threading.Event()
     settings = Settings.read(sys.argv[1])
     collector = Collector(settings, ask)
@@ -188,4 +187,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("metrics")
     sys.exit(main())

@@ -35,7 +35,6 @@ def find_origin(name: str) -> str:
 
 
 def main() -> int:
-    take_stderr("slipway-munged")
     signal.signal(signal.SIGTERM, _leave)  # until there is a munged
     name = os.environ.get("SLIPWAY_ORIGIN")
     latest_s = float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)
@@ -64,4 +63,5 @@ def _leave(_: int, __: object) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("slipway-munged")
     sys.exit(main())

@@ -208,7 +208,6 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def main() -> int:
-    take_stderr("checks")
     signals, waiting = Signals(), Waiting()
     server = _Server(PORT, Munge(), waiting)
     threading.Thread(target=work, args=(Collector(Slurm(), logs.write), waiting), daemon=True).start()
@@ -219,4 +218,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("checks")
     sys.exit(main())

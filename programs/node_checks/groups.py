@@ -262,7 +262,6 @@ def _step(spec: Spec, node: Node) -> Step:
 
 
 def main() -> int:
-    take_stderr("check")
     signal.signal(signal.SIGTERM, end_at_once)
     spec, slurm, now = read_spec(sys.argv[1]), Slurm(), time.time()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
@@ -282,4 +281,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("check")
     sys.exit(main())

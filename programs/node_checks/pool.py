@@ -64,7 +64,6 @@ def read_nodes(labels: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    take_stderr("pool")
     wanted = json.loads(sys.argv[1])
     end = time.monotonic() + wanted["waitS"]
     while True:
@@ -81,4 +80,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("pool")
     sys.exit(main())

@@ -295,7 +295,6 @@ def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> 
 
 
 def main() -> int:
-    take_stderr("check")
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
     signal.signal(signal.SIGTERM, end_at_once)
     spec, slurm = read_spec(sys.argv[1]), Slurm()
@@ -309,4 +308,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("check")
     sys.exit(main())

@@ -239,7 +239,6 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 def main() -> int:
-    take_stderr("root-clean")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     if not SHARED.joinpath("versions").is_dir() or not SHARED.joinpath("jobs").is_dir():
@@ -256,4 +255,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("root-clean")
     sys.exit(main())

@@ -155,7 +155,6 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 def main() -> int:
-    take_stderr("root-fill")
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run goes on.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
@@ -178,4 +177,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("root-fill")
     sys.exit(main())

@@ -273,7 +273,6 @@ def _has_munge() -> bool:
 
 
 def main() -> int:
-    take_stderr("slipway-slurmctld")
     try:
         return Controller(Signals(), float(os.environ.get("SLIPWAY_KEY_SPREAD_S") or 120)).run()
     except (OSError, SlurmError) as error:
@@ -282,4 +281,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("slipway-slurmctld")
     sys.exit(main())

@@ -300,7 +300,6 @@ def _logged(daemon: str, command: Sequence[str], cwd: str | None = None) -> Call
 
 
 def main() -> int:
-    take_stderr("worker")
     try:
         prepare(say)
     except (PrepareError, OSError, subprocess.CalledProcessError) as error:
@@ -315,4 +314,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("worker")
     sys.exit(main())

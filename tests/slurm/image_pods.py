@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from slurm.logs import readable
+from tests.log_lines import as_words
 from tests.patience import patience
 
 PROJECT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ class Container:
     @property
     def log(self) -> str:
         """What it wrote so far, as people read it: `worker: slurmd ended`."""
-        return "".join(f"{readable(line)}\n" for line in self.lines)
+        return as_words("\n".join([*self.lines, ""]))
 
     @property
     def lines(self) -> list[str]:

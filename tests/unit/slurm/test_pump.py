@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,9 @@ def test_exit_code_passes_through_and_the_last_words_are_not_lost(script: str, c
         assert process.returncode == code
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2], ids=lambda each: each.name
+)
 def test_signal_reaches_the_daemon(number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
     script = f"trap 'echo got {name}; exit 5' {name}; echo ready; while :; do sleep 0.05; done"
@@ -148,11 +149,11 @@ def test_line_of_a_program_of_ours_stays_as_it_is() -> None:
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a pump in this process writes."""
     lines = list[str]()
     monkeypatch.setattr(logs, "write", lambda text: lines.extend(text.split("\n")))  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType,reportUnknownMemberType]
-    yield lines
+    return lines
 
 
 def test_pump_in_a_thread_serves_each_start_of_a_daemon_and_loses_no_last_line(written: list[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from programs.login import session
 from programs.login.session import Session
+from tests.log_lines import as_words
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 UID = os.geteuid()
@@ -51,7 +52,7 @@ def test_unreadable_limits_are_small_for_a_first_session_and_stay_for_others(
     (group / "pids.max").write_text("77\n")
     session.main()  # the group has a process now
     assert (group / "pids.max").read_text() == "77\n"
-    assert (node / "log").read_text().count(f"slipway-login-session: {USER}: cannot read") == 2
+    assert as_words((node / "log").read_text()).count(f"slipway-login-session: {USER}: cannot read") == 2
 
 
 def test_banner_and_state_are_shown_and_broken_state_costs_neither_banner_nor_login(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
