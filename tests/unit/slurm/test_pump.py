@@ -21,8 +21,8 @@ PUMP = [sys.executable, "-EsB", "-m", "slurm.pump"]
 TIMEOUT_S = 60
 
 
-def pump(*command: str, daemon: str = "slurmd", **options: Any) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([*PUMP, daemon, "--", *command], cwd=PROJECT, stdout=subprocess.PIPE, **options)
+def pump(*command: str, daemon: str = "slurmd", stdin: int | None = None) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([*PUMP, daemon, "--", *command], cwd=PROJECT, stdin=stdin, stdout=subprocess.PIPE)
 
 
 def said(data: bytes) -> list[dict[str, Any]]:
