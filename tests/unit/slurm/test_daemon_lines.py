@@ -21,6 +21,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
+GANESHA = "25/11/2026 02:24:06 : epoch 6926c0f6 : t-nfs-0 : nfs-ganesha-1[main]"
 CASES = [
     ("slurmctld", "[2026-11-25T02:24:06.500] slurmctld version 26.05.5 started on cluster dev(0)", INFO, 0.5, "slurmctld version"),
     ("slurmctld", "[2026-11-25T02:24:06.315] error: Sending PersistInit msg: Connection refused", ERROR, 0.315, "Sending PersistInit"),
@@ -62,6 +63,8 @@ CASES = [
     ("mariadb", "2026-11-25  2:24:06 0 [ERROR] Aborting", ERROR, 0.0, "Aborting"),
     ("mariadb", "Installing MariaDB/MySQL system tables in '/var/lib/mysql/data.partial' ...", INFO, None, "Installing"),
     ("mariadb", "mariadb.sh: making the data folder", INFO, None, "making the data folder"),
+    ("nfs-ganesha", f"{GANESHA} main :MAIN :EVENT :nfs-ganesha Starting: Ganesha Version 9.14", INFO, 0.0, "main: nfs-ganesha Start"),
+    ("nfs-ganesha", f"{GANESHA} nfs_set_param_from_conf :CONFIG :WARN :domainname will be deprecated", WARNING, 0.0, "nfs_set_param"),
     ("root-switch", "root-switch.sh: REFUSED: no shell runs in version 1", ERROR, None, "REFUSED: no shell"),
     ("worker", "Traceback (most recent call last):", ERROR, None, "Traceback"),
     ("worker", "mount: /dev/shm: permission denied.", INFO, None, "mount: /dev/shm"),
