@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from slurm.logs import line
+from slurm.logs import CLUSTER, line
 
 from . import quota
 from .plan import UNREADABLE_LIMITS, cgroup_files, group_folders, read_limits, render_message
@@ -22,6 +22,7 @@ CGROUPS = Path("/run/slipway/cgroup")
 SETTINGS = Path("/etc/slipway/login")
 STATE = Path("/run/slipway/login")
 LOG = Path("/proc/1/fd/1")
+ENVIRONMENT = Path("/proc/1/environ")
 _WITHOUT_LIMITS = {"cpus": 1, **UNREADABLE_LIMITS}
 
 
@@ -33,6 +34,10 @@ class Session:
 
     def say(self, text: str) -> None:
         """A line in the log of the pod."""
+        with contextlib.suppress(OSError):
+            for entry in ENVIRONMENT.read_bytes().split(b"\0"):
+                if entry.startswith(f"{CLUSTER}=".encode()):  # PAM gives a session's programs none of the pod's variables
+                    os.environ[CLUSTER] = entry.partition(b"=")[2].decode(errors="replace")
         with contextlib.suppress(OSError), LOG.open("a") as log:
             log.write(line("slipway-login-session", f"{self._user}: {text}", user=self._user) + "\n")
 
