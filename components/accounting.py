@@ -195,7 +195,8 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         "containers": [mariadb],
         "volumes": [
             *(secret_volume("password", object_name(cluster, "mariadb")), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods)),
-            *((*restore_volumes(backup), *program_volumes(pods, *DATABASE_PROGRAMS)) if backup else ()),
+            *program_volumes(pods, *(DATABASE_PROGRAMS if backup else ())),
+            *(restore_volumes(backup) if backup else ()),
         ],
     }
     if backup:

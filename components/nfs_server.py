@@ -24,6 +24,7 @@ from components.pods import (
     program_command,
     program_mounts,
     program_volumes,
+    pump_command,
     service,
     tcp_probe,
 )
@@ -143,7 +144,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
             *(mount("config", "/etc/slipway/nfs", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
             *(mount("data", DATA_PATH), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
         ],
-        command=program_command("nfs_server"),
+        command=pump_command("nfs-ganesha", *program_command("nfs_server")),
         workingDir=PACKAGES_PATH,
         env={"SLIPWAY_FOLDERS": " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
         requests=("100m", "256Mi"),

@@ -256,6 +256,7 @@ def _prometheus(args: OwnArgs) -> Manifest:
             f"--storage.tsdb.retention.time={args['retention_days']}d",
             f"--storage.tsdb.retention.size={args['retention_mib']}MB",  # Prometheus' MB are MiB
             f"--web.listen-address=:{PROMETHEUS_PORT}",
+            "--log.format=json",
         ],
         "workingDir": _DATA_PATH,
         "resources": resources(("50m", "128Mi"), DAEMON_MEMORY),
@@ -280,6 +281,7 @@ def _alertmanager(args: OwnArgs) -> Manifest:
             f"--storage.path={_DATA_PATH}/alertmanager",
             f"--web.listen-address=127.0.0.1:{ALERTMANAGER_PORT}",
             "--cluster.listen-address=",  # one of its kind, without peers
+            "--log.format=json",
         ],
         "workingDir": _DATA_PATH,
         "resources": resources(("10m", "32Mi"), PROGRAM_MEMORY),

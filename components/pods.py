@@ -10,6 +10,7 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT
 from configs.models.cluster import Cluster
 from configs.models.node_pool import Taint
+from slurm import logs
 from slurm.people import ACCOUNTS
 
 SLURM_UID = ACCOUNTS["slurm"]
@@ -120,19 +121,28 @@ def container(
 ) -> Manifest:
     """A container of the Slurm image that runs a start script, or with an empty `script` what `command` in `more` says.
 
-    `requests` are CPU and memory, `limit` is the most memory; an empty one is no limit. `more` is added as it is.
+    `requests` are CPU and memory, `limit` is the most memory; an empty one is no limit. `more` is added as it is. What a script and its
+    daemon say becomes lines of slurm/logs: the pod has the volume of `program_volumes` with the package `slurm`.
     """
-    variables = {"SLIPWAY_CLUSTER": defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
+    variables = {logs.CLUSTER: defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
     return {
         "name": name,
         "image": defaults["image"],
         "imagePullPolicy": defaults["pull_policy"],
-        **({"command": [f"{SCRIPTS_PATH}/{script}"]} if script else {}),
+        **(
+            {"command": pump_command(script.removesuffix(".sh"), f"{SCRIPTS_PATH}/{script}"), "workingDir": PACKAGES_PATH} if script else {}
+        ),
         "env": [{"name": key, "value": value} for key, value in variables.items()],
         "resources": resources(requests, limit),
-        "volumeMounts": [*([scripts_mount()] if script else []), *mounts],
+        "volumeMounts": [*([scripts_mount()] if script else []), *_once(mounts, program_mounts() if script else [])],
         **more,
     }
+
+
+def _once(mounts: Sequence[Manifest], more: Sequence[Manifest]) -> list[Manifest]:
+    """These mounts, and of the others those that they lack."""
+    there = {each["mountPath"] for each in mounts}
+    return [*mounts, *(each for each in more if each["mountPath"] not in there)]
 
 
 def resources(requests: tuple[str, str], memory_limit: str) -> Manifest:
@@ -214,6 +224,11 @@ def program_command(program: str, *arguments: str, module: str = "run", imports_
     in 20 ms. `imports_debian` adds the Python packages of the image.
     """
     return ["python3", "-EsB" if imports_debian else "-EsSB", "-m", f"programs.{program}.{module}", *arguments]
+
+
+def pump_command(daemon: str, *command: str) -> list[str]:
+    """Runs a command whose output becomes lines of the log, in the working directory `PACKAGES_PATH`: see slurm/pump."""
+    return ["python3", "-EsSB", "-m", "slurm.pump", daemon, "--", *command]
 
 
 def daemon_command(program: str) -> list[str]:

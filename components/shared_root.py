@@ -267,7 +267,7 @@ def build_switch(args: SharedRootArgs) -> Manifest:
     pod: Manifest = {
         "restartPolicy": "Never",
         "containers": [switch],
-        "volumes": [scripts_volume(pods), build_volume(pods["cluster"], args["volume"])],
+        "volumes": [scripts_volume(pods), *program_volumes(pods), build_volume(pods["cluster"], args["volume"])],
     }
     return _job(
         args, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any
 
 from changes.workloads import RECORD
+from slurm.logs import readable
 from standalone.api import Api, RefusedError, side_by_side
 from standalone.changes import PART_OF, applyset_id, labelled
 from standalone.faults import StandaloneError, rows
@@ -351,5 +352,5 @@ def last_words(home: Home, pod: str, container: str) -> list[str]:
         with contextlib.suppress(RefusedError):
             text = home.api.request("GET", path, container=container, tailLines="8", previous=previous).text
             if lines := [line for line in text.splitlines() if line and not line.startswith("unable to retrieve container logs")]:
-                return lines
+                return [readable(line) for line in lines]
     return []

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonpath
 
+from slurm.logs import readable
 from standalone.faults import StandaloneError
 from standalone.render import Key, key_of
 
@@ -221,7 +222,7 @@ def _trouble(pod: Mapping[str, Any]) -> Trouble | None:
     for container in containers:
         ended = container.get("state", {}).get("terminated", {})
         if ended.get("exitCode") and status.get("phase") == "Failed":
-            said = str(ended.get("message") or "").strip()
+            said = "\n".join(readable(line) for line in str(ended.get("message") or "").strip().splitlines())
             return Trouble(name, f"container {container['name']} ended with {ended['exitCode']}{': ' + said if said else ''}")
         last = container.get("lastState", {}).get("terminated") or ended
         if container.get("restartCount") and last.get("exitCode") and not container.get("ready"):

@@ -253,7 +253,7 @@ class FileProgress:
                 with contextlib.suppress(Conflict):
                     await self._writer.create(EVENTS, event)
             await self._writer.apply_status(SLURMCTLD_PODS, build_status(pod, verdict, now))
-            log.info("Slurm's files", pod=pod.metadata.name, files=files, reason=verdict.reason, message=verdict.message)
+            log.info("Slurm's files", pod=pod.metadata.name, files=files, reason=verdict.reason, words=verdict.message)
         return verdict.reason == LIVE and not self.held
 
     def _note_held(self, held: frozenset[str]) -> None:

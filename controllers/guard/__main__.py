@@ -37,4 +37,4 @@ async def serve(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(read_settings, serve))
+    sys.exit(main("guard", read_settings, serve))

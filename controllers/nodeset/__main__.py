@@ -18,4 +18,4 @@ async def serve(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(read_settings, serve))
+    sys.exit(main("nodeset-controller", read_settings, serve))

@@ -29,4 +29,4 @@ async def run(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(read_settings, run))
+    sys.exit(main("page", read_settings, run))

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from controllers.runtime import log
+from slurm import logs
 
 CLUSTER = {"SLIPWAY_CLUSTER": "name of the Slurm cluster", "SLIPWAY_NAMESPACE": "its Kubernetes namespace"}
 POD = {"POD_NAME": "name of this pod"}
@@ -79,12 +79,13 @@ class Environment:
 S = TypeVar("S", bound=ProgramSettings)
 
 
-def main(read: Callable[[Mapping[str, str]], S], serve: Callable[[S], Coroutine[Any, Any, int]]) -> int:
-    """Reads the settings and runs the program; its exit code. 2: the environment is wrong."""
+def main(program: str, read: Callable[[Mapping[str, str]], S], serve: Callable[[S], Coroutine[Any, Any, int]]) -> int:
+    """Reads the settings and runs the program, which has this name in its log; its exit code. 2: the environment is wrong."""
     try:
         settings = read(os.environ)
     except SettingsError as error:
-        sys.stderr.write(f"{error}\n")
+        for fault in str(error).splitlines():
+            logs.write(logs.line(program, fault, logs.ERROR))
         return 2
-    log.configure(settings.log_level)
+    log.configure(program, settings.log_level)
     return asyncio.run(serve(settings))

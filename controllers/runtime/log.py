@@ -1,25 +1,29 @@
-"""Logs: a JSON object a line, to standard error; those of libraries too."""
+"""Logs: a JSON object a line, to stdout, with the keys of slurm/logs; those of libraries too."""
 
 import logging
 import sys
 from typing import TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from slurm import logs
 
 
-def configure(level: str = "info", stream: TextIO | None = None) -> None:
-    """`level` is debug, info, warning or error; libraries are heard from warning on. Raises ValueError for another word."""
+def configure(program: str, level: str = "info", stream: TextIO | None = None) -> None:
+    """`program` is the name in its lines. `level` is debug, info, warning or error; libraries are heard from warning on. Raises ValueError
+    for another word."""
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise ValueError(f'"{level}" is no log level: debug, info, warning, error')
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-    ]
-    last: list[Processor] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    handler = logging.StreamHandler(stream or sys.stderr)
+
+    def arrange(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+        """The line: slurm/logs knows the keys and their order."""
+        return logs.line(program, str(event.pop("event", "")), str(event.pop("level", logs.INFO)), **event)
+
+    shared: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level]
+    last: list[Processor] = [structlog.processors.format_exc_info, arrange]
+    handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
@@ -30,5 +34,5 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(stream or sys.stdout),
     )

@@ -17,7 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
 from slurm.people import LEAST_ID
+from slurm.pump import take_stderr
 
 from .plan import Change, Plan, State, plan_accounts
 from .slurm import Refused, Slurm, SlurmError
@@ -168,7 +170,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     file = Path(sys.argv[1])
-    reporter = Reporter(lambda line: print(f"accounts: {line}", file=sys.stderr, flush=True))
+    reporter = Reporter(teller("accounts"))
     while True:
         seen = content(file)
         end = tick(file, reporter) + time.monotonic()
@@ -181,4 +183,5 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("accounts")
     main()

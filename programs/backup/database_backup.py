@@ -10,8 +10,10 @@ import time
 
 from programs.database.client import Client, DatabaseError
 from programs.database.settings import read_database
+from slurm.logs import teller
+from slurm.pump import take_stderr
 
-from .files import Failed, Folder, free_in, pipe, read_pipe, size_of, teller
+from .files import Failed, Folder, free_in, pipe, read_pipe, size_of
 from .plan import DATABASE, STATE, age_s, find_fault, is_whole_dump
 from .signals import end_at_once
 
@@ -90,4 +92,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("database-backup")
     sys.exit(main())

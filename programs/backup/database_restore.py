@@ -14,8 +14,10 @@ from pathlib import Path
 from programs.database.client import Client, DatabaseError
 from programs.database.client import run as run_client
 from programs.database.settings import read_database
+from slurm.logs import teller
+from slurm.pump import take_stderr
 
-from .files import Failed, Folder, pipe, size_of, sync, teller
+from .files import Failed, Folder, pipe, size_of, sync
 from .plan import DATABASE, MARKER
 from .signals import end_at_once
 
@@ -145,4 +147,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("database-restore")
     sys.exit(main())

@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -157,13 +156,3 @@ def _flush(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def teller(program: str) -> Callable[[str], None]:
-    """Says lines in a program's name."""
-
-    def say(text: str) -> None:
-        sys.stderr.write(f"{program}: {text}\n")
-        sys.stderr.flush()
-
-    return say

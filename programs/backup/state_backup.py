@@ -11,7 +11,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from .files import Failed, Folder, free_in, read_pipe, size_of, teller
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
+from .files import Failed, Folder, free_in, read_pipe, size_of
 from .plan import STATE, is_due, is_whole_state, retry_s, unread
 from .signals import end_at_once
 
@@ -121,4 +124,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("state-backup")
     main()

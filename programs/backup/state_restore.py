@@ -11,7 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from .files import Failed, Folder, pipe, sync, teller
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
+from .files import Failed, Folder, pipe, sync
 from .plan import STATE, name_of
 from .signals import end_at_once
 
@@ -71,4 +74,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("state-restore")
     sys.exit(main())

@@ -20,6 +20,8 @@ from types import FrameType
 
 from slurm.files import content_hash
 from slurm.hostlists import fold
+from slurm.logs import teller
+from slurm.pump import take_stderr
 from slurm.reasons import SCALE_IN
 from slurm.states import is_registered, may_be_removed
 
@@ -30,6 +32,7 @@ from .slurm import Reading, Refused, SlurmError
 from .slurmds import Told
 
 OFFERED = Path("/etc/slurm")
+say = teller("config-sync")
 REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 """While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""
 _AGAIN_S = 2
@@ -71,8 +74,7 @@ class Sync:
     def tell(self, text: str) -> None:
         """Says it, unless it was the last thing said."""
         if text != self._said:
-            sys.stderr.write(f"config-sync: {text}\n")
-            sys.stderr.flush()
+            say(text)
         self._said = text
 
     def attempt(self, version: Path) -> float | None:
@@ -429,4 +431,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("config-sync")
     sys.exit(main())

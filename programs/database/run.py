@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
 from .client import Client, read_password, write_private
 from .settings import PasswordError, read_database, with_password
 
 GIVEN = Path("/etc/slipway/slurmdbd/slurmdbd.conf")
 WRITTEN = Path("/etc/slurm/slurmdbd.conf")
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"database: {text}\n")
-    sys.stderr.flush()
+say = teller("database")
 
 
 def _end_at_once(_number: int, _: FrameType | None) -> None:
@@ -45,4 +45,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("database")
     main()

@@ -10,6 +10,9 @@ import stat
 import sys
 from pathlib import Path
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
 _TOP = Path("/shared")
 _NAME = "identity"
 
@@ -61,10 +64,11 @@ def main() -> int:
             raise Refused(fault)
         take(take(top, _NAME, uid), "keys", uid)
     except (Refused, OSError) as error:
-        sys.stderr.write(f"identity: REFUSED: {error}\n")
+        teller("identity")(f"REFUSED: {error}")
         return 1
     return 0
 
 
 if __name__ == "__main__":
+    take_stderr("identity")
     sys.exit(main())

@@ -18,7 +18,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from slurm.logs import teller
 from slurm.people import RESERVED, TAKEN
+from slurm.pump import take_stderr
 
 from .accounts import Accounts, Configured, merge, removal_fault
 from .entries import USERS_GID, Entry, Rules, read_accounts
@@ -34,13 +36,13 @@ _CONFIG = Path("/etc/slipway/users")
 _CONFIG_KEYS = Path("/etc/slipway/user-keys")
 _FOLDER = Path("/identity")
 _SIGNS = Path("/tmp")  # noqa: S108 - a volume of the pod's own
+_tell = teller("identity")
 
 
 def say(text: str) -> None:
     """One line of the log, whatever a server said in it."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    sys.stderr.write(f"identity: {plain}\n")
-    sys.stderr.flush()
+    _tell(plain)
 
 
 @dataclass
@@ -191,4 +193,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("identity")
     sys.exit(main())

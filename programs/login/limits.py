@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from slurm.logs import teller
+
 from .plan import UNREADABLE_LIMITS, read_limits, render_pam_limits, shows_own_group
 
 TOP = Path("/run/slipway/cgroup")
@@ -20,10 +22,7 @@ _PAM = Path("/etc/security/limits.d/slipway.conf")
 _CONTROLLERS = ("cpu", "memory", "pids")
 _TRIES = 20
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"slipway-login: {text}\n")
-    sys.stderr.flush()
+say = teller("slipway-login")
 
 
 def prepare() -> None:

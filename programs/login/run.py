@@ -16,6 +16,7 @@ from pathlib import Path
 
 from slurm.commands import SlurmError, call
 from slurm.people import ACCOUNTS
+from slurm.pump import Pump, take_stderr
 from slurm.signals import Signals
 
 from . import limits
@@ -47,6 +48,7 @@ class Login:
         self._controller = controller
         self._grace_s = grace_s
         self._sackd: subprocess.Popen[bytes] | None = None
+        self._logs = {name: Pump(name) for name in ("sshd", "sackd")}
         self._is_over = False
         """True once the last session has ended: until then sackd is started again."""
 
@@ -64,12 +66,14 @@ class Login:
         self._is_over = True
         if self._sackd is not None:
             self._sackd.terminate()
+        for log in self._logs.values():
+            log.close()
         return code
 
     def _keep_sshd(self, command: list[str]) -> int:
-        code = 0
+        code, out = 0, self._logs["sshd"].fd
         while not self._signals.is_stopping:
-            sshd = subprocess.Popen(command, env={**os.environ, "LD_PRELOAD": _LOCALE})
+            sshd = subprocess.Popen(command, env={**os.environ, "LD_PRELOAD": _LOCALE}, stdout=out, stderr=out)
             is_told = False
             while sshd.poll() is None:
                 if self._signals.is_stopping and not is_told:
@@ -113,7 +117,7 @@ class Login:
         # By its full path, which it runs again at a reconfigure.
         command = [*become, "/usr/sbin/sackd", "-D", "--conf-server", f"{self._controller}:{_PORT}"]
         environment = {name: value for name, value in os.environ.items() if name != "SLURM_CONF"}
-        tries = 0
+        tries, out = 0, self._logs["sackd"].fd
         while True:
             if not (_has_munge() and self._answers()):
                 if tries % 15 == 0:
@@ -122,7 +126,7 @@ class Login:
                 time.sleep(1)
                 continue
             try:
-                self._sackd = subprocess.Popen(command, env=environment)
+                self._sackd = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
                 end = f"sackd ended with code {_exit_code(self._sackd.wait())}"
             except OSError as error:  # of too many processes, for instance
                 end = f"sackd cannot be started: {error.strerror}"
@@ -245,4 +249,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("slipway-login")
     sys.exit(main())

@@ -13,13 +13,16 @@ import sys
 import time
 from pathlib import Path
 
+from slurm.logs import CLUSTER, line
+
 from . import quota
 from .plan import UNREADABLE_LIMITS, cgroup_files, group_folders, read_limits, render_message
 
 CGROUPS = Path("/run/slipway/cgroup")
 SETTINGS = Path("/etc/slipway/login")
 STATE = Path("/run/slipway/login")
-LOG = Path("/proc/1/fd/2")
+LOG = Path("/proc/1/fd/1")
+ENVIRONMENT = Path("/proc/1/environ")
 _WITHOUT_LIMITS = {"cpus": 1, **UNREADABLE_LIMITS}
 
 
@@ -31,8 +34,12 @@ class Session:
 
     def say(self, text: str) -> None:
         """A line in the log of the pod."""
+        with contextlib.suppress(OSError):
+            for entry in ENVIRONMENT.read_bytes().split(b"\0"):
+                if entry.startswith(f"{CLUSTER}=".encode()):  # PAM gives a session's programs none of the pod's variables
+                    os.environ[CLUSTER] = entry.partition(b"=")[2].decode(errors="replace")
         with contextlib.suppress(OSError), LOG.open("a") as log:
-            log.write(f"slipway-login-session: {self._user}: {text}\n")
+            log.write(line("slipway-login-session", f"{self._user}: {text}", user=self._user) + "\n")
 
     def limit(self, cgroups: Path, process: int) -> None:
         """Puts sshd's process for this session, from which all of the session comes, into the user's group."""

@@ -18,6 +18,8 @@ from email.utils import formatdate, make_msgid
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
 from slurm.records import record
 
 from .message import Mail, compose, job_number
@@ -164,7 +166,7 @@ def main() -> None:
     # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: a mail is removed after it is sent.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
-    sender = Sender(Settings(**json.loads(sys.argv[1])), Spool(), lambda line: print(f"mail: {line}", file=sys.stderr, flush=True))
+    sender = Sender(Settings(**json.loads(sys.argv[1])), Spool(), teller("mail"))
     while True:
         time.sleep(sender.round())
 
@@ -174,4 +176,5 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("mail")
     main()

@@ -10,8 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from slurm import logs
 from slurm.commands import SlurmError
 from slurm.maintenance import Policy, read_policy
+from slurm.pump import take_stderr
 from slurm.signals import Signals
 
 from .plan import Actions, are_near, plan_maintenance
@@ -37,12 +39,12 @@ def one_round(slurm: Slurm, policy: Policy, say: Callable[[str], None], clock: C
 def carry_out(slurm: Slurm, actions: Actions, policy: Policy, say: Callable[[str], None]) -> None:
     """What Slurm refuses for one job, as it has just ended, holds up no other. Nobody is warned whose warning was not noted."""
     if actions.requeue:
-        say(json.dumps({"maintenance": "requeue", "jobs": actions.requeue}))
+        say(_line(f"asks Slurm to requeue jobs {', '.join(actions.requeue)}", maintenance="requeue", jobs=actions.requeue))
         _try(lambda: slurm.requeue(actions.requeue), say)
     noted = [job for comment, jobs in actions.notes.items() for job in _note(slurm, comment, jobs, say)]
     if not noted:
         return
-    say(json.dumps({"maintenance": "warn", "jobs": noted}))
+    say(_line(f"warns jobs {', '.join(noted)}", maintenance="warn", jobs=noted))
     if policy.signal:
         _try(lambda: slurm.signal(noted, policy.signal), say)
     _try(lambda: slurm.notify({job: actions.words[job] for job in noted}), say)
@@ -59,26 +61,27 @@ def _try(act: Callable[[], None], say: Callable[[str], None]) -> bool:
     try:
         act()
     except SlurmError as error:
-        say(json.dumps({"maintenance": "refused", "error": str(error)}))
+        say(_line(f"Slurm refuses: {error}", logs.ERROR, maintenance="refused", error=str(error)))
         return False
     return True
 
 
+def _line(message: str, level: str = logs.INFO, jobs: Sequence[str] = (), **more: str) -> str:
+    about = {"jobs": [*jobs]} if jobs else {}
+    return logs.line("maintenance", message, level, job=jobs[0] if len(jobs) == 1 else "", **more, **about)
+
+
 def main() -> int:
     signals, policy, slurm = Signals(), read_policy(json.loads(sys.argv[1])), Slurm()
-
-    def say(line: str) -> None:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-
     while not signals.is_stopping:
         try:
-            one_round(slurm, policy, say)
+            one_round(slurm, policy, logs.write)
         except SlurmError as error:
-            say(json.dumps({"maintenance": "unknown", "error": str(error)}))
+            logs.write(_line(f"what to do is unknown: {error}", logs.ERROR, maintenance="unknown", error=str(error)))
         signals.wait(INTERVAL_S)
     return 0
 
 
 if __name__ == "__main__":
+    take_stderr("maintenance")
     sys.exit(main())

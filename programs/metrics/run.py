@@ -18,6 +18,8 @@ from typing import Any, cast
 
 from slurm.commands import SlurmError, call
 from slurm.ended import LOOK_BACK_S, pause_s
+from slurm.logs import ERROR, teller
+from slurm.pump import take_stderr
 from slurm.signals import Signals
 
 from . import jobs, nodes, usage
@@ -29,6 +31,8 @@ KEY_WAITS = Path("/run/munge/key-waits")
 """The note of programs/munged, beside its socket."""
 _CALL_S = 20
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+say = teller("metrics")
 
 Ask = Callable[..., str]
 """Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
@@ -75,7 +79,7 @@ class Collector:
             body = {"nodes": self._nodes, "jobs": self._jobs, "accounting": self._accounting}[kind]()
         except (SlurmError, ValueError) as error:  # an AnswerError is a ValueError
             if self.readings.failed(kind):
-                say(reading=kind, error=str(error))
+                say(f"{kind} cannot be read: {error}", ERROR, reading=kind, error=str(error))
             return self._clock() - at
         took = self._clock() - at
         self.readings.succeeded(kind, at, took, body)
@@ -106,12 +110,6 @@ class Collector:
 def ask(*command: str) -> str:
     """One of Slurm's commands, with an end."""
     return call(*command, timeout_s=_CALL_S, env=_ENVIRONMENT)
-
-
-def say(**fields: object) -> None:
-    """One line of JSON."""
-    sys.stdout.write(json.dumps(fields) + "\n")
-    sys.stdout.flush()
 
 
 def memory() -> int:
@@ -200,4 +198,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("metrics")
     sys.exit(main())

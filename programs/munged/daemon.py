@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from slurm.people import ACCOUNTS
+from slurm.pump import Pump
 
 from .keys import KEY, SECRET, Keys, has_key, say_taken, say_waiting, waiting_since
 from .plan import Dial, Step, count_silence, pause_s, plan_key
@@ -47,6 +48,7 @@ class Munged:
         self._latest_s = latest_s
         self._origin = ["--origin", origin] if origin else []
         self._keys = Keys()
+        self._log = Pump("munged")
         self._process: subprocess.Popen[bytes] | None = None
         self._is_watched = False
         self._is_stopping = False
@@ -68,7 +70,7 @@ class Munged:
             if not self._is_watched:  # first: where no thread can be started, munged is not left behind without a watch
                 threading.Thread(target=self._look_after_key, daemon=True).start()
                 self._is_watched = True
-            self._process = subprocess.Popen([*give_up, "munged", *options], cwd="/")
+            self._process = subprocess.Popen([*give_up, "munged", *options], cwd="/", stdout=self._log.fd, stderr=self._log.fd)
             if is_change:
                 say_taken()
                 self._say("munged runs with another key")
@@ -79,6 +81,10 @@ class Munged:
                 return code
             self._keys.take()
             is_change = True
+
+    def close(self) -> None:
+        """Once `run` is over: writes the last lines of munged's log."""
+        self._log.close()
 
     def stop(self) -> None:
         """Ends munged, and `run`. For a handler of signals."""

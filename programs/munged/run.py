@@ -6,16 +6,16 @@ import subprocess
 import sys
 import time
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
 from .daemon import LATEST_S, Munged
 
 _ORIGIN_S = 15
 """At the first start the Service may be younger than the pod, and cluster DNS remembers a "no" for 5 s. The startup probe waits 60 s."""
 _ASK_S = 3
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"slipway-munged: {text}\n")
-    sys.stderr.flush()
+say = teller("slipway-munged")
 
 
 def find_origin(name: str) -> str:
@@ -52,6 +52,7 @@ def main() -> int:
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
         say(f"FAILED: {error}")
         code = 1
+    munged.close()
     if stopped:
         return 0
     return code if code >= 0 else 128 - code
@@ -62,4 +63,5 @@ def _leave(_: int, __: object) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("slipway-munged")
     sys.exit(main())

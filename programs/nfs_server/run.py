@@ -7,9 +7,10 @@ becomes ganesha, which gets the pod's signals itself; a child goes on making hom
 import os
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
+
+from slurm.logs import teller
 
 from .plan import Folder, Home, missing_folders, missing_homes
 
@@ -19,10 +20,7 @@ SKELETON = Path("/etc/skel")
 LOOK_S = 3
 _GANESHA = ("ganesha.nfsd", "-F", "-x", "-f", "/etc/slipway/nfs/ganesha.conf", "-p", "/run/ganesha.pid", "-L", "STDERR")
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"nfs-server: {text}\n")
-    sys.stderr.flush()
+say = teller("nfs-server")
 
 
 def make_folders(declared: str, data: Path) -> None:

@@ -17,12 +17,16 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple, cast
 
+from slurm import logs
 from slurm.check_results import FAILED, PASSED
 from slurm.commands import SlurmError
+from slurm.pump import take_stderr
 from slurm.signals import Signals
 
 from .collect_plan import Found, Plan, Report, ReportError, plan_collect, read_report
 from .credentials import CredentialError, Munge
+from .outcome_lines import check_line
+from .plan import Outcome
 from .slurm import Slurm
 
 PORT = 6823
@@ -71,9 +75,12 @@ class Collector:
         plan = plan_collect(reports, nodes, self._slurm.extras() if has_failures else {}, at)
         self._write(plan)
         for node, found in plan.changed:
-            self._say(json.dumps({"check": found.check, "node": node, "at": at, "result": found.result, "found": found.found}))
+            job = next((report.job for report in reports if report.node == node and found in report.found), "")
+            outcome = Outcome(found.result, found.found)
+            self._say(check_line("checks", found.check, {"node": node, "job": job}, at, outcome))
         for node in plan.unnoted:
-            self._say(json.dumps({"node": node, "at": at, "error": "its Extra in Slurm is somebody else's text: nothing is noted there"}))
+            error = "its Extra in Slurm is somebody else's text: nothing is noted there"
+            self._say(logs.line("checks", f"node {node}: {error}", logs.ERROR, node=node, at=at, error=error))
         self._remember(plan)
         return [Reply(refused, held) for refused, held in zip(plan.refused, plan.held, strict=True)]
 
@@ -118,7 +125,8 @@ class Collector:
             if tries < _MOST_TELLS:
                 self._untold.append((self._clock() + _TELLS_S, job, text, tries + 1))
             else:
-                self._say(json.dumps({"job": job, "error": f"has no comment {text!r}: {error}"}))
+                why = f"has no comment {text!r}: {error}"
+                self._say(logs.line("checks", f"job {job} {why}", logs.ERROR, job=job, error=why))
 
     def _remember(self, plan: Plan) -> None:
         for node, found in plan.changed:
@@ -162,7 +170,7 @@ def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> N
         for _, answer in batch:
             if not answer.done():
                 answer.set_exception(error)
-        sys.stderr.write(f"checks: {error}\n")
+        logs.write(logs.line("checks", str(error), logs.ERROR))
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -201,13 +209,8 @@ class _Handler(socketserver.StreamRequestHandler):
 
 def main() -> int:
     signals, waiting = Signals(), Waiting()
-
-    def say(line: str) -> None:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-
     server = _Server(PORT, Munge(), waiting)
-    threading.Thread(target=work, args=(Collector(Slurm(), say), waiting), daemon=True).start()
+    threading.Thread(target=work, args=(Collector(Slurm(), logs.write), waiting), daemon=True).start()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while not signals.is_stopping:
         signals.wait(None)
@@ -215,4 +218,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("checks")
     sys.exit(main())

@@ -14,8 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from slurm import logs
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
 from slurm.commands import SlurmError
+from slurm.pump import take_stderr
 from slurm.scontrol import Node
 
 from .measured import Measured, baseline, judge
@@ -273,10 +275,11 @@ def main() -> int:
             int(now // _TURN_S),
         )
     except SlurmError as error:
-        sys.stderr.write(f"check {spec.name}: {error}\n")
+        logs.write(logs.line("check", f"check {spec.name}: {error}", logs.ERROR, check=spec.name))
         return 1
     return 0
 
 
 if __name__ == "__main__":
+    take_stderr("check")
     sys.exit(main())

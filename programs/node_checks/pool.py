@@ -15,6 +15,9 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
+from slurm.logs import ERROR, teller
+from slurm.pump import take_stderr
+
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _POLL_S = 2
 _CALL_S = 10
@@ -71,9 +74,11 @@ def main() -> int:
         if not missing or time.monotonic() > end:
             break
         time.sleep(_POLL_S)
-    sys.stderr.write(f"{missing}\n" if missing else "")
+    if missing:
+        teller("pool")(missing, ERROR)
     return 1 if missing else 0
 
 
 if __name__ == "__main__":
+    take_stderr("pool")
     sys.exit(main())

@@ -18,12 +18,14 @@ from threading import Lock
 from types import FrameType
 from typing import Any
 
-from slurm import reasons
+from slurm import logs, reasons
 from slurm.causes import Kind
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, failures, following, read_results, with_result
+from slurm.pump import take_stderr
 from slurm.scontrol import Node
 
 from .order import DAY_S, Budget, in_order
+from .outcome_lines import check_line
 from .plan import (
     BUSY,
     Done,
@@ -288,10 +290,8 @@ def end_at_once(number: int, _: FrameType | None) -> None:
 
 
 def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> None:
-    """One JSON line for the log."""
-    found = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
-    sys.stdout.write(json.dumps({"check": check, **about, "at": at, **found}) + "\n")
-    sys.stdout.flush()
+    """One line of the log."""
+    logs.write(check_line("check", check, about, at, outcome))
 
 
 def main() -> int:
@@ -302,10 +302,11 @@ def main() -> int:
     try:
         run_all(spec, slurm, lambda name, outcome: write_line(spec.name, {"node": name}, at, outcome), at)
     except SlurmError as error:
-        sys.stderr.write(f"check {spec.name}: {error}\n")
+        logs.write(logs.line("check", f"check {spec.name}: {error}", logs.ERROR, check=spec.name))
         return 1
     return 0
 
 
 if __name__ == "__main__":
+    take_stderr("check")
     sys.exit(main())

@@ -17,6 +17,8 @@ from typing import Any
 
 from slurm.commands import call
 from slurm.ended import pause_s
+from slurm.logs import teller
+from slurm.pump import take_stderr
 
 from .plan import Receiver
 from .reader import Reader
@@ -54,9 +56,7 @@ def main() -> None:
         signal.signal(number, _end_at_once)
     threading.excepthook = _fail  # a fault of ours ends the process, which comes back, instead of a webhook that hears nothing
 
-    def say(line: str) -> None:
-        print(f"notify: {line}", file=sys.stderr, flush=True)
-
+    say = teller("notify")
     cluster, file, interval_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
     reader, senders, told = Reader(cluster, ask, say), Senders(say), ""
     receivers: tuple[Receiver, ...] = ()
@@ -87,4 +87,5 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    take_stderr("notify")
     main()

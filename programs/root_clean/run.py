@@ -17,7 +17,9 @@ from pathlib import Path
 from types import FrameType
 
 from slurm.commands import SlurmError, call
+from slurm.logs import teller
 from slurm.people import ACCOUNTS
+from slurm.pump import take_stderr
 
 from .plan import (
     ON_NODES,
@@ -38,6 +40,8 @@ _LOOKS = 40
 """Looks at all jobs before a version is put out of reach, a quarter of an hour in all."""
 _LOOKS_ASIDE = 6
 """Looks after that, half a minute: jobs that have no link by then keep the version for a day."""
+
+say = teller("root-clean")
 
 
 class Cleaner:
@@ -213,11 +217,6 @@ def locked(version: str) -> Generator[bool]:
                 file.unlink(missing_ok=True)
 
 
-def say(text: str) -> None:
-    sys.stderr.write(f"root-clean: {text}\n")
-    sys.stderr.flush()
-
-
 def _filling() -> Path:
     return SHARED / "filling"
 
@@ -256,4 +255,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("root-clean")
     sys.exit(main())

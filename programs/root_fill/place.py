@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
+from slurm.logs import teller
+
 SHARED = Path("/shared")
 _LITTLE_MIB = 10
+
+say = teller("root-fill")
 
 
 class Refused(Exception):
@@ -113,8 +117,3 @@ def end_full_or_failed(program: str, version: str, *remove: Path) -> NoReturn:
     if free_mib < _LITTLE_MIB:
         say(f"the shared volume is full ({free_mib} MiB free): remove versions, or give it more room. Version {version} is not there")
     raise Failed(f"{program} failed; the next try goes on")
-
-
-def say(text: str) -> None:
-    sys.stderr.write(f"root-fill: {text}\n")
-    sys.stderr.flush()

@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from slurm.pump import take_stderr
+
 from . import image, tarball
 from .place import SHARED, Failed, Place, Refused, changes, delete, end_full_or_failed, say, sync
 from .plan import Wanted, judge_filled, read_carried, read_wanted
@@ -175,4 +177,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("root-fill")
     sys.exit(main())

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from slurm.logs import teller
+from slurm.pump import take_stderr
+
 from .plan import Outcome, Wanted, find_missing, judge, read_wanted
 
 VERSIONS = Path("/shared/versions")
@@ -24,6 +27,8 @@ _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 _ENVIRONMENT["DEBIAN_FRONTEND"] = "noninteractive"
 _UPDATE = ("apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any")
 _INSTALL = ("apt-get", "install", "-y", "-q", "-o", "Dpkg::Use-Pty=0", "-o", "Dpkg::Options::=--force-confold")
+
+say = teller("root-packages")
 
 
 def install(wanted: Wanted) -> tuple[Outcome, str]:
@@ -78,14 +83,9 @@ def call(root: Path, command: Sequence[str]) -> tuple[int, str]:
     ) as process:
         assert process.stdout
         for line in process.stdout:
-            sys.stderr.write(line)
+            say(line.rstrip())
             said.append(line)
     return process.returncode, "".join(said)
-
-
-def say(text: str) -> None:
-    sys.stderr.write(f"root-packages: {text}\n")
-    sys.stderr.flush()
 
 
 def _end_at_once(number: int, _: FrameType | None) -> None:
@@ -98,6 +98,7 @@ def main() -> int:
         signal.signal(number, _end_at_once)
     if sys.argv[1:] != [_MOUNTED]:
         os.execvp("unshare", ["unshare", "--mount", "--propagation=private", *sys.orig_argv, _MOUNTED])  # noqa: S606 # there is no shell
+    take_stderr("root-packages")
     try:
         outcome, why = install(read_wanted(os.environ))
     except (OSError, subprocess.CalledProcessError) as error:

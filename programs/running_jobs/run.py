@@ -17,6 +17,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from slurm.maintenance import JOB_COMMAND, RESERVATION_COMMAND
+from slurm.pump import take_stderr
 
 from .jobs import COMMAND, node_command, parse, parse_nodes, parse_queue, queue_command
 
@@ -101,4 +102,5 @@ def _fault(text: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    take_stderr("running-jobs")
     HTTPServer(("", PORT), Handler).serve_forever()

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 
 from slurm.commands import SlurmError, call
+from slurm.logs import teller
+from slurm.pump import Pump, take_stderr
 from slurm.signals import Signals
 
 from .claim import Claim
@@ -49,10 +51,7 @@ _TAKE_S = 8
 _SINFO_S = 10
 _LOOK_S = 0.1
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"slipway-slurmctld: {text}\n")
-    sys.stderr.flush()
+say = teller("slipway-slurmctld")
 
 
 class Controller:
@@ -69,18 +68,26 @@ class Controller:
         self._has_accounting = bool(setting(text, "AccountingStorageType"))
         self._claim = Claim(self._state.parent, OFFERED)
         self._version = ""
+        self._log = Pump("slurmctld")
 
     def run(self) -> int:
+        """Until the end of slurmctld, or of the pod: its exit code."""
+        try:
+            return self._run()
+        finally:
+            self._log.close()
+
+    def _run(self) -> int:
         if not self._prepare():
             return 1
         self._await_munged()
         if self._signals.is_stopping:
             return 0
-        # A daemon's own standard error is /dev/null; this program's is the container's log. The link is for slurmctld's wish to work where
-        # its log is.
+        # A daemon's own standard error is /dev/null; what comes through this pipe gets into the container's log. The link is there because
+        # slurmctld wants to work where its log is.
         log = RUN / "slurmctld.log"
         log.unlink(missing_ok=True)
-        log.symlink_to(f"/proc/{os.getpid()}/fd/2")
+        log.symlink_to(f"/proc/{os.getpid()}/fd/{self._log.fd}")
         if not self._await_key_elsewhere():
             return 1
         if self._signals.is_stopping:
@@ -139,8 +146,9 @@ class Controller:
         self._note_key("munge", _key_id())
         if jwt := _jwt_id():
             self._note_key("jwt", jwt)
+        out = self._log.fd
         try:
-            code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], check=False).returncode
+            code = subprocess.run(["slurmctld", "-L", str(RUN / "slurmctld.log")], stdout=out, stderr=out, check=False).returncode
         except OSError as error:
             say(f"slurmctld cannot be started: {error.strerror}")
         else:
@@ -289,4 +297,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("slipway-slurmctld")
     sys.exit(main())

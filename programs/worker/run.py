@@ -11,10 +11,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from programs.munged.daemon import LATEST_S, Munged
-from slurm import reasons
+from slurm import logs, reasons
+from slurm.pump import Pump, take_stderr
 from slurm.scontrol import Node
 from slurm.signals import Signals
 from slurm.states import waits_for_power
@@ -45,10 +46,7 @@ _GPU_METRICS = ("python3", "-EsSB", "-m", "programs.worker.gpu_metrics")
 _SSHD = ("bash", "/opt/slipway/programs/worker/sshd.sh")
 _SSHD_KEYS = "/etc/slipway/node-host-keys"
 
-
-def say(text: str) -> None:
-    sys.stderr.write(f"worker: {text}\n")
-    sys.stderr.flush()
+say = logs.teller("worker")
 
 
 class Worker:
@@ -66,15 +64,17 @@ class Worker:
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
+        self._log = Pump("slurmd")
+        """Of each slurmd, and of the slurmstepds that outlive it."""
 
     def run(self) -> int:
         self._await_daemons()
         if self._signals.is_stopping:
             return 0
         if os.access(_SSHD_KEYS, os.F_OK):
-            _keep("sshd", lambda: subprocess.run(_SSHD, cwd="/", check=False).returncode)
+            _keep("sshd", _logged("sshd", _SSHD, cwd="/"))
         if os.environ.get("SLIPWAY_GPU_METRICS"):
-            _keep("gpu metrics", lambda: subprocess.run(_GPU_METRICS, check=False).returncode)
+            _keep("gpu metrics", _logged("gpu-metrics", _GPU_METRICS))
         node = self._settle()
         threading.Thread(target=self._watch, args=(node,), daemon=True).start()
         while not self._signals.is_stopping:
@@ -91,12 +91,14 @@ class Worker:
                 node = read(self._name).node
             except SlurmError:
                 node = None  # what was read hours ago says nothing of now; -b beside running jobs could end them
+        self._log.close()
         return 0
 
     def _run_slurmd(self, is_booted: bool) -> int:
         command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
         self._is_to_restart = False
-        slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST})
+        out = self._log.fd
+        slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST}, stdout=out, stderr=out)
         self._started_at = time.monotonic()
         kill_at: float | None = None
         while (code := slurmd.poll()) is None:
@@ -291,6 +293,12 @@ def _keep(program: str, run: Callable[[], int]) -> None:
     threading.Thread(target=keep, daemon=True).start()
 
 
+def _logged(daemon: str, command: Sequence[str], cwd: str | None = None) -> Callable[[], int]:
+    """Runs a daemon, at each call, with its output in the log."""
+    log = Pump(daemon)
+    return lambda: subprocess.run(command, cwd=cwd, stdout=log.fd, stderr=log.fd, check=False).returncode
+
+
 def main() -> int:
     try:
         prepare(say)
@@ -306,4 +314,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_stderr("worker")
     sys.exit(main())

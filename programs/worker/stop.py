@@ -8,22 +8,24 @@ import os
 import sys
 import time
 
+from slurm import logs
+
 from .plan import Drain, Leave, plan_stop
 from .slurm import SlurmError, read, write
 from .steps import has_steps
 from .stopping import say_stopping
 
-_LOG = "/proc/1/fd/2"
+_LOG = "/proc/1/fd/1"
 _PAUSE_S = 1.0
 
 
 def say(text: str) -> None:
     """Into the container's log; a hook's own output is only seen when it fails."""
-    line = f"worker stop: {text}\n"
+    line = logs.line("worker-stop", text) + "\n"
     try:
         log = os.open(_LOG, os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(log, line.encode())
+            os.write(log, line.encode("utf-8", "replace"))
         finally:
             os.close(log)
     except OSError:

@@ -15,6 +15,7 @@ ELSEWHERE = {
     "docs/topology.md": ("nvlink",),
     "docs/observability.md": ("port-forward",),  # it would not end
     "docs/runbooks.md": (),
+    "docs/logs.md": (),
     "docs/accounting.md": ("/archive/", "dev-backup", "job/now", "state-backup", "delete pvc", "-c restore"),
 }
 

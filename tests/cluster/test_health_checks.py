@@ -104,12 +104,12 @@ def check(
 
 def of_nodes(said: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
     """The result and the action for each node, without the lines of pairs."""
-    return {name: (line["result"], line["action"]) for name, line in said.items() if "node" in line}
+    return {name: (line["result"], line["action"]) for name, line in said.items() if "pair" not in line}
 
 
 def _by_node(said: str) -> dict[str, dict[str, str]]:
     lines = [json.loads(line) for line in said.splitlines()]
-    return {line.get("node") or "+".join(line["pair"]): line for line in lines}
+    return {"+".join(line["pair"]) if "pair" in line else line["node"]: line for line in lines}
 
 
 def node(stack: DevStack, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.log_lines import as_words
 
 WANTED = "nodes wanted with slipway.dev/pool="
 CASES: dict[str, tuple[dict[str, Any], str]] = {
@@ -30,7 +31,7 @@ def said(deployed: DevStack) -> dict[str, str]:
         _start(deployed, name, changes)
     ended = {name: eventually(f"the check of {name} has ended", lambda name=name: _ended(deployed, name), 60) for name in CASES}
     deployed.kubectl("delete", *(f"job/try-{name}" for name in CASES), "--cascade=foreground")
-    return {name: state.get("message", "").strip() for name, state in ended.items()}
+    return {name: as_words(state.get("message", "")).strip().removeprefix("pool: ") for name, state in ended.items()}
 
 
 def _start(stack: DevStack, name: str, changes: dict[str, Any]) -> None:

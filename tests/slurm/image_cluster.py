@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.pods import PACKAGES_PATH, daemon_command, program_command
+from components.pods import PACKAGES_PATH, daemon_command, program_command, pump_command
 from configs.load import load_cluster
 from configs.render import accounts
 from configs.render.slurm import job_processes, render, render_slurmdbd
@@ -376,7 +376,7 @@ class ImageCluster:
         **more: Any,
     ) -> Container:
         variables = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", **(env or {})}
-        command = [f"{PACKAGES_PATH}/scripts/{script}"] if isinstance(script, str) else script
+        command = pump_command(script.removesuffix(".sh"), f"{PACKAGES_PATH}/scripts/{script}") if isinstance(script, str) else script
         assert not isinstance(script, str) or (SCRIPTS / script).is_file()
         self.containers[f"{pod}/{name}"] = self.machine.start(pod, name, command, mounts, variables, cwd=PACKAGES_PATH, **more)
         return self.containers[f"{pod}/{name}"]

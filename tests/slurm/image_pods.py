@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.log_lines import as_words
 from tests.patience import patience
 
 PROJECT = Path(__file__).parents[2]
@@ -53,8 +54,13 @@ class Container:
 
     @property
     def log(self) -> str:
-        """What it wrote so far."""
-        return (self.bundle / "log").read_text(errors="replace")
+        """What it wrote so far, as people read it: `worker: slurmd ended`."""
+        return as_words("\n".join([*self.lines, ""]))
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that it wrote so far, as the container runtime gets them."""
+        return (self.bundle / "log").read_text(errors="replace").split("\n")[:-1]
 
     def run(self, *command: str, user: int = 0, timeout_s: float = 180, check: bool = True, env: Mapping[str, str] | None = None) -> str:
         """Runs a command inside; gives what it printed. Raises PodError when it fails and `check` is on."""

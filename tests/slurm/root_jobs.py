@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from tests.log_lines import as_words
+
 PROJECT = Path(__file__).parents[2]
 _NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _SETUP = """
@@ -25,8 +27,8 @@ cp -r "$PROJECT"/programs/root_{fill,changes,packages} "$WORK/filler/opt/slipway
 chroot "$WORK/source" /usr/lib/slipway/hold &
 shared=$WORK/volume
 program() { chroot "$WORK/filler" bash -c 'cd /opt/slipway && exec python3 -EsSB -m "$@"' program "$@"; }
-fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 program programs.root_fill.run; }
-fill_tar() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_TAR=$2 SLIPWAY_ROOT_SHA256=$3 program programs.root_fill.run; }
+fill() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_IMAGE=$2 program programs.root_fill.run >&2; }
+fill_tar() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_TAR=$2 SLIPWAY_ROOT_SHA256=$3 program programs.root_fill.run >&2; }
 carry() { SLIPWAY_ROOT_CARRY_FROM=$3 fill "$1" "$2" "${@:4}"; }
 # Begins a fill, kills it with all that it started once a condition holds, and says so. The fill leaves the processor to who watches it.
 kill_when() {
@@ -38,7 +40,7 @@ kill_when() {
 # With these TAR_OPTIONS, GNU tar stops 1 MiB into the archive and leaves $shared/held. They hold no quotes: GNU tar crashes on them.
 HOLD_TAR="--checkpoint=100 --checkpoint-action=exec=hold-tar"
 printf '#!/bin/sh\ntouch /shared/held; exec sleep infinity\n' >"$WORK/filler/usr/bin/hold-tar"; chmod 755 "$WORK/filler/usr/bin/hold-tar"
-add_packages() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_PACKAGES="${*:2}" program programs.root_packages.run; }
+add_packages() { SLIPWAY_ROOT_VERSION=$1 SLIPWAY_ROOT_PACKAGES="${*:2}" program programs.root_packages.run >&2; }
 report() { program programs.root_changes.run report; }
 code_of() { local code=0; "$@" || code=$?; echo "code $code"; }
 switch() { SLIPWAY_ROOT_VERSION=$1 chroot "$WORK/filler" bash /scripts/root-switch.sh; }
@@ -61,4 +63,4 @@ def play(image_root: Path, work: Path, scene: str, size: str = "2g", timeout_s: 
         [*_NAMESPACE, "bash", "-c", _SETUP + scene], env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip(), done.stderr
+    return done.stdout.strip(), as_words(done.stderr)

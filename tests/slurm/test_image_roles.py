@@ -317,3 +317,23 @@ def test_image_is_the_expected_series_of_slurm(image_root: Path) -> None:
     versions = dict(line.split("=", 1) for line in (image_root / "usr/share/slipway/versions").read_text().split())
     assert versions["slurm"].startswith("26.05.")
     assert set(versions) == {"slurm", "munge", "openmpi", "openssh", "mariadb", "nfs-ganesha"}
+
+
+def test_every_line_is_json_and_names_its_cluster_node_daemon_and_job(cluster: Cluster) -> None:
+    """Of every container: docs/logs.md says what agents rely on."""
+    job = cluster.start_job("logged", 600, "--nodelist=gpu-0")
+    cluster.ssh(f"scancel {job}")
+
+    def steps(name: str) -> set[str | None]:
+        lines = [json.loads(line) for line in cluster.containers[name].lines]
+        return {line.get("step") for line in lines if line.get("job") == job}
+
+    wait_for("its lines of slurmctld", lambda: steps("t-slurmctld-0/slurmctld"))
+    wait_for("its step's lines of slurmd", lambda: {None, "0"} <= steps("gpu-0/slurmd"))
+    daemons = set[str]()
+    for name, container in cluster.containers.items():
+        for line in map(json.loads, container.lines):
+            daemons.add(line["daemon"])
+            assert list(line)[:5] == ["time", "level", "cluster", "node", "daemon"], (name, line)
+            assert (line["cluster"], line["node"], bool(line["message"])) == ("t", name.partition("/")[0], True), (name, line)
+    assert {"slurmctld", "slurmd", "slurmdbd", "munged", "sshd", "sackd", "mariadb", "worker", "config-sync"} <= daemons

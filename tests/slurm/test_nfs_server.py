@@ -4,6 +4,7 @@ Clients are user-space ones, since no kernel of a test machine need mount NFS: o
 NFSv4.0 and so find the server only where a test allows that.
 """
 
+import json
 import shutil
 import subprocess
 import time
@@ -162,6 +163,7 @@ def refused(status: int, act: Any, *arguments: Any) -> None:
 
 
 def test_written_file_is_read_back_renamed_and_removed(server: Server) -> None:
+    assert {json.loads(line)["daemon"] for line in server.container.lines} == {"nfs-server", "nfs-ganesha"}
     root = server.client()
     root.write("/shared-root/one", b"first\n")
     assert root.read("/shared-root/one") == b"first\n"

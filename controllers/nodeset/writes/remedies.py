@@ -25,7 +25,7 @@ async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Pla
             break
         if (request := _request(round_, observed, step)) is None:
             continue  # it is another machine by now: the next round sees that
-        log.warning("asking for a step on a machine", nodeset=round_.key[1], node=request.node, machine=step.machine, step=step.step)
+        log.warning("asking for a step on a machine", nodeset=round_.key[1], node=request.node, machine=step.machine, remedy=step.step)
         try:
             await _send(round_, request)
         except ApiError as error:

@@ -22,11 +22,11 @@ def restored() -> Iterator[None]:
 
 def test_line_is_one_json_object() -> None:
     stream = io.StringIO()
-    log.configure("info", stream)
+    log.configure("guard", "info", stream)
     structlog.get_logger().info("draining", nodes="gpu-[0-3]", text='with "quotes"\nand lines')
     (line,) = stream.getvalue().splitlines()
     said = json.loads(line)
-    assert (said["event"], said["level"], said["nodes"], said["text"]) == ("draining", "info", "gpu-[0-3]", 'with "quotes"\nand lines')
+    assert (said["message"], said["level"], said["nodes"], said["text"]) == ("draining", "info", "gpu-[0-3]", 'with "quotes"\nand lines')
     assert said["time"].endswith("Z")
 
 
@@ -41,7 +41,7 @@ def test_line_is_one_json_object() -> None:
 )
 def test_level_says_what_is_heard(level: str, heard: list[str]) -> None:
     stream = io.StringIO()
-    log.configure(level, stream)
+    log.configure("guard", level, stream)
     logger = structlog.get_logger()
     for one in ("debug", "info", "warning", "error"):
         getattr(logger, one)("x")
@@ -50,22 +50,22 @@ def test_level_says_what_is_heard(level: str, heard: list[str]) -> None:
 
 def test_stack_trace_is_in_the_line() -> None:
     stream = io.StringIO()
-    log.configure("info", stream)
+    log.configure("guard", "info", stream)
     structlog.get_logger().error("ending", exc_info=ZeroDivisionError("why"))
     assert "ZeroDivisionError: why" in json.loads(stream.getvalue())["exception"]
 
 
 def test_libraries_are_heard_from_warning_on() -> None:
     stream = io.StringIO()
-    log.configure("debug", stream)
+    log.configure("guard", "debug", stream)
     logging.getLogger("httpx2").info("each request")
     logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=ZeroDivisionError("why"))
     (line,) = stream.getvalue().splitlines()
     said = json.loads(line)
-    assert (said["logger"], said["level"], said["event"]) == ("asyncio", "error", "Task exception was never retrieved")
+    assert (said["logger"], said["level"], said["message"]) == ("asyncio", "error", "Task exception was never retrieved")
     assert "ZeroDivisionError: why" in said["exception"]
 
 
 def test_unknown_level_is_refused() -> None:
     with pytest.raises(ValueError, match='"loud" is no log level'):
-        log.configure("loud")
+        log.configure("guard", "loud")

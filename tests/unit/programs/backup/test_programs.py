@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from programs.backup.plan import name_of
+from tests.log_lines import as_words
 
 PROJECT = Path(__file__).parents[4]
 FUTURE = "2099-01-01T00-00-00Z"
@@ -82,6 +83,11 @@ def run(folder: Path, act: str, prepare: str = "", **env: str) -> subprocess.Com
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=variables, cwd=PROJECT)
 
 
+def log_of(done: subprocess.CompletedProcess[str]) -> str:
+    """Its log."""
+    return as_words(done.stdout)
+
+
 def backups(folder: Path, kind: str) -> list[str]:
     """Finished ones of the past, the oldest first."""
     return sorted(file.name for file in (folder / "backup/c" / kind).glob("20[0-8]*"))
@@ -97,11 +103,11 @@ def test_database_is_backed_up_and_older_ones_go(folder: Path) -> None:
         (folder / "backup/c/database" / f"2026-01-0{day}T00-00-00Z.sql.zst").touch()
     (folder / "backup/c/database/.partial-left").touch()
     done = run(folder, DATABASE)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, log_of(done)
     assert len(backups(folder, "database")) == 3
     assert not (folder / "backup/c/database/.partial-left").exists()
     assert (folder / "client.cnf").stat().st_mode & 0o777 == 0o600
-    assert "1 tables" in done.stderr
+    assert "1 tables" in log_of(done)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_backup_that_fails_leaves_the_older_ones(folder: Path, program: str, scr
     stand_in(folder, program, script)
     done = run(folder, DATABASE)
     assert done.returncode == 1
-    assert words in done.stderr
+    assert words in log_of(done)
     assert backups(folder, "database") == names
     assert not [*(folder / "backup/c/database").glob(".partial-*")]
 
@@ -138,7 +144,7 @@ def test_database_is_backed_up_beside_one_of_the_future_and_its_job_fails(folder
         (folder / "backup/c/database" / made).unlink()
     done = run(folder, DATABASE, SLIPWAY_STATE_BACKUP_S="600")
     assert done.returncode == 1
-    assert f"dated in the future, by a clock that was wrong: {FUTURE} in {folder / 'backup/c' / kind}" in done.stderr
+    assert f"dated in the future, by a clock that was wrong: {FUTURE} in {folder / 'backup/c' / kind}" in log_of(done)
     assert len(backups(folder, "database")) == 1
 
 
@@ -146,7 +152,7 @@ def test_age_of_the_state_backups_is_not_that_of_one_of_the_future(folder: Path)
     (folder / "backup/c/state" / f"{FUTURE}.tar.zst").touch()
     done = run(folder, DATABASE, SLIPWAY_STATE_BACKUP_S="600")
     assert done.returncode == 1
-    assert "slurmctld's state has no backup younger than 1800 s" in done.stderr
+    assert "slurmctld's state has no backup younger than 1800 s" in log_of(done)
 
 
 def test_unreadable_folder_loses_nothing_and_its_job_fails(folder: Path) -> None:
@@ -155,7 +161,7 @@ def test_unreadable_folder_loses_nothing_and_its_job_fails(folder: Path) -> None
         (folder / "backup/c/database" / name).touch()
     done = run(folder, DATABASE, UNREADABLE.format(names="backup/c/database"))
     assert done.returncode == 1
-    assert "FAILED: " in done.stderr
+    assert "FAILED: " in log_of(done)
     assert set(names) <= set(backups(folder, "database"))
 
 
@@ -165,8 +171,8 @@ def test_state_is_backed_up_beside_a_backup_of_the_future_and_can_be_restored(fo
     (folder / "disk/state/hash.1/script").write_text("srun hostname")
     (folder / "backup/c/state" / f"{FUTURE}.tar.zst").touch()
     done = run(folder, STATE)
-    assert len(backups(folder, "state")) == 1, done.stderr
-    assert f"FAILED: dated in the future, by a clock that was wrong: {FUTURE}" in done.stderr
+    assert len(backups(folder, "state")) == 1, log_of(done)
+    assert f"FAILED: dated in the future, by a clock that was wrong: {FUTURE}" in log_of(done)
     (folder / "disk/state").rename(folder / "lost")
     (folder / "from").write_text("latest\n")
     assert run(folder, RESTORE).returncode == 0
@@ -188,14 +194,14 @@ def test_state_that_cannot_all_be_read_is_no_backup(folder: Path) -> None:
     said = "tar: job.1: Warning: Cannot open: Input/output error"
     stand_in(folder, "tar", f'[ "$1" != --create ] || echo "{said}" >&2; exec /bin/tar "$@"')
     done = run(folder, STATE)
-    assert backups(folder, "state") == [], done.stderr
-    assert f"FAILED: not all of slurmctld's state can be read: {said}" in done.stderr
+    assert backups(folder, "state") == [], log_of(done)
+    assert f"FAILED: not all of slurmctld's state can be read: {said}" in log_of(done)
 
 
 def test_young_backup_of_the_state_is_enough(folder: Path) -> None:
     write_state(folder)
     (folder / "backup/c/state" / f"{name_of(time.time())}.tar.zst").touch()
-    assert run(folder, STATE).stderr == ""
+    assert log_of(run(folder, STATE)) == ""
     assert len(backups(folder, "state")) == 1
 
 
@@ -203,14 +209,14 @@ def test_only_one_backup_at_a_time(folder: Path) -> None:
     take = "import fcntl; held = (folder / 'backup/c/database/.lock').open('a'); fcntl.flock(held, fcntl.LOCK_EX)"
     done = run(folder, DATABASE, take)
     assert done.returncode == 1
-    assert f"another backup into {folder / 'backup/c/database'} is under way" in done.stderr
+    assert f"another backup into {folder / 'backup/c/database'} is under way" in log_of(done)
 
 
 def test_state_that_cannot_be_read_is_not_restored_over(folder: Path) -> None:
     write_state(folder)
     done = run(folder, RESTORE, UNREADABLE.format(names="disk/state"))
     assert done.returncode == 1
-    assert "whether slurmctld's state is there is unknown" in done.stderr
+    assert "whether slurmctld's state is there is unknown" in log_of(done)
     assert (folder / "disk/state/job_state").read_text() == "job_state"
 
 
@@ -219,7 +225,7 @@ def test_state_that_is_there_is_left_alone(folder: Path) -> None:
     (folder / "from").write_text("latest")
     (folder / "backup/c/state" / f"{OLD}.tar.zst").touch()
     done = run(folder, RESTORE)
-    assert (done.returncode, done.stderr) == (0, "state-restore: slurmctld's state is there; nothing to restore\n")
+    assert (done.returncode, log_of(done)) == (0, "state-restore: slurmctld's state is there; nothing to restore\n")
 
 
 def test_folders_of_a_state_without_files_are_kept_beside_the_restored_one(folder: Path) -> None:
@@ -240,7 +246,7 @@ def test_damaged_backup_is_told_with_those_that_there_are(folder: Path) -> None:
     (folder / "from").write_text("latest")
     done = run(folder, RESTORE)
     assert done.returncode == 1
-    assert f"is damaged. Set backup.restoreFrom to the time of an older one: 2026-01-02T01-00-00Z {OLD}" in done.stderr
+    assert f"is damaged. Set backup.restoreFrom to the time of an older one: 2026-01-02T01-00-00Z {OLD}" in log_of(done)
     assert [*(folder / "disk/state").iterdir()] == []
 
 
@@ -255,7 +261,7 @@ def test_damaged_backup_is_told_with_those_that_there_are(folder: Path) -> None:
 def test_unknown_is_no_reason_to_start_empty(folder: Path, prepare: str, words: str) -> None:
     done = run(folder, RESTORE, prepare)
     assert done.returncode == 1
-    assert words in done.stderr
+    assert words in log_of(done)
 
 
 def test_restore_waits_for_a_word_and_takes_it_when_it_comes(folder: Path) -> None:
@@ -264,8 +270,8 @@ def test_restore_waits_for_a_word_and_takes_it_when_it_comes(folder: Path) -> No
     assert run(folder, STATE).returncode == 0
     (folder / "disk/state").rename(folder / "lost")
     done = run(folder, RESTORE, PAUSES)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("WAITING: slurmctld's disk is empty, but there are 1 backups") == 1
+    assert done.returncode == 0, log_of(done)
+    assert log_of(done).count("WAITING: slurmctld's disk is empty, but there are 1 backups") == 1
     assert (folder / "disk/state/job_state").exists()
 
 

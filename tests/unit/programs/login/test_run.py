@@ -22,7 +22,7 @@ run.Login._keep_configuration = run.Login._keep_state = lambda _: None
 real = subprocess.Popen
 subprocess.Popen = lambda command, **more: real(["{folder}/sshd"], **more)
 run.count_sessions = lambda: int(open("{folder}/sessions").read())
-run.tell = lambda text: print(text, flush=True)
+run.tell = lambda text: print(text, file=sys.stderr, flush=True)
 sys.exit(run.Login(Signals(has_children=True), "ctl", 65).run())
 """
 
@@ -44,7 +44,7 @@ def until_started(folder: Path, number: int) -> None:
 def test_end_of_sshd_is_the_pod_s_only_without_sessions(tmp_path: Path) -> None:
     (tmp_path / "sessions").write_text("1")
     with start(tmp_path, f"(($(wc -l <{tmp_path}/starts) < 2)) || echo 0 >{tmp_path}/sessions; exit 7") as login:
-        said = login.communicate(timeout=60)[1]
+        said = login.communicate(timeout=60)[0]
     assert (login.returncode, (tmp_path / "starts").read_text()) == (7, "\n\n")
     assert said.count("open sessions go on, and it is started again in 1 s") == 1
 
@@ -54,8 +54,8 @@ def test_pod_that_is_told_to_go_waits_for_its_sessions(tmp_path: Path) -> None:
     with start(tmp_path, "exec sleep 60") as login:
         until_started(tmp_path, 1)
         login.terminate()
-        assert login.stdout
-        assert "ends in 1 min 5 s" in login.stdout.readline()
+        assert login.stderr
+        assert "ends in 1 min 5 s" in login.stderr.readline()
         assert login.poll() is None
         (tmp_path / "sessions").write_text("0")
         assert login.wait(30) == 0

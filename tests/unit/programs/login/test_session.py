@@ -1,5 +1,6 @@
 """What the start of a session does with files as it finds them; with sshd and cgroups it is tests/slurm/test_login.py."""
 
+import json
 import os
 import pwd
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 
 from programs.login import session
 from programs.login.session import Session
+from tests.log_lines import as_words
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 UID = os.geteuid()
@@ -20,7 +22,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("cgroup/v2/users", "settings", "state"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "settings/limits").touch()
-    for name, path in {"CGROUPS": "cgroup", "SETTINGS": "settings", "STATE": "state", "LOG": "log"}.items():
+    (tmp_path / "environ").write_bytes(b"PATH=/bin\0SLIPWAY_CLUSTER=dev\0")
+    monkeypatch.setenv("SLIPWAY_CLUSTER", "")
+    for name, path in {"CGROUPS": "cgroup", "SETTINGS": "settings", "STATE": "state", "LOG": "log", "ENVIRONMENT": "environ"}.items():
         monkeypatch.setattr(session, name, tmp_path / path)
     monkeypatch.setenv("PAM_TYPE", "open_session")
     monkeypatch.setenv("PAM_USER", USER)
@@ -51,7 +55,8 @@ def test_unreadable_limits_are_small_for_a_first_session_and_stay_for_others(
     (group / "pids.max").write_text("77\n")
     session.main()  # the group has a process now
     assert (group / "pids.max").read_text() == "77\n"
-    assert (node / "log").read_text().count(f"slipway-login-session: {USER}: cannot read") == 2
+    assert {json.loads(line)["cluster"] for line in (node / "log").read_text().splitlines()} == {"dev"}
+    assert as_words((node / "log").read_text()).count(f"slipway-login-session: {USER}: cannot read") == 2
 
 
 def test_banner_and_state_are_shown_and_broken_state_costs_neither_banner_nor_login(node: Path, capsys: pytest.CaptureFixture[str]) -> None:

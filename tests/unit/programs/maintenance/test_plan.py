@@ -1,5 +1,6 @@
 """Who is warned and who is requeued, as tables; and the promises for any jobs, windows and kills."""
 
+import json
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -197,4 +198,5 @@ def test_no_signal_is_sent_without_one() -> None:
     carry_out(slurm, plan_maintenance([JOB], [WINDOW], HOUR_BEFORE, POLICY), Policy(signal=""), said.append)  # type: ignore[arg-type]
     assert slurm.signalled == []
     assert [job for job, _ in slurm.warned] == ["12"]
-    assert said == ['{"maintenance": "warn", "jobs": ["12"]}']
+    [told] = map(json.loads, said)
+    assert (told["maintenance"], told["jobs"], told["job"]) == ("warn", ["12"], "12")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from programs.nfs_server.run import Homes, make_folders
+from tests.log_lines import as_words
 
 USER = 10001
 PASSWD = f"alice:x:{USER}:{USER}::/home/alice:/bin/bash\n"
@@ -43,7 +44,7 @@ def test_file_in_the_place_of_a_folder_is_an_error_and_stays(data: Path) -> None
     assert (data / "sets").read_text() == "mine"
 
 
-def test_home_is_a_private_copy_of_the_skeleton_and_its_users_own(data: Path, homes: Homes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_home_is_a_private_copy_of_the_skeleton_and_its_users_own(data: Path, homes: Homes, capfd: pytest.CaptureFixture[str]) -> None:
     (data / ".home").write_text("what a killed run left")
     homes.look()
     home = data / "home/alice"
@@ -53,26 +54,26 @@ def test_home_is_a_private_copy_of_the_skeleton_and_its_users_own(data: Path, ho
     everything = [home, *home.rglob("*")]
     assert {(each.lstat().st_uid, each.lstat().st_gid) for each in everything} == {(USER, USER)}
     assert len(everything) == 4
-    assert capsys.readouterr().err == "nfs-server: made the home of alice\n"
+    assert as_words(capfd.readouterr().out) == "nfs-server: made the home of alice\n"
     (home / ".bashrc").write_text("mine\n")
     homes.look()
     assert (home / ".bashrc").read_text() == "mine\n"
 
 
 def test_home_that_cannot_be_made_is_told_once_and_tried_again(
-    tmp_path: Path, data: Path, homes: Homes, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, data: Path, homes: Homes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "passwd").write_text("a/b:x:1:1\n" + PASSWD)
     homes.look()
     homes.look()
-    said = capsys.readouterr().err.splitlines()
+    said = as_words(capfd.readouterr().out).splitlines()
     assert said[0] == "nfs-server: made the home of alice"
     assert len(said) == 2
     assert said[1].startswith("nfs-server: no home for a/b: ")
     (tmp_path / "passwd").unlink()
     homes.look()
-    assert "homes are not looked for" in capsys.readouterr().err
+    assert "homes are not looked for" in as_words(capfd.readouterr().out)
     (tmp_path / "passwd").write_text(PASSWD)
     homes.look()
-    assert capsys.readouterr().err == ""
+    assert as_words(capfd.readouterr().out) == ""
     assert [each.name for each in (data / "home").iterdir()] == ["alice"]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.log_lines import as_words
+
 PROJECT = Path(__file__).parents[4]
 PROGRAM = """
 import sys
@@ -70,7 +72,7 @@ def start(
         "MEANWHILE": meanwhile,
     }
     command = [sys.executable, "-c", PROGRAM + main, str(shared)]
-    return subprocess.Popen(command, env=environment, cwd=PROJECT, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
 
 
 def clean(
@@ -78,7 +80,7 @@ def clean(
 ) -> str:
     """What the program says."""
     with start(shared, declared, keep_days, running, ended, looks, meanwhile) as process:
-        said = process.communicate(timeout=30)[1]
+        said = as_words(process.communicate(timeout=30)[0])
     assert process.returncode == 0, said
     return said
 
@@ -284,7 +286,7 @@ def test_version_whose_users_cannot_be_counted_is_not_unused(shared: Path, is_as
         (shared / "filling" / ".aside-1").mkdir()
     meanwhile = 'mv "$SHARED/jobs" "$SHARED/was"; touch "$SHARED/jobs"'
     with start(shared, "1 3" if is_aside else "2 3", meanwhile=f"if {'true' if is_aside else IS_ASIDE}; then {meanwhile}; fi") as process:
-        said = process.communicate(timeout=30)[1]
+        said = as_words(process.communicate(timeout=30)[0])
     assert process.returncode == 1
     assert "FAILED, nothing more is removed" in said
     assert "1" in versions(shared)

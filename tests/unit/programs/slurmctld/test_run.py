@@ -12,6 +12,7 @@ from programs.slurmctld import run
 from programs.slurmctld.claim import Claim
 from programs.slurmctld.plan import Found
 from slurm.commands import SlurmError
+from tests.log_lines import as_words
 
 
 class Signals:
@@ -74,7 +75,7 @@ def test_full_disk_that_takes_no_note_keeps_slurmctld_from_nothing(
     controller = run.Controller(Signals(), 120)  # pyright: ignore[reportArgumentType]
     controller._start()  # pyright: ignore[reportPrivateUsage]
     assert (tmp_path / "started").exists()
-    assert "cannot note which munge key slurmctld has: No space left on device" in capfd.readouterr().err
+    assert "cannot note which munge key slurmctld has: No space left on device" in as_words(capfd.readouterr().out)
 
 
 def test_note_of_a_key_is_as_old_as_its_first_use(places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,14 +100,14 @@ def test_start_after_a_kill_in_mid_change_is_with_the_files_before(places: Path,
     assert start() == 0
     assert (places / "conf/slurm.conf").read_text() == "conf.start"
     assert not (places / "conf.before").is_symlink()
-    assert "it starts with those before, conf.start" in capfd.readouterr().err
+    assert "it starts with those before, conf.start" in as_words(capfd.readouterr().out)
 
 
 def test_copy_that_cannot_be_read_is_not_a_missing_one(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The ConfigMap's files may take nodes away that run jobs."""
     (places / "conf").symlink_to("conf")  # a link to itself: also root cannot read that
     assert start() == 1
-    assert "the configuration that slurmctld had, cannot be read" in capfd.readouterr().err
+    assert "the configuration that slurmctld had, cannot be read" in as_words(capfd.readouterr().out)
     assert (places / "conf").is_symlink()
 
 
@@ -116,7 +117,7 @@ def test_note_of_the_munge_key_that_cannot_be_read_is_not_a_missing_one(places: 
     munge = places.parent / "munge"
     munge.write_text("#!/bin/bash\n")
     assert start() == 1
-    assert "which munge key slurmctld had is unknown" in capfd.readouterr().err
+    assert "which munge key slurmctld had is unknown" in as_words(capfd.readouterr().out)
 
 
 def test_note_of_the_last_slurm_that_cannot_be_read_does_not_make_it_a_new_one(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +137,7 @@ def test_note_of_the_last_slurm_that_cannot_be_read_does_not_make_it_a_new_one(p
     note.unlink()
     note.symlink_to(note.name)
     assert not is_new()
-    assert "which Slurm ran here last is unknown" in capfd.readouterr().err
+    assert "which Slurm ran here last is unknown" in as_words(capfd.readouterr().out)
 
 
 def die(*_: object) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.log_lines import as_words
+
 ROOT = Path(__file__).parents[4]
 NODE = '{"nodes": [{"name": "gpu-0", "state": ["%s"], "reason": "fan *is loud", "partitions": []}]}'
 
@@ -65,7 +67,7 @@ def test_stop_hook_that_cannot_look_counts_the_node_as_busy(tmp_path: Path) -> N
     scontrol(tmp_path, "IDLE+DRAIN", log=tmp_path / "changes")
     fails_once = "real = stop.has_steps; stop.has_steps = lambda: setattr(stop, 'has_steps', real) or [][0]"
     done = stop(tmp_path, f"stopping._STOPPING = '{tmp_path}/stopping'; {fails_once}")
-    said = [line.partition(": ")[2] for line in done.stderr.splitlines()]
+    said = [line.partition(": ")[2] for line in as_words(done.stderr).splitlines()]
     assert done.returncode == 0
     assert [line[:30] for line in said] == ["the node counts as busy, as it", "no job is left on gpu-0 (state"]
 

@@ -1,0 +1,17 @@
+"""What a check has found, as a line of the log. Pure."""
+
+from typing import Any
+
+from slurm import logs
+from slurm.check_results import FAILED, UNKNOWN
+
+from .plan import Outcome
+
+_LEVELS = {FAILED: logs.ERROR, UNKNOWN: logs.WARNING}
+
+
+def check_line(daemon: str, check: str, about: dict[str, Any], at: str, outcome: Outcome) -> str:
+    """`about` says what was looked at: its `node` or its `pair` of nodes, and the `job` beside which it was, if any."""
+    found = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
+    message = f"check {check} {outcome.result}: {outcome.found}{f' ({outcome.action})' if outcome.action else ''}"
+    return logs.line(daemon, message, _LEVELS.get(outcome.result, logs.INFO), check=check, **about, at=at, **found)

@@ -1,0 +1,32 @@
+"""Which job, and which step of it, a line of a log is about. Pure.
+
+Slurm 26.05 writes a job in many ways: `JobId=12`, `JobId=12_3(15)` for a task of an array, `JobId=12+1(13)` for a component of a
+heterogeneous job, `StepId=12.0`, `StepId=12.batch`, `[12.extern]` before what a slurmstepd says, `jobid [12]`, `job 12`, `STEP 12.0`.
+"""
+
+import re
+
+_JOB = r"(?P<{0}>[1-9]\d{{0,9}}(?:[_+]\d+)?)"
+_STEP = r"(?P<{0}>\d+|batch|extern|interactive|TBD)(?:\+\d+)?"
+_MENTION = re.compile(
+    rf"\[{_JOB.format('j1')}\.{_STEP.format('s1')}\]"
+    rf"|\bStepId=(?:Job)?{_JOB.format('j2')}(?:\.{_STEP.format('s2')})?"
+    rf"|\b(?:JOB|STEP) {_JOB.format('j3')}(?:\.{_STEP.format('s3')})?(?!\d)"
+    rf"|\bjob_?id[= ]+\[?{_JOB.format('j4')}(?:\.{_STEP.format('s4')})?(?!\d)"
+    rf"|\bjob[= ]{_JOB.format('j5')}(?:\.{_STEP.format('s5')})?(?!\d)",
+    re.IGNORECASE,
+)
+_MAY_MENTION = re.compile(r"job|step|\[\d+[_+.\d]*\.", re.IGNORECASE)
+_LAST_JOB = 0x03FFFFFF
+"""Slurm's own limit of job numbers, MAX_JOB_ID; above it are its marks for "none" and "all"."""
+
+
+def find_job(text: str) -> tuple[str, str]:
+    """The job and the step that the text names first, as Slurm's commands take them: ("12_3", "0"). Empty where it names none."""
+    if not _MAY_MENTION.search(text):
+        return "", ""
+    for found in _MENTION.finditer(text):
+        job = next(filter(None, (found[f"j{form}"] for form in range(1, 6))))
+        if int(re.split("[_+]", job)[0]) <= _LAST_JOB:
+            return job, next(filter(None, (found[f"s{form}"] for form in range(1, 6))), "").lower()
+    return "", ""
