@@ -32,9 +32,12 @@ COMPONENT = "nodeset-controller"
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
 METRICS_PORT = 8080
+EC2_PORT = 8081
+"""Where the program for EC2 takes steps of repairs."""
 
 _FOLDER = Path(__file__).parent / "crds"
 _KEY_PATH = "/etc/slipway/jwt"
+_EC2_TOKEN_PATH = "/etc/slipway/ec2"  # noqa: S105 - a folder
 _RBAC = "rbac.authorization.k8s.io"
 _REPLICAS = 2
 _MEMORY = "2Gi"
@@ -50,6 +53,8 @@ class ControllersArgs(TypedDict):
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
     deletes_machines: bool
     """True: it may delete Kubernetes nodes, for the cloud to replace their machines."""
+    asks_ec2: bool
+    """True: the cluster has a program that reboots and replaces machines through EC2."""
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
@@ -57,6 +62,7 @@ def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> Control
         "pods": {**pods, "image": image},
         "jwt_secret": object_name(cluster.name, "jwt"),
         "deletes_machines": any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets),
+        "asks_ec2": cluster.ec2 is not None,
     }
 
 
@@ -118,7 +124,7 @@ def _rules(scope: str, deletes_machines: bool) -> list[Manifest]:
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:
-    """In: probes and metrics. Out: names, the API server, slurmrestd, and slurmctld's sidecar."""
+    """In: probes and metrics. Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
     pods = args["pods"]
     cluster = pods["cluster"]
     slurmrestd = {
@@ -126,6 +132,7 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
         "ports": [_port(SLURMRESTD_PORT), _port(RUNNING_JOBS_PORT)],
     }
     sidecar = {"to": [{"podSelector": {"matchLabels": selector(cluster, "slurmctld")}}], "ports": [_port(CONFIG_SYNC_PORT)]}
+    ec2 = [{"to": [{"podSelector": {"matchLabels": selector(cluster, "ec2")}}], "ports": [_port(EC2_PORT)]}] if args["asks_ec2"] else []
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -134,7 +141,7 @@ def build_network_policy(args: ControllersArgs) -> Manifest:
             "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [_port(METRICS_PORT)]}],
-            "egress": [*api_egress(), slurmrestd, sidecar],
+            "egress": [*api_egress(), slurmrestd, sidecar, *ec2],
         },
     }
 
@@ -143,6 +150,11 @@ def api_egress() -> list[Manifest]:
     """What a program that talks to the API server reaches: names, and the server. Where that listens is not known here, and policies see
     the address behind a Service: any address, on its two usual ports."""
     return [{"ports": [_port(53, "UDP"), _port(53)]}, {"ports": [_port(443), _port(6443)]}]
+
+
+def ec2_token_name(cluster: str) -> str:
+    """Name of the Secret whose `token` lets the controller ask the program for EC2."""
+    return object_name(cluster, "ec2-token")
 
 
 def probes() -> Manifest:
@@ -198,8 +210,16 @@ def _pod(args: ControllersArgs) -> Manifest:
         # The group that may read the JWT key.
         "securityContext": {"fsGroup": CONTROLLER_UID},
         "containers": [_controller(args)],
-        "volumes": [secret_volume("jwt", args["jwt_secret"]), empty_volume("tmp")],
+        "volumes": [secret_volume("jwt", args["jwt_secret"]), *_ec2_token_volumes(args), empty_volume("tmp")],
     }
+
+
+def _ec2_token_volumes(args: ControllersArgs) -> list[Manifest]:
+    """The token comes with the program for EC2, for which no controller waits."""
+    if not args["asks_ec2"]:
+        return []
+    volume = secret_volume("ec2", ec2_token_name(args["pods"]["cluster"]))
+    return [{**volume, "secret": {**volume["secret"], "optional": True}}]
 
 
 def _controller(args: ControllersArgs) -> Manifest:
@@ -211,6 +231,10 @@ def _controller(args: ControllersArgs) -> Manifest:
         "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
     }
+    if args["asks_ec2"]:
+        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{EC2_PORT}/steps"
+        env["SLIPWAY_EC2_TOKEN"] = f"{_EC2_TOKEN_PATH}/token"
+    ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if args["asks_ec2"] else []
     return {
         "name": "controller",
         "image": pods["image"],
@@ -224,5 +248,5 @@ def _controller(args: ControllersArgs) -> Manifest:
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
         "securityContext": confined(CONTROLLER_UID),
         **probes(),
-        "volumeMounts": [mount("jwt", _KEY_PATH, read_only=True), mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
+        "volumeMounts": [mount("jwt", _KEY_PATH, read_only=True), *ec2_mounts, mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
     }

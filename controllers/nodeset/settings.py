@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.nodeset.machines import Ec2Program
+
 
 class SettingsError(Exception):
     """The environment is not what the program needs; the text has a line for each fault."""
@@ -21,6 +23,8 @@ class Settings:
     """File with the key that signs Slurm's tokens."""
     identity: str
     """Name of this pod: another for each process."""
+    ec2: Ec2Program | None = None
+    """The program that reboots and replaces machines, where the stack has one."""
     port: int = 8080
     """Of probes and metrics."""
     log_level: str = "info"
@@ -40,6 +44,9 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     level = environment.get("SLIPWAY_LOG_LEVEL", "info")
     if level not in ("debug", "info", "warning", "error"):
         faults.append(f"SLIPWAY_LOG_LEVEL is {level!r}: debug, info, warning or error is wanted")
+    ec2, token = environment.get("SLIPWAY_EC2", ""), environment.get("SLIPWAY_EC2_TOKEN", "")
+    if bool(ec2) != bool(token):
+        faults.append("SLIPWAY_EC2 and SLIPWAY_EC2_TOKEN go together: the URL of the program for EC2, and the file with its token")
     if faults:
         raise SettingsError("\n".join(faults))
     return Settings(
@@ -48,6 +55,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         slurmrestd=environment["SLIPWAY_SLURMRESTD"],
         jwt_key=Path(environment["SLIPWAY_JWT_KEY"]),
         identity=environment["POD_NAME"],
+        ec2=Ec2Program(ec2, Path(token)) if ec2 else None,
         port=int(numbers["SLIPWAY_PORT"]),
         log_level=level,
         writes_per_s=numbers["SLIPWAY_WRITES_PER_S"],

@@ -1,0 +1,53 @@
+"""`python -m controllers.ec2`: the program for EC2 of one Slurm cluster. Its settings are in the environment: settings.py."""
+
+import asyncio
+import os
+import sys
+
+from controllers.ec2.client import Ec2
+from controllers.ec2.settings import Settings, SettingsError, read_settings
+from controllers.ec2.source import Source
+from controllers.ec2.steps import Steps
+from controllers.runtime import log, program, serve
+from controllers.runtime.api import connect
+
+PATH = "/steps"
+_DEAF_S = 300.0
+"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
+
+
+async def run(settings: Settings) -> int:
+    """Runs until it is told to stop; the exit code."""
+    api = connect()
+    ec2 = Ec2(settings.region)
+    source, steps = Source(settings, api, ec2), Steps(settings, api, ec2)
+
+    def deaf() -> str:
+        machines = source.machines
+        return (
+            f"nothing heard of Kubernetes nodes for {_DEAF_S:.0f} s" if machines.synced.is_set() and machines.silent_s() > _DEAF_S else ""
+        )
+
+    probes = await serve.start(settings.port, live={"informer": deaf}, ready={"EC2": source.fault})
+    requests = await serve.start(settings.requests_port, live={}, ready={}, posts={PATH: steps.take})
+    try:
+        return await program.run({"informer of machines": source.machines.run, "source": source.run}, {})
+    finally:
+        probes.close()
+        requests.close()
+        await api.close()
+
+
+def main() -> int:
+    """Exit code 2: the environment is wrong."""
+    try:
+        settings = read_settings(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    log.configure()
+    return asyncio.run(run(settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
