@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 import boto3
 import botocore.exceptions as exceptions
 from botocore.config import Config
+from botocore.parsers import ResponseParserError
 
 MOST_IDS = 100
 """Instances that one DescribeInstanceStatus may name. Source: its API reference."""
@@ -58,7 +59,7 @@ class Ec2:
     """EC2 in one region. Every call gives what was asked for, or raises an Ec2Error within its deadline."""
 
     def __init__(self, region: str) -> None:
-        self._calls: _Calls = cast(Any, boto3).client("ec2", region_name=region, config=_CONFIG)
+        self._calls: _Calls = cast(Any, boto3).session.Session().client("ec2", region_name=region, config=_CONFIG)
 
     async def statuses(self, instances: Sequence[str]) -> list[Mapping[str, Any]]:
         """`InstanceStatuses` of at most MOST_IDS instances, without those that EC2 does not know: it refuses the whole call for one."""
@@ -130,5 +131,5 @@ async def _call(action: str, send: Callable[[], T]) -> T:
         raise Ec2NotAsked(f"{action}: {_NO_CREDENTIALS} ({error})") from error
     except (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyConnectionError) as error:
         raise Ec2NotAsked(f"{action}: {error}") from error
-    except (exceptions.BotoCoreError, TimeoutError, OSError) as error:
+    except (exceptions.BotoCoreError, ResponseParserError, TimeoutError, OSError) as error:
         raise Ec2Unknown(f"{action}: {error or 'no answer in time'}") from error

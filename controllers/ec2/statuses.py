@@ -106,9 +106,11 @@ def _of_check(type_: str, status: Status, old: NodeCondition | None, grace_s: fl
         return (
             NodeCondition(type_, "False", "Passed", f"The {words} status check of {status.instance} passes.") if old is not None else None
         )
+    if check.since is None and old is not None and old.status == "True":
+        return old  # its message has since when
     since = check.since
     if since is None:
-        since = _seconds(old.last_transition_time) if old is not None and old.status != "False" else now
+        since = _seconds(old.last_transition_time) if old is not None and old.status == "Unknown" else now
     message = f"The {words} status check of {status.instance} fails since {to_text(since)}."
     is_cause = now - since >= grace_s or (old is not None and old.status == "True")
     return NodeCondition(type_, "True" if is_cause else "Unknown", "Impaired", message)
