@@ -125,8 +125,13 @@ def build_network_policy(args: Ec2Args) -> Manifest:
 
 
 def build_service(args: Ec2Args) -> Manifest:
-    """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps."""
-    return service(args["pods"], COMPONENT, EC2_PORT)
+    """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready says
+    why a step is refused, so it is reached all the same."""
+    ports = [
+        {"name": "steps", "port": EC2_PORT, "targetPort": EC2_PORT},
+        {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT},
+    ]
+    return service(args["pods"], COMPONENT, EC2_PORT, ports=ports, publishNotReadyAddresses=True)
 
 
 def build_deployment(args: Ec2Args) -> Manifest:

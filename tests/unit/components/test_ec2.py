@@ -76,7 +76,7 @@ def test_program_understands_its_environment() -> None:
 def test_controller_finds_the_service_and_its_token() -> None:
     program = read_controller_settings(environment(ASKING)).ec2
     assert program is not None
-    [port] = ALL["Service"]["spec"]["ports"]
+    port, _ = ALL["Service"]["spec"]["ports"]
     assert program.url == f"http://{ALL['Service']['metadata']['name']}.slurm:{port['port']}/steps"
     secrets = {each["name"]: each["secret"] for each in pod(ASKING)["volumes"] if "secret" in each}
     assert secrets["ec2"] == {"secretName": "dev-ec2-token", "defaultMode": 0o440, "optional": True}, "no controller waits for it"
