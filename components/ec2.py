@@ -125,8 +125,8 @@ def build_network_policy(args: Ec2Args) -> Manifest:
 
 
 def build_service(args: Ec2Args) -> Manifest:
-    """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready says
-    why a step is refused, so it is reached all the same."""
+    """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready
+    says why a step is refused, so it is reached all the same."""
     ports = [
         {"name": "steps", "port": EC2_PORT, "targetPort": EC2_PORT},
         {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT},

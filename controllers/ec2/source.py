@@ -105,7 +105,8 @@ class Source:
         try:
             await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=MANAGER)
         except ApiError as error:
-            return "" if error.status in (404, 409) else f"conditions of the Kubernetes nodes could not be written: {error}"
+            is_other = error.status in (404, 409) or "metadata.uid" in error.message  # 422 from a status
+            return "" if is_other else f"conditions of the Kubernetes nodes could not be written: {error}"
         log.warning("EC2 says", machine=name, instance=status.instance, conditions={each.type: each.message for each in conditions})
         return ""
 

@@ -170,6 +170,10 @@ class Objects:
         fresh = key not in kind.objects
         if fresh and subresource:
             raise Fault(404, "NotFound", f'{kind.plural} "{key[1]}" not found')
+        uid = manifest.get("metadata", {}).get("uid")
+        if subresource and uid and uid != kind.objects[key].uid:  # measured; without a subresource it is a Conflict
+            message = f'{kind.kind} "{key[1]}" is invalid: metadata.uid: Invalid value: "{uid}": field is immutable'
+            raise Fault(422, "Invalid", message)
         owners = kind.applied.setdefault(key, {})
         ours = dict(_fields(manifest))
         disputed = {

@@ -101,7 +101,7 @@ async def test_more_machines_than_one_question_may_name(tmp_path: Path) -> None:
     [
         pytest.param(refusal("503 Unavailable", "RequestLimitExceeded", "Request limit exceeded."), "RequestLimitExceeded", id="throttled"),
         pytest.param(refusal("500 Error", "InternalError", "An internal error has occurred"), "InternalError", id="internal-error"),
-        pytest.param(refusal("403 Forbidden", "UnauthorizedOperation", "You are not authorized"), "ec2:DescribeInstanceStatus", id="no-right"),
+        pytest.param(refusal("403 Forbidden", "UnauthorizedOperation", "Not authorized"), "ec2:DescribeInstanceStatus", id="no-right"),
         pytest.param(refusal("401 Unauthorized", "AuthFailure", "AWS was not able to validate"), "AuthFailure", id="bad-credentials"),
         pytest.param(b"", "DescribeInstanceStatus", id="connection-cut"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "DescribeInstanceStatus", id="no-xml"),
@@ -165,6 +165,6 @@ async def test_machine_that_is_replaced_while_ec2_answers_gets_nothing_of_the_ol
         [other] = made.amazon.launch()
         made.server.remove(KUBE_NODES, ("", "m0"))
         made.put_machine(0, other)
-        assert await made.source.look()  # it may have heard of either
+        assert await made.source.look()  # it may have heard of either; the old one's uid is refused
         assert await made.look()
         assert made.told(0) == {}

@@ -64,7 +64,10 @@ CASES = [
     pytest.param(answer(SystemStatus=("impaired", 299)), (), {EC2_SYSTEM: ("Unknown", "Impaired", AT)}, id="impaired-for-too-short"),
     pytest.param(answer(SystemStatus="impaired"), (), {EC2_SYSTEM: ("Unknown", "Impaired", AT)}, id="impaired-since-nobody-knows"),
     pytest.param(
-        answer(SystemStatus="impaired"), (given(EC2_SYSTEM, "Unknown"),), {EC2_SYSTEM: ("True", "Impaired", AT)}, id="impaired-since-first-seen"
+        answer(SystemStatus="impaired"),
+        (given(EC2_SYSTEM, "Unknown"),),
+        {EC2_SYSTEM: ("True", "Impaired", AT)},
+        id="impaired-as-first-seen",
     ),
     pytest.param(
         answer(SystemStatus=("impaired", 10)), (given(EC2_SYSTEM, "True"),), {EC2_SYSTEM: ("True", "Impaired", BEFORE)}, id="again-impaired"

@@ -1,5 +1,5 @@
-"""From EC2 to Slurm and back: an event for a busy machine, and a machine that is replaced. EC2 by moto, the NodeSet controller on a Kubernetes
-and a Slurm in memory, and both programs speak with each other over HTTP.
+"""From EC2 to Slurm and back: an event for a busy machine, and a machine that is replaced. EC2 by moto, the NodeSet controller on a
+Kubernetes and a Slurm in memory, and both programs speak with each other over HTTP.
 """
 
 from collections.abc import AsyncIterator
@@ -141,8 +141,6 @@ async def test_ec2_program_that_is_away_is_asked_again_and_the_node_stays_draine
     world.ec2 = there
     await both.rounds(2)
     assert both.ec2.amazon.state(both.instance) == "terminated"
-
-
 
 
 async def test_node_is_held_when_the_answer_to_an_accepted_reboot_is_lost(both: Both) -> None:

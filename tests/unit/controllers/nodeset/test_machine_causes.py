@@ -76,7 +76,7 @@ def test_taint_with_two_effects_is_one_cause_and_names_are_in_order() -> None:
     assert (found[1].evidence, found[1].since) == ("taint karpenter.sh/disrupted=x:NoExecute", SINCE)
 
 
-@pytest.mark.parametrize("rule", (*EC2, *BUILT_IN), ids=lambda rule: rule.condition or rule.taint)
+@pytest.mark.parametrize("rule", [*EC2, *BUILT_IN], ids=lambda rule: rule.condition or rule.taint)
 def test_guide_has_the_table(rule: MachineCauseModel) -> None:
     name = rule.condition or rule.taint
     shown = "all other conditions" if name == "*" else f"`{name}`"
