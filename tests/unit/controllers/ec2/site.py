@@ -5,8 +5,9 @@ instances here, and moto puts them into its answers as it does all else.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, cast
 
 import boto3
 import httpx2
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.ec2.models import ec2_backends
 
 from controllers.ec2.client import Ec2
@@ -44,6 +45,16 @@ def _account() -> Any:
     return cast(Any, boto3).client("ec2", region_name=REGION)
 
 
+@contextmanager
+def over_the_network() -> Generator[None]:
+    """boto3's requests leave the process, and moto sees none of them."""
+    botocore_stubber.enabled = False
+    try:
+        yield
+    finally:
+        botocore_stubber.enabled = True
+
+
 class Amazon:
     """The account, as AWS acts in it."""
 
@@ -67,7 +78,8 @@ class Amazon:
         details = {"Name": "reachability", "Status": "failed"}
         details |= {"ImpairedSince": datetime.fromtimestamp(since, UTC)} if since is not None else {}
         found = self._instance(instance)
-        found.__class__ = type(type(found).__name__, (type(found),), {check: {"Status": status, "Details": [details]}})
+        kind: type = type(found)
+        found.__class__ = type(kind.__name__, (kind,), {check: {"Status": status, "Details": [details]}})
 
     def state(self, instance: str) -> str:
         return self._instance(instance).state
@@ -103,7 +115,7 @@ class Site:
         self.clock = Clock(wall=lambda: NOW + self.later_s)
         token = folder / "token"
         token.write_text(f"{TOKEN}\n")
-        self.settings = Settings(**{"cluster": "dev", "namespace": "slurm", "region": REGION, "token": token, **settings})
+        self.settings = replace(Settings("dev", "slurm", REGION, token), **settings)
         self.api = connect(server.config())
         self.ec2 = client()
         self.source = Source(self.settings, self.api, self.ec2, self.clock)

@@ -12,7 +12,7 @@ from controllers.ec2.source import MANAGER, Source
 from controllers.runtime.structs import KUBE_NODES
 from slurm.causes import EC2_INSTANCE, EC2_MAINTENANCE, EC2_RETIREMENT, EC2_SYSTEM
 from tests.fakes.requests import Failure
-from tests.unit.controllers.ec2.site import NOW, REGION, Site, site
+from tests.unit.controllers.ec2.site import NOW, REGION, Site, over_the_network, site
 
 pytestmark = pytest.mark.anyio
 REBOOT = ("system-reboot", "scheduled reboot")
@@ -120,18 +120,13 @@ async def test_without_an_answer_nothing_changes_and_readiness_says_why(
 
 
 async def assert_silence_changes_nothing(made: Site, monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
-    from moto.core.models import botocore_stubber
-
     async with other_ec2(monkeypatch, answer) as ec2:
         source = Source(made.settings, made.api, ec2, made.clock)
         following = asyncio.create_task(source.machines.run())
         await source.machines.synced.wait()
-        botocore_stubber.enabled = False  # the request goes over the network
-        try:
+        with over_the_network():
             assert not await source.look()
-        finally:
-            botocore_stubber.enabled = True
-            following.cancel()
+        following.cancel()
         assert words in source.fault()
 
 

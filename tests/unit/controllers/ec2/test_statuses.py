@@ -17,13 +17,12 @@ READY = NodeCondition("Ready", "True")
 INSTANCE = "i-0abc"
 
 
-def answer(events: tuple[tuple[str, str], ...] = (), state: str = "running", **checks: Any) -> dict[str, Any]:
-    """One element of EC2's answer; a check is its status, or that with how long it fails, in seconds."""
+def answer(events: tuple[tuple[str, str], ...] = (), state: str = "running", **checks: tuple[str, int | None]) -> dict[str, Any]:
+    """One element of EC2's answer; a check is its status, and how long it fails, in seconds."""
     found: dict[str, Any] = {"InstanceId": INSTANCE, "InstanceState": {"Name": state}}
     found["Events"] = [{"Code": code, "Description": words, "NotBefore": datetime(2026, 2, 8, tzinfo=UTC)} for code, words in events]
     for name in ("SystemStatus", "InstanceStatus"):
-        given = checks.get(name, "ok")
-        status, for_s = given if isinstance(given, tuple) else (given, None)
+        status, for_s = checks.get(name, ("ok", None))
         since = {"ImpairedSince": datetime.fromtimestamp(NOW - for_s, UTC)} if for_s is not None else {}
         found[name] = {"Status": status, "Details": [{"Name": "reachability", **since}]}
     return found
@@ -62,9 +61,9 @@ CASES = [
     pytest.param(answer(SystemStatus=("impaired", 300)), (), {EC2_SYSTEM: ("True", "Impaired", AT)}, id="system-impaired"),
     pytest.param(answer(InstanceStatus=("impaired", 300)), (), {EC2_INSTANCE: ("True", "Impaired", AT)}, id="instance-impaired"),
     pytest.param(answer(SystemStatus=("impaired", 299)), (), {EC2_SYSTEM: ("Unknown", "Impaired", AT)}, id="impaired-for-too-short"),
-    pytest.param(answer(SystemStatus="impaired"), (), {EC2_SYSTEM: ("Unknown", "Impaired", AT)}, id="impaired-since-nobody-knows"),
+    pytest.param(answer(SystemStatus=("impaired", None)), (), {EC2_SYSTEM: ("Unknown", "Impaired", AT)}, id="impaired-since-nobody-knows"),
     pytest.param(
-        answer(SystemStatus="impaired"),
+        answer(SystemStatus=("impaired", None)),
         (given(EC2_SYSTEM, "Unknown"),),
         {EC2_SYSTEM: ("True", "Impaired", AT)},
         id="impaired-as-first-seen",
@@ -73,9 +72,9 @@ CASES = [
         answer(SystemStatus=("impaired", 10)), (given(EC2_SYSTEM, "True"),), {EC2_SYSTEM: ("True", "Impaired", BEFORE)}, id="again-impaired"
     ),
     pytest.param(answer(), (given(EC2_SYSTEM, "True"),), {EC2_SYSTEM: ("False", "Passed", AT)}, id="ok-ends-it"),
-    pytest.param(answer(SystemStatus="insufficient-data"), (given(EC2_SYSTEM, "True"),), None, id="insufficient-data-ends-nothing"),
-    pytest.param(answer(InstanceStatus="initializing"), (given(EC2_INSTANCE, "True"),), None, id="initializing-ends-nothing"),
-    pytest.param(answer(SystemStatus="initializing"), (), None, id="initializing-is-no-fault"),
+    pytest.param(answer(SystemStatus=("insufficient-data", None)), (given(EC2_SYSTEM, "True"),), None, id="insufficient-data-ends-nothing"),
+    pytest.param(answer(InstanceStatus=("initializing", None)), (given(EC2_INSTANCE, "True"),), None, id="initializing-ends-nothing"),
+    pytest.param(answer(SystemStatus=("initializing", None)), (), None, id="initializing-is-no-fault"),
     pytest.param(answer(state="stopped"), (given(EC2_SYSTEM, "True"),), None, id="stopped-has-no-checks"),
     pytest.param(answer(state="shutting-down", SystemStatus=("impaired", 999)), (), None, id="ending-has-no-checks"),
 ]

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from controllers.ec2.client import Ec2
 from controllers.ec2.steps import Steps
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES
 from tests.fakes.requests import Failure
-from tests.unit.controllers.ec2.site import TOKEN, Site, site
+from tests.unit.controllers.ec2.site import TOKEN, Site, over_the_network, site
 from tests.unit.controllers.ec2.test_source import other_ec2, refusal
 
 pytestmark = pytest.mark.anyio
@@ -131,7 +132,8 @@ async def test_process_that_ends_at_any_write_never_reboots_twice(tmp_path: Path
     """The writes of a request are the record and EC2's call. Whatever was lost, a repetition ends it, and once at most."""
     async with site(tmp_path) as (made, [instance]):
         if at == 2:
-            await kill_after_ec2(made, instance, step)
+            made.steps = Steps(made.settings, made.api, EndsAfterwards(made.ec2), made.clock)
+            await made.ask(0, instance, step=step)
         else:
             made.server.fail(Failure(what, verb="create", plural="configmaps"))
             assert (await made.ask(0, instance, step=step))[0] == 503
@@ -143,33 +145,27 @@ async def test_process_that_ends_at_any_write_never_reboots_twice(tmp_path: Path
             assert made.amazon.reboots == ([] if (what, at != 2) == ("cut_after", True) else [instance])
 
 
-async def kill_after_ec2(made: Site, instance: str, step: str) -> None:
-    """The process ends when EC2 has been asked, and before it has answered anybody."""
-    action = made.ec2.reboot if step == "RebootMachine" else made.ec2.terminate
+class EndsAfterwards(Ec2):
+    """EC2 is asked, and then the process ends."""
 
-    async def ended(asked: str) -> None:
-        await action(asked)
+    def __init__(self, ec2: Ec2) -> None:
+        self._ec2 = ec2
+
+    async def reboot(self, instance: str) -> None:
+        await self._ec2.reboot(instance)
         raise ApiError("the process has ended")
 
-    steps = Steps(made.settings, made.api, made.ec2, made.clock)
-    name = "reboot" if step == "RebootMachine" else "terminate"
-    kept = made.ec2
-    dying = type("Dying", (), {name: staticmethod(ended)})()
-    made.steps = Steps(made.settings, made.api, dying, made.clock)
-    await made.ask(0, instance, step=step)
-    made.steps, made.ec2 = steps, kept
+    async def terminate(self, instance: str) -> None:
+        await self._ec2.terminate(instance)
+        raise ApiError("the process has ended")
 
 
 async def ask_other(made: Site, monkeypatch: pytest.MonkeyPatch, answer: bytes, instance: str) -> tuple[int, str]:
     """Asks while EC2 gives this answer."""
-    from moto.core.models import botocore_stubber
-
     with monkeypatch.context() as patched:
         async with other_ec2(patched, answer) as ec2:
             steps, made.steps = made.steps, Steps(made.settings, made.api, ec2, made.clock)
-            botocore_stubber.enabled = False
-            try:
-                return await made.ask(0, instance)
-            finally:
-                botocore_stubber.enabled = True
-                made.steps = steps
+            with over_the_network():
+                found = await made.ask(0, instance)
+            made.steps = steps
+            return found
