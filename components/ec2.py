@@ -66,7 +66,7 @@ class Ec2Program(pulumi.ComponentResource):
         made = [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
         token_name = ec2_token_name(args["pods"]["cluster"])
         about = labels(args["pods"]["cluster"], COMPONENT)
-        token = secret(token_name, args["pods"]["namespace"], about, {"token": newest_key(token_name, 1, KEY_LENGTH, kept)})
+        token = secret(token_name, args["pods"]["namespace"], about, {"token": newest_key(f"{token_name}-key", 1, KEY_LENGTH, kept)})
         made.append(declare(token, kept))
         declare(build_service(args), child)
         declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=made))
