@@ -11,6 +11,7 @@ from components.labels import Manifest, selector
 from configs.models.ec2 import Ec2
 from configs.models.node_set import Remedies
 from controllers.ec2.settings import Settings, read_settings
+from controllers.nodeset.settings import SettingsError
 from controllers.nodeset.settings import read_settings as read_controller_settings
 from slurm.causes import EC2_CONDITIONS
 from tests.unit.components.examples import CONTROLLERS, PODS
@@ -84,6 +85,13 @@ def test_controller_finds_the_service_and_its_token() -> None:
     [container] = pod(ASKING)["containers"]
     paths = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
     assert str(program.token) == f"{paths['ec2']}/token"
+
+
+@pytest.mark.parametrize("name", ["SLIPWAY_EC2", "SLIPWAY_EC2_TOKEN"])
+def test_half_of_the_way_to_the_program_is_a_fault(name: str) -> None:
+    half = {key: value for key, value in environment(ASKING).items() if key != name}
+    with pytest.raises(SettingsError, match="SLIPWAY_EC2 and SLIPWAY_EC2_TOKEN go together"):
+        read_controller_settings(half)
 
 
 def test_stack_without_ec2_has_none_of_it() -> None:
