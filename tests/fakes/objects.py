@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -342,7 +342,7 @@ def _fields(manifest: Manifest, at: Path = ()) -> Iterator[tuple[Path, Any]]:
         if path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"), ("metadata", "resourceVersion")):
             continue
         if path == _CONDITIONS and isinstance(value, list):
-            conditions: list[Manifest] = value
+            conditions = cast(list[Manifest], value)
             yield from (((*path, one["type"]), one) for one in conditions)
         elif isinstance(value, dict) and value:
             yield from _fields(value, path)  # pyright: ignore[reportUnknownArgumentType]
@@ -352,7 +352,7 @@ def _fields(manifest: Manifest, at: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def _set(content: Manifest, path: Path, value: Any) -> None:
     if path[:2] == _CONDITIONS:
-        status = content.setdefault("status", {})
+        status: Manifest = content.setdefault("status", {})
         others: list[Manifest] = status.get("conditions") or []
         at = next((number for number, one in enumerate(others) if one["type"] == path[2]), len(others))
         status["conditions"] = [*others[:at], value, *others[at + 1 :]]
@@ -366,8 +366,9 @@ def _set(content: Manifest, path: Path, value: Any) -> None:
 
 def _remove(content: Manifest, path: Path) -> None:
     if path[:2] == _CONDITIONS:
-        status = content.get("status") or {}
-        status["conditions"] = [one for one in status.get("conditions") or [] if one["type"] != path[2]]
+        said: Manifest = content.get("status") or {}
+        present: list[Manifest] = said.get("conditions") or []
+        said["conditions"] = [one for one in present if one["type"] != path[2]]
         return
     for name in path[:-1]:
         content = content.get(name) or {}
