@@ -8,13 +8,15 @@ from typing import Any, cast
 
 import yaml
 
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
 
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
 METRICS_PORT = 8080
 """Where every such program serves probes and metrics, and the page itself."""
+EC2_PORT = 8081
+"""Where the program for EC2 takes steps of repairs."""
 _FOLDER = Path(__file__).parent / "crds"
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -25,7 +27,8 @@ def about(pods: PodDefaults, component: str) -> Manifest:
 
 
 def rights_table(file: str) -> list[dict[str, Any]]:
-    """A table of rights beside the kinds: `group`, `resource`, `verbs` and `why`, with `scope` where it is more than the namespace."""
+    """A table of rights beside the kinds: `group`, `resource`, `verbs` and `why`; `scope` (namespace or cluster) where there are both, and
+    `name` where only one object is meant."""
     return cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / file).read_text()))
 
 
@@ -36,17 +39,32 @@ def service_account(pods: PodDefaults, component: str) -> Manifest:
 
 def bound_role(pods: PodDefaults, component: str, kind: str, role: Manifest, rights: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     """A Role or a ClusterRole (`kind`) with the metadata `role` and these rights, and its binding to the component's account."""
-    rules = [{"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]} for right in rights]
     subject = {"kind": "ServiceAccount", "name": object_name(pods["cluster"], component), "namespace": pods["namespace"]}
     reference = {"apiGroup": _RBAC, "kind": kind, "name": role["name"]}
     return [
-        {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": role, "rules": rules},
+        {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": role, "rules": [_rule(right) for right in rights]},
         {"apiVersion": f"{_RBAC}/v1", "kind": f"{kind}Binding", "metadata": role, "roleRef": reference, "subjects": [subject]},
     ]
 
 
-def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] = ()) -> Manifest:
-    """In: the program's one port. Out: names, the API server, and what else it needs."""
+def scoped_roles(pods: PodDefaults, component: str, rights: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    """The Role for the cluster's namespace, the ClusterRole for what has none, and their bindings."""
+    # Cluster roles have no namespace of their own, so the name carries it.
+    name = outside_name(pods["namespace"], object_name(pods["cluster"], component))
+    outside: Manifest = {"name": name, "labels": labels(pods["cluster"], component)}
+    made: list[Manifest] = []
+    for kind, role, scope in (("Role", about(pods, component), "namespace"), ("ClusterRole", outside, "cluster")):
+        made += bound_role(pods, component, kind, role, [right for right in rights if right["scope"] == scope])
+    return made
+
+
+def _rule(right: Mapping[str, Any]) -> Manifest:
+    names = {"resourceNames": [right["name"]]} if "name" in right else {}
+    return {"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"], **names}
+
+
+def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] = (), ingress: Sequence[Manifest] = ()) -> Manifest:
+    """In: the port that every program has, and what else it serves. Out: names, the API server, and what else it needs."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -54,7 +72,7 @@ def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest]
         "spec": {
             "podSelector": {"matchLabels": selector(pods["cluster"], component)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [port(METRICS_PORT)]}],
+            "ingress": [{"ports": [port(METRICS_PORT)]}, *ingress],
             "egress": [*_api_egress(), *egress],
         },
     }
@@ -109,6 +127,7 @@ def container(
     memory: str,
     mounts: Sequence[Manifest] = (),
     port_name: str = "metrics",
+    ports: Sequence[Manifest] = (),
     knows_its_name: bool = True,
 ) -> Manifest:
     """The container that runs `python -m MODULE`, told its cluster and `env`, and its own name where it `knows_its_name`."""
@@ -121,7 +140,7 @@ def container(
         "command": ["python", "-m", module],
         "env": [*({"name": key, "value": value} for key, value in said.items()), *([itself] if knows_its_name else [])],
         "resources": resources(requests, memory),
-        "ports": [{"name": port_name, "containerPort": METRICS_PORT}],
+        "ports": [{"name": port_name, "containerPort": METRICS_PORT}, *ports],
         "securityContext": confined(CONTROLLER_UID),
         "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
         "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),

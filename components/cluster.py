@@ -18,6 +18,7 @@ from components.control_plane import SlurmControlPlane, control_plane_args
 from components.controllers import Controllers, controllers_args
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
+from components.ec2 import Ec2Program, ec2_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.guard import Guard, guard_args
 from components.health_checks import HealthChecks, health_checks_args
@@ -130,6 +131,8 @@ class SlurmCluster(pulumi.ComponentResource):
             Observability(object_name(cluster.name, "observability"), observed, after)
         if cluster.page is not None:
             StatusPage(object_name(cluster.name, "page"), page_args(cluster, pods, image_of(cluster, "controllers")), after)
+        if cluster.ec2 is not None:
+            Ec2Program(object_name(cluster.name, "ec2"), ec2_args(cluster, pods, cluster.ec2, image_of(cluster, "controllers")), after)
         if cluster.kubernetes.guard:
             Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
         return control_plane, login

@@ -8,7 +8,7 @@ import pulumi
 
 from components import api_programs
 from components.control_plane import priority_class_name
-from components.labels import Manifest, labels, object_name, outside_name, selector
+from components.labels import Manifest, object_name, selector
 from components.objects import declare
 from components.pods import CONFIG_SYNC_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT, PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
@@ -17,6 +17,7 @@ COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
 
 _KEY_PATH = "/etc/slipway/jwt"
+_EC2_TOKEN_PATH = "/etc/slipway/ec2"  # noqa: S105 - a folder
 _REPLICAS = 2
 _MEMORY = "2Gi"
 """Many times what 5,000 nodes with 10,000 pods take (155 MB: docs/design.md, section 4)."""
@@ -31,6 +32,8 @@ class ControllersArgs(TypedDict):
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
     deletes_machines: bool
     """True: it may delete Kubernetes nodes, for the cloud to replace their machines."""
+    asks_ec2: bool
+    """True: the cluster has a program that reboots and replaces machines through EC2."""
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
@@ -38,6 +41,7 @@ def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> Control
         "pods": {**pods, "image": image},
         "jwt_secret": object_name(cluster.name, "jwt"),
         "deletes_machines": any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets),
+        "asks_ec2": cluster.ec2 is not None,
     }
 
 
@@ -71,23 +75,21 @@ def build_service_account(args: ControllersArgs) -> Manifest:
 
 def build_roles(args: ControllersArgs) -> list[Manifest]:
     """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings."""
-    pods = args["pods"]
-    # Cluster roles have no namespace of their own, so the name carries it.
-    name = outside_name(pods["namespace"], object_name(pods["cluster"], COMPONENT))
-    outside: Manifest = {"name": name, "labels": labels(pods["cluster"], COMPONENT)}
-    table = rights(args["deletes_machines"])
-    made: list[Manifest] = []
-    for kind, role, scope in (("Role", api_programs.about(pods, COMPONENT), "namespace"), ("ClusterRole", outside, "cluster")):
-        made += api_programs.bound_role(pods, COMPONENT, kind, role, [right for right in table if right["scope"] == scope])
-    return made
+    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["deletes_machines"]))
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:
-    """In: probes and metrics. Out: names, the API server, slurmrestd, and slurmctld's sidecar."""
+    """In: probes and metrics. Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
     pods = args["pods"]
     slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
     sidecar = api_programs.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
-    return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar])
+    ec2 = [api_programs.egress_to(pods["cluster"], "ec2", api_programs.EC2_PORT)] if args["asks_ec2"] else []
+    return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar, *ec2])
+
+
+def ec2_token_name(cluster: str) -> str:
+    """Name of the Secret whose `token` lets the controller ask the program for EC2."""
+    return object_name(cluster, "ec2-token")
 
 
 def build_disruption_budget(args: ControllersArgs) -> Manifest:
@@ -110,7 +112,7 @@ def build_deployment(args: ControllersArgs) -> Manifest:
         pods,
         COMPONENT,
         _controller(args),
-        [secret_volume("jwt", args["jwt_secret"])],
+        [secret_volume("jwt", args["jwt_secret"]), *_ec2_token_volumes(args)],
         end_s=20,
         priorityClassName=priority_class_name(cluster, pods["namespace"]),
         affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]}},
@@ -120,6 +122,14 @@ def build_deployment(args: ControllersArgs) -> Manifest:
     return api_programs.deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
 
 
+def _ec2_token_volumes(args: ControllersArgs) -> list[Manifest]:
+    """The token comes with the program for EC2, for which no controller waits."""
+    if not args["asks_ec2"]:
+        return []
+    volume = secret_volume("ec2", ec2_token_name(args["pods"]["cluster"]))
+    return [{**volume, "secret": {**volume["secret"], "optional": True}}]
+
+
 def _controller(args: ControllersArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
@@ -127,6 +137,10 @@ def _controller(args: ControllersArgs) -> Manifest:
         "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
     }
+    if args["asks_ec2"]:
+        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{api_programs.EC2_PORT}/steps"
+        env["SLIPWAY_EC2_TOKEN"] = f"{_EC2_TOKEN_PATH}/token"
+    ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if args["asks_ec2"] else []
     return api_programs.container(
         pods,
         "controller",
@@ -134,5 +148,5 @@ def _controller(args: ControllersArgs) -> Manifest:
         env,
         requests=("50m", "96Mi"),
         memory=_MEMORY,
-        mounts=[mount("jwt", _KEY_PATH, read_only=True)],
+        mounts=[mount("jwt", _KEY_PATH, read_only=True), *ec2_mounts],
     )

@@ -180,7 +180,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
         "health_checks": tuple(check.name for check in cluster.health_checks if node_set.name in check.node_sets),
-        "machine_causes": build_machine_causes(node_set),
+        "machine_causes": build_machine_causes(node_set, cluster.ec2 is not None),
     }
     if shape.gpus is not None:
         args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))

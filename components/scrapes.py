@@ -8,6 +8,7 @@ from typing import Any
 
 from components.api_programs import METRICS_PORT
 from components.controllers import COMPONENT as NODESET_CONTROLLER
+from components.ec2 import COMPONENT as EC2
 from components.guard import COMPONENT as GUARD
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.pods import CLUSTER_DOMAIN, SLURMCTLD_PORT
@@ -60,6 +61,8 @@ def targets(cluster: Cluster) -> list[Target]:
     controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, METRICS_PORT, "metrics", is_service=False, replicas=True)]
     if cluster.kubernetes.guard:
         controllers.append(Target(GUARD, GUARD, METRICS_PORT, "metrics", is_service=False, replicas=True))
+    if cluster.ec2 is not None:
+        controllers.append(Target(EC2, EC2, METRICS_PORT, "metrics"))
     with_gpus = tuple((each.name, each.ordinals) for each in cluster.node_sets if each.gpus is not None)
     gpus = [Target("dcgm", "slurmd", DCGM_PORT, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
     return [*slurmctld, Target(METRICS, METRICS, COLLECTOR_PORT, "metrics"), *controllers, *gpus]

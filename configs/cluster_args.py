@@ -204,7 +204,7 @@ class Remedies(TypedDict):
     windowS: NotRequired[int]
     """The window, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `600`."""
     machines: NotRequired[str]
-    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it cannot reboot. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them. Type: one of `DeleteNode`, `Webhook`. Default: not set."""
+    """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it cannot reboot. EC2: the instance is rebooted or terminated, which needs `cluster.ec2`. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them. Type: one of `DeleteNode`, `EC2`, `Webhook`. Default: not set."""
     webhook: NotRequired[str]
     """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted. Type: string (an address such as https://repairs.example.com/slipway, at most 500 characters). Default: not set."""
 
@@ -978,6 +978,21 @@ class Maintenance(TypedDict):
     """Reservations whose names begin so count as well, without the flag MAINT. Type: string (the start of a reservation's name, such as maint-, at most 64 characters). Default: `""` (only the flag counts)."""
 
 
+class Ec2(TypedDict):
+    """A program that reads scheduled events and status checks of the machines from EC2, and reboots and replaces machines where a node set says `remedies.machines: EC2`. docs/remedies.md has the IAM policy that it needs."""
+
+    region: str
+    """Region of the machines. Type: string (a region of AWS, at most 32 characters). Required."""
+    roleArn: NotRequired[str]
+    """The IAM role for its ServiceAccount `<cluster>-ec2` (IRSA). Type: string (the ARN of an IAM role, at most 600 characters). Default: none; EKS Pod Identity needs nothing here."""
+    everyS: NotRequired[int]
+    """Time between two questions about all machines, in seconds. Type: integer, 15 to 3,600. Unit: seconds. Default: `60`."""
+    impairedS: NotRequired[int]
+    """How long a status check has to fail before it counts, in seconds. Type: integer, 0 to 86,400. Unit: seconds. Default: `300`."""
+    maxPerHour: NotRequired[int]
+    """Most machines that are rebooted or terminated in one hour, over the whole cluster. It stands beside `maxPerDay` of each set. Type: integer, 1 to 60. Default: `10`."""
+
+
 class Smtp(TypedDict):
     """The SMTP relay that mail about jobs goes through: what `--mail-type` asks for."""
 
@@ -1234,6 +1249,8 @@ class SlurmClusterArgs(TypedDict):
     """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
     maintenance: NotRequired[Maintenance]
     """What running jobs are told of maintenance, and which of them are requeued for it. Type: Maintenance. Default: those of its keys."""
+    ec2: NotRequired[Ec2]
+    """What EC2 says of the machines, and their reboot and replacement through it. Type: Ec2. Default: EC2 is not asked."""
     notifications: NotRequired[Notifications]
     """News of jobs and nodes: by mail, or by webhooks in Slack's format. Type: Notifications. Default: those of its keys."""
     monitoring: NotRequired[Monitoring]

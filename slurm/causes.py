@@ -15,6 +15,13 @@ Wish = Literal["drain", "replace", "reboot", "none"]
 """What the cause asks for. `none` is a fault that takes no job away."""
 KUBERNETES_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 """Conditions of a Kubernetes node that Kubernetes itself sets: no cause is made of them. Source: Kubernetes' API reference."""
+EC2_RETIREMENT = "EC2RetirementScheduled"
+EC2_MAINTENANCE = "EC2MaintenanceScheduled"
+EC2_SYSTEM = "EC2SystemImpaired"
+EC2_INSTANCE = "EC2InstanceImpaired"
+EC2_CONDITIONS = (EC2_RETIREMENT, EC2_MAINTENANCE, EC2_SYSTEM, EC2_INSTANCE)
+"""Conditions of a Kubernetes node that our own program for EC2 sets: an event that takes the instance, any other event, and failed checks
+of what is under the instance and of the instance."""
 KINDS: tuple[Kind, ...] = ("hardware", "node", "maintenance", "user", "administrator")
 
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.accounting import Accounting
 from configs.models.backup import Backup
+from configs.models.ec2 import Ec2
 from configs.models.fields import DnsLabel, Flag, Model, dns_label
 from configs.models.health_checks import HealthCheck
 from configs.models.images import Images
@@ -75,6 +76,8 @@ class Cluster(Model):
     """Checks that run on idle nodes and drain those that fail."""
     maintenance: Maintenance = Maintenance()
     """What running jobs are told of maintenance, and which of them are requeued for it."""
+    ec2: Ec2 | None = Field(default=None, examples=[{"region": "eu-west-1"}])
+    """What EC2 says of the machines, and their reboot and replacement through it. Default: EC2 is not asked."""
     notifications: Notifications = Notifications()
     """News of jobs and nodes: by mail, or by webhooks in Slack's format."""
     monitoring: Monitoring | None = None

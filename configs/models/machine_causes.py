@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StrictStr
 
 from configs.models.fields import Flag, Matching, Model
+from slurm.causes import EC2_INSTANCE, EC2_MAINTENANCE, EC2_RETIREMENT, EC2_SYSTEM
 
 _PATTERN = r"[A-Za-z0-9*]([A-Za-z0-9*_./-]*[A-Za-z0-9*])?"
 ConditionPattern = Annotated[StrictStr, AfterValidator(Matching(_PATTERN, "a type of conditions, * for any text", 316, "KernelDeadlock"))]
@@ -41,6 +42,14 @@ def _faults(
 def _taints(wish: Literal["none", "drain"], *keys: str) -> tuple[MachineCause, ...]:
     return tuple(MachineCause(taint=each, kind="maintenance", wish=wish) for each in keys)
 
+
+EC2: tuple[MachineCause, ...] = (
+    *(MachineCause(condition=each, kind="maintenance", wish="drain") for each in (EC2_RETIREMENT, EC2_MAINTENANCE)),
+    # What is under an instance is AWS' own: another machine helps. Its own checks fail for its system or network.
+    *_faults("hardware", "replace", EC2_SYSTEM),
+    *_faults("node", "reboot", EC2_INSTANCE),
+)
+"""Before BUILT_IN, in clusters with `ec2`. Without it, nobody takes these conditions back: what is left of them drains nothing."""
 
 BUILT_IN: tuple[MachineCause, ...] = (
     # node-problem-detector.

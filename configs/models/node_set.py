@@ -158,9 +158,10 @@ class Remedies(Model):
     repaired, and the controller drains nothing more for checks, until half as many fail."""
     window_s: Seconds = Field(default=600, examples=[300])
     """The window, in seconds."""
-    machines: Literal["DeleteNode", "Webhook"] | None = None
+    machines: Literal["DeleteNode", "EC2", "Webhook"] | None = None
     """How machines are rebooted and replaced. DeleteNode: the Kubernetes node is deleted, for the cloud to replace its machine; it
-    cannot reboot. Webhook: your program at `webhook` does it. RebootMachine and ReplaceMachine need one of them."""
+    cannot reboot. EC2: the instance is rebooted or terminated, which needs `cluster.ec2`. Webhook: your program at `webhook` does it.
+    RebootMachine and ReplaceMachine need one of them."""
     webhook: WebhookUrl | None = Field(default=None, examples=["https://repairs.example.com/slipway"])
     """With `machines: Webhook`: where each step is posted as JSON, on port 443. An answer of 2xx means that it is accepted."""
 

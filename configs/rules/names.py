@@ -11,6 +11,7 @@ from configs.faults import Fault, did_you_mean, quoted, repeats
 
 PROGRAMS = frozenset(
     {
+        "ec2",
         "guard",
         "identity",
         "login",

@@ -22,10 +22,13 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
     about = (f"{within}.steps", f"{within}.machines")
     on_machines = [step for step in remedies.steps if step != "RecreatePod"]
     if on_machines and remedies.machines is None:
-        faults.append(Fault(f"{within}.machines", f"is missing: {on_machines[0]} needs to know how. Say DeleteNode or Webhook.", about))
+        faults.append(Fault(f"{within}.machines", f"is missing: {on_machines[0]} needs it. Say DeleteNode, EC2 or Webhook.", about))
     if "RebootMachine" in remedies.steps and remedies.machines == "DeleteNode":
-        message = "DeleteNode cannot reboot a machine. Take Webhook, or leave RebootMachine out of steps."
+        message = "DeleteNode cannot reboot a machine. Take EC2 or Webhook, or leave RebootMachine out of steps."
         faults.append(Fault(f"{within}.machines", message, about))
+    if remedies.machines == "EC2" and cluster.ec2 is None:
+        message = "EC2 needs cluster.ec2: say at least its region, such as ec2: {region: eu-west-1}."
+        faults.append(Fault(f"{within}.machines", message, ("cluster.ec2",)))
     if remedies.machines == "Webhook" and remedies.webhook is None:
         faults.append(Fault(f"{within}.webhook", "is missing: with machines: Webhook, give the address of your program.", about))
     if remedies.machines != "Webhook" and remedies.webhook is not None:

@@ -139,6 +139,7 @@ class Controller:
                 settings.identity,
                 held=lambda: self.progress.held,
                 may_write=self.election.is_held,
+                ec2=settings.ec2,
             )
         )
         self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)

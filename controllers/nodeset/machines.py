@@ -1,9 +1,11 @@
-"""How machines are rebooted and replaced: by deleting their Kubernetes nodes, or by a program of the user's. Thin; nothing is decided here.
+"""How machines are rebooted and replaced: by deleting their Kubernetes nodes, by our program for EC2, or by a program of the user's.
+Thin; nothing is decided here.
 
 A request may be sent twice, as a process may end before it notes the first answer; its `id` is the same then.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -54,11 +56,31 @@ async def delete_node(writer: Writer, request: MachineRequest) -> None:
     await writer.delete(KUBE_NODES, Deletion(("", request.machine), request.uid))
 
 
-async def post(url: str, request: MachineRequest, client: httpx2.AsyncClient | None = None) -> None:
-    """Has the user's program take the step. Raises Refused for an answer other than 2xx, Unreachable without one."""
+@dataclass(frozen=True)
+class Ec2Program:
+    """Where our program for EC2 takes steps."""
+
+    url: str
+    token: Path
+    """File with the token that shows it who asks."""
+
+
+async def post_to_ec2(program: Ec2Program | None, request: MachineRequest) -> None:
+    """Has our program for EC2 take the step. Raises Refused, also where this cluster has none, and Unreachable."""
+    if program is None:
+        raise Refused("machines: EC2 needs cluster.ec2 in the stack file")
     try:
-        async with client or httpx2.AsyncClient(timeout=DEADLINE_S) as session:
-            response = await session.post(url, json=request.body())
+        token = program.token.read_text().strip()
+    except OSError as error:
+        raise Refused(f"the token for the EC2 program cannot be read yet: {error}") from error
+    await post(program.url, request, {"Authorization": f"Bearer {token}"})
+
+
+async def post(url: str, request: MachineRequest, headers: dict[str, str] | None = None) -> None:
+    """Has another program take the step. Raises Refused for an answer other than 2xx, Unreachable without one."""
+    try:
+        async with httpx2.AsyncClient(timeout=DEADLINE_S) as session:
+            response = await session.post(url, json=request.body(), headers=headers)
     except (httpx2.HTTPError, OSError) as error:
         raise Unreachable(f"webhook {url}: {type(error).__name__} {error}".rstrip()) from error
     if not 200 <= response.status_code < 300:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import structlog
 
 from controllers.nodeset import pods as build
+from controllers.nodeset.machines import Ec2Program
 from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.slurm_writer import NotFresh, NotLeading, SlurmWriter
@@ -59,6 +60,8 @@ class World:
     """Slurm nodes that keep their size, against slurm.conf, until no job can be on them."""
     may_write: Callable[[], bool] = lambda: True
     """This process leads."""
+    ec2: Ec2Program | None = None
+    """Reboots and replaces machines; None where the stack has no such program."""
     blocks: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     """By topology of blocks: the number of the block of each group of machines. A group has the same one in all sets."""
     waking: dict[str, float] = field(default_factory=dict[str, float])

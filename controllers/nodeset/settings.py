@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.nodeset.machines import Ec2Program
 from controllers.runtime.environment import CLUSTER, POD, SLURM, Environment, ProgramSettings
 
 
@@ -17,6 +18,8 @@ class Settings(ProgramSettings):
     """File with the key that signs Slurm's tokens."""
     identity: str
     """Name of this pod: another for each process."""
+    ec2: Ec2Program | None = None
+    """The program that reboots and replaces machines, where the stack has one."""
     writes_per_s: float = 200
     """To the API server, in the long run."""
 
@@ -25,12 +28,16 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
     said = Environment(environment)
     said.need({**CLUSTER, **SLURM, **POD})
+    ec2, token = said.text("SLIPWAY_EC2"), said.text("SLIPWAY_EC2_TOKEN")
+    if bool(ec2) != bool(token):
+        said.faults.append("SLIPWAY_EC2 and SLIPWAY_EC2_TOKEN go together: the URL of the program for EC2, and the file with its token")
     settings = Settings(
         cluster=said.text("SLIPWAY_CLUSTER"),
         namespace=said.text("SLIPWAY_NAMESPACE"),
         slurmrestd=said.text("SLIPWAY_SLURMRESTD"),
         jwt_key=Path(said.text("SLIPWAY_JWT_KEY")),
         identity=said.text("POD_NAME"),
+        ec2=Ec2Program(ec2, Path(token)) if ec2 else None,
         port=said.port(),
         log_level=said.log_level(),
         writes_per_s=said.number("SLIPWAY_WRITES_PER_S", 200),

@@ -119,7 +119,7 @@ class RemedyPolicy(_Struct, frozen=True):
     max_per_day: int = 10
     systemic_percent: int = 10
     window_seconds: int = 600
-    machines: Literal["DeleteNode", "Webhook"] | None = None
+    machines: Literal["DeleteNode", "EC2", "Webhook"] | None = None
     webhook: str | None = None
 
 

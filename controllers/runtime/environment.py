@@ -55,13 +55,17 @@ class Environment:
             self.faults.append(f"{name} is {self._variables[name]!r}: a number is wanted")
             return default
 
-    def port(self) -> int:
-        """SLIPWAY_PORT, a whole number."""
-        text = self._variables.get("SLIPWAY_PORT", "8080")
+    def whole(self, name: str, default: int) -> int:
+        """The default, and a fault, where the variable is no whole number."""
+        text = self._variables.get(name, str(default))
         if text.isdecimal():
             return int(text)
-        self.faults.append(f"SLIPWAY_PORT is {text!r}: a number is wanted")
-        return 0
+        self.faults.append(f"{name} is {text!r}: a number is wanted")
+        return default
+
+    def port(self) -> int:
+        """SLIPWAY_PORT."""
+        return self.whole("SLIPWAY_PORT", 8080)
 
     def log_level(self) -> str:
         """SLIPWAY_LOG_LEVEL."""

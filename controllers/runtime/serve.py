@@ -5,8 +5,8 @@ Not for the world: it has neither TLS nor logins. A client has seconds for all o
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
@@ -25,12 +25,13 @@ _TEXT = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True)
 class Asked:
-    """A GET or HEAD request."""
+    """A GET or HEAD request, or a POST to a path that takes one."""
 
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     """What stands after the question mark; of a name that stands there twice the last value."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """By name in small letters."""
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Answer:
 
 
 Page = Callable[[Asked], Answer]
+Post = Callable[[Asked], Awaitable[Answer]]
 
 
 async def start(
@@ -54,13 +56,15 @@ async def start(
     host: str | None = None,
     registry: CollectorRegistry = REGISTRY,
     pages: Mapping[str, Page] | None = None,
+    posts: Mapping[str, Post] | None = None,
 ) -> asyncio.Server:
     """A server on all addresses unless `host` says otherwise; port 0 takes a free one. Raises OSError when the port is taken.
 
     `live`: a fault means that only a restart helps. `ready`: a fault means that the process cannot do its work now. `pages` is what else
-    it serves, by path.
+    it serves, and `posts` what takes a POST, by path.
     """
     served = dict(pages or {})
+    taken = dict(posts or {})
     clients: set[asyncio.StreamWriter] = set()
 
     def answer(path: str, asked: Asked) -> Answer:
@@ -83,9 +87,17 @@ async def start(
         try:
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 async with asyncio.timeout(_REQUEST_S):
-                    head = await reader.readuntil(b"\r\n\r\n")
+                    method, path, asked = _read(await reader.readuntil(b"\r\n\r\n"))
+                    if method == "POST" and path in taken:
+                        asked = replace(asked, body=await _body(reader, asked))
                 async with asyncio.timeout(_ANSWER_S):
-                    writer.write(_response(head, answer))
+                    if method == "POST" and path in taken:
+                        found = await taken[path](asked) if asked.body else Answer(b"no body\n", status=HTTPStatus.BAD_REQUEST)
+                    elif method in ("GET", "HEAD"):
+                        found = answer(path, asked)
+                    else:
+                        found = Answer(b"only GET\n", status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+                    writer.write(_response(found, has_body=method != "HEAD"))
                     await writer.drain()
                     writer.close()
                     await writer.wait_closed()
@@ -97,15 +109,22 @@ async def start(
     return await asyncio.start_server(serve, host, port, limit=_MOST_BYTES)
 
 
-def _response(head: bytes, answer: Callable[[str, Asked], Answer]) -> bytes:
+def _read(head: bytes) -> tuple[str, str, Asked]:
+    """Method, path and the rest of a request."""
     first, *lines = head.decode("latin-1").split("\r\n")
     method, _, rest = first.partition(" ")
     path, _, query = rest.partition(" ")[0].partition("?")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    if method in ("GET", "HEAD"):
-        found = answer(path, Asked({name: values[-1] for name, values in parse_qs(query).items()}, headers))
-    else:
-        found = Answer(b"only GET\n", status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+    return method, path, Asked({name: values[-1] for name, values in parse_qs(query).items()}, headers)
+
+
+async def _body(reader: asyncio.StreamReader, asked: Asked) -> bytes:
+    """The body, of the length that the client says; empty without one, and for one that is too long."""
+    length = asked.headers.get("content-length", "")
+    return await reader.readexactly(int(length)) if length.isdecimal() and int(length) <= _MOST_BYTES else b""
+
+
+def _response(found: Answer, has_body: bool) -> bytes:
     said = [
         f"HTTP/1.1 {found.status.value} {found.status.phrase}",
         f"Content-Type: {found.kind}",
@@ -115,4 +134,4 @@ def _response(head: bytes, answer: Callable[[str, Asked], Answer]) -> bytes:
         "",
         "",
     ]
-    return "\r\n".join(said).encode("latin-1", "replace") + (b"" if method == "HEAD" else found.body)
+    return "\r\n".join(said).encode("latin-1", "replace") + (found.body if has_body else b"")

@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from components import controllers, guard, page
+from components import controllers, ec2, guard, page
+from configs.models.ec2 import Ec2
 from tests.apiserver.server import ApiServer
 from tests.unit.components.examples import CONTROLLERS, PODS
 
-CONTROLLER, GUARD, PAGE = "dev-nodeset-controller", "dev-guard", "dev-page"
+CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
 GUARDS = guard.guard_args(PODS, "registry.example/controllers:1")
 PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": []}
+EC2S: ec2.Ec2Args = {"pods": PODS, "config": Ec2(region="eu-west-1"), "steps": [], "deletion_protection": False}
 TABLES = {
     CONTROLLER: controllers.rights(),
     GUARD: [{**right, "scope": "namespace"} for right in guard.rights()],
     PAGE: [{**right, "scope": "namespace"} for right in page.rights()],
+    EC2: ec2.rights("dev"),
 }
 RIGHTS = [(account, right) for account, table in TABLES.items() for right in table]
 
@@ -28,19 +31,24 @@ def granted(server: ApiServer) -> ApiServer:
     items = [controllers.build_service_account(CONTROLLERS), *controllers.build_roles({**CONTROLLERS, "deletes_machines": True})]
     items += [guard.build_service_account(GUARDS), *guard.build_roles(GUARDS)]
     items += [page.build_service_account(PAGES), *page.build_roles(PAGES)]
+    items += [ec2.build_service_account(EC2S), *ec2.build_roles(EC2S)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     places = {"cluster": "", "namespace": "slurm"}
     deadline = time.monotonic() + 60
     seen = False
     while not seen and time.monotonic() < deadline:  # the authorizer learns of them by a watch
-        seen = all(may(server, who, one["verbs"][0], one["group"], one["resource"], places[one["scope"]]) for who, one in RIGHTS)
+        seen = all(
+            may(server, who, one["verbs"][0], one["group"], one["resource"], places[one["scope"]], one.get("name", ""))
+            for who, one in RIGHTS
+        )
     return server
 
 
-def may(server: ApiServer, account: str, verb: str, group: str, resource: str, namespace: str) -> bool:
-    """Whether an account may do this."""
+def may(server: ApiServer, account: str, verb: str, group: str, resource: str, namespace: str, name: str = "") -> bool:
+    """Whether an account may do this, to any object or to that of the name."""
     resource, _, subresource = resource.partition("/")
     about: dict[str, Any] = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace}
+    about |= {"name": name} if name else {}
     review = {
         "user": f"system:serviceaccount:slurm:{account}",
         "groups": ["system:serviceaccounts", "system:authenticated"],
@@ -52,13 +60,17 @@ def may(server: ApiServer, account: str, verb: str, group: str, resource: str, n
 
 @pytest.mark.parametrize(
     ("account", "right"),
-    [pytest.param(account, one, id=f"{account[4:]}-{one['resource'].replace('/', '-')}") for account, one in RIGHTS],
+    [
+        pytest.param(account, one, id=f"{account[4:]}-{one['resource'].replace('/', '-')}{'-of-a-name' if 'name' in one else ''}")
+        for account, one in RIGHTS
+    ],
 )
 def test_what_the_table_says_is_granted_where_it_says(granted: ApiServer, account: str, right: dict[str, Any]) -> None:
     everywhere = right["scope"] == "cluster"
     for verb in right["verbs"]:
-        assert may(granted, account, verb, right["group"], right["resource"], "" if everywhere else "slurm"), verb
-        assert may(granted, account, verb, right["group"], right["resource"], "default") == everywhere, verb
+        name = right.get("name", "")
+        assert may(granted, account, verb, right["group"], right["resource"], "" if everywhere else "slurm", name), verb
+        assert may(granted, account, verb, right["group"], right["resource"], "default", name) == everywhere, verb
 
 
 @pytest.mark.parametrize(
@@ -90,6 +102,13 @@ def test_what_the_table_says_is_granted_where_it_says(granted: ApiServer, accoun
         pytest.param(PAGE, "patch", "slipway.dev", "slurmnodes", id="page-writes"),
         pytest.param(PAGE, "delete", "slipway.dev", "nodesets", id="page-deletes"),
         pytest.param(PAGE, "create", "", "pods/exec", id="page-exec"),
+        pytest.param(EC2, "get", "", "configmaps", id="ec2-reads-other-config-maps"),
+        pytest.param(EC2, "patch", "", "configmaps", id="ec2-changes-other-config-maps"),
+        pytest.param(EC2, "list", "", "configmaps", id="ec2-lists-config-maps"),
+        pytest.param(EC2, "patch", "", "nodes", id="ec2-labels-or-taints-machines"),
+        pytest.param(EC2, "delete", "", "nodes", id="ec2-deletes-machines"),
+        pytest.param(EC2, "delete", "", "pods", id="ec2-deletes-pods"),
+        pytest.param(EC2, "get", "", "secrets", id="ec2-secrets"),
     ],
 )
 def test_nothing_beside_it_is(granted: ApiServer, account: str, verb: str, group: str, resource: str) -> None:

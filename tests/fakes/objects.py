@@ -1,7 +1,8 @@
 """Kubernetes objects with versions, as etcd and the API server keep them; without a network.
 
 Simpler than the real one: no schemas and defaults, no admission, no garbage collection. Server-side apply knows fields by path, takes lists
-whole, and only fields that were applied have owners. Objects are kept as encoded JSON, so that large lists cost nothing to give out.
+whole but for conditions, and only fields that were applied have owners. Objects are kept as encoded JSON, so that large lists cost nothing
+to give out.
 """
 
 import re
@@ -10,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -18,6 +19,8 @@ Manifest = dict[str, Any]
 Key = tuple[str, str]
 Path = tuple[str, ...]
 
+_CONDITIONS: Path = ("status", "conditions")
+"""A list by type, of which an apply brings and takes its own elements: `x-kubernetes-list-type: map`, also of nodes and pods."""
 _WITHOUT_STATUS = {"slurmnodes"}
 """Kinds whose status is a field as any other, and no subresource."""
 
@@ -167,6 +170,10 @@ class Objects:
         fresh = key not in kind.objects
         if fresh and subresource:
             raise Fault(404, "NotFound", f'{kind.plural} "{key[1]}" not found')
+        uid = manifest.get("metadata", {}).get("uid")
+        if subresource and uid and uid != kind.objects[key].uid:  # measured; without a subresource it is a Conflict
+            message = f'{kind.kind} "{key[1]}" is invalid: metadata.uid: Invalid value: "{uid}": field is immutable'
+            raise Fault(422, "Invalid", message)
         owners = kind.applied.setdefault(key, {})
         ours = dict(_fields(manifest))
         disputed = {
@@ -334,13 +341,22 @@ def _fields(manifest: Manifest, at: Path = ()) -> Iterator[tuple[Path, Any]]:
         path = (*at, name)
         if path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"), ("metadata", "resourceVersion")):
             continue
-        if isinstance(value, dict) and value:
+        if path == _CONDITIONS and isinstance(value, list):
+            conditions = cast(list[Manifest], value)
+            yield from (((*path, one["type"]), one) for one in conditions)
+        elif isinstance(value, dict) and value:
             yield from _fields(value, path)  # pyright: ignore[reportUnknownArgumentType]
         else:
             yield path, value
 
 
 def _set(content: Manifest, path: Path, value: Any) -> None:
+    if path[:2] == _CONDITIONS:
+        status: Manifest = content.setdefault("status", {})
+        others: list[Manifest] = status.get("conditions") or []
+        at = next((number for number, one in enumerate(others) if one["type"] == path[2]), len(others))
+        status["conditions"] = [*others[:at], value, *others[at + 1 :]]
+        return
     for name in path[:-1]:
         if not isinstance(content.get(name), dict):
             content[name] = {}
@@ -349,6 +365,11 @@ def _set(content: Manifest, path: Path, value: Any) -> None:
 
 
 def _remove(content: Manifest, path: Path) -> None:
+    if path[:2] == _CONDITIONS:
+        said: Manifest = content.get("status") or {}
+        present: list[Manifest] = said.get("conditions") or []
+        said["conditions"] = [one for one in present if one["type"] != path[2]]
+        return
     for name in path[:-1]:
         content = content.get(name) or {}
     content.pop(path[-1], None)

@@ -2,10 +2,13 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
+from components import ec2
 from components.controllers import rights
 from controllers.files.progress import SLURMCTLD_PODS, FileProgress, Report, hash_files
 from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
@@ -18,6 +21,7 @@ from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
 from controllers.runtime.writer import Writer
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Request
+from tests.unit.controllers.ec2.site import site
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.unit.controllers.nodeset.test_repaired import MACHINE, fail, repaired
 
@@ -121,3 +125,19 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
     allowed = {(one["group"], one["resource"], verb) for one in rights() for verb in one["verbs"]}
     assert asked - allowed == set(), "the code does what its role does not allow"
     assert allowed - asked == set(), "the role allows what the code never does"
+
+
+@pytest.mark.anyio
+async def test_roles_have_exactly_the_verbs_that_the_program_for_ec2_uses(tmp_path: Path) -> None:
+    """It asks by moto, and records what it asks for."""
+    with mock_aws():
+        async with site(tmp_path, 2) as (made, instances):
+            made.amazon.schedule(instances[0], ("instance-stop", "hardware"))
+            await made.look()
+            assert [(await made.ask(number, instances[number]))[0] for number in range(2)] == [200, 200]
+            requests = made.server.requests
+            asked = used(requests)
+            records = {one.key for one in requests if one.plural == "configmaps" and one.verb != "create"}
+    allowed = {(one["group"], one["resource"], verb) for one in ec2.rights("dev") for verb in one["verbs"]}
+    assert (asked - allowed, allowed - asked) == (set(), set())
+    assert {name for _, name in records} == {one["name"] for one in ec2.rights("dev") if "name" in one}

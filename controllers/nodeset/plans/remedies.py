@@ -202,6 +202,8 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
             return _to(repair, "Verifying", now)
         if repair.asked_at is not None:
             return repair
+        if is_wanted and now - repair.since < view.policy.machine_timeout_seconds:
+            return repair  # the answer may be lost: a machine that is well by now may still go down
     if not is_wanted:
         return _recovered(repair, now)  # it leaves, or sleeps; what checks found counts again once it is up
     if state == "RecreatePod":

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import structlog
 
-from controllers.nodeset.machines import MachineRequest, delete_node, post
+from controllers.nodeset.machines import MachineRequest, delete_node, post, post_to_ec2
 from controllers.nodeset.observe import machine
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
@@ -42,6 +42,8 @@ async def _send(round_: Round, request: MachineRequest) -> None:
     policy = round_.nodeset.spec.remedies
     if policy is not None and policy.machines == "Webhook" and policy.webhook is not None:
         await post(policy.webhook, request)
+    elif policy is not None and policy.machines == "EC2":
+        await post_to_ec2(round_.world.ec2, request)
     elif policy is not None and policy.machines == "DeleteNode" and request.step == "ReplaceMachine":
         try:
             await delete_node(round_.world.writer, request)

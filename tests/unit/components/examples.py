@@ -159,6 +159,7 @@ CONTROLLERS: ControllersArgs = {
     "pods": {**PODS, "image": "registry.example/controllers:1"},
     "jwt_secret": "dev-jwt",
     "deletes_machines": False,
+    "asks_ec2": False,
 }
 
 LOGIN: LoginNodesArgs = {

@@ -140,4 +140,4 @@ def test_what_has_no_namespace_carries_it_in_its_name() -> None:
 
 def test_controllers_run_from_an_image_of_their_own() -> None:
     made = controllers_args(DEV, PODS, "controllers:1")
-    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt", "deletes_machines": False}
+    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt", "deletes_machines": False, "asks_ec2": False}

@@ -33,6 +33,7 @@ EVERYTHING: dict[str, Any] = {
     "accounting.purge": {"steps": "12months"},
     "accounting.archive": {"records": ["steps"], "volume": {"storageClass": "efs", "size": "1Gi"}},
     "accounting.defaultAccount": "all",
+    "ec2": {"region": "eu-west-1"},
     "nodeSets[0].volumeClaims": [{"name": "local", "mountPath": "/local", "size": "1Gi"}],
 }
 LDAP = {"uris": ["ldaps://ldap.example"], "baseDn": "dc=x"}

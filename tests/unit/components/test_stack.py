@@ -72,18 +72,24 @@ def test_providers_change_files_in_place_and_one_takes_over_what_outlived_a_stac
     assert {one.provider.rpartition("::")[0] for one in objects} == {one.urn for one in providers}
 
 
+def programs_of(registered: list[Registered]) -> set[str]:
+    """Programs with a token, where the stack has them: the one for EC2."""
+    return {"ec2"} & {one.name.partition("-")[2] for one in of_type(registered, "Deployment")}
+
+
 def test_secrets_are_secret_on_the_wire(registered: list[Registered]) -> None:
     drawn = {program.DRAWN, base64.b64encode(program.DRAWN.encode()).decode()}
     secrets = of_type(registered, "Secret")
     names = {one.name.partition("-")[2] for one in secrets if not is_record(one.name)}
-    assert names == {"munge", "jwt", "mariadb", "login-host-keys", "node-host-keys"}
+    assert names == {"munge", "jwt", "mariadb", "login-host-keys", "node-host-keys", *(f"{each}-token" for each in programs_of(registered))}
     assert [one.name for one in secrets if not is_secret(one.inputs["data"])] == []
     assert [one.name for one in registered if drawn & set(unmarked(one.inputs))] == []
 
 
 def test_random_values_are_secret_outputs(registered: list[Registered]) -> None:
     found = {one.name.partition("-")[2]: one.secret_outputs for one in registered if one.type.startswith("random:")}
-    assert set(found) == {"munge-key", "jwt-key", "login-host-keys-seed", "node-host-keys-seed", "mariadb-password"}
+    tokens = {f"{each}-token-key" for each in programs_of(registered)}
+    assert set(found) == {"munge-key", "jwt-key", "login-host-keys-seed", "node-host-keys-seed", "mariadb-password", *tokens}
     assert all({"result", "bcryptHash"} <= outputs for outputs in found.values())
 
 

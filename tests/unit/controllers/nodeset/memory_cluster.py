@@ -210,13 +210,9 @@ class Process:
         self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs)
         self.leads = True
         writer = Writer(self.api, rate_per_s=10_000, burst=10_000, may_write=lambda: self.leads)
-        self.reconciler = Reconciler(
-            World(
-                *self.informers,
-                *(slurm, self.poller, writer, self.expectations, clock),
-                may_write=lambda: self.leads,
-            )
-        )
+        world = slurm, self.poller, writer, self.expectations, clock
+        self.world = World(*self.informers, *world, may_write=lambda: self.leads)
+        self.reconciler = Reconciler(self.world)
         self.tasks = [asyncio.create_task(informer.run()) for informer in self.informers]
 
     async def caught_up(self) -> None:

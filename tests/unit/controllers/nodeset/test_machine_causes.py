@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from components.machine_causes import build_machine_causes
-from configs.models.machine_causes import BUILT_IN
+from configs.models.machine_causes import BUILT_IN, EC2
 from configs.models.machine_causes import MachineCause as MachineCauseModel
 from configs.models.node_set import NodeSet
 from controllers.nodeset.machine_causes import find_machine_causes
@@ -76,7 +76,7 @@ def test_taint_with_two_effects_is_one_cause_and_names_are_in_order() -> None:
     assert (found[1].evidence, found[1].since) == ("taint karpenter.sh/disrupted=x:NoExecute", SINCE)
 
 
-@pytest.mark.parametrize("rule", BUILT_IN, ids=lambda rule: rule.condition or rule.taint)
+@pytest.mark.parametrize("rule", [*EC2, *BUILT_IN], ids=lambda rule: rule.condition or rule.taint)
 def test_guide_has_the_table(rule: MachineCauseModel) -> None:
     name = rule.condition or rule.taint
     shown = "all other conditions" if name == "*" else f"`{name}`"

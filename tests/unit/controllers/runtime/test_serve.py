@@ -98,3 +98,25 @@ async def test_port_that_is_taken_is_an_error() -> None:
     async with probed() as one:
         with pytest.raises(OSError, match="address already in use"):
             await serve.start(one.port, live={}, ready={}, host="127.0.0.1")
+
+
+async def test_post_reaches_the_path_that_takes_it_and_no_other() -> None:
+    taken: list[bytes] = []
+
+    async def take(asked: serve.Asked) -> serve.Answer:
+        taken.append(asked.body)
+        return serve.Answer(asked.headers.get("authorization", "nobody").encode())
+
+    server = await serve.start(0, live={}, ready={}, host="127.0.0.1", posts={"/steps": take})
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        answer = await client.post(f"{url}/steps", json={"step": 1}, headers={"Authorization": "Bearer x"})
+        assert (answer.status_code, answer.text) == (200, "Bearer x")
+        refused = [
+            (await client.post(f"{url}/other", json={})).status_code,
+            (await client.get(f"{url}/steps")).status_code,
+            (await client.post(f"{url}/steps")).status_code,
+            (await client.post(f"{url}/steps", content=b"x" * 20_000)).status_code,
+        ]
+    assert (refused, taken) == ([405, 404, 400, 400], [b'{"step":1}'])
+    server.close()

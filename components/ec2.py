@@ -1,0 +1,139 @@
+"""The program for EC2 of one cluster, its token and its rights. What it does is in controllers/ec2."""
+
+from typing import Any, TypedDict
+
+import pulumi
+
+from components import api_programs
+from components.api_programs import EC2_PORT, METRICS_PORT
+from components.controllers import COMPONENT as CONTROLLER
+from components.controllers import ec2_token_name
+from components.generations import KEY_LENGTH, newest_key
+from components.labels import Manifest, labels, selector
+from components.objects import declare, secret
+from components.pods import PodDefaults, mount, secret_volume, service
+from configs.models.cluster import Cluster
+from configs.models.ec2 import Ec2
+
+COMPONENT = "ec2"
+"""Tail of its objects' names: `<cluster>-ec2`."""
+_MEMORY = "512Mi"
+"""boto3 with a client takes 50 MiB, the rest of the program as much again (docs/design.md, section 4)."""
+_TOKEN_PATH = "/etc/slipway/token"  # noqa: S105 - a folder
+_POD_IDENTITY = ("169.254.170.23/32", "fd00:ec2::23/128")
+"""Where EKS Pod Identity's agent listens on each machine, on port 80. Source: EKS User Guide, "Set up the Pod Identity Agent"."""
+
+
+class Ec2Args(TypedDict):
+    """What the program needs to know."""
+
+    pods: PodDefaults
+    """What all pods of the cluster share; the image is the controllers' own."""
+    config: Ec2
+    """What the stack file says of it."""
+    steps: list[str]
+    """The steps of repairs that node sets have it take."""
+    deletion_protection: bool
+    """True: the token's Secret can be neither deleted nor replaced."""
+
+
+def ec2_args(cluster: Cluster, pods: PodDefaults, config: Ec2, image: str) -> Ec2Args:
+    policies = [each.remedies for each in cluster.node_sets if each.remedies is not None and each.remedies.machines == "EC2"]
+    steps = sorted({step for policy in policies for step in policy.steps if step != "RecreatePod"})
+    return {"pods": {**pods, "image": image}, "config": config, "steps": steps, "deletion_protection": cluster.deletion_protection}
+
+
+class Ec2Program(pulumi.ComponentResource):
+    """One pod that asks EC2 about the machines, and reboots and replaces them where a node set says so. While it is away, what was last
+    known of them stays, and no machine is rebooted or replaced."""
+
+    def __init__(self, name: str, args: Ec2Args, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("slipway:index:Ec2Program", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
+        made = [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
+        token_name = ec2_token_name(args["pods"]["cluster"])
+        about = labels(args["pods"]["cluster"], COMPONENT)
+        token = secret(token_name, args["pods"]["namespace"], about, {"token": newest_key(f"{token_name}-key", 1, KEY_LENGTH, kept)})
+        made.append(declare(token, kept))
+        declare(build_service(args), child)
+        declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=made))
+        self.register_outputs({})
+
+
+def rights(cluster: str) -> list[dict[str, Any]]:
+    """The table of what the program may do: `group`, `resource`, `verbs`, `scope`, for some the `name` of the only object, and `why`."""
+    table = api_programs.rights_table("ec2_rbac.yaml")
+    return [{**right, "name": right["name"].format(cluster=cluster)} if "name" in right else right for right in table]
+
+
+def build_service_account(args: Ec2Args) -> Manifest:
+    """The ServiceAccount of the program, with its IAM role where the stack file names one."""
+    account = api_programs.service_account(args["pods"], COMPONENT)
+    if (role := args["config"].role_arn) is not None:
+        account["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": role}
+    return account
+
+
+def build_roles(args: Ec2Args) -> list[Manifest]:
+    """The Role for its own namespace, the ClusterRole for Kubernetes nodes, and their bindings."""
+    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["pods"]["cluster"]))
+
+
+def build_network_policy(args: Ec2Args) -> Manifest:
+    """In: probes and metrics, and requests of the NodeSet controller. Out: names, the API server, AWS, and EKS Pod Identity's agent."""
+    pods = args["pods"]
+    controller = {"podSelector": {"matchLabels": selector(pods["cluster"], CONTROLLER)}}
+    agent = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in _POD_IDENTITY], "ports": [api_programs.port(80)]}
+    steps = {"from": [controller], "ports": [api_programs.port(EC2_PORT)]}
+    return api_programs.network_policy(pods, COMPONENT, egress=[agent], ingress=[steps])
+
+
+def build_service(args: Ec2Args) -> Manifest:
+    """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready
+    says why a step is refused, so it is reached all the same."""
+    ports = [
+        {"name": "steps", "port": EC2_PORT, "targetPort": EC2_PORT},
+        {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT},
+    ]
+    return service(args["pods"], COMPONENT, EC2_PORT, ports=ports, publishNotReadyAddresses=True)
+
+
+def build_deployment(args: Ec2Args) -> Manifest:
+    """The Deployment of the program: one replica; the old one goes first."""
+    pods = args["pods"]
+    pod = api_programs.pod(
+        pods,
+        COMPONENT,
+        _container(args),
+        [secret_volume("token", ec2_token_name(pods["cluster"]))],
+        end_s=15,
+        # The group that may read the token, and the one that EKS mounts for the IAM role.
+        securityContext={"fsGroup": api_programs.CONTROLLER_UID},
+    )
+    return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
+
+
+def _container(args: Ec2Args) -> Manifest:
+    config = args["config"]
+    env = {
+        "SLIPWAY_TOKEN": f"{_TOKEN_PATH}/token",
+        "SLIPWAY_EVERY_S": str(config.every_s),
+        "SLIPWAY_GRACE_S": str(config.impaired_s),
+        "SLIPWAY_MAX_PER_HOUR": str(config.max_per_hour),
+        "SLIPWAY_REQUESTS_PORT": str(EC2_PORT),
+        **({"SLIPWAY_STEPS": ",".join(args["steps"])} if args["steps"] else {}),
+        "AWS_REGION": config.region,
+        "AWS_EC2_METADATA_DISABLED": "true",  # the role of the machine is none of ours
+    }
+    return api_programs.container(
+        args["pods"],
+        "ec2",
+        "controllers.ec2",
+        env,
+        requests=("10m", "128Mi"),
+        memory=_MEMORY,
+        mounts=[mount("token", _TOKEN_PATH, read_only=True)],
+        ports=[{"name": "steps", "containerPort": EC2_PORT}],
+        knows_its_name=False,
+    )

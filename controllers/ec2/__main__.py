@@ -1,0 +1,41 @@
+"""`python -m controllers.ec2`: the program for EC2 of one Slurm cluster. Its settings are in the environment: settings.py."""
+
+import sys
+
+from controllers.ec2.client import Ec2
+from controllers.ec2.settings import Settings, read_settings
+from controllers.ec2.source import Source
+from controllers.ec2.steps import Steps
+from controllers.runtime import program, serve
+from controllers.runtime.api import connect
+from controllers.runtime.environment import main
+
+PATH = "/steps"
+_DEAF_S = 300.0
+"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
+
+
+async def run(settings: Settings) -> int:
+    """Runs until it is told to stop; the exit code."""
+    api = connect()
+    ec2 = Ec2(settings.region)
+    source, steps = Source(settings, api, ec2), Steps(settings, api, ec2)
+
+    def deaf() -> str:
+        machines = source.machines
+        return (
+            f"nothing heard of Kubernetes nodes for {_DEAF_S:.0f} s" if machines.synced.is_set() and machines.silent_s() > _DEAF_S else ""
+        )
+
+    probes = await serve.start(settings.port, live={"informer": deaf}, ready={"EC2": source.fault})
+    requests = await serve.start(settings.requests_port, live={}, ready={}, posts={PATH: steps.take})
+    try:
+        return await program.run({"informer of machines": source.machines.run, "source": source.run}, {})
+    finally:
+        probes.close()
+        requests.close()
+        await api.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main("ec2", read_settings, run))

@@ -1,0 +1,54 @@
+"""What the Deployment tells the program, all of it in its environment. Every fault at once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from controllers.runtime.environment import CLUSTER, Environment, ProgramSettings
+
+ACTIONS = {"RebootMachine": "RebootInstances", "ReplaceMachine": "TerminateInstances"}
+"""What EC2 is asked for at each step of a repair."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ProgramSettings):
+    """For one Slurm cluster in one namespace."""
+
+    region: str
+    token: Path
+    """File with the token that requests must have."""
+    steps: tuple[str, ...] = ()
+    """The steps of repairs that may be asked for."""
+    every_s: int = 60
+    grace_s: int = 300
+    max_per_hour: int = 10
+    requests_port: int = 8081
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Raises SettingsError."""
+    said = Environment(environment)
+    said.need({**CLUSTER, **_NEEDED})
+    steps = tuple(filter(None, said.text("SLIPWAY_STEPS").split(",")))
+    said.faults += [f"SLIPWAY_STEPS has {step!r}: {' or '.join(ACTIONS)} is wanted" for step in steps if step not in ACTIONS]
+    settings = Settings(
+        cluster=said.text("SLIPWAY_CLUSTER"),
+        namespace=said.text("SLIPWAY_NAMESPACE"),
+        region=said.text("AWS_REGION"),
+        token=Path(said.text("SLIPWAY_TOKEN")),
+        steps=steps,
+        every_s=said.whole("SLIPWAY_EVERY_S", 60),
+        grace_s=said.whole("SLIPWAY_GRACE_S", 300),
+        max_per_hour=said.whole("SLIPWAY_MAX_PER_HOUR", 10),
+        requests_port=said.whole("SLIPWAY_REQUESTS_PORT", 8081),
+        port=said.port(),
+        log_level=said.log_level(),
+    )
+    said.check()
+    return settings
+
+
+_NEEDED = {
+    "AWS_REGION": "the region of the machines, such as eu-west-1",
+    "SLIPWAY_TOKEN": "file with the token that requests must have",
+}

@@ -1,0 +1,147 @@
+"""Asks EC2 about all machines every minute, and writes what it says into their Kubernetes nodes. Thin: statuses.py decides.
+
+Without an answer nothing changes: a condition stays as it was last known. So does that of an instance which the answer leaves out.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from controllers.ec2 import metrics
+from controllers.ec2.client import MOST_IDS, Ec2, Ec2Error
+from controllers.ec2.settings import ACTIONS, Settings
+from controllers.ec2.statuses import Status, instance_of, plan_conditions, read_status
+from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET
+from controllers.runtime.api import Api
+from controllers.runtime.clock import SYSTEM, Clock, backoff_s
+from controllers.runtime.errors import ApiError
+from controllers.runtime.informer import Informer
+from controllers.runtime.structs import KUBE_NODES, PODS, KubeNode, NodeCondition
+
+MANAGER = "slipway-ec2"
+"""Field manager of the conditions."""
+_LONGEST_S = 600
+log = structlog.get_logger()
+
+
+class Source:
+    """What EC2 says of the machines of one Kubernetes cluster."""
+
+    def __init__(self, settings: Settings, api: Api, ec2: Ec2, clock: Clock = SYSTEM) -> None:
+        self._settings, self._api, self._ec2, self._clock = settings, api, ec2, clock
+        self.machines: Informer[KubeNode] = Informer(api, KUBE_NODES, clock=clock)
+        self._fault = "EC2 has not been asked yet"
+        self._answered_at: float | None = None
+        self._unproven = {"DescribeInstanceStatus", *(ACTIONS[step] for step in settings.steps)}
+        """Actions that nobody knows yet whether the IAM role allows them."""
+
+    async def run(self) -> None:
+        """Asks for ever, less often while there is no answer."""
+        await self.machines.synced.wait()
+        failures = 0
+        while True:
+            failures = 0 if await self.look() else failures + 1
+            every_s = self._settings.every_s
+            await self._clock.sleep(every_s if not failures else max(every_s, backoff_s(failures, every_s, _LONGEST_S, self._clock)))
+
+    def fault(self) -> str:
+        """Why nothing is known of the machines, or why they cannot be rebooted and replaced; empty when all is well."""
+        if not self._fault or self._answered_at is None:
+            return self._fault
+        return f"{self._fault}; EC2 last answered {self._clock.now() - self._answered_at:.0f} s ago"
+
+    async def look(self) -> bool:
+        """One look at all machines. True when all of it was answered and written."""
+        machines = self._instances()
+        faults = list(dict.fromkeys([*await self._missing_rights(machines), *await self._read(machines)]))
+        if not faults:
+            self._answered_at = self._clock.now()
+            metrics.ANSWERED.set(self._clock.wall())
+        self._fault = "; ".join(faults)
+        if faults:
+            metrics.FAILURES.inc()
+            log.warning("not all is known of the machines; what was known stays", why=self._fault)
+        return not faults
+
+    def _instances(self) -> dict[str, KubeNode]:
+        found = ((instance_of(node.spec.provider_id, self._settings.region), node) for node in self.machines.store.values())
+        return {instance: node for instance, node in found if instance is not None}
+
+    async def _read(self, machines: Mapping[str, KubeNode]) -> list[str]:
+        """Asks about all machines, MOST_IDS at a time, and writes what is new. Gives what went wrong."""
+        faults: list[str] = []
+        told: dict[str, Status] = {}
+        instances = sorted(machines)
+        for at in range(0, len(instances), MOST_IDS):
+            try:
+                told |= {each["InstanceId"]: read_status(each) for each in await self._ec2.statuses(instances[at : at + MOST_IDS])}
+            except Ec2Error as error:
+                faults.append(str(error))
+        for instance, status in told.items():
+            if instance in machines and (fault := await self._write(machines[instance], status)):
+                faults.append(fault)
+        unknown = len(machines) - len(told)
+        noted = sum(bool(each.events) for each in told.values())
+        for state, number in (
+            ("event", noted),
+            ("unknown", unknown),
+            ("told", len(told)),
+            ("not_ec2", len(self.machines.store) - len(machines)),
+        ):
+            metrics.MACHINES.labels(state).set(number)
+        return faults
+
+    async def _write(self, node: KubeNode, status: Status) -> str:
+        """Gives what went wrong. A node that has gone meanwhile, or is another one now, is no fault of anybody's."""
+        conditions = plan_conditions(status, node.status.conditions, self._settings.grace_s, self._clock.wall())
+        if conditions is None:
+            return ""
+        name = node.metadata.name
+        manifest = {
+            "metadata": {"name": name, "uid": node.metadata.uid},
+            "status": {"conditions": [self._manifest(each) for each in conditions]},
+        }
+        try:
+            await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=MANAGER)
+        except ApiError as error:
+            is_other = error.status in (404, 409) or "metadata.uid" in error.message  # 422 from a status
+            return "" if is_other else f"conditions of the Kubernetes nodes could not be written: {error}"
+        log.warning("EC2 says", machine=name, instance=status.instance, conditions={each.type: each.message for each in conditions})
+        return ""
+
+    def _manifest(self, condition: NodeCondition) -> dict[str, Any]:
+        return {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": condition.last_transition_time,
+        }
+
+    async def _missing_rights(self, machines: Mapping[str, KubeNode]) -> list[str]:
+        """Until it is known: whether the role allows to ask, and, as soon as there is a worker, to reboot or replace its machine."""
+        if not self._unproven:
+            return []
+        instance = await self._machine_of_a_worker(machines)
+        proven = self._unproven if instance else self._unproven & {"DescribeInstanceStatus"}
+        try:
+            missing = await self._ec2.missing_rights(instance, sorted(proven))
+        except Ec2Error as error:
+            return [str(error)]
+        if missing:
+            return [
+                f"the IAM role does not allow {', '.join(missing)}{f' of {instance}' if instance else ''}: docs/remedies.md has its policy"
+            ]
+        self._unproven -= proven
+        return []
+
+    async def _machine_of_a_worker(self, machines: Mapping[str, KubeNode]) -> str:
+        labels = f"{LABEL_CLUSTER}={self._settings.cluster},{LABEL_NODESET}"
+        try:
+            workers = await self._api.list_page(PODS, namespace=self._settings.namespace, labels=labels)
+        except ApiError as error:
+            log.warning("workers could not be listed", error=str(error))
+            return ""
+        places = {pod.spec.node_name for pod in workers.items}
+        return next((instance for instance, node in sorted(machines.items()) if node.metadata.name in places), "")

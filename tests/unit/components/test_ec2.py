@@ -1,0 +1,138 @@
+"""The objects of the program for EC2: its role in AWS, its rights in Kubernetes, who reaches it, and the token that it shares with the
+NodeSet controller."""
+
+from typing import Any
+
+import pytest
+
+from components import controllers, ec2
+from components.ec2 import Ec2Args
+from components.labels import Manifest, selector
+from configs.models.ec2 import Ec2
+from configs.models.node_set import Remedies
+from controllers.ec2.settings import Settings, read_settings
+from controllers.nodeset.settings import SettingsError
+from controllers.nodeset.settings import read_settings as read_controller_settings
+from slurm.causes import EC2_CONDITIONS
+from tests.unit.components.examples import CONTROLLERS, PODS
+from tests.unit.components.stacks import DEV
+from tests.unit.components.structure import structural_faults
+
+ROLE = "arn:aws:iam::123456789012:role/slipway-ec2"
+CONFIG = Ec2(region="eu-west-1", role_arn=ROLE)
+ARGS: Ec2Args = {
+    "pods": {**PODS, "image": "registry.example/controllers:1"},
+    "config": CONFIG,
+    "steps": ["RebootMachine"],
+    "deletion_protection": False,
+}
+DEPLOYMENT = ec2.build_deployment(ARGS)
+ROLES = {each["kind"]: each for each in ec2.build_roles(ARGS)}
+ALL: dict[str, Manifest] = {
+    **ROLES,
+    "ServiceAccount": ec2.build_service_account(ARGS),
+    "NetworkPolicy": ec2.build_network_policy(ARGS),
+    "Service": ec2.build_service(ARGS),
+    "Deployment": DEPLOYMENT,
+}
+ASKING = controllers.build_deployment({**CONTROLLERS, "asks_ec2": True})
+
+
+def pod(deployment: Manifest = DEPLOYMENT) -> dict[str, Any]:
+    return deployment["spec"]["template"]["spec"]
+
+
+def environment(deployment: Manifest) -> dict[str, str]:
+    [container] = pod(deployment)["containers"]
+    return {each["name"]: each.get("value", "pod") for each in container["env"]}
+
+
+@pytest.mark.parametrize("manifest", ALL.values(), ids=ALL)
+def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
+    assert structural_faults(manifest) == []
+
+
+def test_iam_role_is_that_of_its_service_account_and_of_no_other() -> None:
+    assert ALL["ServiceAccount"]["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": ROLE}
+    assert pod()["serviceAccountName"] == ALL["ServiceAccount"]["metadata"]["name"] == "dev-ec2"
+    without = ec2.build_service_account({**ARGS, "config": Ec2(region="eu-west-1")})
+    assert "annotations" not in without["metadata"]
+    assert "annotations" not in controllers.build_service_account({**CONTROLLERS, "asks_ec2": True})["metadata"]
+
+
+def test_only_the_record_is_read_and_changed_of_all_config_maps() -> None:
+    rules = [rule for rule in ROLES["Role"]["rules"] if rule["resources"] == ["configmaps"]]
+    assert [(rule["verbs"], rule.get("resourceNames")) for rule in rules] == [(["create"], None), (["get", "patch"], ["dev-ec2-requests"])]
+    outside = {resource: rule["verbs"] for rule in ROLES["ClusterRole"]["rules"] for resource in rule["resources"]}
+    assert outside == {"nodes": ["get", "list", "watch"], "nodes/status": ["patch"]}, "no label, no taint and no node of others"
+
+
+def test_program_understands_its_environment() -> None:
+    assert read_settings(environment(DEPLOYMENT)) == Settings(
+        "dev", "slurm", "eu-west-1", read_settings(environment(DEPLOYMENT)).token, ("RebootMachine",), 60, 300, 10, 8080, 8081
+    )
+    assert environment(DEPLOYMENT)["AWS_EC2_METADATA_DISABLED"] == "true", "the role of the machine is not taken instead"
+
+
+def test_controller_finds_the_service_and_its_token() -> None:
+    program = read_controller_settings(environment(ASKING)).ec2
+    assert program is not None
+    port, _ = ALL["Service"]["spec"]["ports"]
+    assert program.url == f"http://{ALL['Service']['metadata']['name']}.slurm:{port['port']}/steps"
+    secrets = {each["name"]: each["secret"] for each in pod(ASKING)["volumes"] if "secret" in each}
+    assert secrets["ec2"] == {"secretName": "dev-ec2-token", "defaultMode": 0o440, "optional": True}, "no controller waits for it"
+    assert {each["secret"]["secretName"] for each in pod()["volumes"] if "secret" in each} == {"dev-ec2-token"}
+    [container] = pod(ASKING)["containers"]
+    paths = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    assert str(program.token) == f"{paths['ec2']}/token"
+
+
+@pytest.mark.parametrize("name", ["SLIPWAY_EC2", "SLIPWAY_EC2_TOKEN"])
+def test_half_of_the_way_to_the_program_is_a_fault(name: str) -> None:
+    half = {key: value for key, value in environment(ASKING).items() if key != name}
+    with pytest.raises(SettingsError, match="SLIPWAY_EC2 and SLIPWAY_EC2_TOKEN go together"):
+        read_controller_settings(half)
+
+
+def test_stack_without_ec2_has_none_of_it() -> None:
+    assert read_controller_settings(environment(controllers.build_deployment(CONTROLLERS))).ec2 is None
+    assert controllers.controllers_args(DEV, PODS, "image")["asks_ec2"] is False
+    assert "ec2" not in {each["name"] for each in pod(controllers.build_deployment(CONTROLLERS))["volumes"]}
+
+
+def test_network_lets_only_the_controller_ask_for_steps() -> None:
+    policy = ALL["NetworkPolicy"]["spec"]
+    metrics, steps = policy["ingress"]
+    assert (metrics, [each["port"] for each in steps["ports"]]) == ({"ports": [{"port": 8080, "protocol": "TCP"}]}, [8081])
+    assert steps["from"] == [{"podSelector": {"matchLabels": ASKING["spec"]["selector"]["matchLabels"]}}]
+    out = controllers.build_network_policy({**CONTROLLERS, "asks_ec2": True})["spec"]["egress"]
+    assert {"to": [{"podSelector": {"matchLabels": selector("dev", "ec2")}}], "ports": [{"port": 8081, "protocol": "TCP"}]} in out
+    assert out[:-1] == controllers.build_network_policy(CONTROLLERS)["spec"]["egress"]
+
+
+@pytest.mark.parametrize(
+    ("remedies", "steps"),
+    [
+        pytest.param(None, [], id="only-told"),
+        pytest.param(Remedies(steps=("RecreatePod", "ReplaceMachine"), machines="EC2"), ["ReplaceMachine"], id="replaces"),
+        pytest.param(Remedies(steps=("RebootMachine", "ReplaceMachine"), machines="EC2"), ["RebootMachine", "ReplaceMachine"], id="both"),
+        pytest.param(Remedies(steps=("ReplaceMachine",), machines="DeleteNode"), [], id="otherwise"),
+    ],
+)
+def test_program_may_take_the_steps_that_node_sets_have(remedies: Remedies | None, steps: list[str]) -> None:
+    sets = tuple(each.model_copy(update={"remedies": remedies}) for each in DEV.node_sets)
+    cluster = DEV.model_copy(update={"node_sets": sets, "ec2": CONFIG})
+    assert ec2.ec2_args(cluster, PODS, CONFIG, "image")["steps"] == steps
+
+
+def test_conditions_of_ec2_are_causes_only_in_clusters_that_ask_it() -> None:
+    """Nobody takes them back after the program is gone, so what is left of them must not drain."""
+    from components.machine_causes import build_machine_causes
+
+    def wishes(asks: bool) -> dict[str, str]:
+        rules = build_machine_causes(DEV.node_sets[0], asks)
+        return {rule["condition"]: rule["wish"] for rule in rules if rule.get("condition") in EC2_CONDITIONS}
+
+    assert wishes(False) == {}
+    assert set(wishes(True)) == set(EC2_CONDITIONS)
+    assert set(wishes(True).values()) == {"drain", "reboot", "replace"}
