@@ -163,6 +163,7 @@ def refused(status: int, act: Any, *arguments: Any) -> None:
 
 
 def test_written_file_is_read_back_renamed_and_removed(server: Server) -> None:
+    assert server.container is not None
     assert {json.loads(line)["daemon"] for line in server.container.lines} == {"nfs-server", "nfs-ganesha"}
     root = server.client()
     root.write("/shared-root/one", b"first\n")

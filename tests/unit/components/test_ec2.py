@@ -11,8 +11,8 @@ from components.labels import Manifest, selector
 from configs.models.ec2 import Ec2
 from configs.models.node_set import Remedies
 from controllers.ec2.settings import Settings, read_settings
-from controllers.nodeset.settings import SettingsError
 from controllers.nodeset.settings import read_settings as read_controller_settings
+from controllers.runtime.environment import SettingsError
 from slurm.causes import EC2_CONDITIONS
 from tests.unit.components.examples import CONTROLLERS, PODS
 from tests.unit.components.stacks import DEV
@@ -69,7 +69,11 @@ def test_only_the_record_is_read_and_changed_of_all_config_maps() -> None:
 
 def test_program_understands_its_environment() -> None:
     assert read_settings(environment(DEPLOYMENT)) == Settings(
-        "dev", "slurm", "eu-west-1", read_settings(environment(DEPLOYMENT)).token, ("RebootMachine",), 60, 300, 10, 8080, 8081
+        cluster="dev",
+        namespace="slurm",
+        region="eu-west-1",
+        token=read_settings(environment(DEPLOYMENT)).token,
+        steps=("RebootMachine",),
     )
     assert environment(DEPLOYMENT)["AWS_EC2_METADATA_DISABLED"] == "true", "the role of the machine is not taken instead"
 
