@@ -10,6 +10,7 @@ import yaml
 
 from components.control_plane import priority_class_name
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
+from components.node_set import starts_checks
 from components.objects import declare
 from components.pods import (
     CONFIG_SYNC_PORT,
@@ -50,6 +51,8 @@ class ControllersArgs(TypedDict):
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
     deletes_machines: bool
     """True: it may delete Kubernetes nodes, for the cloud to replace their machines."""
+    starts_checks: bool
+    """True: it may make Jobs, from the CronJobs of health checks."""
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
@@ -57,6 +60,7 @@ def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> Control
         "pods": {**pods, "image": image},
         "jwt_secret": object_name(cluster.name, "jwt"),
         "deletes_machines": any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets),
+        "starts_checks": any(starts_checks(each) for each in cluster.node_sets),
     }
 
 
@@ -77,11 +81,12 @@ class Controllers(pulumi.ComponentResource):
         self.register_outputs({"deployment_name": self.deployment_name})
 
 
-def rights(deletes_machines: bool = True) -> list[dict[str, Any]]:
+def rights(deletes_machines: bool = True, starts_checks: bool = True) -> list[dict[str, Any]]:
     """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`. Without
-    `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs."""
+    `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs; without `starts_checks`, less those about Jobs."""
     table = cast(list[dict[str, Any]], yaml.safe_load((_FOLDER / "rbac.yaml").read_text()))
-    return [right for right in table if deletes_machines or right.get("only") != "DeleteNode"]
+    lacking = {"DeleteNode": not deletes_machines, "StartChecks": not starts_checks}
+    return [right for right in table if not lacking.get(right.get("only", ""))]
 
 
 def build_service_account(args: ControllersArgs) -> Manifest:
@@ -102,17 +107,17 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     made: list[Manifest] = []
     for kind, about, scope in (("Role", inside, "namespace"), ("ClusterRole", outside, "cluster")):
-        role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": about, "rules": _rules(scope, args["deletes_machines"])}
+        role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": about, "rules": _rules(scope, args)}
         reference = {"apiGroup": _RBAC, "kind": kind, "name": about["name"]}
         binding = {"apiVersion": f"{_RBAC}/v1", "kind": f"{kind}Binding", "metadata": about, "roleRef": reference, "subjects": [subject]}
         made += [role, binding]
     return made
 
 
-def _rules(scope: str, deletes_machines: bool) -> list[Manifest]:
+def _rules(scope: str, args: ControllersArgs) -> list[Manifest]:
     return [
         {"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"]}
-        for right in rights(deletes_machines)
+        for right in rights(args["deletes_machines"], args["starts_checks"])
         if right["scope"] == scope
     ]
 

@@ -53,7 +53,7 @@ from configs.models.topology import Topology
 from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
-from configs.render.health_checks import checks_beside_jobs
+from configs.render.health_checks import checks_beside_jobs, checks_in
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -126,6 +126,8 @@ class NodeSetArgs(TypedDict):
     """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...]
     """Names of the health checks that look at the set's nodes."""
+    check_jobs: NotRequired[tuple[str, ...]]
+    """Names of those of them that the controller may start as jobs."""
     machine_causes: list[Manifest]
     """Which conditions and taints of the machines are causes of the nodes on them: the first that matches decides."""
     runs_checks: NotRequired[bool]
@@ -188,6 +190,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
             args["declared_gpus"]["sockets"] = list(sockets)
     if any(node_set.name in check.node_sets for check in checks_beside_jobs(cluster)):
         args["runs_checks"] = True
+    if starts_checks(node_set):
+        args["check_jobs"] = tuple(check.name for check in checks_in(cluster, "job") if node_set.name in check.node_sets)
     if notes_gpu_jobs(cluster, node_set):
         args["notes_gpu_jobs"] = True
     if (identity := identity_volume(cluster)) is not None:
@@ -209,6 +213,11 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
     if not cluster.kubernetes.wait_for_drains:
         args["declared_in"] = declared_sets_name(cluster.name)
     return args
+
+
+def starts_checks(node_set: NodeSetConfig) -> bool:
+    """True where the controller starts health checks on nodes of the set."""
+    return node_set.remedies is not None
 
 
 class NodeSet(pulumi.ComponentResource):
@@ -263,6 +272,7 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
         **args["settings"],
         "healthChecks": list(args["health_checks"]),
+        **({"checkJobs": list(check_jobs)} if (check_jobs := args.get("check_jobs")) else {}),
         "machineCauses": args["machine_causes"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }

@@ -66,6 +66,11 @@ def is_check(reason: str) -> bool:
     return reason.startswith(CHECK)
 
 
+def awaits_checks(reason: str) -> bool:
+    """True for a drain that the NodeSet controller lifts once checks that it starts have passed."""
+    return reason.startswith(REMEDY)
+
+
 def is_lost(reason: str) -> bool:
     """True when the reason that came with the drain is gone.
 

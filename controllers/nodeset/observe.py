@@ -26,7 +26,7 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.check_results import FAILED, RESERVATION, Driver, Failure, failures, read_results
+from slurm.check_results import FAILED, RESERVATION, Driver, Failure, Request, failures, read_results
 from slurm.reasons import gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
@@ -188,6 +188,7 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
                 *(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment)),
                 failures=_failures(node.extra, nodeset.spec.health_checks),
                 failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None else {},
+                passed_for=_passed_for(node.extra) if nodeset.spec.asks_for_checks else {},
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
             )
@@ -216,6 +217,12 @@ def _failures(extra: str, checks: tuple[str, ...] | None) -> Mapping[str, Failur
 def _failed_at(extra: str) -> Mapping[str, float]:
     """When each check last looked and found the node failing."""
     return {name: at for name, each in (read_results(extra) or {}).items() if each.result == FAILED and (at := _time_of(each.at)) > 0}
+
+
+@lru_cache(maxsize=4096)
+def _passed_for(extra: str) -> Mapping[str, Request]:
+    """The last request for which each check has passed."""
+    return {name: each.passed_for for name, each in (read_results(extra) or {}).items() if each.passed_for is not None}
 
 
 def _time_of(text: str) -> float:

@@ -154,6 +154,11 @@ class Observed:
         """The Kubernetes node of a worker's pod, where it is known."""
         return None if worker.pod is None or worker.pod.machine is None else self.machines.get(worker.pod.machine)
 
+    def identity_of(self, worker: Worker) -> str:
+        """Which machine a worker's pod is on; empty for none, and for one that is not known."""
+        machine = self.machine_of(worker)
+        return machine.identity if machine is not None else ""
+
     @cached_property
     def _workers(self) -> Mapping[int, Worker]:
         return {ordinal: self._worker(ordinal) for ordinal in sorted({*self.pods, *(self.nodes or ())})}

@@ -114,6 +114,8 @@ class RemedyPolicy(_Struct, frozen=True):
     causes: tuple[Kind, ...] = ("hardware", "node")
     confirmed_by: str | None = None
     """The health check that has to find a node failing, too, before the first step."""
+    verified_by: tuple[str, ...] = ()
+    """Health checks that have to pass after a step, before the node returns to service."""
     wait_seconds: int = 300
     machine_timeout_seconds: int = 3600
     max_per_day: int = 10
@@ -143,6 +145,8 @@ class NodeSetSpec(_Struct, frozen=True):
     """With `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...] | None = None
     """Names of the health checks that look at the set's nodes; None where its deployer does not say."""
+    check_jobs: tuple[str, ...] = ()
+    """Names of those of them that run as jobs, which the controller may start."""
     machine_causes: tuple[MachineCauseRule, ...] = ()
     """The first that matches a condition or a taint decides; what none matches is no cause."""
     remedies: RemedyPolicy | None = None
@@ -153,6 +157,11 @@ class NodeSetSpec(_Struct, frozen=True):
     def is_elastic(self) -> bool:
         """True when the set follows the queue."""
         return self.max is not None
+
+    @property
+    def asks_for_checks(self) -> bool:
+        """True when nodes wait for checks that the controller starts."""
+        return self.remedies is not None and bool(self.remedies.verified_by)
 
     @property
     def node_count(self) -> int:
@@ -238,6 +247,11 @@ class NodeSet(_Struct, frozen=True):
     metadata: ObjectMeta
     spec: NodeSetSpec
     status: NodeSetStatus = NodeSetStatus()
+
+    @property
+    def waits_for_checks(self) -> bool:
+        """True when a check may look, in a reservation, at a node on which none has failed."""
+        return self.spec.asks_for_checks and any(each.state != "InService" for each in self.status.repairs)
 
 
 class NodeCause(_Struct, frozen=True):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from slurm.causes import KINDS, Kind, Wish
-from slurm.check_results import Failure
+from slurm.check_results import Failure, Request
 from slurm.reasons import (
     CHECK,
     GPUS,
@@ -119,6 +119,8 @@ class WorkerNode:
     """What health checks of the set found, and have not seen mended, by the names of the checks; None where that cannot be read."""
     failed_at: Mapping[str, float] = field(default_factory=dict[str, float])
     """When each of these checks last looked and failed, in seconds since 1970. A check whose last run could not tell is not in it."""
+    passed_for: Mapping[str, Request] = field(default_factory=dict[str, Request])
+    """The last request for which each check has passed, by the names of the checks; empty where nothing is decided by it."""
     reason_by: str = ""
     """The user who gave the reason."""
     reason_at: float | None = None

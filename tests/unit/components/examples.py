@@ -158,6 +158,7 @@ CONTROLLERS: ControllersArgs = {
     "pods": {**PODS, "image": "registry.example/controllers:1"},
     "jwt_secret": "dev-jwt",
     "deletes_machines": False,
+    "starts_checks": False,
 }
 
 LOGIN: LoginNodesArgs = {

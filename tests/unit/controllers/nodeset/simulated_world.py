@@ -13,7 +13,7 @@ from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, Po
 from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
-from slurm.check_results import Failure
+from slurm.check_results import Failure, Request
 from slurm.reasons import CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
@@ -83,6 +83,8 @@ class Node:
     stuck: tuple[int, str] | None = None
     """The pod and the boot of its machine in which a job did not end when Slurm drained the node for that."""
     stuck_at: float = 0
+    passed_for: dict[str, Request] = field(default_factory=dict[str, Request])
+    """The last request for which each check has passed."""
     looked_at: str = ""
     """The reason that a check puts back, while it looks again at the node in a reservation."""
 
@@ -116,14 +118,15 @@ POLICY = RemedyPolicy(
 )
 
 
-def make_set(elastic: bool, image: str = "a", repaired: bool = False) -> NodeSet:
+def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False) -> NodeSet:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
     spec = NodeSetSpec(
         "dev", template, ordinals=ORDINALS, max_pods_in_flight=3, volume_claim_retention=ClaimRetention(when_scaled="Delete")
     )
     spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
-    spec = msgspec.structs.replace(spec, remedies=POLICY if repaired else None)
+    policy = msgspec.structs.replace(POLICY, verified_by=("gpu",)) if verified else POLICY
+    spec = msgspec.structs.replace(spec, remedies=policy if repaired else None, check_jobs=tuple(CHECKS))
     return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
 
@@ -167,6 +170,8 @@ class World:
     """Steps and machines that the cloud was asked for, and has not done yet."""
     taken: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     """Steps of repairs, and when they were recorded."""
+    check_jobs: dict[str, dict[int, Request]] = field(default_factory=dict[str, dict[int, Request]])
+    """The Jobs of checks that the controller has started, by check, with what they are to prove on which nodes."""
 
     def __post_init__(self) -> None:
         self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in range(ORDINALS)}
@@ -190,6 +195,7 @@ class World:
                 reason_by="root" if node.reason.startswith(KILL_FAILED) else "",
                 reason_at=node.stuck_at if node.reason.startswith(KILL_FAILED) else None,
                 failed_at=dict(node.failed_at),
+                passed_for=dict(node.passed_for),
             )
             for ordinal, node in self.nodes.items()
             if ordinal not in self.struck
