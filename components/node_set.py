@@ -64,6 +64,8 @@ PLACE_PATH = "/etc/slipway/place"
 """Where a worker's plugin reads the node's address in the topology."""
 TOPOLOGY_ADDRESS = "slipway.dev/topology-address"
 """The annotation of a worker's pod with that address, which the NodeSet controller writes."""
+CHECKED_FIRST = {"slipway.dev/checked-first": "true"}
+"""The annotation of workers' pods that drain their node before slurmd starts, until health checks have passed on the machine."""
 SSH_PORT = 22
 """Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
@@ -128,6 +130,8 @@ class NodeSetArgs(TypedDict):
     """Names of the health checks that look at the set's nodes."""
     check_jobs: NotRequired[tuple[str, ...]]
     """Names of those of them that the controller may start as jobs."""
+    checks_before_jobs: NotRequired[tuple[str, ...]]
+    """Names of those that a machine has to pass before its node takes jobs."""
     machine_causes: list[Manifest]
     """Which conditions and taints of the machines are causes of the nodes on them: the first that matches decides."""
     runs_checks: NotRequired[bool]
@@ -192,6 +196,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         args["runs_checks"] = True
     if starts_checks(node_set):
         args["check_jobs"] = tuple(check.name for check in checks_in(cluster, "job") if node_set.name in check.node_sets)
+    if node_set.checks_before_jobs:
+        args["checks_before_jobs"] = node_set.checks_before_jobs
     if notes_gpu_jobs(cluster, node_set):
         args["notes_gpu_jobs"] = True
     if (identity := identity_volume(cluster)) is not None:
@@ -217,7 +223,7 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
 
 def starts_checks(node_set: NodeSetConfig) -> bool:
     """True where the controller starts health checks on nodes of the set."""
-    return node_set.remedies is not None
+    return node_set.remedies is not None or bool(node_set.checks_before_jobs)
 
 
 class NodeSet(pulumi.ComponentResource):
@@ -269,10 +275,11 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "cluster": pods["cluster"],
         **({"min": args.get("min", 0), "max": args["max"]} if "max" in args else {"replicas": args.get("size", 0)}),
         "ordinals": args["ordinals"],
-        "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
+        "template": pod_template(pods, "slurmd", _pod(args), args["name"], CHECKED_FIRST if args.get("checks_before_jobs") else None),
         **args["settings"],
         "healthChecks": list(args["health_checks"]),
         **({"checkJobs": list(check_jobs)} if (check_jobs := args.get("check_jobs")) else {}),
+        **({"checksBeforeJobs": list(checks)} if (checks := args.get("checks_before_jobs")) else {}),
         "machineCauses": args["machine_causes"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
@@ -362,6 +369,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
         **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
+        **({"SLIPWAY_CHECKED_FIRST": "1"} if args.get("checks_before_jobs") else {}),
         **({"SLIPWAY_GPU_METRICS": "1"} if _simulates_exporter(args) else {}),
     }
     mounts = [

@@ -225,6 +225,9 @@ class NodeSet(Model):
     """What happens to the jobs of a node that is to be removed or updated."""
     remedies: Remedies | None = Field(default=None, examples=[{"steps": ["RecreatePod"]}])
     """What is done about nodes that stay faulty. Default: nothing; they are drained, and wait for a person."""
+    checks_before_jobs: tuple[Name, ...] = Field(default=(), examples=[["gpu", "stream"]])
+    """Health checks that a machine has to pass before its node takes jobs of users, run as jobs, one after another. A machine passes them
+    once; another machine of the node passes them again. For fixed sets. Default: none."""
     machine_causes: tuple[MachineCause, ...] = Field(
         default=(), examples=[[{"condition": "FabricDegraded", "kind": "hardware", "wish": "replace"}]]
     )

@@ -37,6 +37,18 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
     return faults + _check_jobs(cluster, path, node_set, f"{within}.verifiedBy", remedies.verified_by)
 
 
+def check_checks_before_jobs(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault]:
+    """Faults of the checks that come before jobs. `path` is the node set's."""
+    within = f"{path}.checksBeforeJobs"
+    if node_set.checks_before_jobs and node_set.is_elastic:
+        message = (
+            "a node that wakes for a job is never drained, so it cannot wait for checks first. Leave it out, and add prolog to the "
+            "contexts of the checks: then they run before each job."
+        )
+        return [Fault(within, message, (f"{path}.max", "cluster.healthChecks"))]
+    return _check_jobs(cluster, path, node_set, within, node_set.checks_before_jobs)
+
+
 def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, name: str) -> list[Fault]:
     """That the set has a health check of that name."""
     checks = {check.name: check for check in cluster.health_checks}

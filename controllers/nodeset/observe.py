@@ -14,6 +14,7 @@ from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observe
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import (
     ANNOTATION_ADDRESS,
+    ANNOTATION_CHECKED_FIRST,
     ANNOTATION_COST,
     ANNOTATION_REASON,
     LABEL_BUSY,
@@ -81,9 +82,10 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
     names = {pod.machine for pod in found.values() if pod.machine}
     rules, workers_on = nodeset.spec.machine_causes, surroundings.workers_on
     machines = {name: machine(node, workers_on.get(name, 1), rules) for name in names if (node := surroundings.machines(name)) is not None}
+    nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
     return Observed(
         found,
-        None if snapshot is None else worker_nodes(nodeset, snapshot, found),
+        nodes,
         now,
         on_their_way=surroundings.on_their_way,
         window=_window(nodeset, snapshot, now),
@@ -100,7 +102,22 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         ghosts=surroundings.ghosts,
         blocks=surroundings.blocks,
         repairs=surroundings.repairs,
+        unchecked=find_unchecked(nodeset.spec.checks_before_jobs, found, nodes or {}, machines),
     )
+
+
+def find_unchecked(
+    checks: tuple[str, ...], pods: Mapping[int, WorkerPod], nodes: Mapping[int, WorkerNode], machines: Mapping[str, Machine]
+) -> dict[int, tuple[str, ...]]:
+    """The checks before jobs that the machine of each worker has not passed. One that is not known has passed none."""
+    missing: dict[int, tuple[str, ...]] = {}
+    for ordinal, pod in pods.items():
+        node, machine = nodes.get(ordinal), machines.get(pod.machine or "")
+        if node is not None and pod.is_checked_first:
+            identity = machine.identity if machine is not None else ""
+            passed = {name for name, request in node.passed_for.items() if identity and request.machine == identity}
+            missing[ordinal] = tuple(name for name in checks if name not in passed)
+    return {ordinal: names for ordinal, names in missing.items() if names}
 
 
 def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
@@ -187,7 +204,7 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
             nodes[ordinal] = WorkerNode(
                 *(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment)),
                 failures=_failures(node.extra, nodeset.spec.health_checks),
-                failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None else {},
+                failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None or nodeset.spec.checks_before_jobs else {},
                 passed_for=_passed_for(node.extra) if nodeset.spec.asks_for_checks else {},
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
@@ -260,6 +277,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         blocked=blocked(pod, spec),
         refused=_refused(pod) if finished and not has_run else "",
         address=meta.annotations.get(ANNOTATION_ADDRESS, ""),
+        is_checked_first=meta.annotations.get(ANNOTATION_CHECKED_FIRST) == "true",
     )
 
 

@@ -95,7 +95,7 @@ async def run_round(round_: Round) -> Next:
     await end_jobs(round_, plan.deadlines)
     await place_nodes(round_, plan.topologies)
     plan = await ask_for_machines(round_, observed, plan)
-    await start_checks(round_, plan.remedies.checks)
+    await start_checks(round_, plan.checks)
     round_.note_lateness()
     await create(round_, observed, plan)
     await delete(round_, observed, plan)

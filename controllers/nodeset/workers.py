@@ -7,6 +7,7 @@ from functools import cached_property
 from slurm.causes import KINDS, Kind, Wish
 from slurm.check_results import Failure, Request
 from slurm.reasons import (
+    ADMISSION,
     CHECK,
     GPUS,
     KILL_FAILED,
@@ -61,6 +62,8 @@ class WorkerPod:
     """Why its machine's kubelet has refused it, in Kubernetes' words."""
     version: str = ""
     """Its resource version: another version means that the pod has changed."""
+    is_checked_first: bool = False
+    """Health checks have to pass on its machine before its node takes jobs."""
     address: str = ""
     """Where its jobs read that its node is, in the first topology."""
 
@@ -190,7 +193,7 @@ class Worker:
     @cached_property
     def has_own_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.has_machine_drain or self.has_gpu_drain
+        return self.has_our_drain or self.has_stop_drain or self.has_machine_drain or self.has_gpu_drain or self.has_admission_drain
 
     @cached_property
     def has_our_drain(self) -> bool:
@@ -210,6 +213,11 @@ class Worker:
     def has_remedy_drain(self) -> bool:
         """True when this controller has drained the node to repair it."""
         return self._is_drained_for(REMEDY)
+
+    @property
+    def has_admission_drain(self) -> bool:
+        """True when it is drained until health checks have passed on its machine."""
+        return self._is_drained_for(ADMISSION)
 
     @property
     def has_kill_drain(self) -> bool:

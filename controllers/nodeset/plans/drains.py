@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans.admission import waits_for_checks
 from controllers.nodeset.plans.kill_drains import is_mended
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.reasons import DELETE, NODESET, REMEDY, SCALE_IN, awaits_checks, cordon, is_of_machine, maintenance, written
+from slurm.reasons import ADMISSION, DELETE, NODESET, REMEDY, SCALE_IN, awaits_checks, cordon, is_of_machine, maintenance, written
 from slurm.states import may_be_drained
 
 
@@ -111,10 +112,12 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
         return leaving[worker.ordinal]
     machine = observed.machine_of(worker)
     if machine is None or pod.machine is None:
-        return ""
+        return ADMISSION if waits_for_checks(observed, worker) else ""
     if machine.is_cordoned:
         return cordon(pod.machine, machine.words)
-    return maintenance(pod.machine, machine.announced) if machine.announced else ""
+    if machine.announced:
+        return maintenance(pod.machine, machine.announced)
+    return ADMISSION if waits_for_checks(observed, worker) else ""
 
 
 def _is_open(worker: Worker) -> bool:
@@ -137,7 +140,7 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
         return may_be_drained(node.state)
     if is_of_machine(reason):
         return written(node.reason) != reason and (worker.has_our_drain or worker.has_machine_drain or worker.has_check_drain)
-    if awaits_checks(reason) and worker.has_our_drain:
+    if awaits_checks(reason) and (worker.has_our_drain or worker.has_admission_drain):
         return written(node.reason) != reason  # checks look only at nodes that wait for them
     return worker.has_machine_drain or worker.has_lost_reason or worker.has_check_drain
 

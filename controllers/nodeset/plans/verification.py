@@ -44,7 +44,7 @@ def find_checks(
     checks: dict[str, dict[int, Request]] = {}
     for ordinal, repair in stored.items():
         worker, step = observed.worker(ordinal), last_step(repair)
-        if step is None or is_peoples(observed, worker) or not _may_be_looked_at(worker, ordinal in observed.looked_at):
+        if step is None or is_peoples(observed, worker) or not may_be_looked_at(worker, ordinal in observed.looked_at):
             continue
         name = next_check(nodeset, repair, worker, faults[ordinal], outstanding.get(ordinal, ()), observed.now)
         if name is not None:
@@ -68,7 +68,7 @@ def next_check(
     return next((name for name in outstanding[:1] if node.failed_at.get(name, 0) <= since), None)
 
 
-def _may_be_looked_at(worker: Worker, is_looked_at: bool) -> bool:
+def may_be_looked_at(worker: Worker, is_looked_at: bool) -> bool:
     """True for a node that answers, and is drained for what a check may end; also where a check looks at it, or was killed there."""
     node = worker.node
     if node is None or not worker.is_registered:
