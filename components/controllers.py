@@ -8,9 +8,9 @@ from typing import Any, TypedDict, cast
 import pulumi
 import yaml
 
+from components.check_jobs import starts_checks
 from components.control_plane import priority_class_name
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
-from components.node_set import starts_checks
 from components.objects import declare
 from components.pods import (
     CONFIG_SYNC_PORT,

@@ -11,6 +11,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from components.check_jobs import CHECKED_FIRST, check_jobs
 from components.claims import claim_args, claim_template
 from components.controller_settings import controller_settings
 from components.declared_sets import DECLARED_IN, declared_sets_name
@@ -53,7 +54,7 @@ from configs.models.topology import Topology
 from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
-from configs.render.health_checks import checks_beside_jobs, checks_in
+from configs.render.health_checks import checks_beside_jobs
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -64,16 +65,12 @@ PLACE_PATH = "/etc/slipway/place"
 """Where a worker's plugin reads the node's address in the topology."""
 TOPOLOGY_ADDRESS = "slipway.dev/topology-address"
 """The annotation of a worker's pod with that address, which the NodeSet controller writes."""
-CHECKED_FIRST = {"slipway.dev/checked-first": "true"}
-"""The annotation of workers' pods that drain their node before slurmd starts, until health checks have passed on the machine."""
 SSH_PORT = 22
 """Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
 _PULL_S = 300
 """Seconds on top of Slurm's own limit that a deployment waits for a set: the controller's part, and a first pull of the image."""
-
-
 _SLURMD_MIB = 256
 """Memory of a worker pod beside what Slurm gives to jobs: slurmd and its steps, in MiB."""
 _CPU_SHARE = 0.9
@@ -128,9 +125,9 @@ class NodeSetArgs(TypedDict):
     """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...]
     """Names of the health checks that look at the set's nodes."""
-    check_jobs: NotRequired[tuple[str, ...]]
+    check_jobs: tuple[str, ...]
     """Names of those of them that the controller may start as jobs."""
-    checks_before_jobs: NotRequired[tuple[str, ...]]
+    checks_before_jobs: tuple[str, ...]
     """Names of those that a machine has to pass before its node takes jobs."""
     machine_causes: list[Manifest]
     """Which conditions and taints of the machines are causes of the nodes on them: the first that matches decides."""
@@ -185,6 +182,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "settings": controller_settings(node_set),
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
+        "check_jobs": check_jobs(cluster, node_set),
+        "checks_before_jobs": node_set.checks_before_jobs,
         "health_checks": tuple(check.name for check in cluster.health_checks if node_set.name in check.node_sets),
         "machine_causes": build_machine_causes(node_set),
     }
@@ -194,10 +193,6 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
             args["declared_gpus"]["sockets"] = list(sockets)
     if any(node_set.name in check.node_sets for check in checks_beside_jobs(cluster)):
         args["runs_checks"] = True
-    if starts_checks(node_set):
-        args["check_jobs"] = tuple(check.name for check in checks_in(cluster, "job") if node_set.name in check.node_sets)
-    if node_set.checks_before_jobs:
-        args["checks_before_jobs"] = node_set.checks_before_jobs
     if notes_gpu_jobs(cluster, node_set):
         args["notes_gpu_jobs"] = True
     if (identity := identity_volume(cluster)) is not None:
@@ -219,11 +214,6 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
     if not cluster.kubernetes.wait_for_drains:
         args["declared_in"] = declared_sets_name(cluster.name)
     return args
-
-
-def starts_checks(node_set: NodeSetConfig) -> bool:
-    """True where the controller starts health checks on nodes of the set."""
-    return node_set.remedies is not None or bool(node_set.checks_before_jobs)
 
 
 class NodeSet(pulumi.ComponentResource):
@@ -275,11 +265,11 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "cluster": pods["cluster"],
         **({"min": args.get("min", 0), "max": args["max"]} if "max" in args else {"replicas": args.get("size", 0)}),
         "ordinals": args["ordinals"],
-        "template": pod_template(pods, "slurmd", _pod(args), args["name"], CHECKED_FIRST if args.get("checks_before_jobs") else None),
+        "template": pod_template(pods, "slurmd", _pod(args), args["name"], CHECKED_FIRST if args["checks_before_jobs"] else None),
         **args["settings"],
         "healthChecks": list(args["health_checks"]),
-        **({"checkJobs": list(check_jobs)} if (check_jobs := args.get("check_jobs")) else {}),
-        **({"checksBeforeJobs": list(checks)} if (checks := args.get("checks_before_jobs")) else {}),
+        **({"checkJobs": list(args["check_jobs"])} if args["check_jobs"] else {}),
+        **({"checksBeforeJobs": list(args["checks_before_jobs"])} if args["checks_before_jobs"] else {}),
         "machineCauses": args["machine_causes"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
@@ -369,7 +359,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
         **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
-        **({"SLIPWAY_CHECKED_FIRST": "1"} if args.get("checks_before_jobs") else {}),
+        **({"SLIPWAY_CHECKED_FIRST": "1"} if args["checks_before_jobs"] else {}),
         **({"SLIPWAY_GPU_METRICS": "1"} if _simulates_exporter(args) else {}),
     }
     mounts = [

@@ -318,6 +318,8 @@ class NodeSet(TypedDict):
     """What happens to the jobs of a node that is to be removed or updated. Type: Drain. Default: those of its keys."""
     remedies: NotRequired[Remedies]
     """What is done about nodes that stay faulty. Type: Remedies. Default: nothing; they are drained, and wait for a person."""
+    checksBeforeJobs: NotRequired[list[str]]
+    """Health checks that a machine has to pass before its node takes jobs of users, run as jobs, one after another. A machine passes them once; another machine of the node passes them again. For fixed sets. Type: list of string. Default: `[]` (none)."""
     machineCauses: NotRequired[list[MachineCause]]
     """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/remedies.md. Type: list of MachineCause. Default: `[]` (that table alone)."""
     placement: NotRequired[str]

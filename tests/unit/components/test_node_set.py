@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from components import node_set
+from components.check_jobs import CHECKED_FIRST
 from components.node_set import NodeSetArgs, node_set_args
 from configs.load import load_cluster
 from configs.models.node_set import VolumeClaim
@@ -48,7 +49,7 @@ def test_object_is_named_as_the_set_so_that_pods_are_named_as_slurm_nodes() -> N
 def test_only_a_set_with_checks_before_jobs_has_pods_that_wait_for_them() -> None:
     made = spec({**NODE_SET, "check_jobs": ("disk", "gpu"), "checks_before_jobs": ("gpu",)})
     assert (made["checkJobs"], made["checksBeforeJobs"]) == (["disk", "gpu"], ["gpu"])
-    assert made["template"]["metadata"]["annotations"] == node_set.CHECKED_FIRST
+    assert made["template"]["metadata"]["annotations"] == CHECKED_FIRST
     [container] = made["template"]["spec"]["containers"]
     assert {"name": "SLIPWAY_CHECKED_FIRST", "value": "1"} in container["env"]
     assert "annotations" not in spec()["template"]["metadata"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.node_set import CHECKED_FIRST
+from components.check_jobs import CHECKED_FIRST
 from controllers.nodeset.conditions import build_conditions
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
