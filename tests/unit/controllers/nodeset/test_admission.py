@@ -6,6 +6,7 @@ import pytest
 
 from components.check_jobs import CHECKED_FIRST
 from controllers.nodeset.conditions import build_conditions
+from controllers.nodeset.observe import find_unchecked
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.structs import ANNOTATION_CHECKED_FIRST, SLURM_NODES
@@ -43,8 +44,6 @@ def passed(*names: str, machine: str = "i-1") -> dict[str, Request]:
 
 
 def planned(worker: Any, machines: dict[str, Machine] | None = None, **facts: Any) -> tuple[Plan, Observed]:
-    from controllers.nodeset.observe import find_unchecked
-
     pods, nodes = {0: worker[0]}, {0: worker[1]}
     known = MACHINES if machines is None else machines
     missing = find_unchecked(("disk", "stream"), pods, nodes, known)

@@ -96,7 +96,8 @@ async def test_failed_check_is_started_at_once_then_the_deeper_one_and_then_the_
 @pytest.mark.anyio
 async def test_one_job_looks_at_all_nodes_and_there_is_no_second_one(checked: Cluster) -> None:
     """The third node comes while the Job of the first two is there: it waits for its turn."""
-    checked.declare(**{**SPEC, "remedies": {**POLICY, "systemicPercent": 100}})
+    spec: dict[str, Any] = {**SPEC, "remedies": {**POLICY, "systemicPercent": 100}}
+    checked.declare(**spec)
     await checked.rounds(5)
     for name in ("gpu-1", "gpu-2"):
         fail(checked, name)
@@ -196,7 +197,10 @@ def test_job_is_what_kubectl_makes_from_the_cronjob_for_some_nodes_only() -> Non
         "template": {"spec": {"containers": [{"name": "check", "image": "a", "command": ["x"]}, {"name": "other"}]}},
     }
     meta = {"name": "dev-check-gpu", "namespace": "slurm", "uid": "u"}
-    given = {"metadata": meta, "spec": {"schedule": "0 * * * *", "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}}
+    given: dict[str, Any] = {
+        "metadata": meta,
+        "spec": {"schedule": "0 * * * *", "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": spec}},
+    }
     asked = {"gpu-0": Request("aws:///i-0", "2026-01-01T00:00:00Z"), "gpu-1": Request("i-1")}
     made = build_job(msgspec.convert(given, CronJob), "dev", "gpu", asked)
     assert made["metadata"] == {
