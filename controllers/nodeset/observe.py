@@ -28,7 +28,7 @@ from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, P
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
 from slurm.check_results import FAILED, RESERVATION, Driver, Failure, Request, failures, read_results
-from slurm.reasons import gpu_remark
+from slurm.reasons import ADMISSION, gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -109,11 +109,12 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
 def find_unchecked(
     checks: tuple[str, ...], pods: Mapping[int, WorkerPod], nodes: Mapping[int, WorkerNode], machines: Mapping[str, Machine]
 ) -> dict[int, tuple[str, ...]]:
-    """The checks before jobs that the machine of each worker has not passed. One that is not known has passed none."""
+    """The checks before jobs that the machine of each worker has not passed. One that is not known has passed none, where its node waits
+    already: a node that runs jobs does not begin to when its Kubernetes node is deleted."""
     missing: dict[int, tuple[str, ...]] = {}
     for ordinal, pod in pods.items():
         node, machine = nodes.get(ordinal), machines.get(pod.machine or "")
-        if node is not None and pod.is_checked_first:
+        if node is not None and pod.is_checked_first and (machine is not None or node.reason.startswith(ADMISSION)):
             identity = machine.identity if machine is not None else ""
             passed = {name for name, request in node.passed_for.items() if identity and request.machine == identity}
             missing[ordinal] = tuple(name for name in checks if name not in passed)

@@ -5,7 +5,7 @@ by the node's `Extra` in Slurm: unknown keeps the node out. A check that fails h
 """
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.plans.verification import LOOK_AGAIN_S, may_be_looked_at
+from controllers.nodeset.plans.verification import LOOK_AGAIN_S, is_peoples, may_be_looked_at
 from controllers.nodeset.workers import Worker
 from slurm.check_results import Request
 
@@ -31,7 +31,7 @@ def plan_admission(observed: Observed) -> dict[str, dict[int, Request]]:
     for ordinal, missing in observed.unchecked.items():
         worker, identity = observed.worker(ordinal), observed.identity_of(observed.worker(ordinal))
         node, name = worker.node, missing[0]
-        if not identity or node is None or not waits_for_checks(observed, worker):
+        if not identity or node is None or not waits_for_checks(observed, worker) or is_peoples(observed, worker):
             continue
         has_failed = node.failed_at.get(name, 0) > observed.now - LOOK_AGAIN_S
         if not has_failed and may_be_looked_at(worker, ordinal in observed.looked_at):

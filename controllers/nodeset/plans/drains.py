@@ -112,7 +112,7 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
         return leaving[worker.ordinal]
     machine = observed.machine_of(worker)
     if machine is None or pod.machine is None:
-        return ADMISSION if waits_for_checks(observed, worker) else ""
+        return ""
     if machine.is_cordoned:
         return cordon(pod.machine, machine.words)
     if machine.announced:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from controllers.nodeset.observe import find_unchecked
 from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
@@ -14,7 +15,7 @@ from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNo
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure, Request
-from slurm.reasons import CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
+from slurm.reasons import ADMISSION, CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
 ORDINALS = 6
@@ -58,6 +59,8 @@ class Pod:
     marked_busy: bool = True
     has_run: bool = False
     machine: str | None = None
+    is_checked_first: bool = False
+    """It drains its node before slurmd starts."""
     fits: bool = True
     """A scheduler finds a machine for it."""
     version: int = 0
@@ -118,7 +121,7 @@ POLICY = RemedyPolicy(
 )
 
 
-def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False) -> NodeSet:
+def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False, checked: bool = False) -> NodeSet:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
     spec = NodeSetSpec(
@@ -127,6 +130,7 @@ def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: 
     spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
     policy = msgspec.structs.replace(POLICY, verified_by=("gpu",)) if verified else POLICY
     spec = msgspec.structs.replace(spec, remedies=policy if repaired else None, check_jobs=tuple(CHECKS))
+    spec = msgspec.structs.replace(spec, checks_before_jobs=("disk",) if checked and not elastic else ())
     return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
 
@@ -185,6 +189,7 @@ class World:
                 has_run=pod.has_run,
                 machine=pod.machine,
                 version=str(pod.version),
+                is_checked_first=pod.is_checked_first,
             )
             for ordinal, pod in self.pods.items()
         }
@@ -203,12 +208,14 @@ class World:
         claims = frozenset(self.claims)
         due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
         seen = None if self.is_silent else nodes
+        machines = {name: self.machine(name) for name in MACHINES if name not in self.absent}
         return Observed(
             *(pods, seen, self.now),
             window=frozenset(range(ORDINALS)) if self.is_window_open else frozenset(),
             ghosts=GhostPace(due),
             claims=Claims(claims),
-            machines={name: self.machine(name) for name in MACHINES if name not in self.absent},
+            machines=machines,
+            unchecked=find_unchecked(self.nodeset.spec.checks_before_jobs, pods, seen or {}, machines),
             repairs=self.repairs,
             drained_at=dict(self.drained_at),
             held=frozenset(self.held),
@@ -262,6 +269,13 @@ class World:
         pod.ready = pod.has_run = True
         if "POWERING_DOWN" in node.words or ordinal in self.struck:
             return
+        if pod.is_checked_first:
+            if "DRAIN" not in node.words or node.reason.startswith((NODESET, POD_STOPPING)):
+                is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
+                node.words.add("DRAIN")
+                node.reason = node.reason if is_theirs else ADMISSION
+            self.answer(node)
+            return
         is_certain = self.is_calm or node.reason.startswith(
             POD_STOPPING
         )  # nobody has a record of a stop hook's drain that no round has seen
@@ -278,7 +292,7 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY)) and "DRAIN" in node.words
+            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY, ADMISSION)) and "DRAIN" in node.words
             node.reason = node.reason if kept else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
@@ -298,7 +312,9 @@ class World:
 
     def is_ours(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REMEDY)) or (is_lost(node.reason) and ordinal in self.drained_at)
+        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REMEDY, ADMISSION)) or (
+            is_lost(node.reason) and ordinal in self.drained_at
+        )
 
     def stop(self, ordinal: int) -> None:
         """A pod is asked to stop: its hook drains the node, unless it is off or drained, or waking as yet, and waits for the job."""
@@ -337,6 +353,15 @@ class World:
         here = pod is not None and pod.ready and not pod.terminating and not pod.finished and ordinal not in self.struck
         shut = {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
         return here and not node.looked_at and not node.words & shut
+
+    def is_unchecked(self, ordinal: int) -> bool:
+        """Checks have to pass on its machine before jobs come."""
+        pod, node = self.pods.get(ordinal), self.nodes[ordinal]
+        if pod is None or not pod.is_checked_first:
+            return False
+        here = self.machine(pod.machine).identity if pod.machine is not None else ""
+        passed = {name for name, request in node.passed_for.items() if request.machine == here}
+        return not passed.issuperset(self.nodeset.spec.checks_before_jobs)
 
     def is_failing(self, ordinal: int) -> bool:
         """A check has found the node failing, and that takes its jobs away."""
