@@ -106,8 +106,11 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
             return DELETE if nodeset.metadata.deletion_timestamp is not None else SCALE_IN
         return ""
     pod = worker.pod
-    if pod is None or pod.terminating or worker.is_off:
-        return ""  # a node that is off takes no job, and may be woken once its pod is gone
+    if pod is None or pod.terminating:
+        return ""
+    if worker.is_off:
+        # A node that is off takes no job, and may be woken once its pod is gone. One that waits for checks may register at any moment.
+        return ADMISSION if worker.is_draining and waits_for_checks(observed, worker) else ""
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
     machine = observed.machine_of(worker)

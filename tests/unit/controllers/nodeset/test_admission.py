@@ -59,6 +59,8 @@ def drained(reason: str = ADMISSION, **facts: Any) -> Any:
     ("worker", "facts", "acts"),
     [
         pytest.param((HERE, drained()), {}, {}, id="waits"),
+        pytest.param((HERE, node("IDLE CLOUD POWERED_DOWN DRAIN", ADMISSION)), {}, {}, id="slurmd-listens-and-has-not-registered"),
+        pytest.param((HERE, node("IDLE DRAIN", "")), {"drained_at": {0: NOW - 9}}, {"drain": {ADMISSION: (0,)}}, id="reason-lost"),
         pytest.param((HERE, drained(passed_for=passed("disk"))), {}, {}, id="one-of-two"),
         pytest.param((HERE, drained(passed_for=passed("disk", "stream"))), {}, {"undrain": (0,)}, id="admitted"),
         pytest.param((HERE, drained(passed_for=passed("disk", "stream", machine="i-0"))), {}, {}, id="another-machine-has-passed"),
