@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 import pulumi
 
 from components import api_programs
+from components.check_jobs import starts_checks
 from components.control_plane import priority_class_name
 from components.labels import Manifest, object_name, selector
 from components.objects import declare
@@ -34,6 +35,8 @@ class ControllersArgs(TypedDict):
     """True: it may delete Kubernetes nodes, for the cloud to replace their machines."""
     asks_ec2: bool
     """True: the cluster has a program that reboots and replaces machines through EC2."""
+    starts_checks: bool
+    """True: it may make Jobs, from the CronJobs of health checks."""
 
 
 def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
@@ -42,6 +45,7 @@ def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> Control
         "jwt_secret": object_name(cluster.name, "jwt"),
         "deletes_machines": any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets),
         "asks_ec2": cluster.ec2 is not None,
+        "starts_checks": any(starts_checks(each) for each in cluster.node_sets),
     }
 
 
@@ -62,10 +66,11 @@ class Controllers(pulumi.ComponentResource):
         self.register_outputs({"deployment_name": self.deployment_name})
 
 
-def rights(deletes_machines: bool = True) -> list[dict[str, Any]]:
+def rights(deletes_machines: bool = True, starts_checks: bool = True) -> list[dict[str, Any]]:
     """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`. Without
-    `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs."""
-    return [right for right in api_programs.rights_table("rbac.yaml") if deletes_machines or right.get("only") != "DeleteNode"]
+    `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs; without `starts_checks`, less those about Jobs."""
+    lacking = {"DeleteNode": not deletes_machines, "StartChecks": not starts_checks}
+    return [right for right in api_programs.rights_table("rbac.yaml") if not lacking.get(right.get("only", ""))]
 
 
 def build_service_account(args: ControllersArgs) -> Manifest:
@@ -75,7 +80,7 @@ def build_service_account(args: ControllersArgs) -> Manifest:
 
 def build_roles(args: ControllersArgs) -> list[Manifest]:
     """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings."""
-    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["deletes_machines"]))
+    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["deletes_machines"], args["starts_checks"]))
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:

@@ -11,6 +11,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from components.check_jobs import CHECKED_FIRST, check_jobs
 from components.claims import claim_args, claim_template
 from components.controller_settings import controller_settings
 from components.declared_sets import DECLARED_IN, declared_sets_name
@@ -70,8 +71,6 @@ _STOP_S = 30
 """Seconds that slurmd gets to stop, on top of what its jobs get."""
 _PULL_S = 300
 """Seconds on top of Slurm's own limit that a deployment waits for a set: the controller's part, and a first pull of the image."""
-
-
 _SLURMD_MIB = 256
 """Memory of a worker pod beside what Slurm gives to jobs: slurmd and its steps, in MiB."""
 _CPU_SHARE = 0.9
@@ -126,6 +125,10 @@ class NodeSetArgs(TypedDict):
     """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...]
     """Names of the health checks that look at the set's nodes."""
+    check_jobs: tuple[str, ...]
+    """Names of those of them that the controller may start as jobs."""
+    checks_before_jobs: tuple[str, ...]
+    """Names of those that a machine has to pass before its node takes jobs."""
     machine_causes: list[Manifest]
     """Which conditions and taints of the machines are causes of the nodes on them: the first that matches decides."""
     runs_checks: NotRequired[bool]
@@ -179,6 +182,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "settings": controller_settings(node_set),
         "volume_claims": node_set.volume_claims,
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
+        "check_jobs": check_jobs(cluster, node_set),
+        "checks_before_jobs": node_set.checks_before_jobs,
         "health_checks": tuple(check.name for check in cluster.health_checks if node_set.name in check.node_sets),
         "machine_causes": build_machine_causes(node_set, cluster.ec2 is not None),
     }
@@ -260,9 +265,11 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         "cluster": pods["cluster"],
         **({"min": args.get("min", 0), "max": args["max"]} if "max" in args else {"replicas": args.get("size", 0)}),
         "ordinals": args["ordinals"],
-        "template": pod_template(pods, "slurmd", _pod(args), args["name"]),
+        "template": pod_template(pods, "slurmd", _pod(args), args["name"], CHECKED_FIRST if args["checks_before_jobs"] else None),
         **args["settings"],
         "healthChecks": list(args["health_checks"]),
+        **({"checkJobs": list(args["check_jobs"])} if args["check_jobs"] else {}),
+        **({"checksBeforeJobs": list(args["checks_before_jobs"])} if args["checks_before_jobs"] else {}),
         "machineCauses": args["machine_causes"],
         "resumeTimeoutSeconds": args["resume_timeout_s"],
     }
@@ -352,6 +359,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
         **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
         **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
+        **({"SLIPWAY_CHECKED_FIRST": "1"} if args["checks_before_jobs"] else {}),
         **({"SLIPWAY_GPU_METRICS": "1"} if _simulates_exporter(args) else {}),
     }
     mounts = [

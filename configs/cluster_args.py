@@ -193,6 +193,8 @@ class Remedies(TypedDict):
     """Kinds of causes that are acted on. Type: list, each one of `hardware`, `node`. Default: `[hardware, node]`."""
     confirmedBy: NotRequired[str]
     """A health check that has to find the node failing, too, before the first step. Type: string. Default: none."""
+    verifiedBy: NotRequired[list[str]]
+    """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as the step is done. Type: list of string. Default: `[]` (none; the checks that had failed are run again)."""
     waitS: NotRequired[int]
     """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
     machineTimeoutS: NotRequired[int]
@@ -316,6 +318,8 @@ class NodeSet(TypedDict):
     """What happens to the jobs of a node that is to be removed or updated. Type: Drain. Default: those of its keys."""
     remedies: NotRequired[Remedies]
     """What is done about nodes that stay faulty. Type: Remedies. Default: nothing; they are drained, and wait for a person."""
+    checksBeforeJobs: NotRequired[list[str]]
+    """Health checks that a machine has to pass before its node takes jobs of users, run as jobs, one after another. A machine passes them once; another machine of the node passes them again. For fixed sets. Type: list of string. Default: `[]` (none)."""
     machineCauses: NotRequired[list[MachineCause]]
     """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/remedies.md. Type: list of MachineCause. Default: `[]` (that table alone)."""
     placement: NotRequired[str]

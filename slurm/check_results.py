@@ -18,6 +18,8 @@ RESERVATION = "slipway-check-"
 only half a minute later (measured on 26.05)."""
 FAILURE = '"failure"'
 """A part of every `Extra` in which a check keeps a failure."""
+ASKED = "SLIPWAY_ASKED_NODES"
+"""Environment variable of a run of a check that looks at some nodes only: see `read_requests`."""
 _KEY = "slipway"
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_~-]{0,39}")
 
@@ -47,6 +49,16 @@ class Driver:
 
 
 @record
+class Request:
+    """Why the NodeSet controller has a node looked at: what a pass is to prove."""
+
+    machine: str
+    """Identity of the machine that the node is on."""
+    step: str = ""
+    """When the last step of its repair began, RFC 3339 in UTC; empty where no repair asks."""
+
+
+@record
 class CheckResult:
     """The last result of one check on one node. A job that was skipped, as the node was not free, is no result."""
 
@@ -57,6 +69,8 @@ class CheckResult:
     failure: Failure | None = None
     driver: Driver | None = None
     """Of a check of GPUs, as it was last seen."""
+    passed_for: Request | None = None
+    """The last request for which it has passed. A run that nobody has asked for knows no machine, and proves nothing of it."""
 
 
 def read_results(extra: str) -> dict[str, CheckResult] | None:
@@ -79,6 +93,8 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
         given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains, **seen}
     if result.driver is not None:
         given["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
+    if result.passed_for is not None:
+        given["passedFor"] = _told(result.passed_for)
     fields.setdefault(_KEY, {})[check] = given
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
@@ -92,18 +108,53 @@ def following(
     drains: bool,
     passes: int = 1,
     driver: Driver | None = None,
+    asked: Request | None = None,
 ) -> CheckResult:
     """The result to keep after a run. So many passes in a row end the failure; unknown and skipped keep it as it was, and a failure keeps
-    the time of the first. A run that did not see the driver keeps what an earlier one has seen."""
+    the time of the first. A run that did not see the driver keeps what an earlier one has seen. Only a pass answers what was asked."""
     earlier, driver = (before.failure, driver or before.driver) if before is not None else (None, driver)
+    passed_for = before.passed_for if before is not None else None
     if result == PASSED:
+        passed_for = asked or passed_for
         if earlier is None or earlier.passes + 1 >= passes:
-            return CheckResult(result, at, None, driver)
+            return CheckResult(result, at, None, driver, passed_for)
         again = Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1)
-        return CheckResult(result, at, again, driver)
+        return CheckResult(result, at, again, driver, passed_for)
     if result != FAILED:
-        return CheckResult(result, at, earlier, driver)
-    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains), driver)
+        return CheckResult(result, at, earlier, driver, passed_for)
+    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains), driver, passed_for)
+
+
+def requests_text(requests: Mapping[str, Request]) -> str:
+    """Requests by the names of nodes, as a run of a check reads them."""
+    return json.dumps({name: _told(request) for name, request in requests.items()}, separators=(",", ":"), sort_keys=True)
+
+
+def read_requests(text: str) -> dict[str, Request] | None:
+    """What `requests_text` wrote; None for no text: then the run looks at all nodes. Raises ValueError for a text that it did not write."""
+    if not text:
+        return None
+    try:
+        given: Any = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{ASKED} is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise ValueError(f"{ASKED} is no object: {text[:100]}")
+    requests = {name: _request(each) for name, each in cast("dict[str, Any]", given).items()}
+    if bad := [name for name, request in requests.items() if request is None]:
+        raise ValueError(f"{ASKED} has no request for {bad[0]}")
+    return {name: request for name, request in requests.items() if request is not None}
+
+
+def _told(request: Request) -> dict[str, str]:
+    return {"machine": request.machine, **({"step": request.step} if request.step else {})}
+
+
+def _request(given: Any) -> Request | None:
+    try:
+        return Request(str(given["machine"]), str(given.get("step", "")))
+    except (AttributeError, KeyError, TypeError):
+        return None
 
 
 def driver_of(given: Any) -> Driver | None:
@@ -136,7 +187,7 @@ def _result(given: Any) -> CheckResult | None:
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return CheckResult(result, at, failure, driver_of(given.get("driver")))
+    return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
 
 
 def failures(results: Mapping[str, CheckResult]) -> dict[str, Failure]:

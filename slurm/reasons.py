@@ -19,6 +19,9 @@ DELETE = f"{NODESET}delete"
 REMEDY = f"{OWN}remedy"
 """The NodeSet controller's drain of a node that is to be repaired, where no check holds it: its pod or machine is replaced, or the machine
 rebooted. It is about the machine: no pod lifts it."""
+ADMISSION = f"{OWN}admission"
+"""A worker's drain before its slurmd starts, where health checks come before jobs: the NodeSet controller lifts it once they have passed on
+that machine. It is about the machine: no pod lifts it."""
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
 MAINTENANCE = f"{OWN}maintenance "
@@ -66,6 +69,11 @@ def is_check(reason: str) -> bool:
     return reason.startswith(CHECK)
 
 
+def awaits_checks(reason: str) -> bool:
+    """True for a drain that the NodeSet controller lifts once checks that it starts have passed."""
+    return reason.startswith((REMEDY, ADMISSION))
+
+
 def is_lost(reason: str) -> bool:
     """True when the reason that came with the drain is gone.
 
@@ -86,7 +94,8 @@ def is_automatic(reason: str) -> bool:
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    return bool(reason) and not is_automatic(reason) and not reason.startswith((NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REMEDY))
+    ours = (NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REMEDY, ADMISSION)
+    return bool(reason) and not is_automatic(reason) and not reason.startswith(ours)
 
 
 def cordon(machine: str, words: str = "") -> str:

@@ -147,6 +147,9 @@ class Remedies(Model):
     """Kinds of causes that are acted on."""
     confirmed_by: Name | None = Field(default=None, examples=["gpu"])
     """A health check that has to find the node failing, too, before the first step. Default: none."""
+    verified_by: tuple[Name, ...] = Field(default=(), examples=[["gpu", "stream"]])
+    """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as
+    the step is done. Default: none; the checks that had failed are run again."""
     wait_s: Seconds = Field(default=300, examples=[600])
     """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day."""
     machine_timeout_s: Seconds = Field(default=3600, examples=[1800])
@@ -223,6 +226,9 @@ class NodeSet(Model):
     """What happens to the jobs of a node that is to be removed or updated."""
     remedies: Remedies | None = Field(default=None, examples=[{"steps": ["RecreatePod"]}])
     """What is done about nodes that stay faulty. Default: nothing; they are drained, and wait for a person."""
+    checks_before_jobs: tuple[Name, ...] = Field(default=(), examples=[["gpu", "stream"]])
+    """Health checks that a machine has to pass before its node takes jobs of users, run as jobs, one after another. A machine passes them
+    once; another machine of the node passes them again. For fixed sets. Default: none."""
     machine_causes: tuple[MachineCause, ...] = Field(
         default=(), examples=[[{"condition": "FabricDegraded", "kind": "hardware", "wish": "replace"}]]
     )

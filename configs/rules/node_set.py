@@ -12,7 +12,7 @@ from configs.models.shapes import Shape, known_machine, shape_on
 from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS
 from configs.rules.names import PROGRAMS, RESERVED_BY_SLURM, Names, check_references, check_unique
 from configs.rules.node_settings import check_node_settings
-from configs.rules.remedies import check_machine_causes, check_remedies
+from configs.rules.remedies import check_checks_before_jobs, check_machine_causes, check_remedies
 from configs.rules.slurm_types import check_settings
 from configs.rules.slurm_words import NODE_VALUES
 
@@ -35,6 +35,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
         faults += _check_name(f"{path}.name", node_set.name, cluster.name)
         faults += _check_count(path, node_set) + _check_replacing(path, node_set)
         faults += check_remedies(cluster, path, node_set)
+        faults += check_checks_before_jobs(cluster, path, node_set)
         faults += check_machine_causes(path, node_set)
         if names.pools is not None and node_set.pool not in names.pools:
             hint = did_you_mean(node_set.pool, names.pools)

@@ -1,6 +1,8 @@
 """Rules of remedies and of what starts them: that each step can be carried out, that what confirms a fault looks at the set, and that
 each rule about machines says one thing."""
 
+from collections.abc import Sequence
+
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
@@ -34,15 +36,48 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
     if remedies.machines != "Webhook" and remedies.webhook is not None:
         faults.append(Fault(f"{within}.webhook", "goes with machines: Webhook only. Say so, or leave it out.", about))
     if remedies.confirmed_by is not None:
-        checks = {check.name: check for check in cluster.health_checks}
-        check = checks.get(remedies.confirmed_by)
-        if check is None:
-            hint = did_you_mean(remedies.confirmed_by, checks)
-            message = f"no health check is called {quoted(remedies.confirmed_by)}. {hint}"
-            faults.append(Fault(f"{within}.confirmedBy", message, ("cluster.healthChecks",)))
-        elif node_set.name not in check.node_sets:
-            message = f"the health check {quoted(check.name)} does not look at {quoted(node_set.name)}. Add the set to its nodeSets."
-            faults.append(Fault(f"{within}.confirmedBy", message, ("cluster.healthChecks", f"{path}.name")))
+        faults += _check_name(cluster, path, node_set, f"{within}.confirmedBy", remedies.confirmed_by)
+    return faults + _check_jobs(cluster, path, node_set, f"{within}.verifiedBy", remedies.verified_by)
+
+
+def check_checks_before_jobs(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault]:
+    """Faults of the checks that come before jobs. `path` is the node set's."""
+    within = f"{path}.checksBeforeJobs"
+    if node_set.checks_before_jobs and node_set.is_elastic:
+        message = (
+            "a node that wakes for a job is never drained, so it cannot wait for checks first. Leave it out, and add prolog to the "
+            "contexts of the checks: then they run before each job."
+        )
+        return [Fault(within, message, (f"{path}.max", "cluster.healthChecks"))]
+    return _check_jobs(cluster, path, node_set, within, node_set.checks_before_jobs)
+
+
+def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, name: str) -> list[Fault]:
+    """That the set has a health check of that name."""
+    checks = {check.name: check for check in cluster.health_checks}
+    check = checks.get(name)
+    if check is None:
+        message = f"no health check is called {quoted(name)}. {did_you_mean(name, checks)}"
+        return [Fault(within, message, ("cluster.healthChecks",))]
+    if node_set.name not in check.node_sets:
+        message = f"the health check {quoted(check.name)} does not look at {quoted(node_set.name)}. Add the set to its nodeSets."
+        return [Fault(within, message, ("cluster.healthChecks", f"{path}.name"))]
+    return []
+
+
+def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, names: Sequence[str]) -> list[Fault]:
+    """That the controller can start these checks, one after another."""
+    faults = check_distinct(within, names)
+    checks = {check.name: check for check in cluster.health_checks}
+    for at, name in enumerate(names):
+        faults += _check_name(cluster, path, node_set, f"{within}[{at}]", name)
+        check = checks.get(name)
+        if check is not None and "job" not in check.contexts:
+            message = f"the health check {quoted(name)} does not run as a job, so nothing can start it. Add job to its contexts."
+            faults.append(Fault(f"{within}[{at}]", message, ("cluster.healthChecks",)))
+        if check is not None and (late := [each for each in check.after if each in names[at + 1 :]]):
+            message = f"{quoted(name)} comes after {quoted(late[0])} (after), and they run in the order of this list. Name {late[0]} first."
+            faults.append(Fault(f"{within}[{at}]", message, (within, "cluster.healthChecks")))
     return faults
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from controllers.nodeset.lateness import Lateness, too_late
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
+from controllers.nodeset.plans.admission import LATE_S, find_late
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.pods import node_name, range_text
@@ -54,6 +55,7 @@ def build_conditions(
         _updated(nodeset, plan, pods),
         build_undrained(name, workers, observed),
         *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
+        *_checked_first(nodeset, observed),
         *_remedied(nodeset, plan),
         _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
@@ -267,6 +269,24 @@ def _placed(name: str, plan: Plan) -> Condition:
         f"A label is given with kubectl label node NAME LABEL=VALUE. The nodes are {nodes}"
     )
     return Condition("NodesPlaced", "False", "NoPlace", message)
+
+
+def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
+    """From the first node on that waits for long: a check that cannot run keeps it out, and somebody has to look."""
+    late, kind = find_late(observed), "CheckedFirst"
+    if not late and all(condition.type != kind for condition in nodeset.status.conditions):
+        return []
+    if observed.nodes is None:
+        return [Condition(kind, "Unknown", "SlurmSilent")]
+    if not late:
+        return [Condition(kind, "True", "NoneWaits")]
+    name, space = nodeset.metadata.name, nodeset.metadata.namespace
+    first = min(late)
+    message = (
+        f"Nodes have waited for over {LATE_S // 60} minutes for the checks that come before jobs (checksBeforeJobs), and {late[first][0]} "
+        f"has not passed. See: kubectl -n {space} describe slurmnode {node_name(name, first)}. They are {range_text(name, late)}"
+    )
+    return [Condition(kind, "False", "ChecksOutstanding", message)]
 
 
 def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:

@@ -247,7 +247,8 @@ class Controller:
         """For windows of maintenance, and because a check looks at failing nodes in reservations."""
         snapshot = self.poller.snapshot
         are_failing = snapshot is not None and any(FAILURE in node.extra for node in snapshot.nodes.values())
-        return are_failing or any(nodeset.spec.update_strategy.reservation for nodeset in self.nodesets.store.values())
+        sets = self.nodesets.store.values()
+        return are_failing or any(each.spec.update_strategy.reservation or each.waits_for_checks for each in sets)
 
     async def _reconcile_all(self) -> None:
         for informer in self._informers.values():

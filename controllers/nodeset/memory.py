@@ -38,6 +38,8 @@ class SetMemory:
     """Jobs that Slurm was asked to requeue, by number, and when, in seconds since 1970; forgotten with a newer list of jobs."""
     cancelled: dict[int, float] = field(default_factory=dict[int, float])
     """Nodes whose jobs Slurm was asked to cancel, by ordinal, and when, in seconds since 1970; forgotten with a newer list of jobs."""
+    checks_due: dict[str, float] = field(default_factory=dict[str, float])
+    """When the Job of each check may be made again: another one has its name until then, or would have been refused for the same reason."""
     late_since: float | None = None
     """Since when every request to Slurm has come too late; None when the last did not."""
     refused: dict[int, str] = field(default_factory=dict[int, str])
@@ -85,6 +87,10 @@ class SetMemory:
     def late_s(self, now: float) -> float:
         """Seconds for which nothing could be written to Slurm; 0 when the last request was in time."""
         return 0.0 if self.late_since is None else now - self.late_since
+
+    def checks_due_s(self, checks: Iterable[str], now: float) -> float:
+        """Seconds until the Job of one of these checks may be made; infinite for none."""
+        return min((max(0.0, self.checks_due.get(name, now) - now) for name in checks), default=float("inf"))
 
     def ghost_pause_s(self, now: float) -> float:
         """Seconds until more ghosts may go."""

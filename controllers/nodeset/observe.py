@@ -14,6 +14,7 @@ from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observe
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import (
     ANNOTATION_ADDRESS,
+    ANNOTATION_CHECKED_FIRST,
     ANNOTATION_COST,
     ANNOTATION_REASON,
     LABEL_BUSY,
@@ -26,8 +27,8 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.check_results import FAILED, RESERVATION, Driver, Failure, failures, read_results
-from slurm.reasons import gpu_remark
+from slurm.check_results import FAILED, RESERVATION, Driver, Failure, Request, failures, read_results
+from slurm.reasons import ADMISSION, gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -81,9 +82,10 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
     names = {pod.machine for pod in found.values() if pod.machine}
     rules, workers_on = nodeset.spec.machine_causes, surroundings.workers_on
     machines = {name: machine(node, workers_on.get(name, 1), rules) for name in names if (node := surroundings.machines(name)) is not None}
+    nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
     return Observed(
         found,
-        None if snapshot is None else worker_nodes(nodeset, snapshot, found),
+        nodes,
         now,
         on_their_way=surroundings.on_their_way,
         window=_window(nodeset, snapshot, now),
@@ -100,7 +102,23 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         ghosts=surroundings.ghosts,
         blocks=surroundings.blocks,
         repairs=surroundings.repairs,
+        unchecked=find_unchecked(nodeset.spec.checks_before_jobs, found, nodes or {}, machines),
     )
+
+
+def find_unchecked(
+    checks: tuple[str, ...], pods: Mapping[int, WorkerPod], nodes: Mapping[int, WorkerNode], machines: Mapping[str, Machine]
+) -> dict[int, tuple[str, ...]]:
+    """The checks before jobs that the machine of each worker has not passed. One that is not known has passed none, where its node waits
+    already: a node that runs jobs does not begin to when its Kubernetes node is deleted."""
+    missing: dict[int, tuple[str, ...]] = {}
+    for ordinal, pod in pods.items():
+        node, machine = nodes.get(ordinal), machines.get(pod.machine or "")
+        if node is not None and pod.is_checked_first and (machine is not None or node.reason.startswith(ADMISSION)):
+            identity = machine.identity if machine is not None else ""
+            passed = {name for name, request in node.passed_for.items() if identity and request.machine == identity}
+            missing[ordinal] = tuple(name for name in checks if name not in passed)
+    return {ordinal: names for ordinal, names in missing.items() if names}
 
 
 def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
@@ -187,7 +205,8 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
             nodes[ordinal] = WorkerNode(
                 *(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment)),
                 failures=_failures(node.extra, nodeset.spec.health_checks),
-                failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None else {},
+                failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None or nodeset.spec.checks_before_jobs else {},
+                passed_for=_passed_for(node.extra) if nodeset.spec.asks_for_checks else {},
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
             )
@@ -216,6 +235,12 @@ def _failures(extra: str, checks: tuple[str, ...] | None) -> Mapping[str, Failur
 def _failed_at(extra: str) -> Mapping[str, float]:
     """When each check last looked and found the node failing."""
     return {name: at for name, each in (read_results(extra) or {}).items() if each.result == FAILED and (at := _time_of(each.at)) > 0}
+
+
+@lru_cache(maxsize=4096)
+def _passed_for(extra: str) -> Mapping[str, Request]:
+    """The last request for which each check has passed."""
+    return {name: each.passed_for for name, each in (read_results(extra) or {}).items() if each.passed_for is not None}
 
 
 def _time_of(text: str) -> float:
@@ -253,6 +278,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         blocked=blocked(pod, spec),
         refused=_refused(pod) if finished and not has_run else "",
         address=meta.annotations.get(ANNOTATION_ADDRESS, ""),
+        is_checked_first=meta.annotations.get(ANNOTATION_CHECKED_FIRST) == "true",
     )
 
 

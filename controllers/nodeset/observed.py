@@ -141,6 +141,8 @@ class Observed:
     """By topology of blocks: the number of the block of each group of machines, by the value of their label."""
     ghosts: GhostPace = field(default_factory=GhostPace)
     repairs: Repairs = field(default_factory=Repairs)
+    unchecked: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    """Ordinals whose machines have to pass checks before jobs come, and which of these they have not passed."""
 
     def worker(self, ordinal: int) -> Worker:
         """The pod and node of an ordinal."""
@@ -153,6 +155,11 @@ class Observed:
     def machine_of(self, worker: Worker) -> Machine | None:
         """The Kubernetes node of a worker's pod, where it is known."""
         return None if worker.pod is None or worker.pod.machine is None else self.machines.get(worker.pod.machine)
+
+    def identity_of(self, worker: Worker) -> str:
+        """Which machine a worker's pod is on; empty for none, and for one that is not known."""
+        machine = self.machine_of(worker)
+        return machine.identity if machine is not None else ""
 
     @cached_property
     def _workers(self) -> Mapping[int, Worker]:

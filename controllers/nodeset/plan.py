@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans.admission import plan_admission
 from controllers.nodeset.plans.creations import plan_creations
 from controllers.nodeset.plans.deadlines import Deadlines, plan_deadlines
 from controllers.nodeset.plans.deletions import Deletions, find_unbound, plan_deletions
@@ -22,6 +23,7 @@ from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, 
 from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.structs import NodeSet
+from slurm.check_results import Request
 from slurm.reasons import REMEDY
 
 
@@ -43,6 +45,8 @@ class Plan:
     ghosts: Ghosts = field(default_factory=Ghosts)
     topologies: Topologies = field(default_factory=Topologies)
     remedies: Remedies = field(default_factory=Remedies)
+    admission: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
+    """Checks to start before nodes take their first jobs on their machines."""
     reasons: Mapping[int, str] = field(default_factory=dict[int, str])
     """For which reason of the controller's own nodes should be drained, by ordinal."""
     is_finished: bool = False
@@ -53,6 +57,15 @@ class Plan:
         """True when some part is a request to Slurm."""
         parts = (self.drains, self.resumes, self.deadlines, self.topologies)
         return any(part.writes_to_slurm for part in parts)
+
+    @property
+    def checks(self) -> dict[str, dict[int, Request]]:
+        """All checks to start now, and what they are to prove on which nodes: a repair's proof counts for the machine as well."""
+        names = dict.fromkeys([*self.remedies.checks, *self.admission])
+        repaired = {ordinal for asked in self.remedies.checks.values() for ordinal in asked}
+        new = {name: {one: each for one, each in asked.items() if one not in repaired} for name, asked in self.admission.items()}
+        checks = {name: {**new.get(name, {}), **self.remedies.checks.get(name, {})} for name in names}
+        return {name: asked for name, asked in checks.items() if asked}
 
     @property
     def needs_fresh_reading(self) -> bool:
@@ -98,6 +111,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),
         remedies=remedies,
+        admission=plan_admission(observed),
         reasons=causes,
         is_finished=is_finished,
     )

@@ -17,6 +17,7 @@ from controllers.nodeset.reports import count, report, report_defect, report_unr
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
 from controllers.nodeset.structs import FINALIZER
+from controllers.nodeset.writes.check_jobs import start_checks
 from controllers.nodeset.writes.deadlines import end_jobs
 from controllers.nodeset.writes.disks import delete_claims
 from controllers.nodeset.writes.drains import change_drains, record_drains
@@ -94,6 +95,7 @@ async def run_round(round_: Round) -> Next:
     await end_jobs(round_, plan.deadlines)
     await place_nodes(round_, plan.topologies)
     plan = await ask_for_machines(round_, observed, plan)
+    await start_checks(round_, plan.checks)
     round_.note_lateness()
     await create(round_, observed, plan)
     await delete(round_, observed, plan)
@@ -103,7 +105,7 @@ async def run_round(round_: Round) -> Next:
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
     causes = find_causes_of(round_.nodeset, observed, plan.reasons)
-    causes = with_remedies(round_.nodeset.spec.remedies, plan.remedies, causes, observed)
+    causes = with_remedies(round_.nodeset, plan.remedies, causes, observed)
     await write_slurm_nodes(round_, observed, plan, causes)
     await report(round_, observed, plan)
     if plan.is_finished:

@@ -22,6 +22,8 @@ ANNOTATION_COST = "slipway.dev/deletion-cost"
 """On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
 ANNOTATION_ADDRESS = "slipway.dev/topology-address"
 """On a worker's pod: where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
+ANNOTATION_CHECKED_FIRST = "slipway.dev/checked-first"
+"""On a worker's pod: `true` where it has drained its node before its slurmd started, until health checks have passed."""
 ANNOTATION_REASON = "slipway.dev/reason"
 """On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
 
@@ -114,6 +116,8 @@ class RemedyPolicy(_Struct, frozen=True):
     causes: tuple[Kind, ...] = ("hardware", "node")
     confirmed_by: str | None = None
     """The health check that has to find a node failing, too, before the first step."""
+    verified_by: tuple[str, ...] = ()
+    """Health checks that have to pass after a step, before the node returns to service."""
     wait_seconds: int = 300
     machine_timeout_seconds: int = 3600
     max_per_day: int = 10
@@ -143,6 +147,10 @@ class NodeSetSpec(_Struct, frozen=True):
     """With `label_features`: the features that slurm.conf gives all nodes of the set."""
     health_checks: tuple[str, ...] | None = None
     """Names of the health checks that look at the set's nodes; None where its deployer does not say."""
+    check_jobs: tuple[str, ...] = ()
+    """Names of those of them that run as jobs, which the controller may start."""
+    checks_before_jobs: tuple[str, ...] = ()
+    """Names of those of them that a machine has to pass before its node takes jobs of users."""
     machine_causes: tuple[MachineCauseRule, ...] = ()
     """The first that matches a condition or a taint decides; what none matches is no cause."""
     remedies: RemedyPolicy | None = None
@@ -153,6 +161,11 @@ class NodeSetSpec(_Struct, frozen=True):
     def is_elastic(self) -> bool:
         """True when the set follows the queue."""
         return self.max is not None
+
+    @property
+    def asks_for_checks(self) -> bool:
+        """True when nodes wait for checks that the controller starts."""
+        return bool(self.checks_before_jobs) or (self.remedies is not None and bool(self.remedies.verified_by))
 
     @property
     def node_count(self) -> int:
@@ -238,6 +251,12 @@ class NodeSet(_Struct, frozen=True):
     metadata: ObjectMeta
     spec: NodeSetSpec
     status: NodeSetStatus = NodeSetStatus()
+
+    @property
+    def waits_for_checks(self) -> bool:
+        """True when a check may look, in a reservation, at a node on which none has failed."""
+        are_repaired = self.spec.asks_for_checks and any(each.state != "InService" for each in self.status.repairs)
+        return are_repaired or bool(self.spec.checks_before_jobs)
 
 
 class NodeCause(_Struct, frozen=True):

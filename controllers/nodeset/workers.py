@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from slurm.causes import KINDS, Kind, Wish
-from slurm.check_results import Failure
+from slurm.check_results import Failure, Request
 from slurm.reasons import (
+    ADMISSION,
     CHECK,
     GPUS,
     KILL_FAILED,
@@ -61,6 +62,8 @@ class WorkerPod:
     """Why its machine's kubelet has refused it, in Kubernetes' words."""
     version: str = ""
     """Its resource version: another version means that the pod has changed."""
+    is_checked_first: bool = False
+    """Health checks have to pass on its machine before its node takes jobs."""
     address: str = ""
     """Where its jobs read that its node is, in the first topology."""
 
@@ -119,6 +122,8 @@ class WorkerNode:
     """What health checks of the set found, and have not seen mended, by the names of the checks; None where that cannot be read."""
     failed_at: Mapping[str, float] = field(default_factory=dict[str, float])
     """When each of these checks last looked and failed, in seconds since 1970. A check whose last run could not tell is not in it."""
+    passed_for: Mapping[str, Request] = field(default_factory=dict[str, Request])
+    """The last request for which each check has passed, by the names of the checks; empty where nothing is decided by it."""
     reason_by: str = ""
     """The user who gave the reason."""
     reason_at: float | None = None
@@ -188,7 +193,7 @@ class Worker:
     @cached_property
     def has_own_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.has_machine_drain or self.has_gpu_drain
+        return self.has_our_drain or self.has_stop_drain or self.has_machine_drain or self.has_gpu_drain or self.has_admission_drain
 
     @cached_property
     def has_our_drain(self) -> bool:
@@ -208,6 +213,11 @@ class Worker:
     def has_remedy_drain(self) -> bool:
         """True when this controller has drained the node to repair it."""
         return self._is_drained_for(REMEDY)
+
+    @property
+    def has_admission_drain(self) -> bool:
+        """True when it is drained until health checks have passed on its machine."""
+        return self._is_drained_for(ADMISSION)
 
     @property
     def has_kill_drain(self) -> bool:

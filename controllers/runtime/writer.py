@@ -1,6 +1,6 @@
 """The only way to write to Kubernetes, but for the lease: one rate limit, a bound on writes at once, one field manager, one fence.
 
-It does not try again: the next look at the world decides about it again. Reading is the informers' work.
+It does not try again: the next look at the world decides about it again. Reading is the informers' work, but for what a write copies.
 """
 
 import asyncio
@@ -104,6 +104,10 @@ class Writer:
         self._bucket = TokenBucket(rate_per_s, burst, clock.now())
         self._slots = asyncio.Semaphore(at_once)
         self._may_write = may_write
+
+    async def read(self, resource: Resource[T], key: Key) -> T:
+        """An object from which another is made right now. Raises NotFound."""
+        return await self._api.get(resource, *key)
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T:
         """Raises Conflict (reason AlreadyExists) when an object of that name exists."""

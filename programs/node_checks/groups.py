@@ -6,6 +6,7 @@ What is tested next, and what the tests prove, is decided in pairs.py; what beco
 that a check holds drained is tested last, in a reservation of its own, with nodes that have passed before.
 """
 
+import os
 import signal
 import sys
 import time
@@ -15,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slurm import logs
-from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
+from slurm.check_results import ASKED, FAILED, PASSED, SKIPPED, UNKNOWN
 from slurm.commands import SlurmError
 from slurm.pump import take_stderr
 from slurm.scontrol import Node
@@ -29,6 +30,8 @@ from .slurm import Slurm
 
 _TURN_S = 900
 """Each quarter of an hour begins with other pairs."""
+_PARTNERS = 4
+"""Idle nodes that a run for some nodes only takes beside them: two pairs say what is usual."""
 _AWAY = (BUSY, PREEMPTED)
 _LIMITS = {"minBandwidthMBs": 0, "maxLatencyUs": 0}
 
@@ -242,7 +245,7 @@ def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
     nodes, reservations = slurm.nodes(), slurm.reservations()
     notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
     left = Outcome(UNKNOWN, "an earlier run was killed here")
-    for name in [name for name, held in reservations.items() if held.is_of(spec.name)]:
+    for name in [name for name, held in reservations.items() if held.is_of(spec.name) and spec.is_for(name)]:
         step = next_step(spec.name, name, nodes.get(name), reservations[name], None)
         check_node(spec, name, step, slurm, notes, lambda _node, _held: left)
 
@@ -250,11 +253,17 @@ def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
 def _wait_for_others(spec: Spec, slurm: Slurm, until: float, clock: Callable[[], float], pause: Callable[[float], None]) -> dict[str, Step]:
     """The first step for each node, once no node is busy with another check. Schedules often name the same minute."""
     while True:
-        steps = plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations())
+        steps = _chosen(spec, plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations(), spec.asked_nodes))
         busy = [name for name, step in steps.items() if step == Done(BUSY)]
         if clock() > until or not any(slurm.is_held_by_checks(name) for name in busy):
             return steps
         pause(PAUSE_S)
+
+
+def _chosen(spec: Spec, steps: dict[str, Step]) -> dict[str, Step]:
+    """All nodes; of a run for some only, these, with idle ones to test them with."""
+    partners = [name for name, step in steps.items() if not spec.is_for(name) and isinstance(step, Run)][:_PARTNERS]
+    return {name: step for name, step in steps.items() if spec.is_for(name) or name in partners}
 
 
 def _step(spec: Spec, node: Node) -> Step:
@@ -263,7 +272,7 @@ def _step(spec: Spec, node: Node) -> Step:
 
 def main() -> int:
     signal.signal(signal.SIGTERM, end_at_once)
-    spec, slurm, now = read_spec(sys.argv[1]), Slurm(), time.time()
+    spec, slurm, now = read_spec(sys.argv[1], os.environ.get(ASKED, "")), Slurm(), time.time()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     try:
         run_groups(

@@ -8,7 +8,7 @@ is finished by the next one. Slurm has no compare-and-set: between our last look
 milliseconds to be overtaken.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from slurm import reasons
@@ -40,7 +40,7 @@ class Reservation:
     def reason(self, check: str) -> str:
         """The drain reason that the node had."""
         inner = self.comment.removeprefix(reason_prefix(check))
-        return inner if reasons.is_check(inner) else self.comment
+        return inner if reasons.is_check(inner) or reasons.awaits_checks(inner) else self.comment
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,35 @@ def reserve(check: str, node: Node) -> Reservation:
     return Reservation(f"{RESERVATION}{node.name}", node.name, f"{reason_prefix(check)}{node.reason}")
 
 
-def plan_checks(check: str, chosen: Iterable[str], nodes: Mapping[str, Node], reservations: Mapping[str, Reservation]) -> dict[str, Step]:
+def plan_checks(
+    check: str,
+    chosen: Iterable[str],
+    nodes: Mapping[str, Node],
+    reservations: Mapping[str, Reservation],
+    asked: Collection[str] = (),
+) -> dict[str, Step]:
     """The first step for each chosen node, and for each other node that an earlier run left reserved; in a stable order.
 
-    `nodes` and `reservations` (those of all checks) are by node name, from one reading each.
+    `nodes` and `reservations` (those of all checks) are by node name, from one reading each. `asked` are nodes that the NodeSet controller
+    wants looked at.
     """
     names = dict.fromkeys([*chosen, *sorted(name for name, held in reservations.items() if held.is_of(check))])
-    return {name: next_step(check, name, nodes.get(name), reservations.get(name), None) for name in names}
+    return {name: next_step(check, name, nodes.get(name), reservations.get(name), None, is_asked=name in asked) for name in names}
 
 
-def next_step(check: str, name: str, node: Node | None, held: Reservation | None, outcome: Outcome | None, is_noted: bool = False) -> Step:
+def next_step(
+    check: str,
+    name: str,
+    node: Node | None,
+    held: Reservation | None,
+    outcome: Outcome | None,
+    is_noted: bool = False,
+    is_asked: bool = False,
+) -> Step:
     """The next step for one node, from a fresh reading; `outcome` is what the check found in this run, None before it ran.
 
-    `is_noted` says that the outcome is written down. The truth table is tests/unit/programs/node_checks/test_plan.py.
+    `is_noted` says that the outcome is written down, `is_asked` that the NodeSet controller waits for the check before it lifts a drain of
+    its own. The truth table is tests/unit/programs/node_checks/test_plan.py.
     """
     ours = held if held and held.is_of(check) else None
     if node is None:
@@ -145,7 +161,7 @@ def next_step(check: str, name: str, node: Node | None, held: Reservation | None
     is_drained = "DRAIN" in node.state.flags
     if ours and is_drained and outcome and outcome.result == PASSED and not is_noted:
         return Note()
-    if is_drained and not reasons.is_check(node.reason):
+    if is_drained and not (reasons.is_check(node.reason) or (is_asked and reasons.awaits_checks(node.reason))):
         # Somebody else's drain holds the node, and is left as it is.
         return Release(ours) if ours else Done(outcome or Outcome(SKIPPED, _drained_by(node)))
     if ours:

@@ -1,7 +1,8 @@
 """The program of a health check's CronJob: runs one check on every idle node of its sets, and drains what fails.
 
-`python3 -m programs.node_checks.run '<spec>'`, as SlurmUser. It prints one JSON line a node, and notes the last result in the
-node's `Extra` in Slurm (slurm.check_results). The NodeSet controller reads it there, and lifts the drain once no check fails any more.
+`python3 -m programs.node_checks.run '<spec>'`, as SlurmUser; with SLIPWAY_ASKED_NODES only on the nodes that it names, for the NodeSet
+controller. It prints one JSON line a node, and notes the last result in the node's `Extra` in Slurm (slurm.check_results). The NodeSet
+controller reads it there, and lifts the drain once no check fails any more.
 Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all.
 """
 
@@ -20,7 +21,19 @@ from typing import Any
 
 from slurm import logs, reasons
 from slurm.causes import Kind
-from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, failures, following, read_results, with_result
+from slurm.check_results import (
+    ASKED,
+    FAILED,
+    PASSED,
+    SKIPPED,
+    UNKNOWN,
+    Request,
+    failures,
+    following,
+    read_requests,
+    read_results,
+    with_result,
+)
 from slurm.pump import take_stderr
 from slurm.scontrol import Node
 
@@ -86,10 +99,22 @@ class Spec:
     """Checks that have to have passed on a node."""
     budget_node_minutes: int | None = None
     """Most node minutes of the check's jobs in 24 hours."""
+    asked: Mapping[str, Request] | None = None
+    """The only nodes that this run is for, with what a pass proves there; None for all."""
+
+    @property
+    def asked_nodes(self) -> frozenset[str]:
+        """Names of these nodes; empty for a run for all."""
+        return frozenset(self.asked or ())
+
+    def is_for(self, name: str) -> bool:
+        """True when this run is to look at that node, and to finish what an earlier one has begun there."""
+        return self.asked is None or name in self.asked
 
 
-def read_spec(text: str) -> Spec:
-    """From the JSON that components/health_checks.py writes; nodes are `<set>-<ordinal>`."""
+def read_spec(text: str, asked: str = "") -> Spec:
+    """From the JSON that components/health_checks.py writes; nodes are `<set>-<ordinal>`. `asked` is what SLIPWAY_ASKED_NODES says. Raises
+    ValueError for a text there that is not the controller's."""
     raw = json.loads(text)
     targets = {
         f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
@@ -99,6 +124,7 @@ def read_spec(text: str) -> Spec:
         per=raw.get("per", "node"),
         after=tuple(raw.get("after", ())),
         budget_node_minutes=raw.get("budgetNodeMinutes"),
+        asked=read_requests(asked),
     )
 
 
@@ -162,7 +188,8 @@ class Notes:
         drains = outcome.result == FAILED and not outcome.is_spared and self.may_drain(node.name)
         earlier = before.get(self._spec.name)
         found = reasons.plain(outcome.found)
-        result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=outcome.driver)
+        asked = (self._spec.asked or {}).get(node.name)
+        result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=outcome.driver, asked=asked)
         return with_result(node.extra, self._spec.name, result)
 
 
@@ -196,7 +223,7 @@ def check_node(
             case _:
                 apply(name, step, slurm)
         held, node = slurm.reservations().get(name), slurm.nodes(name).get(name)
-        step = next_step(spec.name, name, node, held, outcome, is_noted)
+        step = next_step(spec.name, name, node, held, outcome, is_noted, name in spec.asked_nodes)
     return replace(step.outcome, action=actions(taken, step.outcome, node))
 
 
@@ -226,7 +253,8 @@ def run_all(
     A node that only other checks have is waited for; one that has a user's job is skipped. `at` is when the run began, RFC 3339 in UTC.
     """
     nodes, reservations = slurm.nodes(), slurm.reservations()
-    steps = in_order(spec.name, spec.after, plan_checks(spec.name, spec.targets, nodes, reservations), nodes)
+    planned = plan_checks(spec.name, spec.targets, nodes, reservations, spec.asked_nodes)
+    steps = in_order(spec.name, spec.after, {name: step for name, step in planned.items() if spec.is_for(name)}, nodes)
     budget = budget_of(spec, slurm)
     notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
     end = clock() + spec.deadline_s
@@ -253,7 +281,8 @@ def run_all(
             outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, notes, run)
             while outcome == BUSY and clock() <= min(end, began + OTHERS_S) and slurm.is_held_by_checks(name):
                 pause(PAUSE_S)
-                again = next_step(spec.name, name, slurm.nodes(name).get(name), slurm.reservations().get(name), None)
+                seen, held = slurm.nodes(name).get(name), slurm.reservations().get(name)
+                again = next_step(spec.name, name, seen, held, None, is_asked=name in spec.asked_nodes)
                 outcome = check_node(spec, name, again, slurm, notes, run)
         except SlurmError as error:
             outcome = Outcome(UNKNOWN, f"Slurm: {error}")
@@ -297,7 +326,7 @@ def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> 
 def main() -> int:
     # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
     signal.signal(signal.SIGTERM, end_at_once)
-    spec, slurm = read_spec(sys.argv[1]), Slurm()
+    spec, slurm = read_spec(sys.argv[1], os.environ.get(ASKED, "")), Slurm()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
         run_all(spec, slurm, lambda name, outcome: write_line(spec.name, {"node": name}, at, outcome), at)

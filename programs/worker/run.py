@@ -55,12 +55,13 @@ class Worker:
     The main thread waits until a signal comes, also that of a child's end, or a wish of the other thread.
     """
 
-    def __init__(self, name: str, controller: str, is_elastic: bool, gpus: Declared | None = None) -> None:
+    def __init__(self, name: str, controller: str, is_elastic: bool, gpus: Declared | None = None, is_checked_first: bool = False) -> None:
         self._name = name
         self._controller = controller
         self._server = f"{controller}:{_PORT}"
         self._is_elastic = is_elastic
         self._gpus = gpus
+        self._is_checked_first = is_checked_first
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
@@ -128,8 +129,9 @@ class Worker:
             try:
                 # slurmd has not fetched the files for clients yet.
                 reading = read(self._name, self._server)
-                change = plan_settle(reading.node, fault) if reading.node else None
-                if reading.node and not fault and (change is None or tries == _MOST_TRIES):
+                change = plan_settle(reading.node, fault, self._is_checked_first) if reading.node else None
+                is_settled = change is None or (tries == _MOST_TRIES and not isinstance(change, Drain))
+                if reading.node and not fault and is_settled:
                     self._tell_sockets(reading.node, reading)
                     return reading.node
                 if change:
@@ -250,6 +252,8 @@ def _done(change: Drain | Lift | SetDown) -> str:
     match change:
         case Drain(reason) if reason.startswith(reasons.GPUS):
             return f"drained the node: {reason}"
+        case Drain(reason) if reason.startswith(reasons.ADMISSION):
+            return f"drained the node until health checks have passed: {reason}"
         case Drain(reason):
             return f"registering cleared the reason of the drain; wrote it back: {reason}"
         case SetDown():
@@ -307,7 +311,8 @@ def main() -> int:
         return 1
     controller = os.environ["SLIPWAY_SLURMCTLD"]
     gpus = read_declared(os.environ.get("SLIPWAY_DECLARED_GPUS", ""), is_simulated=os.environ.get("SLIPWAY_SIMULATED_GPUS", "0") != "0")
-    worker = Worker(os.uname().nodename, controller, bool(os.environ.get("SLIPWAY_ELASTIC")), gpus)
+    is_elastic, is_checked_first = (bool(os.environ.get(f"SLIPWAY_{name}")) for name in ("ELASTIC", "CHECKED_FIRST"))
+    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
     _keep("munged", Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)).run)
     return worker.run()

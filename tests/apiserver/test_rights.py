@@ -28,7 +28,10 @@ RIGHTS = [(account, right) for account, table in TABLES.items() for right in tab
 def granted(server: ApiServer) -> ApiServer:
     """The server with the roles of the example cluster, which it may take a while to see. What is missing then is for the tests to say."""
     server.make_namespace("slurm")
-    items = [controllers.build_service_account(CONTROLLERS), *controllers.build_roles({**CONTROLLERS, "deletes_machines": True})]
+    items = [
+        controllers.build_service_account(CONTROLLERS),
+        *controllers.build_roles({**CONTROLLERS, "deletes_machines": True, "starts_checks": True}),
+    ]
     items += [guard.build_service_account(GUARDS), *guard.build_roles(GUARDS)]
     items += [page.build_service_account(PAGES), *page.build_roles(PAGES)]
     items += [ec2.build_service_account(EC2S), *ec2.build_roles(EC2S)]

@@ -11,6 +11,7 @@ from moto import mock_aws
 from components import ec2
 from components.controllers import rights
 from controllers.files.progress import SLURMCTLD_PODS, FileProgress, Report, hash_files
+from controllers.nodeset.check_jobs import JOBS
 from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
 from controllers.nodeset.rounds import SWEEP_S
 from controllers.nodeset.structs import NODESETS, SLURM_NODES
@@ -24,6 +25,7 @@ from tests.fakes.requests import Request
 from tests.unit.controllers.ec2.site import site
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.unit.controllers.nodeset.test_repaired import MACHINE, fail, repaired
+from tests.unit.controllers.nodeset.test_verified import SPEC, put_cron_job
 
 
 @pytest.fixture
@@ -78,6 +80,17 @@ async def use_of_machines(cluster: Cluster) -> None:
     assert ("", "machine") not in list(cluster.server.keys(KUBE_NODES))
 
 
+async def use_of_checks(cluster: Cluster) -> None:
+    """A check looks at a node again, right after its pod was replaced."""
+    put_cron_job(cluster.server, "disk")
+    cluster.declare(**SPEC)
+    cluster.machine("machine")
+    await cluster.rounds(5)
+    fail(cluster, "gpu-1")
+    await repaired(cluster, {}, rounds=8)
+    assert ("slurm", "dev-check-disk-asked") in list(cluster.server.keys(JOBS))
+
+
 async def use_of_files(cluster: Cluster) -> None:
     """How far Slurm's files are is written into slurmctld's pod."""
     meta = {"namespace": "slurm", "name": "dev-slurmctld-0"}
@@ -110,6 +123,7 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
         await cluster.rounds(5)
         await use_of_slurm_nodes(cluster)
         await use_of_machines(cluster)
+        await use_of_checks(cluster)
         election = Election(cluster.process.api, ("slurm", "dev-nodeset-controller"), f"pod-{time.time()}")
         await election.acquire()
         holding = asyncio.create_task(election.hold())

@@ -6,6 +6,7 @@ Slurm has one reason a node; here are all. They come from the same readings as t
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
+from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.drivers import OTHER_DRIVER
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans import kill_drains
@@ -76,6 +77,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _of_machine(observed, worker)
     yield from _of_pod(worker)
     yield from _of_checks(nodeset, worker)
+    yield from _of_admission(nodeset, observed, worker)
     yield from _of_others(nodeset, name, worker)
     yield from _down(nodeset, worker, name)
 
@@ -170,6 +172,16 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         wish = "drain" if failure.drains else "none"
         since = _second_of(failure.since)
         yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)
+
+
+def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Iterable[Cause]:
+    """Which checks have to pass before the node takes its first job on this machine."""
+    missing, pod = observed.unchecked.get(worker.ordinal, ()), worker.pod
+    if missing and pod is not None:
+        space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, missing[0])
+        after = f"The drain is lifted once all checks have passed, one after another. See: kubectl -n {space} logs --follow job/{job}"
+        evidence = f"{pod.machine or 'its machine'} has not passed {', '.join(missing)}"
+        yield Cause("admission", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=rfc3339(pod.created_at))
 
 
 def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:

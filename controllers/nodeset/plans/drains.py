@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
+from controllers.nodeset.plans.admission import waits_for_checks
 from controllers.nodeset.plans.kill_drains import is_mended
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.reasons import DELETE, NODESET, SCALE_IN, cordon, is_of_machine, maintenance, written
+from slurm.reasons import ADMISSION, DELETE, NODESET, REMEDY, SCALE_IN, awaits_checks, cordon, is_of_machine, maintenance, written
 from slurm.states import may_be_drained
 
 
@@ -63,6 +64,9 @@ def plan_drains(
         elif worker.has_check_drain and (fault or worker.node.failures is None):
             if fault and _has_other_reason(worker, fault):
                 drain.setdefault(fault, []).append(worker.ordinal)
+        elif reason == REMEDY and is_mended(nodeset, observed, worker):
+            drain.setdefault(reason, []).append(worker.ordinal)  # Slurm's own drain is answered, and checks have to pass yet
+            drained_at[worker.ordinal] = observed.now
         elif reason and worker.has_foreign_drain and not worker.has_check_drain:
             if _needs_their_drain(worker, reason):
                 drain.setdefault(worker.node.reason, []).append(worker.ordinal)  # without a record: it is theirs, and they lift it
@@ -102,8 +106,11 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
             return DELETE if nodeset.metadata.deletion_timestamp is not None else SCALE_IN
         return ""
     pod = worker.pod
-    if pod is None or pod.terminating or worker.is_off:
-        return ""  # a node that is off takes no job, and may be woken once its pod is gone
+    if pod is None or pod.terminating:
+        return ""
+    if worker.is_off:
+        # A node that is off takes no job, and may be woken once its pod is gone. One that waits for checks may register at any moment.
+        return ADMISSION if worker.is_draining and waits_for_checks(observed, worker) else ""
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
     machine = observed.machine_of(worker)
@@ -111,7 +118,9 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
         return ""
     if machine.is_cordoned:
         return cordon(pod.machine, machine.words)
-    return maintenance(pod.machine, machine.announced) if machine.announced else ""
+    if machine.announced:
+        return maintenance(pod.machine, machine.announced)
+    return ADMISSION if waits_for_checks(observed, worker) else ""
 
 
 def _is_open(worker: Worker) -> bool:
@@ -134,6 +143,8 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
         return may_be_drained(node.state)
     if is_of_machine(reason):
         return written(node.reason) != reason and (worker.has_our_drain or worker.has_machine_drain or worker.has_check_drain)
+    if awaits_checks(reason) and (worker.has_our_drain or worker.has_admission_drain):
+        return written(node.reason) != reason  # checks look only at nodes that wait for them
     return worker.has_machine_drain or worker.has_lost_reason or worker.has_check_drain
 
 

@@ -13,18 +13,21 @@ from math import inf
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.plans.causes import find_faults
+from controllers.nodeset.plans.verification import CHECK_CAUSE, find_checks, find_outstanding, is_peoples
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, Worker
 from slurm.causes import Wish
+from slurm.check_results import Request
 
 DAY_S = 86_400.0
-CHECK_CAUSE = "check/"
 MACHINE_CAUSES = ("machine-not-ready",)
 """Causes that a new pod on the same machine would have, too."""
 _OPEN: tuple[RepairState, ...] = ("Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying")
 MACHINE_STEPS: tuple[Step, ...] = ("RebootMachine", "ReplaceMachine")
 _TOO_LITTLE: Mapping[Wish, tuple[Step, ...]] = {"reboot": ("RecreatePod",), "replace": ("RecreatePod", "RebootMachine")}
 """Steps that do not help against a cause that asks for more."""
+_WAITING: tuple[RepairState, ...] = ("Suspect", "Verifying", "GivenUp")
+"""States in which no step is under way: checks may look."""
 _UNDRAINED = ("condition/", "taint/")
 """Causes that drain no node by themselves: the repair does."""
 
@@ -60,6 +63,10 @@ class Remedies:
     """Nodes that may fail within one window before the cause counts as systemic."""
     capped: Mapping[Step, tuple[int, ...]] = field(default_factory=dict[Step, tuple[int, ...]])
     """Nodes whose next step has to wait, as there were as many such steps today as there may be."""
+    outstanding: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    """Checks that have to pass after the last step, by the nodes that wait for them."""
+    checks: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
+    """Checks to start now, and what they are to prove on which nodes."""
     next_s: float = inf
     """Seconds until a repair may go on."""
     has_changed: bool = False
@@ -99,7 +106,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
 
     most = max(1, len(wanted) * policy.systemic_percent // 100)
     failing = {ordinal: each.began for ordinal, each in seen.items() if each.state in _OPEN and faults[ordinal]}
-    failing = {ordinal: began for ordinal, began in failing.items() if not _is_peoples(observed, workers[ordinal])}
+    failing = {ordinal: began for ordinal, began in failing.items() if not is_peoples(observed, workers[ordinal])}
     failing |= {ordinal: at for ordinal, worker in workers.items() if ordinal not in seen and (at := _spared_since(worker, policy))}
     systemic_since = _systemic_since(known.systemic_since, failing.values(), most, policy.window_seconds, now)
 
@@ -110,18 +117,24 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
         moved[ordinal] = _decided_state(view, repair, systemic_since is not None)
     capped = _begin_steps(policy, observed, workers, faults, moved, most, now) if systemic_since is None else {}
 
+    lacking = {one: find_outstanding(policy, each, workers[one], observed.identity_of(workers[one])) for one, each in moved.items()}
+    outstanding = {one: checks for one, checks in lacking.items() if checks}
     repairs = Repairs(moved, systemic_since)
     stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
-    may_act = [ordinal for ordinal in stored if systemic_since is None and not _is_peoples(observed, workers[ordinal])]
+    may_act = [ordinal for ordinal in stored if systemic_since is None and not is_peoples(observed, workers[ordinal])]
     machines = [step for ordinal in may_act if (step := _machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
     return Remedies(
         repairs,
-        held=tuple(one for one, each in moved.items() if _is_held(workers[one], each, faults[one], systemic_since is not None)),
+        held=tuple(
+            one for one, each in moved.items() if _is_held(workers[one], each, faults[one], one in outstanding, systemic_since is not None)
+        ),
         recreate=tuple(ordinal for ordinal in may_act if _is_to_be_recreated(observed, workers[ordinal], stored[ordinal])),
         machines=tuple(machines),
         failing=len(failing),
         most_failing=most,
         capped=capped,
+        outstanding={one: found for one, found in outstanding.items() if moved[one].state in _WAITING},
+        checks=find_checks(nodeset, observed, stored, faults, outstanding),
         next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
         has_changed=repairs != observed.repairs,
     )
@@ -182,12 +195,16 @@ class _View:
 
     @property
     def identity(self) -> str:
-        return self.machine.identity if self.machine is not None else ""
+        return self.observed.identity_of(self.worker)
 
     @property
     def is_well(self) -> bool:
         """True when the node answers, and nothing is known against it."""
         return not self.faults and self.worker.is_registered
+
+    def is_verified(self, repair: Repair) -> bool:
+        """True when every check that has to pass after the repair's last step has passed, and where no step was taken."""
+        return not find_outstanding(self.policy, repair, self.worker, self.identity)
 
 
 def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repair | None:
@@ -218,7 +235,10 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
             return Repair("Suspect", now, began=now, steps=recent)
         return replace(repair, steps=recent) if recent else None
     if view.is_well:
-        return _recovered(repair, now)
+        if view.is_verified(repair):
+            return _recovered(repair, now)
+        # No step is due without a fault, and a machine that was not asked for yet is not touched.
+        return _to(repair, "Verifying", now) if state in ("Draining", *MACHINE_STEPS) else repair
     if state == "GivenUp" and (repair.machine and view.identity and view.identity != repair.machine):
         return Repair("Suspect", now, began=now, steps=repair.steps)  # somebody has replaced the machine
     return repair
@@ -227,7 +247,7 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
 def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
     """The state after what is decided for this node alone. Beginning a step is decided for all of them together."""
     now, policy = view.now, view.policy
-    may = not is_systemic and not _is_peoples(view.observed, view.worker)
+    may = not is_systemic and not is_peoples(view.observed, view.worker)
     following = next_step(policy, repair, view.machine, view.faults)
     if repair.state == "Draining" and not may:
         return _to(repair, "Suspect", now)
@@ -248,6 +268,8 @@ def _is_confirmed(view: _View, repair: Repair) -> bool:
     is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
     if repair.state == "Verifying" and not view.worker.is_registered and is_overdue:
         return True  # it has not come back, so no check can look
+    if not view.is_verified(repair) and (is_overdue or any(failed_at.get(name, 0) > repair.since for name in view.policy.verified_by)):
+        return True
     faults = [fault for fault in view.faults if not (view.is_mended and fault == kill_drains.CAUSE)]
     if not faults:
         return False
@@ -274,8 +296,7 @@ def _begin_steps(
         repair, worker = moved[ordinal], workers[ordinal]
         if repair.state != "Draining":
             continue
-        machine = observed.machine_of(worker)
-        identity = machine.identity if machine is not None else ""
+        machine, identity = observed.machine_of(worker), observed.identity_of(worker)
         step = next_step(policy, repair, machine, faults[ordinal])
         may_begin = worker.pod is not None and _is_free(observed, worker) and (step == "RecreatePod" or machine is not None)
         if step is None or worker.pod is None or not may_begin or under_way >= most:
@@ -329,8 +350,11 @@ def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: It
     return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, tuple(faults))
 
 
-def _is_held(worker: Worker, repair: Repair, faults: Mapping[str, Wish], is_systemic: bool) -> bool:
-    """True for a node that is to have a drain: for a step, or because a step has not helped, or none would, and nobody else drains it."""
+def _is_held(worker: Worker, repair: Repair, faults: Mapping[str, Wish], is_unverified: bool, is_systemic: bool) -> bool:
+    """True for a node that is to have a drain: for a step, until checks say that it has helped, or because it has not helped, or none
+    would, and nobody else drains it."""
+    if is_unverified and repair.state in _WAITING and (worker.is_draining or not is_systemic):
+        return True
     if repair.state in ("Verifying", "GivenUp") and (worker.is_draining or not is_systemic):
         return any(wish != "none" and name.startswith(_UNDRAINED) for name, wish in faults.items())
     return repair.state in ("Draining", "RecreatePod", *MACHINE_STEPS)
@@ -344,15 +368,6 @@ def _is_to_be_recreated(observed: Observed, worker: Worker, repair: Repair) -> b
 def _is_free(observed: Observed, worker: Worker) -> bool:
     """True when a reading says that no job can be there, and no check looks at the node."""
     return worker.may_go and not worker.is_off and worker.ordinal not in observed.looked_at
-
-
-def _is_peoples(observed: Observed, worker: Worker) -> bool:
-    """True for a node that somebody else has drained or set down, or whose machine is cordoned or about to be taken: their word is above
-    ours. So is it where the pod's machine has no Kubernetes node any more, as nobody can tell then."""
-    machine = observed.machine_of(worker)
-    is_unknown = machine is None and worker.pod is not None and worker.pod.machine is not None
-    is_taken = worker.has_machine_drain or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
-    return is_unknown or is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)
 
 
 def _is_done(view: _View, repair: Repair) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.observed import Observed, Repair
 from controllers.nodeset.plans.causes import faults_among, rfc3339
 from controllers.nodeset.plans.remedies import MACHINE_STEPS, Remedies, next_step, wait_s
-from controllers.nodeset.structs import RemedyPolicy
+from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.causes import Cause, Wish
 
@@ -17,9 +18,10 @@ _DOES: Mapping[str, str] = {
 
 
 def with_remedies(
-    policy: RemedyPolicy | None, remedies: Remedies, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
+    nodeset: NodeSet, remedies: Remedies, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
 ) -> Mapping[int, tuple[Cause, ...]]:
     """The causes with what the repair of each node does about them. Only a cause of the policy's kinds has a repair."""
+    policy = nodeset.spec.remedies
     if policy is None:
         return causes
     told = dict(causes)
@@ -28,12 +30,24 @@ def with_remedies(
             faults = faults_among(told[ordinal], policy.causes)
             words = _words(policy, remedies, repair, faults, observed.machine_of(observed.worker(ordinal)))
             told[ordinal] = tuple(_told(cause, words) if cause.kind in policy.causes else cause for cause in told[ordinal])
+            if outstanding := remedies.outstanding.get(ordinal):
+                told[ordinal] = tuple(
+                    _unverified(nodeset, cause, outstanding, words) if cause.name == "remedy" else cause for cause in told[ordinal]
+                )
     return told
 
 
 def _told(cause: Cause, words: str) -> Cause:
     after = f"{cause.next} {words}".strip()
     return Cause(cause.name, cause.kind, cause.source, cause.evidence, cause.owner, after, cause.wish, cause.since)
+
+
+def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], words: str) -> Cause:
+    """The drain of a node whose last step is done, and has to be proved."""
+    space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, outstanding[0])
+    after = f"It returns to service once {' and '.join(outstanding)} have passed here. The log: kubectl -n {space} logs --follow job/{job}"
+    evidence = f"its repair is not verified yet: {', '.join(outstanding)} outstanding"
+    return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, f"{after}. {words}", cause.wish, cause.since)
 
 
 def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, faults: Mapping[str, Wish], machine: Machine | None) -> str:

@@ -80,12 +80,13 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
 
 
 def unavailable(observed: Observed, wanted: frozenset[int]) -> frozenset[int]:
-    """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, leaving.
+    """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, leaving, or waiting
+    for the checks that come before jobs.
 
     A node that others drained, that is repaired, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a
     repair takes.
     """
-    return frozenset(ordinal for ordinal in wanted if _is_unavailable(observed.worker(ordinal)))
+    return frozenset(ordinal for ordinal in wanted if _is_unavailable(observed, observed.worker(ordinal)))
 
 
 def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
@@ -94,11 +95,12 @@ def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
     return setting if isinstance(setting, int) else max(1, wanted * int(setting.rstrip("%")) // 100)
 
 
-def _is_unavailable(worker: Worker) -> bool:
+def _is_unavailable(observed: Observed, worker: Worker) -> bool:
     pod = worker.pod
+    is_unchecked = worker.ordinal in observed.unchecked and (worker.is_draining or worker.ordinal in observed.looked_at)
     if worker.has_foreign_drain or worker.has_machine_drain or worker.has_remedy_drain:
         return False
-    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain:
+    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or is_unchecked:
         return True
     # Recreated and not heard by slurmctld yet: Slurm gives it no job, although its pod is ready.
     return worker.node is not None and not worker.is_registered

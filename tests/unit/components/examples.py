@@ -146,6 +146,8 @@ NODE_SET: NodeSetArgs = {
     "volume_claims": (VolumeClaim(name="scratch", mount_path="/scratch", size="1Ti", storage_class="local"),),
     "resume_timeout_s": 900,
     "health_checks": ("disk",),
+    "check_jobs": (),
+    "checks_before_jobs": (),
     "machine_causes": [],
 }
 
@@ -160,6 +162,7 @@ CONTROLLERS: ControllersArgs = {
     "jwt_secret": "dev-jwt",
     "deletes_machines": False,
     "asks_ec2": False,
+    "starts_checks": False,
 }
 
 LOGIN: LoginNodesArgs = {

@@ -99,7 +99,8 @@ def test_roles_are_the_table_and_nothing_else() -> None:
     }
     scopes = {"namespace": "Role", "cluster": "ClusterRole"}
     assert granted == {
-        (one["group"], one["resource"], scopes[one["scope"]]): one["verbs"] for one in controllers.rights(deletes_machines=False)
+        (one["group"], one["resource"], scopes[one["scope"]]): one["verbs"]
+        for one in controllers.rights(deletes_machines=False, starts_checks=False)
     }
     assert not any(
         "*" in (*rule["apiGroups"], *rule["resources"], *rule["verbs"]) for kind in scopes.values() for rule in ROLES[kind]["rules"]
@@ -121,6 +122,17 @@ def test_only_a_set_that_says_so_lets_it_delete_machines() -> None:
     assert [rule for rule in with_ if rule not in without] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]}]
 
 
+def test_only_a_set_with_remedies_lets_it_start_checks() -> None:
+    without, with_ = (
+        next(each for each in controllers.build_roles({**CONTROLLERS, "starts_checks": may}) if each["kind"] == "Role")["rules"]
+        for may in (False, True)
+    )
+    assert [(rule["resources"], rule["verbs"]) for rule in with_ if rule not in without] == [
+        (["cronjobs"], ["get"]),
+        (["jobs"], ["create"]),
+    ]
+
+
 def test_only_reading_nodes_reaches_beyond_the_namespace() -> None:
     [rule] = ROLES["ClusterRole"]["rules"]
     assert (rule["resources"], set(rule["verbs"])) == (["nodes"], {"list", "watch"})
@@ -140,4 +152,10 @@ def test_what_has_no_namespace_carries_it_in_its_name() -> None:
 
 def test_controllers_run_from_an_image_of_their_own() -> None:
     made = controllers_args(DEV, PODS, "controllers:1")
-    assert made == {"pods": {**PODS, "image": "controllers:1"}, "jwt_secret": "dev-jwt", "deletes_machines": False, "asks_ec2": False}
+    assert made == {
+        "pods": {**PODS, "image": "controllers:1"},
+        "jwt_secret": "dev-jwt",
+        "deletes_machines": False,
+        "asks_ec2": False,
+        "starts_checks": False,
+    }

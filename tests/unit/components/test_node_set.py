@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from components import node_set
+from components.check_jobs import CHECKED_FIRST
 from components.node_set import NodeSetArgs, node_set_args
 from configs.load import load_cluster
 from configs.models.node_set import VolumeClaim
@@ -44,6 +45,23 @@ def test_object_is_named_as_the_set_so_that_pods_are_named_as_slurm_nodes() -> N
     assert (made["apiVersion"], made["kind"]) == ("slipway.dev/v1alpha1", "NodeSet")
     assert made["metadata"]["name"] == "gpu"
     assert made["spec"]["cluster"] == "dev"
+
+
+def test_only_a_set_with_checks_before_jobs_has_pods_that_wait_for_them() -> None:
+    made = spec({**NODE_SET, "check_jobs": ("disk", "gpu"), "checks_before_jobs": ("gpu",)})
+    assert (made["checkJobs"], made["checksBeforeJobs"]) == (["disk", "gpu"], ["gpu"])
+    assert made["template"]["metadata"]["annotations"] == CHECKED_FIRST
+    [container] = made["template"]["spec"]["containers"]
+    assert {"name": "SLIPWAY_CHECKED_FIRST", "value": "1"} in container["env"]
+    assert "annotations" not in spec()["template"]["metadata"]
+    assert "SLIPWAY_CHECKED_FIRST" not in {one["name"] for one in slurmd()["env"]}
+
+
+def test_checks_that_the_controller_may_start_are_those_with_jobs_of_sets_that_ask() -> None:
+    assert "checkJobs" not in settings_spec()
+    made = settings_spec(remedies={"steps": ["RecreatePod"], "verifiedBy": ["gpu"]})
+    assert "gpu" in made["checkJobs"]
+    assert made["remedies"]["verifiedBy"] == ["gpu"]
 
 
 def test_node_names_resolve_by_the_service_of_all_workers() -> None:

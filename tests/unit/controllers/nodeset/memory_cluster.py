@@ -20,7 +20,7 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
-from slurm.reasons import NOT_RESPONDING, is_drain_of_a_pod
+from slurm.reasons import ADMISSION, NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Failure
@@ -173,8 +173,17 @@ class MemorySlurm(SlurmClient):
         self.words[name] = {"DOWN", "CLOUD", "POWERED_DOWN"} | self.words[name] & {"DRAIN"}
         self.reasons[name] = f"{self.reasons[name]} : {NOT_RESPONDING}" if self.reasons.get(name) else NOT_RESPONDING
 
-    def register(self, name: str) -> None:
-        """What a worker's start does: the drains of its pod lifted, then slurmd registers. From power saving that clears the reason."""
+    def register(self, name: str, is_checked_first: bool = False) -> None:
+        """What a worker's start does: the drains of its pod lifted, or one of its own made, then slurmd registers. From power saving that
+        clears the reason, which the worker restores."""
+        if is_checked_first:
+            if "DRAIN" not in self.words[name] or is_drain_of_a_pod(self.reasons.get(name, "")):
+                self.words[name].add("DRAIN")
+                self.reasons[name] = ADMISSION
+            reason = self.reasons[name]
+            self.answer(name)
+            self.reasons[name] = reason
+            return
         if is_drain_of_a_pod(self.reasons.get(name, "")):
             self.words[name].discard("DRAIN")
             self.reasons[name] = ""
@@ -304,7 +313,7 @@ class Cluster:
             return
         status: dict[str, Any] = {"phase": "Running", "conditions": READY, "containerStatuses": RUNNING}
         self.server.patch(PODS, key, {"status": status}, "status")
-        self.slurm.register(key[1])
+        self.slurm.register(key[1], pod["metadata"].get("annotations", {}).get("slipway.dev/checked-first") == "true")
 
     def machine(self, name: str, cordoned: bool = False, words: str = "", ready: bool = True) -> None:
         """A Kubernetes node as it is now."""

@@ -1,16 +1,18 @@
 """The controller in a simulated world: its plan, write by write. Each write is checked against the world as it is, not as it was read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from controllers.nodeset.observed import Repairs
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.plans.remedies import DAY_S, MachineStep, with_asked
+from controllers.nodeset.plans.verification import find_outstanding
 from controllers.nodeset.pods import revision
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import NodeSetStatus
-from slurm.reasons import CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, UPDATE, is_check, is_of_machine
+from slurm.check_results import Request
+from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, UPDATE, is_check, is_of_machine
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
@@ -50,6 +52,7 @@ def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], No
     writes += [("retire", one, partial(_retire, world)) for one in made.disks.delete]
     asked: dict[int, float] = {}
     writes += [(f"ask for {step.step}", step.ordinal, _ask(world, made, step, asked)) for step in made.remedies.machines]
+    writes += [(f"start check {check}", -1, _start(world, check, each)) for check, each in made.checks.items()]
     writes += [("report", -1, _report(world, made, asked))]
     writes += [("finish", -1, partial(_finish, world))] if made.is_finished else []
     return writes
@@ -93,6 +96,21 @@ def _as_read(repairs: Repairs) -> Repairs:
     return read_repairs("gpu", status)
 
 
+def _start(world: World, check: str, requests: Mapping[int, Request]) -> Callable[[int], None]:
+    """The API server refuses a second Job of the name."""
+
+    def start(_: int) -> None:
+        for ordinal in requests:
+            repair = world.repairs.nodes.get(ordinal)
+            is_due = repair is not None or world.is_unchecked(ordinal)
+            world.law(is_due, f"{check} was started on gpu-{ordinal}, of which the status has no repair")
+            is_out = bool(world.nodes[ordinal].words & {"DRAIN", "DOWN"})
+            world.law(not (is_out and world.is_peoples(ordinal)), f"{check} was started on gpu-{ordinal}, which people have")
+        world.check_jobs.setdefault(check, dict(requests))
+
+    return start
+
+
 def _ask(world: World, made: Plan, step: MachineStep, asked: dict[int, float]) -> Callable[[int], None]:
     def ask(ordinal: int) -> None:
         node, pod = world.nodes[ordinal], world.pods[ordinal]
@@ -118,7 +136,8 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
         world.law(not world.is_silent, "drained while Slurm is silent")
         world.law(ordinal not in world.struck, f"gpu-{ordinal} was drained, which Slurm has no more")
         is_ours = world.is_ours(ordinal) or is_check(node.reason) or (is_check(reason) and node.reason.startswith(POD_STOPPING))
-        is_ours = is_ours or (is_check(reason) and node.reason.startswith(KILL_FAILED) and not world.is_stuck(ordinal))
+        is_answer = is_check(reason) or reason == REMEDY
+        is_ours = is_ours or (is_answer and node.reason.startswith(KILL_FAILED) and not world.is_stuck(ordinal))
         world.law("DRAIN" not in node.words or is_ours, f"the drain of gpu-{ordinal} was overwritten: {node.reason}")
         is_held = is_check(node.reason) and world.is_failing(ordinal)
         world.law(is_check(reason) or not is_held, f"gpu-{ordinal} is no longer held by a check that fails")
@@ -135,9 +154,13 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
             world.law(away < world.budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {world.budget()}")
         if reason.startswith(MAINTENANCE):
             world.law(bool(world.announced(ordinal)), f"gpu-{ordinal} was drained for a maintenance that nobody has announced")
+        if reason == ADMISSION:
+            world.law(world.is_unchecked(ordinal), f"gpu-{ordinal} was drained for checks that its machine has passed")
         if reason == REMEDY:
             repair = world.repairs.nodes.get(ordinal)
-            world.law(repair is not None or world.nodeset.spec.remedies == POLICY, f"gpu-{ordinal} was drained without a policy: {repair}")
+            world.law(
+                repair is not None or world.nodeset.spec.remedies is not None, f"gpu-{ordinal} was drained without a policy: {repair}"
+            )
         if "DRAIN" not in node.words or is_of_machine(node.reason):
             node.drained_since = world.now
         node.words.add("DRAIN")
@@ -160,6 +183,15 @@ def _undrain(world: World, ordinal: int) -> None:
     world.law(is_ours, f"a drain of others was lifted: {node.reason}")
     world.law(not world.is_failing(ordinal), f"gpu-{ordinal} may take jobs again, although a check says that it fails")
     world.law(not world.announced(ordinal), f"gpu-{ordinal} may take jobs on a machine that is to go")
+    world.law(
+        pod is None or not world.is_unchecked(ordinal), f"gpu-{ordinal} may take jobs before its machine has passed the checks: {node}"
+    )
+    repair, policy = world.repairs.nodes.get(ordinal), world.nodeset.spec.remedies
+    if repair is not None and policy is not None and pod is not None and repair.state in ("Suspect", "Verifying", "GivenUp"):
+        observed = world.look()
+        worker = observed.worker(ordinal)
+        missing = find_outstanding(policy, repair, worker, observed.identity_of(worker))
+        world.law(not missing, f"gpu-{ordinal} may take jobs, although {missing} have not passed since {repair}: {node}")
     world.lift_drain(node)
 
 
@@ -200,7 +232,8 @@ def _create(world: World, ordinal: int) -> None:
     world.uids += 1
     world.claims.add(ordinal)
     fits = world.nodeset.spec.template.spec["containers"][0]["image"] != NOWHERE
-    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits)
+    is_checked_first = bool(world.nodeset.spec.checks_before_jobs)
+    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits, is_checked_first=is_checked_first)
 
 
 def _delete(world: World, wanted: frozenset[int]) -> Callable[[int], None]:

@@ -6,7 +6,7 @@ import msgspec
 
 from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
 from slurm import reasons
-from slurm.reasons import CHECK, KILL_FAILED, NODESET, NOT_RESPONDING, RESUME_FAILED, UPDATE
+from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, NODESET, NOT_RESPONDING, REMEDY, RESUME_FAILED, UPDATE
 from slurm.states import may_be_removed, node_state
 from tests.unit.controllers.nodeset.simulated_world import ANNOUNCED, BROKEN, CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
 
@@ -58,12 +58,14 @@ def happen(world: World) -> None:
             break_machine,
             mend_machine,
             fail_kill,
+            run_asked,
+            run_asked,
         ),
     )
     repairs = (
         *(pass_time, pass_time, start_pods, start_pods, stop_pods, start_job, end_jobs, end_jobs, ping, wake),
         *(fail_check, fail_again, fail_again, look_again, look_again, serve_machine, administrate, lift, lift),
-        *(break_machine, mend_machine, announce, take_back, take_back, fail_kill),
+        *(break_machine, mend_machine, announce, take_back, take_back, fail_kill, run_asked, run_asked),
     )
     # Most histories with a policy of repairs are about these: in all that may happen at once, no fault lasts long enough.
     is_about_repairs = world.nodeset.spec.remedies is not None and world.rng.random() < 0.93
@@ -269,6 +271,25 @@ def look_again(world: World) -> None:
         elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith(CHECK) and node.job_ends is None and not node.looked_at:
             node.looked_at, node.reason = node.reason, ""
             node.words = {"IDLE", "CLOUD"}
+
+
+def run_asked(world: World) -> None:
+    """The Jobs that the controller has started: each looks at its nodes in a reservation, and may end at any moment."""
+    for check, requests in list(world.check_jobs.items()):
+        for ordinal, request in list(requests.items()):
+            node = world.nodes[ordinal]
+            if node.looked_at and world.rng.random() < 0.7:
+                has_passed = world.rng.random() < 0.6
+                end_look(node, check if has_passed else "")
+                if has_passed:
+                    node.passed_for[check] = request
+                elif world.rng.random() < 0.5:
+                    node.faults[check], node.failed_at[check] = world.rng.random() < 0.8, world.now
+                del requests[ordinal]
+            elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith((CHECK, REMEDY, ADMISSION)) and not node.looked_at:
+                node.looked_at, node.reason, node.words = node.reason, "", {"IDLE", "CLOUD"}
+        if not requests or world.rng.random() < 0.1:
+            del world.check_jobs[check]
 
 
 def end_look(node: Node, passed: str) -> None:

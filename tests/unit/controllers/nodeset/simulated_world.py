@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from controllers.nodeset.observe import find_unchecked
 from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
@@ -13,8 +14,8 @@ from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, Po
 from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
-from slurm.check_results import Failure
-from slurm.reasons import CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
+from slurm.check_results import Failure, Request
+from slurm.reasons import ADMISSION, CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
 ORDINALS = 6
@@ -58,6 +59,8 @@ class Pod:
     marked_busy: bool = True
     has_run: bool = False
     machine: str | None = None
+    is_checked_first: bool = False
+    """It drains its node before slurmd starts."""
     fits: bool = True
     """A scheduler finds a machine for it."""
     version: int = 0
@@ -83,6 +86,8 @@ class Node:
     stuck: tuple[int, str] | None = None
     """The pod and the boot of its machine in which a job did not end when Slurm drained the node for that."""
     stuck_at: float = 0
+    passed_for: dict[str, Request] = field(default_factory=dict[str, Request])
+    """The last request for which each check has passed."""
     looked_at: str = ""
     """The reason that a check puts back, while it looks again at the node in a reservation."""
 
@@ -116,14 +121,16 @@ POLICY = RemedyPolicy(
 )
 
 
-def make_set(elastic: bool, image: str = "a", repaired: bool = False) -> NodeSet:
+def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False, checked: bool = False) -> NodeSet:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
     spec = NodeSetSpec(
         "dev", template, ordinals=ORDINALS, max_pods_in_flight=3, volume_claim_retention=ClaimRetention(when_scaled="Delete")
     )
     spec = msgspec.structs.replace(spec, min=1, max=ORDINALS) if elastic else msgspec.structs.replace(spec, replicas=4)
-    spec = msgspec.structs.replace(spec, remedies=POLICY if repaired else None)
+    policy = msgspec.structs.replace(POLICY, verified_by=("gpu",)) if verified else POLICY
+    spec = msgspec.structs.replace(spec, remedies=policy if repaired else None, check_jobs=tuple(CHECKS))
+    spec = msgspec.structs.replace(spec, checks_before_jobs=("disk",) if checked and not elastic else ())
     return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
 
@@ -167,6 +174,8 @@ class World:
     """Steps and machines that the cloud was asked for, and has not done yet."""
     taken: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     """Steps of repairs, and when they were recorded."""
+    check_jobs: dict[str, dict[int, Request]] = field(default_factory=dict[str, dict[int, Request]])
+    """The Jobs of checks that the controller has started, by check, with what they are to prove on which nodes."""
 
     def __post_init__(self) -> None:
         self.nodes = {ordinal: Node({"IDLE", "CLOUD", "POWERED_DOWN"}) for ordinal in range(ORDINALS)}
@@ -180,6 +189,7 @@ class World:
                 has_run=pod.has_run,
                 machine=pod.machine,
                 version=str(pod.version),
+                is_checked_first=pod.is_checked_first,
             )
             for ordinal, pod in self.pods.items()
         }
@@ -190,6 +200,7 @@ class World:
                 reason_by="root" if node.reason.startswith(KILL_FAILED) else "",
                 reason_at=node.stuck_at if node.reason.startswith(KILL_FAILED) else None,
                 failed_at=dict(node.failed_at),
+                passed_for=dict(node.passed_for),
             )
             for ordinal, node in self.nodes.items()
             if ordinal not in self.struck
@@ -197,12 +208,14 @@ class World:
         claims = frozenset(self.claims)
         due = not self.ghosts_gone or self.now - self.ghosts_gone[-1] >= GHOST_PAUSE_S
         seen = None if self.is_silent else nodes
+        machines = {name: self.machine(name) for name in MACHINES if name not in self.absent}
         return Observed(
             *(pods, seen, self.now),
             window=frozenset(range(ORDINALS)) if self.is_window_open else frozenset(),
             ghosts=GhostPace(due),
             claims=Claims(claims),
-            machines={name: self.machine(name) for name in MACHINES if name not in self.absent},
+            machines=machines,
+            unchecked=find_unchecked(self.nodeset.spec.checks_before_jobs, pods, seen or {}, machines),
             repairs=self.repairs,
             drained_at=dict(self.drained_at),
             held=frozenset(self.held),
@@ -256,6 +269,14 @@ class World:
         pod.ready = pod.has_run = True
         if "POWERING_DOWN" in node.words or ordinal in self.struck:
             return
+        if pod.is_checked_first:
+            if "DRAIN" not in node.words or node.reason.startswith((NODESET, POD_STOPPING)):
+                is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
+                node.words.add("DRAIN")
+                node.reason = node.reason if is_theirs else ADMISSION
+            if self.is_calm or self.rng.random() < 0.7:  # else slurmd listens, and registers later
+                self.answer(node)
+            return
         is_certain = self.is_calm or node.reason.startswith(
             POD_STOPPING
         )  # nobody has a record of a stop hook's drain that no round has seen
@@ -272,7 +293,7 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY)) and "DRAIN" in node.words
+            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY, ADMISSION)) and "DRAIN" in node.words
             node.reason = node.reason if kept else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
@@ -292,7 +313,9 @@ class World:
 
     def is_ours(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REMEDY)) or (is_lost(node.reason) and ordinal in self.drained_at)
+        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REMEDY, ADMISSION)) or (
+            is_lost(node.reason) and ordinal in self.drained_at
+        )
 
     def stop(self, ordinal: int) -> None:
         """A pod is asked to stop: its hook drains the node, unless it is off or drained, or waking as yet, and waits for the job."""
@@ -331,6 +354,15 @@ class World:
         here = pod is not None and pod.ready and not pod.terminating and not pod.finished and ordinal not in self.struck
         shut = {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
         return here and not node.looked_at and not node.words & shut
+
+    def is_unchecked(self, ordinal: int) -> bool:
+        """Checks have to pass on its machine before jobs come."""
+        pod, node = self.pods.get(ordinal), self.nodes[ordinal]
+        if pod is None or not pod.is_checked_first:
+            return False
+        here = self.machine(pod.machine).identity if pod.machine is not None else ""
+        passed = {name for name, request in node.passed_for.items() if request.machine == here}
+        return not passed.issuperset(self.nodeset.spec.checks_before_jobs)
 
     def is_failing(self, ordinal: int) -> bool:
         """A check has found the node failing, and that takes its jobs away."""

@@ -53,6 +53,7 @@ def settle(world: World) -> None:
                 end_look(node, "")
             if round_ >= _FAILING_ROUNDS:
                 node.faults.clear()
+                node.passed_for |= {check: asked[ordinal] for check, asked in world.check_jobs.items() if ordinal in asked}
                 world.machine_causes.clear()
                 if node.reason.startswith(KILL_FAILED):
                     world.resume(node)
@@ -63,6 +64,7 @@ def settle(world: World) -> None:
             elif "POWERING_UP" in node.words and ordinal not in world.pods and world.now - begun > RESUME_TIMEOUT_S:
                 node.words = {"DOWN", "CLOUD", "POWERED_DOWN"} | node.words & {"DRAIN"}
                 node.append(RESUME_FAILED)
+        world.check_jobs.clear()
         world.now += 100
         while world.asked:
             serve_machine(world)
@@ -78,6 +80,8 @@ def settle(world: World) -> None:
             is_braked = world.repairs.systemic_since is not None
             open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
+            open_ = {ordinal for ordinal in world.nodes if world.is_unchecked(ordinal) and world.takes_jobs(ordinal)}
+            world.law(not open_, f"{open_} take jobs, although their machines have not passed the checks: {world.nodes}")
             sure = {ordinal for ordinal, each in world.repairs.nodes.items() if each.state in ("Draining", "Verifying", "GivenUp")}
             open_ = {ordinal for ordinal in sure if world.broken(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although their machines are broken: {world.nodes}, {world.repairs}")
@@ -107,7 +111,7 @@ def settle(world: World) -> None:
 def run(seed: int, steps: int) -> int:
     """One history; gives the steps that were taken. Raises LawBroken."""
     rng = random.Random(seed)
-    world = World(rng, make_set(elastic=seed % 2 == 1, repaired=seed % 4 >= 2))
+    world = World(rng, make_set(elastic=seed % 2 == 1, repaired=seed % 4 >= 2, verified=seed % 8 >= 4, checked=seed % 3 == 0))
     try:
         while world.steps < steps and not world.is_finished:
             happen(world)

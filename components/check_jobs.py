@@ -1,0 +1,19 @@
+"""Which health checks the NodeSet controller starts as jobs on a node set: after repairs, and before nodes take their first jobs."""
+
+from configs.models.cluster import Cluster
+from configs.models.node_set import NodeSet
+from configs.render.health_checks import checks_in
+
+CHECKED_FIRST = {"slipway.dev/checked-first": "true"}
+"""The annotation of workers' pods that drain their node before slurmd starts, until health checks have passed on the machine."""
+
+
+def starts_checks(node_set: NodeSet) -> bool:
+    """True where the controller starts health checks on nodes of the set."""
+    return node_set.remedies is not None or bool(node_set.checks_before_jobs)
+
+
+def check_jobs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
+    """Names of the checks that it may start there: each has a CronJob."""
+    named = (check.name for check in checks_in(cluster, "job") if node_set.name in check.node_sets)
+    return tuple(named) if starts_checks(node_set) else ()

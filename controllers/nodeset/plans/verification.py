@@ -1,0 +1,85 @@
+"""Which checks say whether a step of a repair has helped, and which of them are started now. Pure; a part of `remedies`.
+
+The checks are those that had failed, as far as they run as jobs, then those of `verifiedBy`, one after another. What a check has passed is
+read from the node's `Extra` in Slurm, with the step and the machine that it was asked for: no other pass counts, and unknown never does.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from controllers.nodeset.observed import Observed, Repair, TakenStep
+from controllers.nodeset.plans.causes import rfc3339
+from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.workers import Worker
+from slurm.check_results import Request
+from slurm.reasons import awaits_checks, is_check
+
+CHECK_CAUSE = "check/"
+LOOK_AGAIN_S = 600
+"""A node that was given up is looked at again so many seconds after a check has failed there."""
+
+
+def last_step(repair: Repair) -> TakenStep | None:
+    """The last step of this repair; None where none was taken yet."""
+    return repair.steps[-1] if repair.steps and repair.steps[-1].at >= repair.began else None
+
+
+def find_outstanding(policy: RemedyPolicy, repair: Repair, worker: Worker, identity: str) -> tuple[str, ...]:
+    """The checks of `verifiedBy` that have not passed since the repair's last step, on the machine of that identity."""
+    step = last_step(repair)
+    if step is None:
+        return ()
+    passed_for: Mapping[str, Request] = worker.node.passed_for if worker.node is not None else {}
+    wanted = Request(identity, rfc3339(step.at))
+    return tuple(name for name in policy.verified_by if not identity or passed_for.get(name) != wanted)
+
+
+def find_checks(
+    nodeset: NodeSet,
+    observed: Observed,
+    stored: Mapping[int, Repair],
+    faults: Mapping[int, Iterable[str]],
+    outstanding: Mapping[int, tuple[str, ...]],
+) -> dict[str, dict[int, Request]]:
+    """The checks to start, and what they are to prove on which nodes. `stored` are the repairs as the status has them already."""
+    checks: dict[str, dict[int, Request]] = {}
+    for ordinal, repair in stored.items():
+        worker, step = observed.worker(ordinal), last_step(repair)
+        if step is None or is_peoples(observed, worker) or not may_be_looked_at(worker, ordinal in observed.looked_at):
+            continue
+        name = next_check(nodeset, repair, worker, faults[ordinal], outstanding.get(ordinal, ()), observed.now)
+        if name is not None:
+            checks.setdefault(name, {})[ordinal] = Request(observed.identity_of(worker), rfc3339(step.at))
+    return checks
+
+
+def next_check(
+    nodeset: NodeSet, repair: Repair, worker: Worker, faults: Iterable[str], outstanding: tuple[str, ...], now: float
+) -> str | None:
+    """The check to start on a node whose last step is done; None for none. One that has failed since then is not started again: its own
+    schedule looks at the node, or the next step is due."""
+    node, is_given_up = worker.node, repair.state == "GivenUp"
+    if node is None or last_step(repair) is None or repair.state not in ("Suspect", "Verifying", "GivenUp"):
+        return None
+    failing = [fault.removeprefix(CHECK_CAUSE) for fault in faults if fault.startswith(CHECK_CAUSE)]
+    failing = [name for name in failing if name in nodeset.spec.check_jobs]
+    if failing:
+        return next((name for name in failing if not is_given_up and node.failed_at.get(name, 0) <= repair.since), None)
+    since = now - LOOK_AGAIN_S if is_given_up else repair.since
+    return next((name for name in outstanding[:1] if node.failed_at.get(name, 0) <= since), None)
+
+
+def may_be_looked_at(worker: Worker, is_looked_at: bool) -> bool:
+    """True for a node that answers, and is drained for what a check may end; also where a check looks at it, or was killed there."""
+    node = worker.node
+    if node is None or not worker.is_registered:
+        return False
+    return is_looked_at or (worker.may_go and (is_check(node.reason) or awaits_checks(node.reason)))
+
+
+def is_peoples(observed: Observed, worker: Worker) -> bool:
+    """True for a node that somebody else has drained or set down, or whose machine is cordoned or about to be taken: their word is above
+    ours. So is it where the pod's machine has no Kubernetes node any more, as nobody can tell then."""
+    machine = observed.machine_of(worker)
+    is_unknown = machine is None and worker.pod is not None and worker.pod.machine is not None
+    is_taken = worker.has_machine_drain or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
+    return is_unknown or is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)

@@ -1,0 +1,66 @@
+"""The Job with which the controller starts a health check, beside the one that kubectl makes from the same CronJob: a real API server."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from components.health_checks import build_cron_job, health_checks_args
+from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, KEPT_S, CronJob, build_job
+from slurm.check_results import ASKED, Request, requests_text
+from tests.apiserver.server import ApiServer
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV
+
+SPACE = "check-jobs"
+REQUESTS = {"gpu-0": Request("aws:///eu-west-1a/i-0abc", "2026-01-01T00:00:00Z")}
+ARGS = health_checks_args(DEV, PODS)
+
+
+def get(server: ApiServer, path: str) -> dict[str, Any]:
+    with server.client() as client:
+        answer = client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@pytest.fixture(scope="module")
+def space(server: ApiServer) -> str:
+    server.make_namespace(SPACE)
+    return SPACE
+
+
+@pytest.mark.parametrize("check", ARGS["checks"], ids=lambda check: check["name"])
+def test_job_is_that_of_kubectl_but_for_the_nodes_and_the_time_that_it_is_kept(server: ApiServer, space: str, check: Any) -> None:
+    manifest = build_cron_job(ARGS, check)
+    manifest["metadata"]["namespace"] = space
+    name = manifest["metadata"]["name"]
+    server.post(CRON_JOBS.path(space), manifest)
+    cron_job = msgspec.json.decode(json.dumps(get(server, CRON_JOBS.path(space, name))).encode(), type=CronJob)
+    asked = build_job(cron_job, "dev", check["name"], REQUESTS)
+    server.post(JOBS.path(space), asked)
+    with server.client() as client:
+        assert client.post(JOBS.path(space), json=asked).json()["reason"] == "AlreadyExists"
+
+    server.run_kubectl("-n", space, "create", "job", f"--from=cronjob/{name}", f"{name}-now")
+    ours, theirs = (get(server, JOBS.path(space, f"{name}-{end}")) for end in ("asked", "now"))
+    assert ours["metadata"]["ownerReferences"] == theirs["metadata"]["ownerReferences"]
+    assert ours["metadata"]["annotations"] == theirs["metadata"]["annotations"]
+    assert ours["spec"].pop("ttlSecondsAfterFinished") == KEPT_S
+    [container] = ours["spec"]["template"]["spec"]["containers"]
+    assert container["env"].pop() == {"name": ASKED, "value": requests_text(REQUESTS)}
+    assert without_identity(ours) == without_identity(theirs)
+
+
+def without_identity(job: dict[str, Any]) -> dict[str, Any]:
+    """The spec without what Kubernetes makes of the Job's own name and uid, and without an empty environment."""
+    spec = json.loads(json.dumps(job["spec"]))
+    spec.pop("selector")
+    own = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+    labels = spec["template"]["metadata"]["labels"]
+    spec["template"]["metadata"]["labels"] = {key: value for key, value in labels.items() if key not in own}
+    for container in spec["template"]["spec"]["containers"]:
+        if not container.get("env"):
+            container.pop("env", None)
+    return spec

@@ -1,0 +1,104 @@
+"""Checks that the controller starts on real nodes: after a step of a repair, and before a node's first job on a machine."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.dev_stack import DevStack, eventually
+
+RIGHTS = "try-checks"
+"""The role that the stack would have with `remedies` or `checksBeforeJobs` in its file."""
+FULL = (
+    '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z",'
+    '"failure":{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free","kind":"node","drains":true}}}}'
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def granted(deployed: DevStack) -> Iterator[None]:
+    """No set of the dev stack's file asks for checks, so the controller may start none."""
+    about = {"name": RIGHTS}
+    rules = [
+        {"apiGroups": ["batch"], "resources": ["cronjobs"], "verbs": ["get"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]},
+    ]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": about, "rules": rules}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": RIGHTS}
+    subjects = [{"kind": "ServiceAccount", "name": "dev-nodeset-controller", "namespace": "slurm"}]
+    binding = {"apiVersion": role["apiVersion"], "kind": "RoleBinding", "metadata": about, "roleRef": reference, "subjects": subjects}
+    manifest = {"apiVersion": "v1", "kind": "List", "items": [role, binding]}
+    deployed.kubectl("apply", "--filename", "-", stdin=json.dumps(manifest))
+    yield
+    deployed.kubectl("delete", "rolebinding,role", RIGHTS)
+
+
+@pytest.fixture(autouse=True)
+def restored(stack: DevStack) -> Iterator[None]:
+    """The set `gpu` is that of the stack again, and nothing of a test is left in Slurm."""
+    stack.pause_guard("nodeset/gpu")
+    before = stack.get("nodeset", "gpu")["spec"]
+    yield
+    patch = {key: before.get(key) for key in ("remedies", "checkJobs", "checksBeforeJobs", "updateStrategy")}
+    template = {"metadata": {"annotations": None}, "spec": {"containers": before["template"]["spec"]["containers"]}}
+    _patch(stack, {**patch, "template": template})
+    stack.resume_guard("nodeset/gpu")
+    stack.slurm("scontrol update NodeName=gpu-[0-1] Extra={}")
+    stack.wait_until_settled()
+
+
+def _patch(stack: DevStack, spec: dict[str, Any]) -> None:
+    stack.kubectl("patch", "nodeset", "gpu", "--type=merge", "--patch", json.dumps({"spec": spec}))
+
+
+def results(stack: DevStack, name: str) -> dict[str, Any]:
+    """What checks have noted of a node."""
+    [seen] = json.loads(stack.slurm(f"scontrol show node {name} --json"))["nodes"]
+    return json.loads(seen["extra"] or "{}").get("slipway", {})
+
+
+def identity(stack: DevStack, pod: str) -> str:
+    """Which machine a pod is on, as the controller knows it."""
+    machine = stack.get("node", stack.get("pod", pod)["spec"]["nodeName"])
+    return machine["spec"].get("providerID") or machine["metadata"]["uid"]
+
+
+def test_repaired_node_is_looked_at_at_once_and_returns_when_the_deeper_check_has_passed(stack: DevStack) -> None:
+    """No schedule of these checks comes within the test, but for a quarter of an hour's first minute."""
+    policy = {"steps": ["RecreatePod"], "waitSeconds": 3, "verifiedBy": ["clock"]}
+    _patch(stack, {"remedies": policy, "checkJobs": ["disk", "memory", "clock", "gpu"]})
+    before = stack.get("pod", "gpu-1")["metadata"]["uid"]
+    stack.slurm(f"scontrol update NodeName=gpu-1 Extra='{FULL}'")
+    eventually("the pod is another", lambda: stack.get("pod", "gpu-1")["metadata"]["uid"] != before, 60)
+    eventually("the failed check has passed", lambda: results(stack, "gpu-1")["disk"]["result"] == "passed", 60, every_s=0.2)
+    assert "DRAIN" in stack.nodes()["gpu-1"] or "RESERVED" in stack.nodes()["gpu-1"], "in service before the deeper check has passed"
+    eventually("in service", lambda: stack.get("nodeset", "gpu")["status"]["repairs"][0]["state"] == "InService", 60, every_s=0.2)
+    [record] = stack.get("nodeset", "gpu")["status"]["repairs"]
+    proof = {"machine": identity(stack, "gpu-1"), "step": record["steps"][0]["at"]}
+    assert {check: results(stack, "gpu-1")[check].get("passedFor") for check in ("disk", "clock")} == {"disk": proof, "clock": proof}
+    assert "passedFor" not in json.dumps(results(stack, "gpu-0")), "a node was looked at that nobody had asked about"
+    stack.wait_until_idle()
+
+
+def test_new_pod_takes_no_job_before_its_machine_has_passed_the_check(stack: DevStack) -> None:
+    """The job waits from before slurmd starts: it runs after the check, which began later."""
+    containers = stack.get("nodeset", "gpu")["spec"]["template"]["spec"]["containers"]
+    [slurmd] = [each for each in containers if each["name"] == "slurmd"]
+    slurmd["env"].append({"name": "SLIPWAY_CHECKED_FIRST", "value": "1"})
+    template = {"metadata": {"annotations": {"slipway.dev/checked-first": "true"}}, "spec": {"containers": containers}}
+    checks = {"checkJobs": ["memory"], "checksBeforeJobs": ["memory"]}
+    _patch(stack, {**checks, "template": template, "updateStrategy": {"type": "OnDelete"}})
+    stack.kubectl("delete", "pod", "gpu-1", "--wait=false")
+    eventually("the old pod stops", lambda: "DRAIN" in stack.nodes()["gpu-1"], 30, every_s=0.1)
+    job = stack.submit("#!/bin/bash\ntrue\n", "--partition=gpu", "--nodelist=gpu-1", "--chdir=/tmp")
+    eventually("the worker has drained", lambda: "slipway: admission" in stack.slurm("scontrol show node gpu-1"), 60, every_s=0.1)
+    told = eventually("people are told", lambda: stack.get("slurmnode", "gpu-1")["status"].get("causes"), 30)
+    assert any(cause["name"] == "admission" and "has not passed memory" in cause["evidence"] for cause in told), told
+    stack.wait_for_job(job, deadline_s=90)
+    passed = results(stack, "gpu-1")["memory"]
+    assert (passed["result"], passed["passedFor"]) == ("passed", {"machine": identity(stack, "gpu-1")})
+    shown = stack.slurm(f"TZ=UTC scontrol show job {job} -o")
+    started = next(word.partition("=")[2] for word in shown.split() if word.startswith("StartTime="))
+    assert f"{started}Z" >= passed["at"], "the job ran before the check"
+    assert stack.nodes()["gpu-0"].startswith("IDLE")

@@ -1,0 +1,227 @@
+"""Checks that say whether a repair has helped, against a Kubernetes and a Slurm in memory: started at once, once, and waited for."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, CronJob, build_job
+from controllers.nodeset.structs import SLURM_NODES
+from slurm.check_results import ASKED, CheckResult, Failure, Request, following, read_requests, read_results, with_result
+from slurm.reasons import REMEDY
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.requests import Failure as Break
+from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.test_killed import KILL_POINTS, killed_at
+from tests.unit.controllers.nodeset.test_repaired import FULL, SINCE, condition, fail, repaired, uids
+
+POLICY: dict[str, Any] = {"steps": ["RecreatePod"], "waitSeconds": 60, "verifiedBy": ["stream"]}
+SPEC: dict[str, Any] = {"replicas": 4, "healthChecks": ["disk", "stream"], "checkJobs": ["disk", "stream"], "remedies": POLICY}
+IN_SERVICE = {"IDLE", "CLOUD"}
+
+
+def put_cron_job(server: FakeKubernetes, check: str) -> None:
+    container = {"name": "check", "image": "slurm", "env": [{"name": "KEPT", "value": "1"}]}
+    pod = {"containers": [container], "initContainers": [{"name": "munged"}], "restartPolicy": "Never"}
+    job = {"metadata": {"labels": {"app": "slurm"}}, "spec": {"backoffLimit": 0, "template": {"spec": pod}}}
+    server.put(CRON_JOBS, {"metadata": {"namespace": "slurm", "name": f"dev-check-{check}"}, "spec": {"jobTemplate": job}})
+
+
+@pytest.fixture
+def checked(cluster: Cluster) -> Cluster:
+    """A set whose checks are there to be started."""
+    for check in ("disk", "stream"):
+        put_cron_job(cluster.server, check)
+    cluster.declare(**SPEC)
+    return cluster
+
+
+def jobs(cluster: Cluster) -> dict[str, dict[str, Request]]:
+    """By check: the nodes that its Job is for."""
+    found: dict[str, dict[str, Request]] = {}
+    for key in cluster.server.keys(JOBS):
+        [container] = cluster.server.get(JOBS, key)["spec"]["template"]["spec"]["containers"]
+        asked = next(each["value"] for each in container["env"] if each["name"] == ASKED)
+        found[key[1].removeprefix("dev-check-").removesuffix("-asked")] = read_requests(asked) or {}
+    return found
+
+
+def answer(cluster: Cluster, **results: str) -> list[str]:
+    """The Jobs run, and Kubernetes removes them: what each says of its nodes, `passed` if not given. Gives the checks that ran."""
+    ran = sorted(jobs(cluster))
+    for check, requests in jobs(cluster).items():
+        for name, request in requests.items():
+            before = (read_results(cluster.slurm.extras.get(name, "")) or {}).get(check)
+            result = following(before, results.get(check, "passed"), "slow", at(cluster), "node", True, asked=request)
+            cluster.slurm.extras[name] = with_result(cluster.slurm.extras.get(name, ""), check, result) or ""
+        cluster.server.remove(JOBS, ("slurm", f"dev-check-{check}-asked"))
+    return ran
+
+
+def at(cluster: Cluster) -> str:
+    return cluster.process.reconciler._world.now_text()  # pyright: ignore[reportPrivateUsage]
+
+
+def state(cluster: Cluster) -> str:
+    return next((each["state"] for each in cluster.status().get("repairs", [])), "")
+
+
+async def until_verifying(cluster: Cluster) -> None:
+    await cluster.rounds(5)
+    fail(cluster, "gpu-1")
+    for _ in range(8):
+        cluster.process.later_s += 30
+        await cluster.rounds(1)
+        if jobs(cluster):
+            break
+    assert (state(cluster), set(jobs(cluster))) == ("Verifying", {"disk"})
+
+
+@pytest.mark.anyio
+async def test_failed_check_is_started_at_once_then_the_deeper_one_and_then_the_node_returns(checked: Cluster) -> None:
+    await until_verifying(checked)
+    assert set(jobs(checked)["disk"]) == {"gpu-1"}
+    answer(checked)
+    await checked.rounds(3)
+    assert set(jobs(checked)) == {"stream"}
+    assert (checked.slurm.reasons["gpu-1"], "DRAIN" in checked.slurm.words["gpu-1"]) == (REMEDY, True)
+    [told] = checked.server.get(SLURM_NODES, ("slurm", "gpu-1"))["status"]["causes"]
+    assert (told["name"], "job/dev-check-stream-asked" in told["next"]) == ("remedy", True), told
+    answer(checked)
+    await checked.rounds(3)
+    assert (state(checked), checked.slurm.words["gpu-1"], jobs(checked)) == ("InService", IN_SERVICE, {})
+
+
+@pytest.mark.anyio
+async def test_one_job_looks_at_all_nodes_and_there_is_no_second_one(checked: Cluster) -> None:
+    """The third node comes while the Job of the first two is there: it waits for its turn."""
+    spec: dict[str, Any] = {**SPEC, "remedies": {**POLICY, "systemicPercent": 100}}
+    checked.declare(**spec)
+    await checked.rounds(5)
+    for name in ("gpu-1", "gpu-2"):
+        fail(checked, name)
+    await repaired(checked, {}, rounds=8)
+    assert {check: set(asked) for check, asked in jobs(checked).items()} == {"disk": {"gpu-1", "gpu-2"}}
+    fail(checked, "gpu-3")
+    await repaired(checked, {}, rounds=8)
+    assert {check: set(asked) for check, asked in jobs(checked).items()} == {"disk": {"gpu-1", "gpu-2"}}
+    answer(checked)
+    await repaired(checked, {}, rounds=1)
+    assert {check: set(asked) for check, asked in jobs(checked).items()} == {"disk": {"gpu-3"}, "stream": {"gpu-1", "gpu-2"}}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("said", ["failed", "unknown"])
+async def test_node_stays_drained_while_the_deeper_check_does_not_pass(checked: Cluster, said: str) -> None:
+    """Unknown is asked again; after a failure, or an hour without an answer, the next step would be due, and here there is none."""
+    await until_verifying(checked)
+    answer(checked)
+    asked = 0
+    for _ in range(140):
+        checked.process.later_s += 30
+        await checked.rounds(1)
+        assert "DRAIN" in checked.slurm.words["gpu-1"]
+        asked += answer(checked, stream=said, disk="unknown").count("stream")
+    assert state(checked) == "GivenUp"
+    assert condition(checked, "Remedied") == ("False", "GivenUp")
+    assert asked > 1 if said == "unknown" else asked == 1
+    if said == "failed":  # somebody mends it, and its own schedule looks
+        checked.slurm.extras["gpu-1"] = with_result(checked.slurm.extras["gpu-1"], "stream", CheckResult("passed", at(checked))) or ""
+    for _ in range(25):
+        checked.process.later_s += 30
+        await checked.rounds(1)
+        answer(checked)
+    assert (state(checked), checked.slurm.words["gpu-1"]) == ("InService", IN_SERVICE)
+
+
+@pytest.mark.anyio
+async def test_pass_of_another_step_or_another_machine_counts_for_nothing(checked: Cluster) -> None:
+    await until_verifying(checked)
+    [request] = jobs(checked)["disk"].values()
+    answer(checked)
+    for other in (Request(request.machine, SINCE), Request("i-other", request.step), None):
+        checked.slurm.extras["gpu-1"] = with_result("", "stream", CheckResult("passed", at(checked), passed_for=other)) or ""
+        checked.process.later_s += 30
+        await checked.rounds(2)
+        assert (state(checked), "DRAIN" in checked.slurm.words["gpu-1"]) == ("Verifying", True), other
+    checked.slurm.extras["gpu-1"] = with_result("", "stream", CheckResult("passed", at(checked), passed_for=request)) or ""
+    await checked.rounds(3)
+    assert (state(checked), checked.slurm.words["gpu-1"]) == ("InService", IN_SERVICE)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(2, KILL_POINTS, 2))
+async def test_process_killed_after_any_write_starts_no_check_twice(checked: Cluster, allowed: int) -> None:
+    await checked.rounds(5)
+    fail(checked, "gpu-2")
+    await killed_at(checked, allowed, rounds=8, round_s=30)
+    ran: list[str] = []
+    for _ in range(14):
+        checked.process.later_s += 30
+        await checked.rounds(1)
+        ran += answer(checked)
+    assert ran == ["disk", "stream"]
+    assert (state(checked), checked.slurm.words["gpu-2"]) == ("InService", IN_SERVICE)
+
+
+@pytest.mark.anyio
+async def test_check_that_cannot_be_started_is_told_and_tried_again(checked: Cluster) -> None:
+    checked.server.on_request = lambda request: Break("status", 403) if request.plural == "cronjobs" else None
+    await checked.rounds(5)
+    before = uids(checked)
+    fail(checked, "gpu-1")
+    await repaired(checked, {}, rounds=8)
+    assert uids(checked)["gpu-1"] != before["gpu-1"]
+    assert condition(checked, "Reconciled") == ("False", "Errors")
+    checked.server.on_request = None
+    checked.process.later_s += 30
+    await checked.rounds(2)
+    assert (set(jobs(checked)), condition(checked, "Reconciled")[0]) == ({"disk"}, "True")
+
+
+@pytest.mark.anyio
+async def test_failure_that_ends_by_itself_needs_no_check(checked: Cluster) -> None:
+    await checked.rounds(5)
+    fail(checked, "gpu-1")
+    checked.process.later_s += 30
+    await checked.rounds(1)
+    checked.slurm.extras["gpu-1"] = with_result("", "disk", CheckResult("passed", SINCE)) or ""
+    await checked.rounds(3)
+    assert (jobs(checked), checked.slurm.words["gpu-1"]) == ({}, IN_SERVICE)
+
+
+def test_job_is_what_kubectl_makes_from_the_cronjob_for_some_nodes_only() -> None:
+    spec: dict[str, Any] = {
+        "backoffLimit": 0,
+        "template": {"spec": {"containers": [{"name": "check", "image": "a", "command": ["x"]}, {"name": "other"}]}},
+    }
+    meta = {"name": "dev-check-gpu", "namespace": "slurm", "uid": "u"}
+    given: dict[str, Any] = {
+        "metadata": meta,
+        "spec": {"schedule": "0 * * * *", "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": spec}},
+    }
+    asked = {"gpu-0": Request("aws:///i-0", "2026-01-01T00:00:00Z"), "gpu-1": Request("i-1")}
+    made = build_job(msgspec.convert(given, CronJob), "dev", "gpu", asked)
+    assert made["metadata"] == {
+        "name": "dev-check-gpu-asked",
+        "namespace": "slurm",
+        "labels": {"a": "b"},
+        "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "dev-check-gpu", "uid": "u", "controller": True}],
+    }
+    check, other = made["spec"]["template"]["spec"]["containers"]
+    assert (made["spec"]["backoffLimit"], made["spec"]["ttlSecondsAfterFinished"], other) == (0, 60, {"name": "other"})
+    assert (check["image"], check["command"], read_requests(check["env"][0]["value"])) == ("a", ["x"], asked)
+    assert json.dumps(given["spec"]["jobTemplate"]["spec"]) == json.dumps(spec), "the CronJob's own template was changed"
+
+
+def test_only_a_pass_answers_what_was_asked_and_later_runs_keep_it() -> None:
+    asked, other = Request("i-1", SINCE), Request("i-2")
+    passed = following(None, "passed", "fine", SINCE, "node", True, asked=asked)
+    later = [following(passed, result, "x", SINCE, "node", True, asked=other) for result in ("failed", "unknown", "skipped")]
+    assert {each.passed_for for each in [*later, following(passed, "passed", "fine", SINCE, "node", True)]} == {asked}
+    assert following(passed, "passed", "fine", SINCE, "node", True, asked=other).passed_for == other
+    assert read_results(with_result("", "gpu", passed) or "") == {"gpu": passed}
+    failed = CheckResult("failed", SINCE, Failure(SINCE, FULL.found))
+    assert following(failed, "passed", "fine", SINCE, "node", True, asked=asked) == CheckResult("passed", SINCE, passed_for=asked)
