@@ -43,12 +43,12 @@ def find_checks(
     """The checks to start, and what they are to prove on which nodes. `stored` are the repairs as the status has them already."""
     checks: dict[str, dict[int, Request]] = {}
     for ordinal, repair in stored.items():
-        worker, step = observed.worker(ordinal), last_step(repair)
-        if step is None or is_peoples(observed, worker) or not may_be_looked_at(worker, ordinal in observed.looked_at):
+        worker, step, identity = observed.worker(ordinal), last_step(repair), observed.identity_of(observed.worker(ordinal))
+        if step is None or not identity or is_peoples(observed, worker) or not may_be_looked_at(worker, ordinal in observed.looked_at):
             continue
         name = next_check(nodeset, repair, worker, faults[ordinal], outstanding.get(ordinal, ()), observed.now)
         if name is not None:
-            checks.setdefault(name, {})[ordinal] = Request(observed.identity_of(worker), rfc3339(step.at))
+            checks.setdefault(name, {})[ordinal] = Request(identity, rfc3339(step.at))
     return checks
 
 

@@ -274,7 +274,8 @@ class World:
                 is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
                 node.words.add("DRAIN")
                 node.reason = node.reason if is_theirs else ADMISSION
-            if self.is_calm or self.rng.random() < 0.7:  # else slurmd listens, and registers later
+            is_late = "POWERED_DOWN" in node.words and "DOWN" not in node.words and self.rng.random() < 0.3
+            if self.is_calm or not is_late:  # else slurmd listens, and registers later
                 self.answer(node)
             return
         is_certain = self.is_calm or node.reason.startswith(
