@@ -21,7 +21,16 @@ ROOT = "cluster"
 
 _DEEPEST = 30
 _ROUNDS = 40
-_IDS = ("arn:aws:iam::000000000000:role/stand-in", "subnet-00000000", "sg-00000000", "cr-00000000", "v0.0.0", "192.0.2.1", "192.0.2.0/24")
+_IDS = (
+    "arn:aws:iam::000000000000:role/stand-in",
+    "subnet-00000000",
+    "sg-00000000",
+    "cr-00000000",
+    "v0.0.0",
+    "192.0.2.1",
+    "192.0.2.0/24",
+    "no-region-0",
+)
 _STAND_INS: tuple[Any, ...] = (
     "stand-in",
     "x",

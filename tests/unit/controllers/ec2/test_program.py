@@ -23,7 +23,7 @@ WHOLE = {"SLIPWAY_CLUSTER": "dev", "SLIPWAY_NAMESPACE": "slurm", "AWS_REGION": "
 def test_every_fault_of_the_environment_is_named_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         read_settings({"SLIPWAY_EVERY_S": "often", "SLIPWAY_STEPS": "RebootMachine,Explode"})
-    assert [line.split()[0] for line in str(caught.value).splitlines()] == [*WHOLE, "SLIPWAY_EVERY_S", "SLIPWAY_STEPS"]
+    assert [line.split()[0] for line in str(caught.value).splitlines()] == [*WHOLE, "SLIPWAY_STEPS", "SLIPWAY_EVERY_S"]
     assert read_settings({**WHOLE, "SLIPWAY_STEPS": "ReplaceMachine"}).steps == ("ReplaceMachine",)
 
 
@@ -86,7 +86,10 @@ async def test_process_says_what_it_waits_for_and_ends_when_asked_to(tmp_path: P
 async def test_wrong_environment_ends_it_with_words() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "AWS_REGION"}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "controllers.ec2"), env=environment, stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "controllers.ec2"),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await process.communicate()
+    said, _ = await process.communicate()
     assert (process.returncode, b"AWS_REGION is not set" in said, b"Traceback" in said) == (2, True, False)
