@@ -14,7 +14,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.admission import waits_for_checks
 from controllers.nodeset.plans.kill_drains import is_mended
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Worker
+from controllers.nodeset.workers import Worker, WorkerPod
 from slurm.reasons import ADMISSION, DELETE, NODESET, REMEDY, SCALE_IN, awaits_checks, cordon, is_of_machine, maintenance, written
 from slurm.states import may_be_drained
 
@@ -108,19 +108,27 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
     pod = worker.pod
     if pod is None or pod.terminating:
         return ""
+    is_awaited = waits_for_checks(observed, worker)
     if worker.is_off:
-        # A node that is off takes no job, and may be woken once its pod is gone. One that waits for checks may register at any moment.
-        return ADMISSION if worker.is_draining and waits_for_checks(observed, worker) else ""
+        # A node that is off takes no job, so nothing is drained for the time until its pod is gone. What is drained stays so until then: a
+        # node that is woken keeps its pod, and one that waits for checks may register at any moment.
+        kept = _of_machine(observed, pod) if worker.is_draining else ""
+        return kept or (ADMISSION if worker.is_draining and is_awaited else "")
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
-    machine = observed.machine_of(worker)
+    if pod.machine is None or pod.machine not in observed.machines:
+        return ""
+    return _of_machine(observed, pod) or (ADMISSION if is_awaited else "")
+
+
+def _of_machine(observed: Observed, pod: WorkerPod) -> str:
+    """The reason that the pod's machine gives: it is cordoned, or somebody is about to take it."""
+    machine = observed.machines.get(pod.machine) if pod.machine is not None else None
     if machine is None or pod.machine is None:
         return ""
     if machine.is_cordoned:
         return cordon(pod.machine, machine.words)
-    if machine.announced:
-        return maintenance(pod.machine, machine.announced)
-    return ADMISSION if waits_for_checks(observed, worker) else ""
+    return maintenance(pod.machine, machine.announced) if machine.announced else ""
 
 
 def _is_open(worker: Worker) -> bool:

@@ -119,6 +119,18 @@ def on(*causes: MachineCause, **facts: Any) -> dict[str, Machine]:
         pytest.param({"replicas": 1}, look((HERE, node()), machines=on(GOING), silent=True), {}, id="slurm-is-silent"),
         pytest.param({"min": 0, "max": 1}, look((HERE, node("MIXED POWERING_UP")), machines=on(GOING)), {}, id="waking"),
         pytest.param(
+            {"min": 0, "max": 1},
+            look((HERE, node("IDLE DRAIN POWERING_DOWN", HELD)), machines=on(GOING)),
+            {"delete": (0,)},
+            id="asleep-it-stays-drained-until-its-pod-is-gone",
+        ),
+        pytest.param(
+            {"min": 0, "max": 1},
+            look((None, node("IDLE DRAIN POWERED_DOWN", HELD)), machines=on(GOING)),
+            {"undrain": (0,)},
+            id="asleep-without-a-pod",
+        ),
+        pytest.param(
             {"replicas": 1}, look((HERE, node()), machines=on(GOING, is_cordoned=True)), {"drain": {f"{CORDON}m": (0,)}}, id="cordon-first"
         ),
         pytest.param(
