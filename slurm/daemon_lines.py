@@ -12,6 +12,9 @@ from slurm.logs import CRITICAL, DEBUG, ERROR, INFO, WARNING, level_of
 from slurm.records import record
 
 SLURM = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "sackd")
+UNSHARED = frozenset({"slurmctld", "slurmd", "slurmrestd", "sackd", "sshd", "munged"})
+"""Daemons whose pipe no program of ours writes to. They quote what users write, and do not escape it: what looks like a line of ours there
+is none."""
 
 
 @record
@@ -33,7 +36,7 @@ def read(daemon: str, text: str) -> Read:
 
 
 _SLURM_HEAD = re.compile(
-    r"(?:\[(?P<time>\d{4}-\d\d-\d\d[T ][^\]]{8,24}|[A-Z][a-z]{2} [^\]]*\d\d:\d\d:\d\d[^\]]*|\d+)\] ?)?"
+    r"(?:\[(?P<time>\d{4}-\d\d-\d\d[T ][^\]]{8,24}|[A-Z][a-z]{2} [^\]]{0,20}?\d\d:\d\d:\d\d[^\]]{0,20}|\d+)\] ?)?"
     r"(?:(?P<program>slurmctld|slurmd|slurmdbd|slurmrestd|sackd|slurmstepd)(?:-[\w-]+)?: )?"
     r"(?P<step>\[\d+(?:[_+]\d+)?\.\w+(?:\+\d+)?\] )?"
     r"(?P<thread>\[\d+\] )?"

@@ -16,13 +16,16 @@ _MENTION = re.compile(
     rf"|\bjob[= ]{_JOB.format('j5')}(?:\.{_STEP.format('s5')})?(?!\d)",
     re.IGNORECASE,
 )
-_MAY_MENTION = re.compile(r"job|step|\[\d+[_+.\d]*\.", re.IGNORECASE)
+_MAY_MENTION = re.compile(r"job|step|\[\d[_+.\d]*\.", re.IGNORECASE)
 _LAST_JOB = 0x03FFFFFF
 """Slurm's own limit of job numbers, MAX_JOB_ID; above it are its marks for "none" and "all"."""
+_LONGEST = 4096
+"""Characters that are looked at: a line may quote what a user wrote, and slurmctld waits where its lines are not taken."""
 
 
 def find_job(text: str) -> tuple[str, str]:
     """The job and the step that the text names first, as Slurm's commands take them: ("12_3", "0"). Empty where it names none."""
+    text = text[:_LONGEST]
     if not _MAY_MENTION.search(text):
         return "", ""
     for found in _MENTION.finditer(text):

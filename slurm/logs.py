@@ -24,7 +24,7 @@ DEBUG, INFO, WARNING, ERROR, CRITICAL = "debug", "info", "warning", "error", "cr
 LONGEST = 16_000
 """Bytes of a line. containerd and CRI-O break longer ones than 16 KiB in two, and then neither part is JSON."""
 _STDOUT = 1
-_REFUSALS = ("FAILED", "REFUSED")
+_REFUSALS = ("FAILED", "REFUSED", "LOST", "NOT SENT")
 _OWN_KEYS = ("time", "level", "cluster", "node", "daemon", "job", "step", "message")
 _writing = threading.RLock()  # one that a handler of signals may take again
 
@@ -71,7 +71,7 @@ def write(text: str) -> None:
 
 def teller(daemon: str) -> "Callable[..., None]":
     """What a program of ours says its lines with: `say("made the home of ada")`, `say("job 12 waits", job="12")`. Lines that begin with
-    FAILED or REFUSED are errors, unless `level` says otherwise."""
+    FAILED, REFUSED, LOST or NOT SENT are errors, unless `level` says otherwise."""
 
     def say(message: str, level: str = "", /, **more: "Any") -> None:
         write(line(daemon, message, level or level_of(message), **more))
@@ -93,6 +93,12 @@ def said(text: str) -> "Mapping[str, Any] | None":
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found.get("message"), str) else None
+
+
+def is_own(text: str) -> bool:
+    """True for a line of a program in this cluster's pods."""
+    found = said(text)
+    return found is not None and found.get("cluster") == os.environ.get(CLUSTER, "")
 
 
 def readable(text: str) -> str:

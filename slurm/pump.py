@@ -58,11 +58,12 @@ class Lines:
 
 
 def make_line(daemon: str, data: bytes) -> str:
-    """The line of a log for a line of the daemon's; empty for a blank one. A line that is one already, of a program of ours, stays."""
+    """The line of a log for a line of the daemon's; empty for a blank one. A line that is one already, of a program of ours in this
+    cluster, stays."""
     text = data.decode("utf-8", "replace").rstrip()
     if not text:
         return ""
-    if logs.said(text) is not None:
+    if daemon not in daemon_lines.UNSHARED and len(data) <= logs.LONGEST and logs.is_own(text):
         return text
     try:
         found = daemon_lines.read(daemon, text)

@@ -2,7 +2,9 @@
 
 from prometheus_client import Counter, Gauge
 
-ANSWERED = Gauge("slipway_ec2_last_answer_timestamp_seconds", "When EC2 last answered for all machines, in seconds since 1970.")
+ANSWERED = Gauge(
+    "slipway_ec2_last_answer_timestamp_seconds", "When EC2 last answered for all machines, or the program began: seconds since 1970."
+)
 FAILURES = Counter(
     "slipway_ec2_failures", "Questions about the machines that EC2 did not answer, and conditions that could not be written."
 )

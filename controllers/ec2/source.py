@@ -38,6 +38,7 @@ class Source:
 
     async def run(self) -> None:
         """Asks for ever, less often while there is no answer."""
+        metrics.ANSWERED.set(self._clock.wall())  # from here on, the time without an answer is counted
         await self.machines.synced.wait()
         failures = 0
         while True:

@@ -13,6 +13,8 @@ SPOOL = Path("/var/spool/slurmctld/mail")
 MOST = 10_000
 """Mails that wait at most: some 20 MB."""
 _LOST = "lost"
+_HALF_S = 3600
+"""A file that is not whole after so long never will be."""
 _MOST_BYTES = 65_536
 
 
@@ -39,14 +41,20 @@ class Spool:
         """Leaves a mail; False when there is no room, which is counted. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps([mail.asked_at, mail.subject, mail.address, dict(mail.job)])
-        if len(text) > _MOST_BYTES or sum(1 for _ in self._folder.iterdir()) >= self._most:
+        if len(text) > _MOST_BYTES or len(self.names()) >= self._most:
             with (self._folder / _LOST).open("ab") as lost:
                 lost.write(b"x")
             return False
         name = f"{time.time_ns():020}-{os.getpid()}"
         made = self._folder / f".{name}"
-        made.write_text(text)
-        made.rename(self._folder / f"{name}.json")
+        try:
+            made.write_text(text)
+            made.rename(self._folder / f"{name}.json")
+        except OSError:  # a full disk: what was begun would stay for good
+            with contextlib.suppress(OSError):
+                made.unlink(missing_ok=True)
+            raise
+        self._remove_halves()
         return True
 
     def names(self) -> list[str]:
@@ -55,6 +63,13 @@ class Spool:
             return sorted(file.name for file in self._folder.iterdir() if file.suffix == ".json")
         except FileNotFoundError:
             return []
+
+    def _remove_halves(self) -> None:
+        """What processes left that were killed while they wrote."""
+        for file in self._folder.glob(".*"):
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > _HALF_S:
+                    file.unlink()
 
     def read(self, name: str) -> Waiting:
         """A mail. Raises OSError, ValueError where it is no mail."""

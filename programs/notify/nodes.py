@@ -1,21 +1,22 @@
 """Nodes that go out of service and come back, as sinfo lists them, with what is known of the cause. Pure.
 
 A node is told of when two readings in a row show it out of service, so that a restart of a worker is no news. What ends by itself is none,
-either: a scale-in, an update of a node set, a pod that stops. What no reading says is unknown: a node that is not listed any more is
-forgotten, and has not come back.
+either: a scale-in, an update of a node set, a pod that stops, a new machine that waits for its checks. What no reading says is unknown: a
+node that is not listed any more is forgotten, and has not come back; back is what takes jobs.
 """
 
 from collections.abc import Iterable, Mapping
 
 from slurm.check_results import FAILED, failures, read_results
-from slurm.reasons import NODESET, POD_REPLACED, POD_STOPPING, written
+from slurm.reasons import ADMISSION, NODESET, POD_REPLACED, POD_STOPPING, has_failed_to_resume, written
 from slurm.records import record
 from slurm.scontrol import AnswerError
 from slurm.states import NodeState, category, node_state
 
 FIELDS = ("NodeList", "Partition", "StateComplete", "Reason", "User", "Extra")
 _OUT = frozenset({"drained", "draining", "down", "unknown"})
-_PASSING = (NODESET, POD_STOPPING, POD_REPLACED)
+_SERVES = frozenset({"idle", "allocated"})
+_PASSING = (NODESET, POD_STOPPING, POD_REPLACED, ADMISSION)
 
 
 @record
@@ -39,6 +40,8 @@ class Reading:
     """Of each node."""
     faults: Mapping[str, Fault]
     """By the names of nodes that are out of service."""
+    serving: frozenset[str] = frozenset()
+    """Nodes that take jobs."""
 
 
 @record
@@ -71,13 +74,17 @@ def read_nodes(text: str, between: str) -> Reading:
         raise AnswerError(f"sinfo's answer has {len(values)} values and {rest[:80]!r}, which are no rows of {len(FIELDS)} fields")
     partitions: dict[str, frozenset[str]] = {}
     faults: dict[str, Fault] = {}
+    serving: set[str] = set()
     for at in range(0, len(values), len(FIELDS)):
         name, partition, state, reason, by, extra = (value.strip() for value in values[at : at + len(FIELDS)])
         its = partition.removesuffix("*")  # the mark of the default one
         partitions[name] = partitions.get(name, frozenset[str]()) | ({its} if its else set[str]())
-        if (fault := _fault(node_state(state.upper().split("+")), reason, by, extra)) is not None:
+        found = node_state(state.upper().split("+"))
+        if (fault := _fault(found, reason, by, extra)) is not None:
             faults[name] = fault
-    return Reading(partitions, faults)
+        elif category(found) in _SERVES:
+            serving.add(name)
+    return Reading(partitions, faults, frozenset(serving))
 
 
 def first_known(reading: Reading) -> Known:
@@ -90,7 +97,7 @@ def plan_changes(known: Known, reading: Reading) -> tuple[Changes, Known]:
     new = {name: fault for name, fault in reading.faults.items() if known.told.get(name) != fault.reason}
     out = {name: fault for name, fault in new.items() if name in known.seen}
     there = {name: reason for name, reason in known.told.items() if name in reading.partitions}
-    back = {name: reason for name, reason in there.items() if name not in reading.faults}
+    back = {name: reason for name, reason in there.items() if name in reading.serving}
     told = {name: reason for name, reason in there.items() if name not in back} | {name: fault.reason for name, fault in out.items()}
     return Changes(out, back), Known(told, frozenset(new.keys() - out.keys()))
 
@@ -98,6 +105,8 @@ def plan_changes(known: Known, reading: Reading) -> tuple[Changes, Known]:
 def _fault(state: NodeState, reason: str, by: str, extra: str) -> Fault | None:
     found = category(state)
     words = "" if reason.lower() in ("none", "(null)") else written(reason)
+    if has_failed_to_resume(reason) and found == "powered_down":
+        found = "down"  # Slurm gave it up, and does not wake it again by itself
     if found not in _OUT or words.startswith(_PASSING):
         return None
     return Fault(words, by.partition("(")[0] if words else "", found, tuple(_evidence(extra, words)))

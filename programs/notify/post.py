@@ -12,6 +12,7 @@ from slurm.records import record
 _ANSWER_S = 10
 _MOST_BYTES = 300
 _LONGEST_WAIT_S = 3600
+_NO_ADDRESS = "the key url of its Secret is no http:// or https:// address"
 _REFUSED = frozenset({400, 413, 415, 422})
 """The webhook will never take this message. All else may be mended: an address in the Secret, or the service behind it."""
 
@@ -30,16 +31,20 @@ class Outcome:
 
 def post(url: str, body: str) -> Outcome:
     """Posts JSON. Whatever goes wrong is in the outcome."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return Outcome(is_taken=False, why="the key url of its Secret is no http:// or https:// address")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return Outcome(is_taken=False, why=_NO_ADDRESS)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
+        return Outcome(is_taken=False, why=_NO_ADDRESS)
     connection: http.client.HTTPConnection | None = None
     try:
         if parts.scheme == "https":
             context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=_ANSWER_S, context=context)
+            connection = http.client.HTTPSConnection(parts.hostname, port, timeout=_ANSWER_S, context=context)
         else:
-            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=_ANSWER_S)
+            connection = http.client.HTTPConnection(parts.hostname, port, timeout=_ANSWER_S)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", target, body.encode(), {"Content-Type": "application/json", "User-Agent": "slipway-notify"})
         answer = connection.getresponse()
@@ -62,5 +67,13 @@ def judge(status: int, retry_after: str, said: str) -> Outcome:
     return Outcome(is_taken=False, is_refused=status in _REFUSED, why=why, wait_s=wait_s)
 
 
+def _is_plain(url: str) -> bool:
+    """True for an address of visible ASCII, as all are: no library's complaint then quotes it."""
+    return url.isascii() and url.isprintable() and " " not in url
+
+
 def _without(url: str, text: str) -> str:
-    return text.replace(url, "its address").replace(urlsplit(url).path or "\0", "...")
+    parts = urlsplit(url)
+    for secret in (url, f"{parts.path}?{parts.query}", parts.query, parts.path):
+        text = text.replace(secret, "...") if secret.strip("/?") else text
+    return text

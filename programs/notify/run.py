@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,6 +26,8 @@ from .reader import Reader
 from .sender import Senders
 
 _CALL_S = 60
+
+say = teller("notify")
 
 
 def read_receivers(file: Path) -> tuple[Receiver, ...]:
@@ -47,7 +50,7 @@ def _receiver(given: Any) -> Receiver:
 
 def ask(*command: str) -> str:
     """One of Slurm's commands, with an end."""
-    return call(*command, timeout_s=_CALL_S, env={"SLURM_TIME_FORMAT": "%s"})
+    return call(*command, timeout_s=_CALL_S, env={"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"})
 
 
 def main() -> None:
@@ -56,21 +59,21 @@ def main() -> None:
         signal.signal(number, _end_at_once)
     threading.excepthook = _fail  # a fault of ours ends the process, which comes back, instead of a webhook that hears nothing
 
-    say = teller("notify")
     cluster, file, interval_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
     reader, senders, told = Reader(cluster, ask, say), Senders(say), ""
-    receivers: tuple[Receiver, ...] = ()
+    receivers: tuple[Receiver, ...] | None = None
     while True:
         at, fault = time.monotonic(), ""
         try:
             receivers = read_receivers(file)
         except (OSError, ValueError, KeyError, TypeError) as error:
             fault = f"who is to be told cannot be read, and stays as before: {error!r}"
-        try:
-            senders.follow(each.name for each in receivers if each.kind != "mail")
-            reader.round(receivers)
-        except OSError as error:
-            fault = f"messages cannot be left on the disk, trying again: {error}"
+        if receivers is not None:  # until then, what waits waits on
+            try:
+                senders.follow(each.name for each in receivers if each.kind != "mail")
+                reader.round(receivers)
+            except OSError as error:
+                fault = f"messages cannot be left on the disk, trying again: {error}"
         if fault and fault != told:
             say(fault)
         told = fault
@@ -78,7 +81,8 @@ def main() -> None:
 
 
 def _fail(reason: threading.ExceptHookArgs) -> None:
-    threading.__excepthook__(reason)
+    # Straight to the log: the thread that takes what is written to stderr ends with the process.
+    say("FAILED: " + "".join(traceback.format_exception(reason.exc_type, reason.exc_value, reason.exc_traceback)))
     os._exit(1)
 
 

@@ -29,9 +29,22 @@ class Sender:
         self._spool = spool_of(name, folder)
         self._url = urls / name / "url"
         self._failures = 0
+        self._done: set[str] = set()
+        """Messages that are to go and cannot be removed: they are not sent again."""
 
     def round(self, now: float) -> float:
         """Sends the oldest message, if there is one. Gives the seconds until the next look."""
+        try:
+            return self._round(now)
+        except OSError as error:
+            self._failures += 1
+            wait_s = pause_s(self._failures)
+            self._say(f"FAILED: messages for {self._name} cannot be taken from the disk: {error}. The next try is in {wait_s:.0f} s")
+            return wait_s
+
+    def _round(self, now: float) -> float:
+        for name in tuple(self._done):
+            self._remove(name)
         self._spool.take_lost()  # each was logged by the reader
         names = self._spool.names()
         if not names:
@@ -51,8 +64,8 @@ class Sender:
             if self._failures:
                 self._say(f"{self._name} takes messages again")
             self._failures = 0
-            self._spool.remove(name)
             self._say(f"told {self._name}: {waiting.subject}")
+            self._remove(name)
             return _BETWEEN_S
         if outcome.is_refused:
             return self._drop(name, waiting.subject, outcome.why)
@@ -66,12 +79,19 @@ class Sender:
             url = self._url.read_text().strip()
         except OSError as error:
             return Outcome(is_taken=False, why=f"its Secret has no key url ({error.strerror})")
+        except ValueError:
+            return Outcome(is_taken=False, why="the key url of its Secret is not text")
         return self._send(url, body)
 
     def _drop(self, name: str, what: str, why: str) -> float:
         self._say(f"NOT SENT to {self._name}: {what}: {why}")
-        self._spool.remove(name)
+        self._remove(name)
         return _BETWEEN_S
+
+    def _remove(self, name: str) -> None:
+        self._done.add(name)
+        self._spool.remove(name)
+        self._done.discard(name)
 
 
 class Senders:

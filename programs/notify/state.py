@@ -24,6 +24,16 @@ PAYLOAD = "payload"
 
 
 @record
+class Gap:
+    """A time without an answer about ended runs. slurmctld hands over what ended meanwhile once slurmdbd is back, little by little."""
+
+    since: float
+    """Ends from here on may come late. In seconds since 1970, as the next."""
+    over: float | None = None
+    """When there was an answer again."""
+
+
+@record
 class State:
     """How far the readings are."""
 
@@ -36,6 +46,8 @@ class State:
     arrays: Mapping[str, Item] = {}
     nodes: Known | None = None
     """None before the first reading of nodes."""
+    gap: Gap | None = None
+    """Of the last time that slurmdbd was away."""
 
 
 def spool_of(webhook: str, folder: Path) -> Spool:
@@ -54,6 +66,7 @@ def load(file: Path) -> State | None:
             frozenset((str(number), str(start), int(end)) for number, start, end in given["seen"]),
             {array: _item(each) for array, each in given["arrays"].items()},
             None if known is None else Known(dict(known["told"]), frozenset(known["seen"])),
+            None if (gap := given.get("gap")) is None else Gap(float(gap["since"]), None if gap["over"] is None else float(gap["over"])),
         )
     except FileNotFoundError:
         return None
@@ -69,6 +82,7 @@ def save(file: Path, state: State) -> None:
             "since": state.since,
             "seen": sorted(state.seen),
             "arrays": {array: _plain(item) for array, item in state.arrays.items()},
+            "gap": None if state.gap is None else {"since": state.gap.since, "over": state.gap.over},
             "nodes": None if state.nodes is None else {"told": dict(state.nodes.told), "seen": sorted(state.nodes.seen)},
         }
     )

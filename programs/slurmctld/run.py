@@ -153,7 +153,7 @@ class Controller:
             say(f"slurmctld cannot be started: {error.strerror}")
         else:
             if code:
-                say("slurmctld did not start")
+                say("FAILED: slurmctld did not start")
 
     def _note_key(self, name: str, key: str) -> None:
         """Notes which key slurmctld has. The time of the note is that of the key's first use: programs/config_sync tells its age."""
