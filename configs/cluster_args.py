@@ -198,7 +198,7 @@ class Remedies(TypedDict):
     waitS: NotRequired[int]
     """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
     machineTimeoutS: NotRequired[int]
-    """How long a reboot or a replacement may take, in seconds. After that the next step is due. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `3600`."""
+    """How long a reboot or a replacement may take, in seconds. After that the next step is due. At least 900 with RebootMachine, as EC2 forces a reboot late. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `3600`."""
     maxPerDay: NotRequired[int]
     """Most steps of each sort in 24 hours, over the whole set. Type: integer, 1 to 65,536. Default: `10`."""
     systemicPercent: NotRequired[int]

@@ -153,7 +153,8 @@ class Remedies(Model):
     wait_s: Seconds = Field(default=300, examples=[600])
     """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day."""
     machine_timeout_s: Seconds = Field(default=3600, examples=[1800])
-    """How long a reboot or a replacement may take, in seconds. After that the next step is due."""
+    """How long a reboot or a replacement may take, in seconds. After that the next step is due. At least 900 with
+    RebootMachine, as EC2 forces a reboot late."""
     max_per_day: Positive = Field(default=10, le=MAX_NODES, examples=[20])
     """Most steps of each sort in 24 hours, over the whole set."""
     systemic_percent: Positive = Field(default=10, le=100, examples=[25])

@@ -9,6 +9,10 @@ from configs.models.node_set import NodeSet
 from configs.rules.names import check_distinct
 from slurm.causes import KUBERNETES_CONDITIONS
 
+_LEAST_REBOOT_S = 900
+"""EC2 forces a reboot only where the instance has not shut down within a few minutes, and such a machine then takes minutes to boot.
+Source: its API reference, RebootInstances. Whoever gives up earlier has a reboot under the next job."""
+
 
 def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault]:
     """Faults of what is done about nodes that stay faulty. `path` is the node set's."""
@@ -28,6 +32,12 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
     if "RebootMachine" in remedies.steps and remedies.machines == "DeleteNode":
         message = "DeleteNode cannot reboot a machine. Take EC2 or Webhook, or leave RebootMachine out of steps."
         faults.append(Fault(f"{within}.machines", message, about))
+    if "RebootMachine" in remedies.steps and remedies.machine_timeout_s < _LEAST_REBOOT_S:
+        message = (
+            f"{remedies.machine_timeout_s} is less than {_LEAST_REBOOT_S}: a reboot may still come after that, and end a job that runs by "
+            "then. Raise it, or leave RebootMachine out of steps."
+        )
+        faults.append(Fault(f"{within}.machineTimeoutS", message, (f"{within}.steps",)))
     if remedies.machines == "EC2" and cluster.ec2 is None:
         message = "EC2 needs cluster.ec2: say at least its region, such as ec2: {region: eu-west-1}."
         faults.append(Fault(f"{within}.machines", message, ("cluster.ec2",)))

@@ -156,6 +156,7 @@ LIFECYCLE = [
     pytest.param({"nodeSets[0].remedies": {"steps": ["RebootMachine"], "machines": "DeleteNode"}}, "cluster.nodeSets[0].remedies.machines", "cannot reboot", id="deleting-does-not-reboot"),
     pytest.param({"nodeSets[0].remedies": {"steps": ["RebootMachine"], "machines": "EC2"}}, "cluster.nodeSets[0].remedies.machines", "EC2 needs cluster.ec2", id="ec2-without-region"),
     pytest.param({"nodeSets[0].remedies": {"steps": ["RebootMachine"], "machines": "Webhook"}}, "cluster.nodeSets[0].remedies.webhook", "is missing", id="webhook-without-address"),
+    pytest.param({"nodeSets[0].remedies": {"steps": ["RebootMachine"], "machines": "Webhook", "webhook": "https://a.example", "machineTimeoutS": 899}}, "cluster.nodeSets[0].remedies.machineTimeoutS", "899 is less than 900: a reboot may still come", id="reboot-given-up-too-early"),
     pytest.param({"nodeSets[0].remedies": {"steps": ["RecreatePod"], "webhook": "https://a.example"}}, "cluster.nodeSets[0].remedies.webhook", "goes with machines: Webhook only", id="webhook-unused"),
     pytest.param({"nodeSets[0].remedies": {"steps": ["RecreatePod"], "confirmedBy": "dsk"}}, "cluster.nodeSets[0].remedies.confirmedBy", "no health check is called", id="confirmed-by-nobody"),
     pytest.param({"nodeSets[0].remedies": {"steps": ["RecreatePod"], "verifiedBy": ["dsk"]}}, "cluster.nodeSets[0].remedies.verifiedBy[0]", "no health check is called", id="verified-by-nobody"),
