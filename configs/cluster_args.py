@@ -194,7 +194,7 @@ class Remedies(TypedDict):
     confirmedBy: NotRequired[str]
     """A health check that has to find the node failing, too, before the first step. Type: string. Default: none."""
     verifiedBy: NotRequired[list[str]]
-    """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as the step is done. Type: list of string. Default: `[]` (none; the checks that had failed are run again)."""
+    """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as the step is done. For fixed sets. Type: list of string. Default: `[]` (none; the checks that had failed are run again)."""
     waitS: NotRequired[int]
     """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
     machineTimeoutS: NotRequired[int]

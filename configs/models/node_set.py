@@ -149,7 +149,7 @@ class Remedies(Model):
     """A health check that has to find the node failing, too, before the first step. Default: none."""
     verified_by: tuple[Name, ...] = Field(default=(), examples=[["gpu", "stream"]])
     """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as
-    the step is done. Default: none; the checks that had failed are run again."""
+    the step is done. For fixed sets. Default: none; the checks that had failed are run again."""
     wait_s: Seconds = Field(default=300, examples=[600])
     """How long a fault has to last before the next step, in seconds. The time doubles with each step that the node has had within a day."""
     machine_timeout_s: Seconds = Field(default=3600, examples=[1800])

@@ -47,6 +47,9 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
         faults.append(Fault(f"{within}.webhook", "goes with machines: Webhook only. Say so, or leave it out.", about))
     if remedies.confirmed_by is not None:
         faults += _check_name(cluster, path, node_set, f"{within}.confirmedBy", remedies.confirmed_by)
+    if remedies.verified_by and node_set.is_elastic:
+        why = "what a node has to pass is forgotten when it powers down"
+        return [*faults, _not_for_elastic(path, f"{within}.verifiedBy", why)]
     return faults + _check_jobs(cluster, path, node_set, f"{within}.verifiedBy", remedies.verified_by)
 
 
@@ -54,12 +57,14 @@ def check_checks_before_jobs(cluster: Cluster, path: str, node_set: NodeSet) -> 
     """Faults of the checks that come before jobs. `path` is the node set's."""
     within = f"{path}.checksBeforeJobs"
     if node_set.checks_before_jobs and node_set.is_elastic:
-        message = (
-            "a node that wakes for a job is never drained, so it cannot wait for checks first. Leave it out, and add prolog to the "
-            "contexts of the checks: then they run before each job."
-        )
-        return [Fault(within, message, (f"{path}.max", "cluster.healthChecks"))]
+        why = "a node that wakes for a job is never drained, so it cannot wait for checks first"
+        return [_not_for_elastic(path, within, why)]
     return _check_jobs(cluster, path, node_set, within, node_set.checks_before_jobs)
+
+
+def _not_for_elastic(path: str, within: str, why: str) -> Fault:
+    message = f"{why}. Leave it out, and add prolog to the contexts of the checks: then they run before each job."
+    return Fault(within, message, (f"{path}.max", "cluster.healthChecks"))
 
 
 def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, name: str) -> list[Fault]:

@@ -164,6 +164,7 @@ LIFECYCLE = [
     pytest.param({"nodeSets[0].remedies": {"steps": ["RecreatePod"], "verifiedBy": ["disk", "disk"]}}, "cluster.nodeSets[0].remedies.verifiedBy[1]", "stands in this list twice", id="verified-twice"),
     pytest.param({"nodeSets[1].remedies": {"steps": ["RecreatePod"], "verifiedBy": ["mounts"]}}, "cluster.nodeSets[1].remedies.verifiedBy[0]", "does not run as a job", id="verified-beside-jobs"),
     pytest.param({"healthChecks[+]": {**DISK, "name": "deep", "after": ["disk"]}, "nodeSets[0].remedies": {"steps": ["RecreatePod"], "verifiedBy": ["deep", "disk"]}}, "cluster.nodeSets[0].remedies.verifiedBy[0]", "they run in the order of this list", id="verified-in-the-wrong-order"),
+    pytest.param({"nodeSets[2].remedies": {"steps": ["RecreatePod"], "verifiedBy": ["disk"]}}, "cluster.nodeSets[2].remedies.verifiedBy", "forgotten when it powers down. Leave it out, and add prolog to the contexts", id="verified-in-an-elastic-set"),
     pytest.param({"nodeSets[2].checksBeforeJobs": ["disk"]}, "cluster.nodeSets[2].checksBeforeJobs", "add prolog to the contexts", id="checks-before-jobs-of-an-elastic-set"),
     pytest.param({"nodeSets[0].checksBeforeJobs": ["dsk"]}, "cluster.nodeSets[0].checksBeforeJobs[0]", "no health check is called", id="checks-before-jobs-that-are-not-there"),
     pytest.param({"nodeSets[1].checksBeforeJobs": ["mounts"]}, "cluster.nodeSets[1].checksBeforeJobs[0]", "does not run as a job", id="checks-before-jobs-beside-jobs"),
