@@ -147,15 +147,14 @@ class HealthChecks(pulumi.ComponentResource):
 
 
 def build_cron_job(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
-    """The CronJob of one check. Runs never overlap: two runs of one check would lift each other's drains."""
+    """The CronJob of one check. Its runs never overlap: they would lift each other's drains. A run that the NodeSet controller asks for may
+    come beside one, and neither touches the other's reservations."""
     pods = args["pods"]
     name = object_name(pods["cluster"], f"check-{check['name']}")
-    deadline_s = build_deadline(check)
     job = {
         "backoffLimit": 0,
-        # Beyond the program's own deadline only what is under way ends: on each node at most two looks and their waiting.
-        "activeDeadlineSeconds": deadline_s + 2 * (check["timeout_s"] + _SLACK_S),
-        "template": pod_template(pods, "health-check", _pod(args, check, deadline_s)),
+        "activeDeadlineSeconds": build_longest(check),
+        "template": pod_template(pods, "health-check", _pod(args, check)),
     }
     return {
         "apiVersion": "batch/v1",
@@ -182,7 +181,13 @@ def build_deadline(check: HealthCheckArgs) -> int:
     return math.ceil(nodes / _PARALLEL) * check["timeout_s"] + _SLACK_S
 
 
-def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
+def build_longest(check: HealthCheckArgs) -> int:
+    """Seconds after which a run is ended. Beyond the program's own deadline only what is under way ends: on each node at most two looks and
+    their waiting."""
+    return build_deadline(check) + 2 * (check["timeout_s"] + _SLACK_S)
+
+
+def build_spec(check: HealthCheckArgs) -> str:
     """Settings of the program, as JSON."""
     return json.dumps(
         {
@@ -190,7 +195,8 @@ def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
             "check": check["check"],
             "timeoutS": check["timeout_s"],
             "parallel": _PARALLEL,
-            "deadlineS": deadline_s,
+            "deadlineS": build_deadline(check),
+            "longestS": build_longest(check),
             "maxDrained": check["max_drained"],
             "causeKind": check["cause"],
             **({"per": check["per"]} if check["per"] != "node" else {}),
@@ -202,7 +208,7 @@ def build_spec(check: HealthCheckArgs, deadline_s: int) -> str:
     )
 
 
-def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Manifest:
+def _pod(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
     pods = args["pods"]
     program = container(
         pods,
@@ -213,7 +219,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs, deadline_s: int) -> Man
             mount("slurm-config", "/etc/slurm", read_only=True),
             *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        command=program_command("node_checks", build_spec(check, deadline_s), module="run" if check["per"] == "node" else "groups"),
+        command=program_command("node_checks", build_spec(check), module="run" if check["per"] == "node" else "groups"),
         workingDir=PACKAGES_PATH,
         # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
         securityContext=confined(SLURM_UID),

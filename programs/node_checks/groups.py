@@ -246,14 +246,15 @@ def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
     notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
     left = Outcome(UNKNOWN, "an earlier run was killed here")
     for name in [name for name, held in reservations.items() if held.is_of(spec.name) and spec.is_for(name)]:
-        step = next_step(spec.name, name, nodes.get(name), reservations[name], None)
+        is_asked = name in spec.asked_nodes
+        step = next_step(spec.name, name, nodes.get(name), reservations[name], None, is_asked=is_asked, longest_s=spec.longest_s)
         check_node(spec, name, step, slurm, notes, lambda _node, _held: left)
 
 
 def _wait_for_others(spec: Spec, slurm: Slurm, until: float, clock: Callable[[], float], pause: Callable[[float], None]) -> dict[str, Step]:
     """The first step for each node, once no node is busy with another check. Schedules often name the same minute."""
     while True:
-        steps = _chosen(spec, plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations(), spec.asked_nodes))
+        steps = _chosen(spec, plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations(), spec.asked_nodes, spec.longest_s))
         busy = [name for name, step in steps.items() if step == Done(BUSY)]
         if clock() > until or not any(slurm.is_held_by_checks(name) for name in busy):
             return steps

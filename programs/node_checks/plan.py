@@ -10,6 +10,7 @@ milliseconds to be overtaken.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from slurm import reasons
 from slurm.check_results import FAILED, PASSED, RESERVATION, SKIPPED, UNKNOWN, Driver
@@ -19,6 +20,9 @@ from slurm.states import is_busy, is_idle, may_be_drained, waits_for_power
 _ABSENT = frozenset({"DOWN", "ERROR", "FAIL", "UNKNOWN", "NOT_RESPONDING", "INVALID_REG", "REBOOT_ISSUED", "REBOOT_REQUESTED", "BLOCKED"})
 _ASLEEP = frozenset({"POWER_DOWN", "FUTURE", "DYNAMIC_FUTURE"})
 _KEPT = frozenset({"RESERVED", "MAINTENANCE", "UNDRAIN"})
+_ASKED = "(asked) "
+"""In the comment of a reservation that belongs to a run for the NodeSet controller. Such a run may come beside one of the schedule, which
+keeps its hands off it."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +36,21 @@ class Reservation:
     releases the reason alone, which was always one of the check's own."""
     partners: tuple[str, ...] = ()
     """Nodes that pass, reserved beside it: a test of the network needs another node."""
+    age_s: float = 0.0
+    """Seconds since it was made."""
 
     def is_of(self, check: str) -> bool:
         """True for a reservation of that check."""
         return self.comment.startswith(reason_prefix(check))
 
+    def is_for_run(self, check: str, is_asked: bool, longest_s: float) -> bool:
+        """True for a reservation that a run of the check may take further: one of its own, or of a run of its kind that was killed. One of
+        the other kind belongs to a run that may be under way, until it is older than a run can be."""
+        return self.is_of(check) and (self.age_s > longest_s or is_asked == self.comment.startswith(reason_prefix(check) + _ASKED))
+
     def reason(self, check: str) -> str:
         """The drain reason that the node had."""
-        inner = self.comment.removeprefix(reason_prefix(check))
+        inner = self.comment.removeprefix(reason_prefix(check)).removeprefix(_ASKED)
         return inner if reasons.is_check(inner) or reasons.awaits_checks(inner) else self.comment
 
 
@@ -116,9 +127,10 @@ def reason_prefix(check: str) -> str:
     return f"{reasons.CHECK}{check}: "
 
 
-def reserve(check: str, node: Node) -> Reservation:
+def reserve(check: str, node: Node, is_asked: bool = False) -> Reservation:
     """The reservation in which a check looks again at a drained node. Slurm refuses a second one of the name."""
-    return Reservation(f"{RESERVATION}{node.name}", node.name, f"{reason_prefix(check)}{node.reason}")
+    comment = f"{reason_prefix(check)}{_ASKED if is_asked else ''}{node.reason}"
+    return Reservation(f"{RESERVATION}{node.name}", node.name, comment)
 
 
 def plan_checks(
@@ -127,14 +139,18 @@ def plan_checks(
     nodes: Mapping[str, Node],
     reservations: Mapping[str, Reservation],
     asked: Collection[str] = (),
+    longest_s: float = inf,
 ) -> dict[str, Step]:
     """The first step for each chosen node, and for each other node that an earlier run left reserved; in a stable order.
 
     `nodes` and `reservations` (those of all checks) are by node name, from one reading each. `asked` are nodes that the NodeSet controller
-    wants looked at.
+    wants looked at; a run lasts `longest_s` seconds at most.
     """
     names = dict.fromkeys([*chosen, *sorted(name for name, held in reservations.items() if held.is_of(check))])
-    return {name: next_step(check, name, nodes.get(name), reservations.get(name), None, is_asked=name in asked) for name in names}
+    return {
+        name: next_step(check, name, nodes.get(name), reservations.get(name), None, is_asked=name in asked, longest_s=longest_s)
+        for name in names
+    }
 
 
 def next_step(
@@ -145,13 +161,14 @@ def next_step(
     outcome: Outcome | None,
     is_noted: bool = False,
     is_asked: bool = False,
+    longest_s: float = inf,
 ) -> Step:
     """The next step for one node, from a fresh reading; `outcome` is what the check found in this run, None before it ran.
 
     `is_noted` says that the outcome is written down, `is_asked` that the NodeSet controller waits for the check before it lifts a drain of
     its own. The truth table is tests/unit/programs/node_checks/test_plan.py.
     """
-    ours = held if held and held.is_of(check) else None
+    ours = held if held and held.is_for_run(check, is_asked, longest_s) else None
     if node is None:
         return Release(ours) if ours else Done(outcome or Outcome(UNKNOWN, f"Slurm has no node {name}"))
     if outcome and outcome.result == FAILED and not is_noted:
@@ -170,7 +187,7 @@ def next_step(
         return Done(outcome) if is_drained else _found(check, node, outcome)
     if hindrance := _hindrance(node):
         return Done(hindrance)
-    return Reserve(reserve(check, node)) if is_drained else Run(None)
+    return Reserve(reserve(check, node, is_asked)) if is_drained else Run(None)
 
 
 def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:

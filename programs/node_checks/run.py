@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from threading import Lock
 from types import FrameType
@@ -62,7 +63,9 @@ _MOST_STEPS = 12
 OTHERS_S = 120
 """Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
 PAUSE_S = 1.0
-_MOST_WRITES = 5
+_MOST_WRITES, _MOST_TEXTS = 5, 50
+"""Nodes are read again after so many texts, each a call of some 20 ms: a text that is written long after its reading may hide what another
+check has found meanwhile."""
 _SETTLES_S, _SETTLES_PER_NODE_S = 1.0, 0.004
 """So long after a failure was noted it is looked for again: another check that had read all nodes before may have overwritten it. Reading
 1,000 nodes takes 1.3 s (measured on 26.05)."""
@@ -101,6 +104,8 @@ class Spec:
     """Most node minutes of the check's jobs in 24 hours."""
     asked: Mapping[str, Request] | None = None
     """The only nodes that this run is for, with what a pass proves there; None for all."""
+    longest_s: float = inf
+    """Seconds after which Kubernetes has ended every run."""
 
     @property
     def asked_nodes(self) -> frozenset[str]:
@@ -125,6 +130,7 @@ def read_spec(text: str, asked: str = "") -> Spec:
         after=tuple(raw.get("after", ())),
         budget_node_minutes=raw.get("budgetNodeMinutes"),
         asked=read_requests(asked),
+        longest_s=raw.get("longestS", inf),
     )
 
 
@@ -167,7 +173,7 @@ class Notes:
         """
         results = {name: self._noted.setdefault(name, outcome) for name, outcome in outcomes.items() if outcome.result != SKIPPED}
         is_taken = False
-        for _ in range(_MOST_WRITES if results else 0):
+        for _ in range(_MOST_WRITES + len(results) // _MOST_TEXTS if results else 0):
             nodes = self._slurm.nodes(next(iter(results)) if len(results) == 1 else "")
             texts: dict[str, list[str]] = {}
             for name in results.keys() & nodes.keys():
@@ -177,7 +183,7 @@ class Notes:
                     texts.setdefault(text, []).append(name)
             if not texts:
                 break
-            for text, names in texts.items():
+            for text, names in list(texts.items())[:_MOST_TEXTS]:
                 self._slurm.record(sorted(names), text)
         return not is_taken
 
@@ -223,7 +229,7 @@ def check_node(
             case _:
                 apply(name, step, slurm)
         held, node = slurm.reservations().get(name), slurm.nodes(name).get(name)
-        step = next_step(spec.name, name, node, held, outcome, is_noted, name in spec.asked_nodes)
+        step = next_step(spec.name, name, node, held, outcome, is_noted, name in spec.asked_nodes, spec.longest_s)
     return replace(step.outcome, action=actions(taken, step.outcome, node))
 
 
@@ -253,7 +259,7 @@ def run_all(
     A node that only other checks have is waited for; one that has a user's job is skipped. `at` is when the run began, RFC 3339 in UTC.
     """
     nodes, reservations = slurm.nodes(), slurm.reservations()
-    planned = plan_checks(spec.name, spec.targets, nodes, reservations, spec.asked_nodes)
+    planned = plan_checks(spec.name, spec.targets, nodes, reservations, spec.asked_nodes, spec.longest_s)
     steps = in_order(spec.name, spec.after, {name: step for name, step in planned.items() if spec.is_for(name)}, nodes)
     budget = budget_of(spec, slurm)
     notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
@@ -264,7 +270,7 @@ def run_all(
     failed_at: list[float] = []
 
     def work(name: str) -> None:
-        step = steps[name]
+        step: Step = steps[name]
         target = spec.targets.get(name, left_over)
 
         def run(node: Node, held: Reservation | None) -> Outcome:
@@ -276,14 +282,18 @@ def run_all(
             finally:
                 budget.spend(time.monotonic() - job_began)
 
+        def again() -> Step:
+            seen, held = slurm.nodes(name).get(name), slurm.reservations().get(name)
+            return next_step(spec.name, name, seen, held, None, is_asked=name in spec.asked_nodes, longest_s=spec.longest_s)
+
         try:
             began = clock()
+            if isinstance(step, (Drain, Release, Resume)):  # others may have had their turn since the first reading
+                step = again()
             outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, notes, run)
             while outcome == BUSY and clock() <= min(end, began + OTHERS_S) and slurm.is_held_by_checks(name):
                 pause(PAUSE_S)
-                seen, held = slurm.nodes(name).get(name), slurm.reservations().get(name)
-                again = next_step(spec.name, name, seen, held, None, is_asked=name in spec.asked_nodes)
-                outcome = check_node(spec, name, again, slurm, notes, run)
+                outcome = check_node(spec, name, again(), slurm, notes, run)
         except SlurmError as error:
             outcome = Outcome(UNKNOWN, f"Slurm: {error}")
         outcomes[name] = outcome

@@ -261,10 +261,19 @@ def _call(*command: str) -> str:
 
 def _reservation(line: str) -> Reservation | None:
     """One line of `scontrol show reservation --oneliner`, because its JSON leaves the comment out (26.05). None for other lines."""
-    match = re.match(r"ReservationName=(\S+) .*? Nodes=(\S+) .*? Comment=(.*)$", line)
+    match = re.match(r"ReservationName=(\S+) StartTime=(\S+) .*? Nodes=(\S+) .*? Comment=(.*)$", line)
     if match is None:
         return None
-    nodes = expand(match[2])
+    nodes = expand(match[3])
     about = match[1].removeprefix(RESERVATION)
     node = about if about in nodes else nodes[0]
-    return Reservation(match[1], node, match[3].strip(), tuple(each for each in nodes if each != node))
+    partners = tuple(each for each in nodes if each != node)
+    return Reservation(match[1], node, match[4].strip(), partners, _age_s(match[2]))
+
+
+def _age_s(since: str) -> float:
+    """Seconds since a time of scontrol's, which is local. 0 for what is none, as `Unknown`."""
+    try:
+        return max(0.0, time.time() - time.mktime(time.strptime(since, "%Y-%m-%dT%H:%M:%S")))
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,15 +1,28 @@
 """Runs of checks that the NodeSet controller has asked for: only its nodes, also those that it holds drained until they have passed."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from programs.node_checks.plan import Done, Drain, Note, Outcome, Release, Reserve, Resume, Run, Step, next_step, reserve
+from programs.node_checks.plan import BUSY, Done, Drain, Note, Outcome, Release, Reservation, Reserve, Resume, Run, Step, next_step, reserve
 from programs.node_checks.run import read_spec, run_all
 from slurm.check_results import ASKED as ASKED_NODES
-from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Request, read_requests, read_results, requests_text
+from slurm.check_results import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    UNKNOWN,
+    CheckResult,
+    Failure,
+    Request,
+    read_requests,
+    read_results,
+    requests_text,
+    with_result,
+)
 from slurm.reasons import REMEDY
 from slurm.scontrol import Node
 from slurm.states import node_state
@@ -19,7 +32,10 @@ from tests.unit.programs.node_checks.test_run import AT, FINDINGS, spec
 
 ASKED = Request("i-1", AT)
 DRAINED = Node("n-0", node_state(frozenset({"IDLE", "DRAIN"})), REMEDY, "slurm", ("main",))
-HELD = reserve("disk", DRAINED)
+HELD, THEIRS = reserve("disk", DRAINED, is_asked=True), reserve("disk", DRAINED)
+"""The reservation of such a run, and that of a run of the schedule."""
+OLD = {each: replace(each, age_s=7201.0) for each in (HELD, THEIRS)}
+"""Older than a run can be: its run was killed."""
 RESUMED = Node("n-0", node_state(frozenset({"IDLE", "RESERVED", "MAINTENANCE"})), "", "", ("main",))
 PASS, FAIL = FINDINGS[PASSED], FINDINGS[FAILED]
 
@@ -27,20 +43,63 @@ PASS, FAIL = FINDINGS[PASSED], FINDINGS[FAILED]
 @pytest.mark.parametrize(
     ("node", "outcome", "noted", "is_asked", "held", "step"),
     [
-        pytest.param(DRAINED, None, False, True, False, Reserve(HELD), id="asked"),
-        pytest.param(DRAINED, None, False, False, False, Done(Outcome(SKIPPED, f"drained by slurm: {REMEDY}")), id="not-asked"),
-        pytest.param(DRAINED, None, False, True, True, Resume(), id="reserved"),
-        pytest.param(RESUMED, None, False, True, True, Run(HELD), id="resumed"),
-        pytest.param(RESUMED, PASS, False, True, True, Drain(REMEDY), id="the-drain-comes-back-with-its-reason"),
-        pytest.param(DRAINED, PASS, False, True, True, Note(), id="a-pass-is-noted-first"),
-        pytest.param(DRAINED, PASS, True, True, True, Release(HELD), id="then-the-node-is-let-go"),
-        pytest.param(RESUMED, FAIL, True, True, True, Drain(REMEDY), id="a-failure"),
-        pytest.param(DRAINED, None, False, False, True, Release(HELD), id="left-drained-by-a-killed-run"),
-        pytest.param(RESUMED, FINDINGS[UNKNOWN], False, False, True, Drain(REMEDY), id="left-resumed-by-a-killed-run"),
+        pytest.param(DRAINED, None, False, True, None, Reserve(HELD), id="asked"),
+        pytest.param(DRAINED, None, False, False, None, Done(Outcome(SKIPPED, f"drained by slurm: {REMEDY}")), id="not-asked"),
+        pytest.param(DRAINED, None, False, True, HELD, Resume(), id="reserved"),
+        pytest.param(RESUMED, None, False, True, HELD, Run(HELD), id="resumed"),
+        pytest.param(RESUMED, PASS, False, True, HELD, Drain(REMEDY), id="the-drain-comes-back-with-its-reason"),
+        pytest.param(DRAINED, PASS, False, True, HELD, Note(), id="a-pass-is-noted-first"),
+        pytest.param(DRAINED, PASS, True, True, HELD, Release(HELD), id="then-the-node-is-let-go"),
+        pytest.param(RESUMED, FAIL, True, True, HELD, Drain(REMEDY), id="a-failure"),
+        pytest.param(DRAINED, None, False, False, HELD, Done(BUSY), id="a-run-of-the-schedule-leaves-it-alone"),
+        pytest.param(RESUMED, None, False, False, HELD, Done(BUSY), id="a-run-of-the-schedule-leaves-it-resumed"),
+        pytest.param(RESUMED, None, False, True, THEIRS, Done(BUSY), id="and-is-left-alone"),
+        pytest.param(DRAINED, None, False, False, OLD[HELD], Release(OLD[HELD]), id="left-drained-by-a-killed-run"),
+        pytest.param(RESUMED, FINDINGS[UNKNOWN], False, False, OLD[HELD], Drain(REMEDY), id="left-resumed-by-a-killed-run"),
+        pytest.param(DRAINED, None, False, True, OLD[THEIRS], Resume(), id="left-by-a-killed-run-of-the-schedule"),
     ],
 )
-def test_next_step(node: Node, outcome: Outcome | None, noted: bool, is_asked: bool, held: bool, step: Step) -> None:
-    assert next_step("disk", "n-0", node, HELD if held else None, outcome, noted, is_asked) == step
+def test_next_step(node: Node, outcome: Outcome | None, noted: bool, is_asked: bool, held: Reservation | None, step: Step) -> None:
+    assert next_step("disk", "n-0", node, held, outcome, noted, is_asked, longest_s=7200) == step
+
+
+def test_run_of_the_schedule_beside_it_opens_no_node_to_users() -> None:
+    """It begins while the check is under way, and ends after the other has resumed the node."""
+    slurm = site(PASSED)
+    open_to_users: list[str] = []
+
+    def meanwhile(name: str) -> None:
+        slurm.on_job = lambda _: None
+        run_all(spec(1), slurm, lambda _name, _outcome: None, AT, clock=lambda: 0, pause=lambda _: None)
+        open_to_users.extend(each for each in (name,) if slurm.is_open_to_users(each))
+
+    slurm.on_job = meanwhile
+    run(slurm, 1, "n-0")
+    assert (open_to_users, slurm.held, slurm.known["n-0"].reason) == ([], {}, REMEDY)
+
+
+def test_failure_that_another_check_notes_meanwhile_is_not_written_over() -> None:
+    """What has passed for the controller is another text for each node, so writing takes long."""
+    size = 120
+    slurm = site(*[PASSED] * size)
+    record, failed = slurm.record, with_result("", "gpu", CheckResult(FAILED, AT, Failure(AT, "fell off")))
+    assert failed is not None
+
+    def slow(nodes: Iterable[str], extra: str) -> None:
+        written = sum(operation == "record" for operation, _ in slurm.log)
+        if written == 60:
+            record(["n-119"], failed)
+        record(nodes, extra)
+
+    slurm.record = slow  # type: ignore[method-assign]
+    outcomes: dict[str, Outcome] = {}
+    asked = replace(spec(size), asked={f"n-{at}": Request(f"i-{at}", AT) for at in range(size)})
+    for at in range(size):
+        slurm.known[f"n-{at}"] = Node(f"n-{at}", node_state(frozenset({"IDLE"})), "", "", ("main",))
+    run_all(asked, slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    noted = {name: read_results(node.extra) or {} for name, node in slurm.known.items()}
+    assert all(results["disk"].passed_for == Request(name.replace("n", "i"), AT) for name, results in noted.items())
+    assert noted["n-119"]["gpu"].result == FAILED
 
 
 def site(*findings: str) -> FakeSlurm:
@@ -89,7 +148,7 @@ def test_node_without_a_drain_is_looked_at_as_well() -> None:
 
 def test_what_another_run_of_the_check_has_begun_elsewhere_is_left_to_it() -> None:
     slurm = site(PASSED, PASSED)
-    slurm.held["n-1"] = reserve("disk", slurm.known["n-1"])
+    slurm.held["n-1"] = reserve("disk", slurm.known["n-1"], is_asked=True)
     assert set(run(slurm, 2, "n-0")) == {"n-0"}
     assert set(slurm.held) == {"n-1"}
 
