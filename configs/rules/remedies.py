@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
+from configs.models.health_checks import GROUP_CHECKS, per_of
 from configs.models.node_set import NodeSet
 from configs.rules.names import check_distinct
 from slurm.causes import KUBERNETES_CONDITIONS
@@ -89,6 +90,13 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
         check = checks.get(name)
         if check is not None and "job" not in check.contexts:
             message = f"the health check {quoted(name)} does not run as a job, so nothing can start it. Add job to its contexts."
+            faults.append(Fault(f"{within}[{at}]", message, ("cluster.healthChecks",)))
+        if check is not None and (per := per_of(check)) != "node":
+            alone = "say per: node, or take" if "node" in GROUP_CHECKS[check.check] else "take"
+            message = (
+                f"the health check {quoted(name)} runs between nodes (per {per}), and nodes that all wait have no good one to be compared "
+                f"with. Leave it out: {alone} a check that looks at each node by itself."
+            )
             faults.append(Fault(f"{within}[{at}]", message, ("cluster.healthChecks",)))
         if check is not None and (late := [each for each in check.after if each in names[at + 1 :]]):
             message = f"{quoted(name)} comes after {quoted(late[0])} (after), and they run in the order of this list. Name {late[0]} first."
