@@ -15,6 +15,7 @@ from pathlib import Path
 from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMCTLD_PORT, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
+from slurm.logs import said
 from tests.slurm.image_cluster import write_volume
 
 ADDRESS = "198.18.255.1"
@@ -24,8 +25,8 @@ _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _PROJECT = Path(__file__).parents[3]
 _SCRIPTS = _PROJECT / "programs" / "start"
 _ALIVE_S = 60.0
-_REGISTERED = re.compile(r"^\[(\S+)\] Node (\S+) now responding", re.MULTILINE)
-_ALLOCATED = re.compile(r"^\[(\S+)\] sched: Allocate JobId=\d+ NodeList=(\S+)", re.MULTILINE)
+_REGISTERED = re.compile(r"Node (\S+) now responding")
+_ALLOCATED = re.compile(r"sched: Allocate JobId=\d+ NodeList=(\S+)")
 
 _ONE_MACHINE = {
     "SlurmdPidFile": "/run/slurm/slurmd-%n.pid",
@@ -138,11 +139,17 @@ class Slurm:
 
     def registered(self) -> dict[str, float]:
         """When each node was last heard for the first time after a silence, in seconds since 1970, by slurmctld's own log."""
-        return {node: datetime.fromisoformat(f"{at}+00:00").timestamp() for at, node in _REGISTERED.findall(self.log("slurmctld"))}
+        return self._said(_REGISTERED)
 
     def allocated(self) -> dict[str, float]:
         """When each node was given to its last job, in seconds since 1970; for jobs of one node."""
-        return {node: datetime.fromisoformat(f"{at}+00:00").timestamp() for at, node in _ALLOCATED.findall(self.log("slurmctld"))}
+        return self._said(_ALLOCATED)
+
+    def _said(self, of_node: re.Pattern[str]) -> dict[str, float]:
+        """When slurmctld last said this of each node."""
+        lines = (said(line) for line in self.log("slurmctld").splitlines())
+        found = ((line, of_node.match(line["message"])) for line in lines if line is not None)
+        return {match[1]: datetime.fromisoformat(line["time"]).timestamp() for line, match in found if match}
 
     def log(self, program: str) -> str:
         """What a program has said so far."""
