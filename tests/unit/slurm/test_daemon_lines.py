@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from slurm import daemon_lines
 from slurm.logs import CRITICAL, DEBUG, ERROR, INFO, WARNING
+from slurm.pump import make_line
 
 DAEMONS = (*daemon_lines.SLURM, "munged", "sshd", "mariadb", "nfs-ganesha", "root-switch", "worker")
 MORNING = 1795573446.0
@@ -92,3 +93,19 @@ HEADS = [case[1][: len(case[1]) // 2] for case in CASES]
 @given(st.sampled_from(DAEMONS), st.sampled_from(HEADS), st.text())
 def test_broken_heads_are_read_too(daemon: str, head: str, text: str) -> None:
     assert daemon_lines.read(daemon, head + text).level in (DEBUG, INFO, WARNING, ERROR, CRITICAL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[2026-11-25T01:02:03.004] error: hostlist_create on [" + "1" * 65_000, id="digits"),
+        pytest.param("[Abc " + "00:00:00" * 8_000, id="clocks"),
+        pytest.param("jobid [" * 9_000, id="jobs"),
+        pytest.param("[12_" * 16_000, id="arrays"),
+    ],
+)
+def test_words_of_a_user_hold_up_no_log(text: str) -> None:
+    """slurmctld waits where its lines are not taken. A line like these took 20 s before."""
+    began = time.monotonic()
+    make_line("slurmctld", text.encode())
+    assert time.monotonic() - began < 2

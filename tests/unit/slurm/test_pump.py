@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm import logs
-from slurm.pump import LONGEST, Lines, Pump
+from slurm.pump import LONGEST, Lines, Pump, make_line
 
 PROJECT = Path(__file__).parents[3]
 PUMP = [sys.executable, "-EsB", "-m", "slurm.pump"]
@@ -183,3 +183,23 @@ def test_traceback_of_a_program_is_in_its_log() -> None:
     lines = said(done.stdout)
     assert (done.returncode, done.stderr) == (1, b"")
     assert (lines[0]["level"], lines[-1]["level"], lines[-1]["message"]) == ("error", "error", "ZeroDivisionError: why")
+
+
+@pytest.mark.parametrize(
+    ("daemon", "cluster", "size", "stays"),
+    [
+        pytest.param("database", "dev", 1, True, id="of-a-program-beside-it"),
+        pytest.param("database", "prod", 1, False, id="of-another-cluster"),
+        pytest.param("database", "dev", logs.LONGEST, False, id="longer-than-a-line-may-be"),
+        pytest.param("slurmctld", "dev", 1, False, id="quoted-by-slurmctld"),
+    ],
+)
+def test_line_that_looks_like_ours_stays_only_where_it_can_be(
+    daemon: str, cluster: str, size: int, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm quotes what users write, with their newlines."""
+    monkeypatch.setenv(logs.CLUSTER, "dev")
+    text = json.dumps({"time": "2027-01-15T08:00:00.000Z", "cluster": cluster, "node": "gpu-1", "message": "x" * size})
+    made = make_line(daemon, text.encode())
+    assert (made == text) == stays
+    assert len(made.encode()) <= logs.LONGEST

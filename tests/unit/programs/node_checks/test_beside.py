@@ -64,7 +64,7 @@ def test_collector_hears_news_and_failures(result: str, told: dict[str, Any], co
 def test_checks_run_at_once_and_one_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "some_checks"
     folder.mkdir()
-    (folder / "slow.py").write_text("import subprocess\n\ndef main(): subprocess.run(['sleep', '600'])\n")
+    (folder / "slow.py").write_text("import subprocess\n\ndef main(): subprocess.run(['sleep', '600.25'])\n")
     (folder / "fine.py").write_text("import json, sys\n\ndef main(): print(json.dumps({'result': 'passed', 'found': sys.argv[1]}))\n")
     (folder / "broken.py").write_text("raise ValueError('bad driver')\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -77,7 +77,7 @@ def test_checks_run_at_once_and_one_that_hangs_is_unknown(tmp_path: Path, monkey
         ("fine", "passed", '{"paths": ["/"]}'),
         ("broken", "unknown", "could not run: ValueError: bad driver (exit code 1)"),
     ]
-    assert not subprocess.run(["pgrep", "--full", "sleep 600"], stdout=subprocess.PIPE, check=False).stdout
+    assert not subprocess.run(["pgrep", "--full", "sleep 600.25"], stdout=subprocess.PIPE, check=False).stdout
 
 
 def test_real_checks_answer_in_this_form() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from programs.notify.nodes import Known, Reading, first_known, plan_changes, read_nodes
 from slurm.check_results import FAILED, CheckResult, Failure, with_result
-from slurm.reasons import POD_STOPPING, SCALE_IN
+from slurm.reasons import ADMISSION, POD_STOPPING, RESUME_FAILED, SCALE_IN, UPDATE
 from slurm.scontrol import AnswerError
 from tests.unit.programs.notify.examples import BETWEEN, sinfo
 
@@ -26,7 +26,9 @@ def reading(*lines: dict[str, str]) -> Reading:
         pytest.param({**FAN, "Reason": "fan : Not responding"}, "fan", id="what-slurmctld-appended"),
         pytest.param({**FAN, "Reason": SCALE_IN}, None, id="scale-in"),
         pytest.param({**FAN, "Reason": POD_STOPPING}, None, id="pod-stops"),
+        pytest.param({**FAN, "Reason": ADMISSION}, None, id="waits-for-its-checks"),
         pytest.param({"StateComplete": "idle+cloud+powered_down"}, None, id="off"),
+        pytest.param({"StateComplete": "down+cloud+powered_down", "Reason": f"fan : {RESUME_FAILED}"}, "fan", id="did-not-come-up"),
     ],
 )
 def test_nodes_out_of_service_have_their_reason(line: dict[str, str], reason: str | None) -> None:
@@ -78,6 +80,8 @@ def test_another_cause_is_told_as_well() -> None:
         pytest.param({}, [FAN, {}, FAN, {}], id="for-one-reading-only"),
         pytest.param(FAN, [FAN, FAN], id="before-the-first-reading"),
         pytest.param(FAN, [{"NodeList": "other"}], id="removed-from-the-cluster"),
+        pytest.param(FAN, [{**FAN, "StateComplete": "idle+cloud+drain+powering_down"}], id="powered-down-while-drained"),
+        pytest.param(FAN, [{**FAN, "Reason": UPDATE}], id="replaced-while-drained"),
     ],
 )
 def test_no_news_are_not_told(first: dict[str, str], then: list[dict[str, str]]) -> None:

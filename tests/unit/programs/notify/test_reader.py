@@ -193,3 +193,34 @@ def fail(error: Exception) -> Callable[..., None]:
         raise error
 
     return raised
+
+
+def test_what_slurmdbd_hears_late_after_an_outage_is_told(site: Site) -> None:
+    """slurmctld hands over what ended meanwhile once slurmdbd is back: this job ended in the middle of it."""
+    site.round()
+    site.is_silent = True
+    for _ in range(50):
+        site.round(later_s=60)
+    ended = site.now - 1800
+    site.is_silent = False
+    site.round()
+    site.rows.append({"JobID": "17", "End": str(int(ended))})
+    site.round()
+    assert site.told() == [site.told()[0]]
+    assert "17" in site.told()[0]
+    for _ in range(100):
+        site.round()
+    assert len(site.told()) == 1
+    assert site.asked[-1] != site.asked[0]
+    state = load(site.folder / "state.json")
+    assert state is not None
+    assert state.gap is None, "it looks back no further than usual again"
+
+
+def test_clock_that_is_set_back_ends_no_news(site: Site) -> None:
+    site.round()
+    site.now -= 7200
+    site.round()
+    site.end("17")
+    site.round()
+    assert len(site.told()) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from programs.mail.plan import LIFE_S
-from programs.mail.spool import Waiting
+from programs.mail.spool import Spool, Waiting
 from programs.notify import post as posting
 from programs.notify.post import Outcome, post
 from programs.notify.sender import Sender, Senders
@@ -153,3 +153,49 @@ def test_each_webhook_has_a_thread_that_sends(site: Site, monkeypatch: pytest.Mo
     senders.follow(["chat"])
     wait_for("both", lambda: site.texts() == ["first", "second"])
     senders.follow([])
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        pytest.param(b"https://[abc/x", id="no-host"),
+        pytest.param("https://a\u2100b/x".encode(), id="host-of-other-letters"),
+        pytest.param(b"http://chat.example/hooks?token=s3cret a", id="space"),
+        pytest.param(b"\xff\xfe", id="no-text"),
+        pytest.param(b"http://chat.example:port/x", id="no-port"),
+    ],
+)
+def test_secret_that_is_no_address_ends_nothing_and_is_not_in_the_log(site: Site, secret: bytes) -> None:
+    site.url.write_bytes(secret)
+    assert site.sender.round(NOW) > 0
+    assert len(site.spool.names()) == 2
+    assert "takes no message" in site.said[-1]
+    assert "s3cret" not in site.said[-1]
+
+
+def test_message_that_cannot_be_removed_is_sent_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is read-only after an error of its own."""
+
+    def fail(_spool: object, _name: str) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Spool, "remove", fail)
+        for _ in range(3):
+            site.sender.round(NOW)
+    assert len(site.texts()) == 1
+    assert "Read-only file system" in site.said[-1]
+    for _ in range(3):
+        site.sender.round(NOW)
+    assert site.texts() == ["first", "second"]
+
+
+def test_half_a_message_of_a_full_disk_takes_no_room(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: Path, _text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", fail)
+        with pytest.raises(OSError, match="No space"):
+            site.spool.add(Waiting(NOW, "third", "chat", {}))
+    assert {file.suffix for file in (site.folder / "chat").iterdir()} == {".json"}
