@@ -5,6 +5,7 @@ A check has one such Job at a time, as they all have one name: the API server re
 """
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +19,8 @@ KEPT_S = 60
 """Seconds for which an ended Job keeps its log and its name. So long after it a check is started again where it gave no answer."""
 MOST_NODES = 200
 """Nodes of one Job: their requests are in one environment variable, which may have 128 KiB."""
+_ADMITTED = MOST_NODES // 4
+"""Of these, so many are for nodes that wait for their first job, where that many wait: repairs have the rest, and what is left over."""
 _CONTAINER = "check"
 
 
@@ -57,6 +60,21 @@ def cron_job_name(cluster: str, check: str) -> str:
 def job_name(cluster: str, check: str) -> str:
     """Name of the Job that the controller makes from it."""
     return f"{cron_job_name(cluster, check)}-asked"
+
+
+def choose(requests: Mapping[int, Request], now: float) -> dict[int, Request]:
+    """The nodes of the next Job: all that wait, or else some of them, repairs first. Each Job draws by lot, so nodes of which a check never
+    has an answer keep no other from its turn. The lot is of `now`, in seconds: nothing has to be remembered of the Jobs before, and no
+    pace of theirs leaves the same node out again and again."""
+
+    def lot(ordinal: int) -> bytes:
+        return blake2b(f"{now:.0f}/{ordinal}".encode(), digest_size=8).digest()
+
+    drawn = sorted(requests) if len(requests) <= MOST_NODES else sorted(requests, key=lot)
+    repairs = [ordinal for ordinal in drawn if requests[ordinal].step]
+    admitted = [ordinal for ordinal in drawn if not requests[ordinal].step]
+    repairs = repairs[: MOST_NODES - min(len(admitted), _ADMITTED)]
+    return {ordinal: requests[ordinal] for ordinal in sorted([*repairs, *admitted[: MOST_NODES - len(repairs)]])}
 
 
 def build_job(cron_job: CronJob, cluster: str, check: str, requests: Mapping[str, Request]) -> Manifest:

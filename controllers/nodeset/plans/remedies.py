@@ -263,12 +263,13 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
 
 
 def _is_confirmed(view: _View, repair: Repair) -> bool:
-    """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing."""
+    """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing, however
+    long it has not: the machine may be well."""
     failed_at: Mapping[str, float] = view.worker.node.failed_at if view.worker.node is not None else {}
     is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
     if repair.state == "Verifying" and not view.worker.is_registered and is_overdue:
         return True  # it has not come back, so no check can look
-    if not view.is_verified(repair) and (is_overdue or any(failed_at.get(name, 0) > repair.since for name in view.policy.verified_by)):
+    if not view.is_verified(repair) and any(failed_at.get(name, 0) > repair.since for name in view.policy.verified_by):
         return True
     faults = [fault for fault in view.faults if not (view.is_mended and fault == kill_drains.CAUSE)]
     if not faults:

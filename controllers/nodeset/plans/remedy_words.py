@@ -6,6 +6,7 @@ from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.observed import Observed, Repair
 from controllers.nodeset.plans.causes import faults_among, rfc3339
 from controllers.nodeset.plans.remedies import MACHINE_STEPS, Remedies, next_step, wait_s
+from controllers.nodeset.plans.verification import LOOK_AGAIN_S, is_unanswered, last_step
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.causes import Cause, Wish
@@ -28,11 +29,14 @@ def with_remedies(
     for ordinal, repair in remedies.repairs.nodes.items():
         if ordinal in told:
             faults = faults_among(told[ordinal], policy.causes)
-            words = _words(policy, remedies, repair, faults, observed.machine_of(observed.worker(ordinal)))
+            worker, outstanding = observed.worker(ordinal), remedies.outstanding.get(ordinal, ())
+            words = _words(policy, remedies, repair, faults, observed.machine_of(worker))
+            if is_late := is_unanswered(policy, observed, repair, worker, faults, outstanding):
+                words = _unanswered(repair)
             told[ordinal] = tuple(_told(cause, words) if cause.kind in policy.causes else cause for cause in told[ordinal])
-            if outstanding := remedies.outstanding.get(ordinal):
+            if outstanding:
                 told[ordinal] = tuple(
-                    _unverified(nodeset, cause, outstanding, words) if cause.name == "remedy" else cause for cause in told[ordinal]
+                    _unverified(nodeset, cause, outstanding, words, is_late) if cause.name == "remedy" else cause for cause in told[ordinal]
                 )
     return told
 
@@ -42,12 +46,20 @@ def _told(cause: Cause, words: str) -> Cause:
     return Cause(cause.name, cause.kind, cause.source, cause.evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], words: str) -> Cause:
+def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], words: str, is_late: bool) -> Cause:
     """The drain of a node whose last step is done, and has to be proved."""
     space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, outstanding[0])
     after = f"It returns to service once {' and '.join(outstanding)} have passed here. The log: kubectl -n {space} logs --follow job/{job}"
-    evidence = f"its repair is not verified yet: {', '.join(outstanding)} outstanding"
+    so_far = ", without an answer" if is_late else ""
+    evidence = f"its repair is not verified yet: {', '.join(outstanding)} outstanding{so_far}"
     return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, f"{after}. {words}", cause.wish, cause.since)
+
+
+def _unanswered(repair: Repair) -> str:
+    return (
+        f"No check has answered since {rfc3339(repair.since)}, and no step is taken without an answer: the node stays drained, "
+        "and is asked again until there is one."
+    )
 
 
 def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, faults: Mapping[str, Wish], machine: Machine | None) -> str:
@@ -66,4 +78,7 @@ def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, faults: Map
     if repair.state in MACHINE_STEPS:
         asked = f"was asked for at {rfc3339(repair.asked_at)}" if repair.asked_at is not None else "is asked for"
         return f"{repair.state} {asked}."
-    return "All steps were taken: a person is needed." if repair.state == "GivenUp" else ""
+    if repair.state != "GivenUp":
+        return ""
+    looks = f" Its checks look again {LOOK_AGAIN_S // 60} min after each failure, and it returns once they pass."
+    return f"All steps were taken: a person is needed.{looks if last_step(repair) else ''}"

@@ -15,7 +15,7 @@ from slurm.reasons import awaits_checks, is_check
 
 CHECK_CAUSE = "check/"
 LOOK_AGAIN_S = 600
-"""A node that was given up is looked at again so many seconds after a check has failed there."""
+"""A node that was given up, or waits for its first job, is looked at again so many seconds after a check has failed there."""
 
 
 def last_step(repair: Repair) -> TakenStep | None:
@@ -55,17 +55,28 @@ def find_checks(
 def next_check(
     nodeset: NodeSet, repair: Repair, worker: Worker, faults: Iterable[str], outstanding: tuple[str, ...], now: float
 ) -> str | None:
-    """The check to start on a node whose last step is done; None for none. One that has failed since then is not started again: its own
-    schedule looks at the node, or the next step is due."""
+    """The check to start on a node whose last step is done; None for none. One that has failed since then is not started again, as the next
+    step is due; on a node that was given up it is after a while: its own schedule leaves a node alone that the controller has drained."""
     node, is_given_up = worker.node, repair.state == "GivenUp"
     if node is None or last_step(repair) is None or repair.state not in ("Suspect", "Verifying", "GivenUp"):
         return None
     failing = [fault.removeprefix(CHECK_CAUSE) for fault in faults if fault.startswith(CHECK_CAUSE)]
     failing = [name for name in failing if name in nodeset.spec.check_jobs]
-    if failing:
-        return next((name for name in failing if not is_given_up and node.failed_at.get(name, 0) <= repair.since), None)
     since = now - LOOK_AGAIN_S if is_given_up else repair.since
-    return next((name for name in outstanding[:1] if node.failed_at.get(name, 0) <= since), None)
+    return next((name for name in failing or outstanding[:1] if node.failed_at.get(name, 0) <= since), None)
+
+
+def is_unanswered(
+    policy: RemedyPolicy, observed: Observed, repair: Repair, worker: Worker, faults: Iterable[str], outstanding: tuple[str, ...]
+) -> bool:
+    """True for a node whose checks have not said for `machineTimeoutS` whether the last step has helped. That is told, and no reason for
+    the next step: the node stays drained, and is looked at as soon as a check can."""
+    is_late = repair.state == "Verifying" and observed.now - repair.since >= policy.machine_timeout_seconds
+    if not is_late or worker.node is None or not worker.is_registered or is_peoples(observed, worker):
+        return False
+    checks = [*(fault.removeprefix(CHECK_CAUSE) for fault in faults), *outstanding]
+    others = [fault for fault in faults if not fault.startswith(CHECK_CAUSE)]
+    return bool(checks) and not others and all(worker.node.failed_at.get(name, 0) <= repair.since for name in checks)
 
 
 def may_be_looked_at(worker: Worker, is_looked_at: bool) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, MOST_NODES, build_job, cron_job_name
+from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, build_job, choose, cron_job_name
 from controllers.nodeset.rounds import Round
 from controllers.runtime.errors import ApiError, Conflict
 from slurm.check_results import Request
@@ -26,7 +26,7 @@ async def start_checks(round_: Round, checks: Mapping[str, Mapping[int, Request]
     for check, requests in checks.items():
         if due.get(check, now) <= now:
             due[check] = now + _AGAIN_S
-            await _start(round_, check, dict(sorted(requests.items())[:MOST_NODES]))
+            await _start(round_, check, choose(requests, now))
 
 
 async def _start(round_: Round, check: str, requests: Mapping[int, Request]) -> None:

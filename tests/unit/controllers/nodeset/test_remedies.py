@@ -7,7 +7,9 @@ import pytest
 
 from controllers.nodeset.observed import Observed, Repair, Repairs, TakenStep
 from controllers.nodeset.plan import Plan, plan_nodeset
+from controllers.nodeset.plans.causes import find_causes_of
 from controllers.nodeset.plans.remedies import with_asked
+from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import NodeSetStatus, RemedyPolicy
 from controllers.nodeset.workers import Machine
@@ -71,6 +73,9 @@ def state_of(made: Plan, ordinal: int = 0) -> str:
         pytest.param((HERE, failing()), repair("Verifying", SOON, "RecreatePod"), "Verifying", id="a-check-has-time"),
         pytest.param(
             (HERE, failing(looked=NOW - 2000)), repair("Verifying", NOW - 1000, "RecreatePod"), "Verifying", id="no-look-since-the-step"
+        ),
+        pytest.param(
+            (HERE, failing(looked=NOW - 9000)), repair("Verifying", NOW - 8000, "RecreatePod"), "Verifying", id="no-look-for-hours"
         ),
         pytest.param((HERE, failing()), repair("Verifying", NOW - 1000, "RecreatePod"), "RebootMachine", id="it-did-not-help"),
         pytest.param(
@@ -243,6 +248,25 @@ def test_brake_holds_beyond_the_window_while_all_still_fail() -> None:
     made = plan_nodeset(nodeset(replicas=20, ordinals=20, remedies=ALL), seen)
     assert made.remedies.is_systemic
     assert not [each for each in made.remedies.repairs.nodes.values() if each.state != "Suspect"]
+
+
+@pytest.mark.parametrize(
+    ("worker", "state", "is_told"),
+    [
+        pytest.param(node("IDLE DRAIN", REMEDY), "Verifying", True, id="no-answer"),
+        pytest.param(node("IDLE DRAIN", REMEDY, failed_at={"disk": NOW - 7000}), "Verifying", True, id="an-answer-before-the-step"),
+        pytest.param(node("IDLE DRAIN", REMEDY, failed_at={"disk": NOW - 10}), "RebootMachine", False, id="a-failure-after-it"),
+        pytest.param(node("DOWN DRAIN", REMEDY), "RebootMachine", False, id="a-node-that-has-not-come-back"),
+    ],
+)
+def test_machine_is_touched_for_a_failure_and_never_for_a_check_without_an_answer(worker: Any, state: str, is_told: bool) -> None:
+    policy, stored = msgspec.structs.replace(ALL, verified_by=("disk",)), repair("Verifying", NOW - 6000, "RecreatePod", machine="i-1")
+    seen = look((HERE, worker), machines=MACHINES, repairs=at(stored), drained_at={0: NOW - 6000})
+    declared = nodeset(replicas=1, remedies=policy, check_jobs=("disk",))
+    made = plan_nodeset(declared, seen)
+    told = with_remedies(declared, made.remedies, find_causes_of(declared, seen, made.reasons), seen)
+    assert (state_of(made), any("No check has answered" in cause.next for cause in told[0])) == (state, is_told)
+    assert (made.remedies.held, made.resumes.writes_to_slurm) == ((0,), False)
 
 
 @pytest.mark.parametrize(("confirms", "state"), [("disk", "RecreatePod"), ("gpu", "Suspect")], ids=["confirmed", "not-confirmed"])

@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, CronJob, build_job
+from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, MOST_NODES, CronJob, build_job, choose
+from controllers.nodeset.plans.verification import LOOK_AGAIN_S
 from controllers.nodeset.structs import SLURM_NODES
+from slurm.causes import Kind
 from slurm.check_results import ASKED, CheckResult, Failure, Request, following, read_requests, read_results, with_result
 from slurm.reasons import REMEDY
 from tests.fakes.kubernetes import FakeKubernetes
@@ -47,13 +49,13 @@ def jobs(cluster: Cluster) -> dict[str, dict[str, Request]]:
     return found
 
 
-def answer(cluster: Cluster, **results: str) -> list[str]:
+def answer(cluster: Cluster, kind: Kind = "node", **results: str) -> list[str]:
     """The Jobs run, and Kubernetes removes them: what each says of its nodes, `passed` if not given. Gives the checks that ran."""
     ran = sorted(jobs(cluster))
     for check, requests in jobs(cluster).items():
         for name, request in requests.items():
             before = (read_results(cluster.slurm.extras.get(name, "")) or {}).get(check)
-            result = following(before, results.get(check, "passed"), "slow", at(cluster), "node", True, asked=request)
+            result = following(before, results.get(check, "passed"), "slow", at(cluster), kind, True, asked=request)
             cluster.slurm.extras[name] = with_result(cluster.slurm.extras.get(name, ""), check, result) or ""
         cluster.server.remove(JOBS, ("slurm", f"dev-check-{check}-asked"))
     return ran
@@ -112,27 +114,81 @@ async def test_one_job_looks_at_all_nodes_and_there_is_no_second_one(checked: Cl
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("said", ["failed", "unknown"])
-async def test_node_stays_drained_while_the_deeper_check_does_not_pass(checked: Cluster, said: str) -> None:
-    """Unknown is asked again; after a failure, or an hour without an answer, the next step would be due, and here there is none."""
+@pytest.mark.parametrize(("failed", "kind"), [("stream", "node"), ("stream", "hardware"), ("disk", "node")])
+async def test_node_that_was_given_up_is_looked_at_now_and_then_and_returns_once_mended(checked: Cluster, failed: str, kind: Any) -> None:
+    """Runs of the schedule leave the node alone, as the drain is the controller's: only what it starts itself can find the node mended."""
+    spec: dict[str, Any] = {**SPEC, "remedies": {**POLICY, "causes": ["node"]}}
+    checked.declare(**spec)
     await until_verifying(checked)
-    answer(checked)
+    if failed == "stream":
+        answer(checked)
+    else:
+        await checked.rounds(1)
     asked = 0
     for _ in range(140):
         checked.process.later_s += 30
         await checked.rounds(1)
         assert "DRAIN" in checked.slurm.words["gpu-1"]
-        asked += answer(checked, stream=said, disk="unknown").count("stream")
-    assert state(checked) == "GivenUp"
-    assert condition(checked, "Remedied") == ("False", "GivenUp")
-    assert asked > 1 if said == "unknown" else asked == 1
-    if said == "failed":  # somebody mends it, and its own schedule looks
-        checked.slurm.extras["gpu-1"] = with_result(checked.slurm.extras["gpu-1"], "stream", CheckResult("passed", at(checked))) or ""
+        asked += answer(checked, kind, **{failed: "failed"}).count(failed)
+    assert (state(checked), condition(checked, "Remedied")) == ("GivenUp", ("False", "GivenUp"))
+    assert 4200 // LOOK_AGAIN_S - 1 <= asked <= 4200 // LOOK_AGAIN_S + 1
+    checked.slurm.reasons["gpu-1"] = REMEDY  # as a run of the check puts it back
     for _ in range(25):
         checked.process.later_s += 30
         await checked.rounds(1)
         answer(checked)
     assert (state(checked), checked.slurm.words["gpu-1"]) == ("InService", IN_SERVICE)
+
+
+@pytest.mark.anyio
+async def test_check_without_an_answer_is_asked_again_and_told_and_leads_to_no_step(checked: Cluster) -> None:
+    await until_verifying(checked)
+    answer(checked)
+    before, asked = uids(checked), 0
+    for _ in range(140):
+        checked.process.later_s += 30
+        await checked.rounds(1)
+        assert (state(checked), "DRAIN" in checked.slurm.words["gpu-1"]) == ("Verifying", True)
+        asked += answer(checked, stream="unknown").count("stream")
+    assert (uids(checked), asked > 20) == (before, True)
+    [told] = checked.server.get(SLURM_NODES, ("slurm", "gpu-1"))["status"]["causes"]
+    assert told["evidence"] == "its repair is not verified yet: stream outstanding, without an answer"
+    assert "No check has answered since" in told["next"], told
+    for _ in range(5):
+        checked.process.later_s += 30
+        await checked.rounds(1)
+        answer(checked)
+    assert (state(checked), checked.slurm.words["gpu-1"]) == ("InService", IN_SERVICE)
+
+
+@pytest.mark.parametrize("pace_s", [65, 300, 3600])
+def test_every_node_has_its_turn_though_no_other_ever_has_an_answer(pace_s: int) -> None:
+    repairs = {ordinal: Request(f"i-{ordinal}", SINCE) for ordinal in range(400)}
+    admitted = {ordinal: Request(f"i-{ordinal}") for ordinal in range(400, 600)}
+    waiting, seen = {**repairs, **admitted}, set[int]()
+    for turn in range(40):
+        made = choose(waiting, 1.8e9 + turn * pace_s)
+        assert {ordinal: waiting[ordinal] for ordinal in made} == made
+        assert (len(made), len(made.keys() & repairs.keys())) == (MOST_NODES, 150)
+        seen |= made.keys()
+    assert seen == waiting.keys()
+
+
+@pytest.mark.parametrize(
+    ("repaired", "admitted", "chosen"),
+    [
+        pytest.param(3, 4, (3, 4), id="all"),
+        pytest.param(250, 0, (200, 0), id="repairs-alone"),
+        pytest.param(0, 250, (0, 200), id="first-jobs-alone"),
+        pytest.param(250, 10, (190, 10), id="a-share-that-is-not-needed"),
+        pytest.param(10, 250, (10, 190), id="places-left-over"),
+        pytest.param(250, 250, (150, 50), id="both"),
+    ],
+)
+def test_job_takes_repairs_first_and_some_that_wait_for_their_first_job(repaired: int, admitted: int, chosen: tuple[int, int]) -> None:
+    waiting = {one: Request("i", SINCE if one < repaired else "") for one in range(repaired + admitted)}
+    made = choose(waiting, 1.8e9)
+    assert (sum(one < repaired for one in made), sum(one >= repaired for one in made)) == chosen
 
 
 @pytest.mark.anyio
