@@ -36,17 +36,27 @@ def uid(stack: DevStack, pod: str) -> str:
     return stack.get("pod", pod)["metadata"]["uid"]
 
 
+def _has_checks(stack: DevStack, pod: str) -> bool:
+    """True once the pod's slurmd has registered, with the files that slurmctld sends."""
+    state = stack.nodes()[pod]
+    there = stack.kubectl("exec", pod, "-c", "slurmd", "--", "ls", "/run/slurm/conf/", check=False)
+    return "NOT_RESPONDING" not in state and "DOWN" not in state and "slipway-checks.sh" in there
+
+
 def test_node_whose_home_is_gone_gets_a_new_pod_and_returns_to_service(stack: DevStack) -> None:
-    """`mounts` looks each minute, beside jobs. A job that runs meanwhile ends first."""
+    """`mounts` looks each minute, beside jobs; here when it is told. A job that runs meanwhile ends first."""
     before, other = uid(stack, "gpu-1"), uid(stack, "gpu-0")
     job = stack.hold("--partition=gpu", "--nodelist=gpu-1", "--chdir=/tmp")
     stack.wait_for_job(job, "RUNNING")
     stack.kubectl("exec", "gpu-1", "-c", "slurmd", "--", "umount", "--lazy", "/home")
+    stack.look_at("gpu-1")
     eventually("the node is drained for the check", lambda: "slipway: check mounts" in stack.slurm("scontrol show node gpu-1"), 150)
     eventually("the repair waits for the job", lambda: stack.get("nodeset", "gpu")["status"]["repairs"][0]["state"] == "Draining", 60)
     assert uid(stack, "gpu-1") == before
     stack.slurm(f"scancel {job}")
     eventually("the pod is another", lambda: uid(stack, "gpu-1") != before, 90)
+    eventually("its slurmd has the checks", lambda: _has_checks(stack, "gpu-1"), 60)
+    stack.look_at("gpu-1")
     eventually("the node is in service", lambda: "DRAIN" not in stack.nodes()["gpu-1"], 180)
     [record] = stack.get("nodeset", "gpu")["status"]["repairs"]
     assert (record["state"], [step["step"] for step in record["steps"]]) == ("InService", ["RecreatePod"])
