@@ -187,6 +187,20 @@ async def test_check_that_gives_no_answer_keeps_the_nodes_out_and_is_told(checke
 
 
 @pytest.mark.anyio
+async def test_node_without_an_answer_keeps_no_other_from_its_turn(checked: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controllers.nodeset.check_jobs.MOST_NODES", 1)
+    had_a_turn = set[str]()
+    for _ in range(20):
+        checked.process.later_s += 30
+        await checked.rounds(1)
+        asked = set(jobs(checked).get("disk", {}))
+        assert len(asked) <= 1
+        had_a_turn |= asked
+        answer(checked, disk="unknown")
+    assert had_a_turn == {"gpu-0", "gpu-1"}
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(1, KILL_POINTS, 3))
 async def test_process_killed_after_any_write_lets_no_node_in_unchecked(checked: Cluster, allowed: int) -> None:
     await killed_at(checked, allowed, rounds=8)
