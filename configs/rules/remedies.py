@@ -1,11 +1,11 @@
 """Rules of remedies and of what starts them: that each step can be carried out, that what confirms a fault looks at the set, and that
 each rule about machines says one thing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import GROUP_CHECKS, per_of
+from configs.models.health_checks import GROUP_CHECKS, HealthCheck, per_of
 from configs.models.node_set import NodeSet
 from configs.rules.names import check_distinct
 from slurm.causes import KUBERNETES_CONDITIONS
@@ -98,10 +98,29 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
                 f"with. Leave it out: {alone} a check that looks at each node by itself."
             )
             faults.append(Fault(f"{within}[{at}]", message, ("cluster.healthChecks",)))
-        if check is not None and (late := [each for each in check.after if each in names[at + 1 :]]):
-            message = f"{quoted(name)} comes after {quoted(late[0])} (after), and they run in the order of this list. Name {late[0]} first."
+        if check is not None and (missing := [each for each in _before(check, checks) if each not in names[:at]]):
+            which = " and ".join(missing)
+            verb = "is" if len(missing) == 1 else "are"
+            message = f"comes after {which}, which {verb} not named here before it: name {which} first. Else it skips every node that waits."
             faults.append(Fault(f"{within}[{at}]", message, (within, "cluster.healthChecks")))
     return faults
+
+
+def _before(check: HealthCheck, checks: Mapping[str, HealthCheck]) -> list[str]:
+    """The checks that come before this one (`after`), in the order in which they run. One that does not exist, or a circle, is told where
+    the checks are."""
+    found: list[str] = []
+    visited = {check.name}
+
+    def visit(names: Iterable[str]) -> None:
+        for name in names:
+            if name in checks and name not in visited:
+                visited.add(name)
+                visit(checks[name].after)
+                found.append(name)
+
+    visit(check.after)
+    return found
 
 
 def check_machine_causes(path: str, node_set: NodeSet) -> list[Fault]:
