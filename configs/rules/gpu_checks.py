@@ -12,6 +12,9 @@ _WHOLE: tuple[CheckKind, ...] = ("nccl", "burn")
 _LEVELS_S = {1: 30, 2: 180, 3: 1200, 4: 3600}
 """Seconds that each level of dcgmi diag may take: normally seconds, 2 and 15 minutes, and longer. Source: NVIDIA's manual of dcgmi diag."""
 
+_LEAST_BURN_S = 30
+"""gpu_burn reports a GPU once it has done a whole round, which takes seconds where the GPU's memory is large."""
+
 
 def check_gpu_checks(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
     """Faults of what only checks of GPUs can have."""
@@ -20,6 +23,9 @@ def check_gpu_checks(path: str, check: HealthCheck, cluster: Cluster) -> list[Fa
         faults += _check_level(path, check)
     if check.check == "nccl":
         faults += _check_limit(path, check, cluster)
+    if check.check == "burn" and 0 < (seconds := check.settings.get("seconds", _LEAST_BURN_S)) < _LEAST_BURN_S:
+        message = f"{seconds} is less than {_LEAST_BURN_S}: gpu_burn may not report each GPU's speed by then. Raise it."
+        faults.append(Fault(f"{path}.settings.seconds", message))
     return faults
 
 
@@ -82,6 +88,14 @@ def _check_limit(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
     sets = [node_set for node_set in cluster.node_sets if node_set.name in check.node_sets]
     pools = {pool.name: pool for pool in cluster.node_pools}
     are_known = all(each.pool in pools and known_machine(pools[each.pool]) is not None for each in sets)
+    if given is None and len(sets) == len(check.node_sets) and are_known and (expected := expected_bus_gbs(cluster, check)):
+        usual, message_mib = CHECK_SETTINGS["nccl"]["messageMiB"], check.settings.get("messageMiB", 0)
+        if 0 < message_mib < usual:
+            message = (
+                f"is missing: with messageMiB {message_mib}, below {usual}, healthy GPUs do not reach the machine catalogue's {expected} GB/s. "
+                "Give the least bus bandwidth of nccl-tests with such messages, or leave messageMiB out."
+            )
+            return [Fault(f"{path}.settings.minBusBandwidthGBs", message, (f"{path}.settings.messageMiB",))]
     if per == "pair" or given or (given == 0 and per == "node") or len(sets) < len(check.node_sets) or not are_known:
         return []
     if given is None and expected_bus_gbs(cluster, check):

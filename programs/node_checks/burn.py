@@ -62,7 +62,7 @@ def judge(ended: Ended, settings: "dict[str, Any]") -> "tuple[str, str]":
     known = [each.gflops for each in gpus if each.gflops > 0]
     usual, share = (median(known) if known else 0.0), settings["minShareOfMedianPercent"]
     for each in gpus:
-        if not each.is_faulty and each.gflops * 100 < usual * share:
+        if not each.is_faulty and 0 < each.gflops * 100 < usual * share:
             faults.append(f"GPU {each.index} reaches {each.gflops:.0f} Gflop/s, where the median is {usual:.0f}")
     if gpus and len(gpus) < settings["gpus"]:
         faults.append(f"{len(gpus)} GPUs took part, {settings['gpus']} expected")
@@ -70,6 +70,8 @@ def judge(ended: Ended, settings: "dict[str, Any]") -> "tuple[str, str]":
         return "failed", "; ".join(faults)
     if not gpus or not known or ended.code != 0:
         return "unknown", f"gpu_burn {ended.how}"
+    if silent := [str(each.index) for each in gpus if each.gflops <= 0]:
+        return "unknown", f"gpu_burn reported no speed of GPU {', '.join(silent)}: give it more seconds"
     return "passed", f"{len(gpus)} GPUs at {min(known):.0f} to {max(known):.0f} Gflop/s without errors"
 
 

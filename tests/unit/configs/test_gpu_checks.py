@@ -76,6 +76,10 @@ def test_spelled_out_hardware_has_no_limit_of_the_catalogue() -> None:
             "has one GPU a node",
             id="one-gpu",
         ),
+        pytest.param(
+            {"settings": {"messageMiB": 64}}, {}, "settings.minBusBandwidthGBs", "with messageMiB 64, below 1024", id="small-messages"
+        ),
+        pytest.param({"check": "burn", "settings": {"seconds": 29}}, {}, "settings.seconds", "29 is less than 30", id="short-burn"),
         pytest.param({"per": "pair", "settings": {"minBandwidthMBs": 1}}, {}, "settings.minBandwidthMBs", "no such limit", id="mpis-limit"),
     ],
 )
