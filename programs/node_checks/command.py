@@ -34,9 +34,10 @@ def main() -> None:
     words: list[str] = settings["command"]
     try:
         found_at = shutil.which(words[0])
-        if found_at is not None:
-            refuse_changeable(found_at)
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False)
+        real = refuse_changeable(found_at) if found_at is not None else None
+        done = subprocess.run(
+            words, executable=real, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
         result, found = judge(done.returncode, done.stdout, done.stderr, settings)
     except CannotRunError as error:
         result, found = "unknown", str(error)

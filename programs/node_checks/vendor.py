@@ -3,6 +3,7 @@
 A check runs as Slurm's user, who may do everything in Slurm. So a file that others could change is not run, wherever it is.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LONGEST = 200
+_MOST_LINKS = 40
+"""As in Linux."""
 _BROKEN = (
     "uncorrectable ECC error",
     "uncorrectable NVLink error",
@@ -59,22 +62,48 @@ def hardware_fault(text: str) -> str:
 
 
 def changeable(path: Path, trusted: "set[int]") -> str:
-    """Who but these users could change what is run: a fault of the file or of a folder above it; empty where nobody could."""
+    """Who but these users could change what is run: a fault of the file, of a link to it, or of a folder on the way; empty where nobody
+    could. Raises OSError."""
     real = path.resolve(strict=True)
-    for each in (real, *real.parents):
-        facts = each.stat()
+    for each in reversed(_way(path)):
+        facts = each.lstat()
         if facts.st_uid not in trusted:
             return f"{each} belongs to user {facts.st_uid}, who could change it"
-        is_safe = each != real and facts.st_mode & stat.S_ISVTX  # a folder such as /tmp, where nobody replaces files of others
+        # The mode of a link says nothing. A folder with S_ISVTX is one such as /tmp, where nobody replaces files of others.
+        is_safe = stat.S_ISLNK(facts.st_mode) or (each != real and facts.st_mode & stat.S_ISVTX)
         if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_safe:
             return f"{each} can be changed by others"
     return ""
 
 
-def refuse_changeable(found: str) -> None:
-    """Raises CannotRunError for a file that others could change."""
+def _way(path: Path) -> "list[Path]":
+    """All folders and links on the way to a file, and the file itself."""
+    here = Path("/")
+    way, parts, links = [here], list(reversed(path.absolute().parts[1:])), 0
+    while parts:
+        part = parts.pop()
+        if part == "..":
+            here = here.parent  # no link: these were followed
+            continue
+        way.append(here / part)
+        if not way[-1].is_symlink():
+            here = way[-1]
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = way[-1].readlink()
+        if target.is_absolute():
+            here = Path("/")
+        parts += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    return way
+
+
+def refuse_changeable(found: str) -> str:
+    """The file itself, behind all links: what is to be run. Raises CannotRunError for one that others could change, and OSError."""
     if fault := changeable(Path(found), {0, os.getuid()}):
         raise CannotRunError(f"not run, as {fault}; have root own it, and nobody else write to it")
+    return str(Path(found).resolve(strict=True))
 
 
 def find(command: "list[str]", name: str, folders: "tuple[str, ...]", remedy: str) -> "list[str]":
@@ -86,10 +115,10 @@ def find(command: "list[str]", name: str, folders: "tuple[str, ...]", remedy: st
     if found is None:
         raise CannotRunError(f"{wanted} is not on this node: {remedy}")
     try:
-        refuse_changeable(found)
+        real = refuse_changeable(found)
     except OSError as error:
         raise CannotRunError(f"{wanted}: {error.strerror}") from None
-    return [found, *command[1:]]
+    return [real, *command[1:]]
 
 
 def run(words: "list[str]", folder: "str | None" = None) -> Ended:

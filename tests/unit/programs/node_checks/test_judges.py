@@ -387,3 +387,18 @@ def test_command_that_others_could_change_is_told(
     found = vendor.changeable(tmp_path / "link", {os.getuid(), 0} if trusted else {0xFFFF})
     assert fault in found
     assert bool(found) == bool(fault)
+
+
+def test_link_in_a_folder_that_others_could_change_is_told(tmp_path: Path) -> None:
+    """Whoever may write there replaces the link, whatever it leads to."""
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "fabric").symlink_to("/usr/bin/true")
+    (tmp_path / "way").symlink_to("checks/fabric")
+    assert vendor.changeable(tmp_path / "way", {os.getuid(), 0}) == ""
+    folder.chmod(0o777)
+    for path in (folder / "fabric", tmp_path / "way"):
+        assert "checks can be changed by others" in vendor.changeable(path, {os.getuid(), 0})
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises((OSError, RuntimeError)):
+        vendor.changeable(tmp_path / "circle", {os.getuid(), 0})
