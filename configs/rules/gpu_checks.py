@@ -92,7 +92,7 @@ def _check_limit(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
         usual, message_mib = CHECK_SETTINGS["nccl"]["messageMiB"], check.settings.get("messageMiB", 0)
         if 0 < message_mib < usual:
             message = (
-                f"is missing: with messageMiB {message_mib}, below {usual}, healthy GPUs do not reach the machine catalogue's {expected} GB/s. "
+                f"is missing: with messageMiB {message_mib}, below {usual}, healthy GPUs do not reach the catalogue's {expected} GB/s. "
                 "Give the least bus bandwidth of nccl-tests with such messages, or leave messageMiB out."
             )
             return [Fault(f"{path}.settings.minBusBandwidthGBs", message, (f"{path}.settings.messageMiB",))]

@@ -101,7 +101,10 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
         if check is not None and (missing := [each for each in _before(check, checks) if each not in names[:at]]):
             which = " and ".join(missing)
             verb = "is" if len(missing) == 1 else "are"
-            message = f"comes after {which}, which {verb} not named here before it: name {which} first. Else it skips every node that waits."
+            message = (
+                f"{quoted(name)} comes after {which}, which {verb} not named here before it: name {which} first. Else it skips every node "
+                "that waits."
+            )
             faults.append(Fault(f"{within}[{at}]", message, (within, "cluster.healthChecks")))
     return faults
 

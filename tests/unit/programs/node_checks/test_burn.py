@@ -42,7 +42,10 @@ def test_table_is_read_with_the_reports_before_it() -> None:
             Ended(0, recorded.burn(FINE, FINE, (13600, 0, "OK")), ""), "passed", "3 GPUs at 13600 to 17000", id="just-fast-enough"
         ),
         pytest.param(
-            Ended(0, recorded.burn(FINE, FINE, (0, 0, "OK")), ""), "unknown", "no speed of GPU 2: give it more seconds", id="no-report-of-one"
+            Ended(0, recorded.burn(FINE, FINE, (0, 0, "OK")), ""),
+            "unknown",
+            "no speed of GPU 2: give it more seconds",
+            id="no-report-of-one",
         ),
         pytest.param(Ended(0, recorded.burn(FINE), ""), "failed", "1 GPUs took part, 2 expected", id="too-few"),
         pytest.param(Ended(0, recorded.burn(FINE, FINE, reports=1), ""), "unknown", "gpu_burn ended with 0", id="no-speed-reported"),
