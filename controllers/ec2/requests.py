@@ -2,11 +2,12 @@
 
 EC2 has no token that would make a reboot happen once, so the record is written before EC2 is asked: a reboot with a record is never asked
 for again, as it may come late, when the machine has jobs again. A termination may be asked for twice.
+The process that wrote a record knows whether it went on to ask: after a lost answer of the API server it does so at the next request.
 What was recorded and never asked for, as the process ended between the two, is found by the controller's `machineTimeoutS`.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -42,6 +43,8 @@ class Record(msgspec.Struct, frozen=True):
     instance: str
     at: int
     """In seconds since 1970."""
+    by: str = ""
+    """The process that wrote it."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +95,17 @@ def plan_request(
     pod: Pod | None,
     records: Mapping[str, Record],
     now: float,
+    unasked: Collection[str] = (),
 ) -> Ask | Answer:
-    """Whether EC2 is asked. `node` is the request's machine and `pod` its worker, as they are now; `most` is the cap of one hour."""
+    """Whether EC2 is asked. `node` is the request's machine and `pod` its worker, as they are now; `most` is the cap of one hour. `unasked`
+    are the keys of records after which EC2 was surely not asked."""
     key = key_of(request)
     known = records.get(key)
     if request.cluster != cluster:
         return Answer(HTTPStatus.FORBIDDEN, f"this is the program of the cluster {cluster}, not of {request.cluster}")
     if request.step not in steps:
         return Answer(HTTPStatus.FORBIDDEN, f"no node set has {request.step} with machines: EC2")
-    if known is not None and request.step == "RebootMachine":
+    if known is not None and request.step == "RebootMachine" and key not in unasked:
         return Answer(HTTPStatus.OK, f"EC2 has been asked to reboot {known.instance}; a reboot is not asked for twice")
     if node is None or node.spec.provider_id != request.provider_id:
         if known is not None:

@@ -8,13 +8,14 @@ import asyncio
 import hmac
 from http import HTTPStatus
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import structlog
 
 from controllers.ec2 import metrics
 from controllers.ec2.client import Ec2, Ec2Error, Ec2Unknown
-from controllers.ec2.requests import Answer, Ask, StepRequest, plan_request, read_records, read_request
+from controllers.ec2.requests import Answer, Ask, Record, StepRequest, plan_request, read_records, read_request
 from controllers.ec2.settings import Settings
 from controllers.runtime import serve
 from controllers.runtime.api import Api
@@ -34,6 +35,10 @@ class Steps:
     def __init__(self, settings: Settings, api: Api, ec2: Ec2, clock: Clock = SYSTEM) -> None:
         self._settings, self._api, self._ec2, self._clock = settings, api, ec2, clock
         self._one_at_a_time = asyncio.Lock()
+        self._me = uuid4().hex
+        """Of this process: its records are told from those of others, which may have asked EC2."""
+        self._asked: set[str] = set()
+        """Keys of the requests for which this process has gone on to ask EC2."""
         self._key = settings.namespace, f"{settings.cluster}-ec2-requests"
 
     async def take(self, asked: serve.Asked) -> serve.Answer:
@@ -47,9 +52,11 @@ class Steps:
         try:
             async with asyncio.timeout(DECIDED_S), self._one_at_a_time:
                 plan = await self._decide(request)
+                if isinstance(plan, Ask):
+                    self._asked.add(plan.key)  # from here on EC2 may have been asked
             answer = plan if isinstance(plan, Answer) else await self._ask(plan)
         except (ApiError, TimeoutError) as error:
-            words = f"nothing is done, as the API server does not go along: {error or f'no answer within {DECIDED_S:.0f} s'}"
+            words = f"nothing is done, as the API server does not go along: {str(error) or f'no answer within {DECIDED_S:.0f} s'}"
             answer = Answer(HTTPStatus.SERVICE_UNAVAILABLE, words)
         except msgspec.DecodeError as error:
             words = f"nothing is done, as the ConfigMap {self._key[1]} has a record that cannot be read: {error}"
@@ -69,6 +76,7 @@ class Steps:
     async def _decide(self, request: StepRequest) -> Ask | Answer:
         """What is done, and that is recorded."""
         stored = await self._found(CONFIG_MAPS, *self._key)
+        records = read_records(stored.data if stored is not None else {})
         plan = plan_request(
             request,
             self._settings.cluster,
@@ -77,11 +85,12 @@ class Steps:
             self._settings.max_per_hour,
             await self._found(KUBE_NODES, "", request.machine),
             await self._found(PODS, self._settings.namespace, request.node),
-            read_records(stored.data if stored is not None else {}),
+            records,
             self._clock.wall(),
+            {key for key, each in records.items() if each.by == self._me and key not in self._asked},
         )
         if isinstance(plan, Ask) and plan.record is not None:
-            await self._record(stored, plan)
+            await self._record(stored, plan, msgspec.structs.replace(plan.record, by=self._me))
         return plan
 
     async def _ask(self, plan: Ask) -> Answer:
@@ -91,13 +100,14 @@ class Steps:
         except Ec2Unknown as error:
             return Answer(HTTPStatus.ACCEPTED, f"EC2's answer is lost, and it may have done it: {error}")
         except Ec2Error as error:
+            self._asked.discard(plan.key)
             await self._forget(plan)
             return Answer(HTTPStatus.BAD_GATEWAY, str(error))
         return Answer(HTTPStatus.OK, f"EC2 has taken {plan.action} of {plan.instance}")
 
-    async def _record(self, stored: ConfigMap | None, plan: Ask) -> None:
+    async def _record(self, stored: ConfigMap | None, plan: Ask, record: Record) -> None:
         """Raises Conflict where another process has recorded something meanwhile: nothing is asked for then."""
-        data: dict[str, str | None] = {plan.key: msgspec.json.encode(plan.record).decode()}
+        data: dict[str, str | None] = {plan.key: msgspec.json.encode(record).decode()}
         if stored is None:
             meta = {"namespace": self._key[0], "name": self._key[1], "labels": {"slipway.dev/cluster": self._settings.cluster}}
             await self._api.create(CONFIG_MAPS, {"metadata": meta, "data": data}, field_manager=MANAGER)
@@ -106,7 +116,8 @@ class Steps:
         await self._api.patch(CONFIG_MAPS, *self._key, change, field_manager=MANAGER)
 
     async def _forget(self, plan: Ask) -> None:
-        """Takes the record back, as EC2 has done nothing. If that fails, the reboot counts as asked for, and the next step follows."""
+        """Takes the record back, as EC2 has done nothing. If that fails, this process
+        still knows it; for another one the reboot counts as asked for, and the next step follows."""
         try:
             await self._api.patch(CONFIG_MAPS, *self._key, {"data": {plan.key: None}}, field_manager=MANAGER)
         except ApiError as error:

@@ -10,6 +10,7 @@ from controllers.ec2.client import Ec2
 from controllers.ec2.steps import Steps
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES
+from tests.fakes.clock import eventually
 from tests.fakes.requests import Failure
 from tests.unit.controllers.ec2.site import TOKEN, Site, over_the_network, site
 from tests.unit.controllers.ec2.test_source import other_ec2, refusal
@@ -123,6 +124,20 @@ async def test_record_that_cannot_be_read_means_no_reboot(tmp_path: Path) -> Non
         status, words = await made.ask(0, instance)
         assert (status, made.amazon.reboots) == (503, [])
         assert RECORDS[1] in words
+
+
+@pytest.mark.parametrize("what", ["cut_after", "slow"])
+async def test_record_whose_answer_is_lost_is_followed_by_one_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+    async with site(tmp_path) as (made, [instance]):
+        await made.look()  # the connection is there
+        with monkeypatch.context() as patched:
+            patched.setattr("controllers.ec2.steps.DECIDED_S", 1 if what == "slow" else 3)
+            made.server.fail(Failure(what, verb="create", plural="configmaps", seconds=1.5 if what == "slow" else 0))
+            assert (await made.ask(0, instance))[0] == 503
+        await eventually(lambda: len(records(made)) == 1)
+        assert made.amazon.reboots == []
+        assert [(await made.ask(0, instance))[0] for _ in range(2)] == [200, 200]
+        assert made.amazon.reboots == [instance]
 
 
 @pytest.mark.parametrize("step", ["RebootMachine", "ReplaceMachine"])
