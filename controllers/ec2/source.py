@@ -53,35 +53,39 @@ class Source:
         return f"{self._fault}; EC2 last answered {self._clock.now() - self._answered_at:.0f} s ago"
 
     async def look(self) -> bool:
-        """One look at all machines. True when all of it was answered and written."""
+        """One look at all machines. True when EC2 has answered for all of them: a missing right and a refused write are
+        faults beside that."""
         machines = self._instances()
-        faults = list(dict.fromkeys([*await self._missing_rights(machines), *await self._read(machines)]))
-        if not faults:
+        missing = await self._missing_rights(machines)
+        silences, refusals = await self._read(machines)
+        faults = list(dict.fromkeys([*missing, *silences, *refusals]))
+        if not silences:
             self._answered_at = self._clock.now()
             metrics.ANSWERED.set(self._clock.wall())
         self._fault = "; ".join(faults)
         if faults:
             metrics.FAILURES.inc()
             log.warning("not all is known of the machines; what was known stays", why=self._fault)
-        return not faults
+        return not silences
 
     def _instances(self) -> dict[str, KubeNode]:
         found = ((instance_of(node.spec.provider_id, self._settings.region), node) for node in self.machines.store.values())
         return {instance: node for instance, node in found if instance is not None}
 
-    async def _read(self, machines: Mapping[str, KubeNode]) -> list[str]:
-        """Asks about all machines, MOST_IDS at a time, and writes what is new. Gives what went wrong."""
-        faults: list[str] = []
+    async def _read(self, machines: Mapping[str, KubeNode]) -> tuple[list[str], list[str]]:
+        """Asks about all machines, MOST_IDS at a time, and writes what is new. Gives what EC2 did not answer, and what was not written."""
+        silences: list[str] = []
+        refusals: list[str] = []
         told: dict[str, Status] = {}
         instances = sorted(machines)
         for at in range(0, len(instances), MOST_IDS):
             try:
                 told |= {each["InstanceId"]: read_status(each) for each in await self._ec2.statuses(instances[at : at + MOST_IDS])}
             except Ec2Error as error:
-                faults.append(str(error))
+                silences.append(str(error))
         for instance, status in told.items():
             if instance in machines and (fault := await self._write(machines[instance], status)):
-                faults.append(fault)
+                refusals.append(fault)
         unknown = len(machines) - len(told)
         noted = sum(bool(each.events) for each in told.values())
         for state, number in (
@@ -91,7 +95,7 @@ class Source:
             ("not_ec2", len(self.machines.store) - len(machines)),
         ):
             metrics.MACHINES.labels(state).set(number)
-        return faults
+        return silences, refusals
 
     async def _write(self, node: KubeNode, status: Status) -> str:
         """Gives what went wrong. A node that has gone meanwhile, or is another one now, is no fault of anybody's."""

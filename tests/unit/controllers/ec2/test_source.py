@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controllers.ec2 import metrics
 from controllers.ec2.client import MOST_IDS, Ec2
 from controllers.ec2.source import MANAGER, Source
 from controllers.runtime.structs import KUBE_NODES
@@ -138,16 +139,37 @@ async def test_missing_credentials_are_named(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
         monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
         source = Source(made.settings, made.api, Ec2(REGION), made.clock)
+        following = asyncio.create_task(source.machines.run())
+        await source.machines.synced.wait()
         assert not await source.look()
+        following.cancel()
         assert "no AWS credentials: give cluster.ec2.roleArn" in source.fault()
+
+
+def answered_at() -> float:
+    return next(sample.value for each in metrics.ANSWERED.collect() for sample in each.samples)
+
+
+async def test_missing_right_to_a_step_is_a_fault_and_no_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def missing_rights(_: Ec2, instance: str, actions: list[str]) -> list[str]:
+        return [f"ec2:{action}" for action in actions if action == "RebootInstances"]
+
+    monkeypatch.setattr(Ec2, "missing_rights", missing_rights)  # moto's accounts may do everything
+    async with site(tmp_path) as (made, _):
+        metrics.ANSWERED.set(0)
+        assert await made.look()
+        assert "does not allow ec2:RebootInstances" in made.source.fault()
+        assert answered_at() == NOW
 
 
 async def test_refused_write_is_tried_again(tmp_path: Path) -> None:
     async with site(tmp_path) as (made, instances):
         made.amazon.schedule(instances[0], REBOOT)
         made.server.on_request = lambda one: Failure("status", 403) if one.is_write else None
-        assert not await made.look()
+        metrics.ANSWERED.set(0)
+        assert await made.look(), "EC2 has answered, so the next look is due as ever"
         assert "could not be written" in made.source.fault()
+        assert answered_at() == NOW
         made.server.on_request = None
         assert await made.look()
         assert made.told(0) == {EC2_MAINTENANCE: ("True", "SystemReboot")}
