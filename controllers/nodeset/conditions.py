@@ -12,10 +12,12 @@ from controllers.nodeset.lateness import Lateness, too_late
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.plans.admission import LATE_S, find_late
+from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
+from controllers.nodeset.plans.verification import is_unanswered
 from controllers.nodeset.pods import node_name, range_text
-from controllers.nodeset.structs import Condition, NodeSet
+from controllers.nodeset.structs import Condition, NodeSet, RemedyPolicy
 from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
 
@@ -56,7 +58,7 @@ def build_conditions(
         build_undrained(name, workers, observed),
         *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
         *_checked_first(nodeset, observed),
-        *_remedied(nodeset, plan),
+        *_remedied(nodeset, observed, plan),
         _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
     ]
@@ -289,7 +291,7 @@ def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
     return [Condition(kind, "False", "ChecksOutstanding", message)]
 
 
-def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
+def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Condition]:
     """What is done about faulty nodes, where the set has a policy for that, or had one."""
     remedies, policy, name = plan.remedies, nodeset.spec.remedies, nodeset.metadata.name
     if policy is None and not remedies.repairs.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):
@@ -311,6 +313,13 @@ def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
             f"wrong with it. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode {first}. They are {range_text(name, given_up)}"
         )
         return [Condition("Remedied", "False", "GivenUp", message)]
+    if policy is not None and (unanswered := _unanswered(nodeset, policy, observed, plan)):
+        message = (
+            f"No check has answered for {policy.machine_timeout_seconds} s whether a repair has helped: {range_text(name, unanswered)}. They "
+            f"stay drained, and no further step is taken. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode "
+            f"{node_name(name, min(unanswered))}"
+        )
+        return [Condition("Remedied", "False", "Unanswered", message)]
     if remedies.capped and policy is not None:
         step, ordinals = next(iter(remedies.capped.items()))
         message = f"{range_text(name, ordinals)} would be next for {step}, and there were {policy.max_per_day} in 24 hours (maxPerDay)."
@@ -320,6 +329,16 @@ def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
         return [Condition("Remedied", "True", "NothingToDo")]
     text = "; ".join(f"{state}: {range_text(name, ordinals)}" for state, ordinals in sorted(under_way.items()))
     return [Condition("Remedied", "True", "UnderWay", text)]
+
+
+def _unanswered(nodeset: NodeSet, policy: RemedyPolicy, observed: Observed, plan: Plan) -> list[int]:
+    found: list[int] = []
+    for ordinal, repair in plan.remedies.repairs.nodes.items():
+        worker, outstanding = observed.worker(ordinal), plan.remedies.outstanding.get(ordinal, ())
+        faults = find_faults(nodeset, observed, worker, policy.causes) if repair.state == "Verifying" else {}
+        if is_unanswered(policy, observed, repair, worker, faults, outstanding):
+            found.append(ordinal)
+    return found
 
 
 def _answers(observed: Observed, machine: str) -> bool:

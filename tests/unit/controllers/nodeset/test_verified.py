@@ -154,6 +154,7 @@ async def test_check_without_an_answer_is_asked_again_and_told_and_leads_to_no_s
     [told] = checked.server.get(SLURM_NODES, ("slurm", "gpu-1"))["status"]["causes"]
     assert told["evidence"] == "its repair is not verified yet: stream outstanding, without an answer"
     assert "No check has answered since" in told["next"], told
+    assert condition(checked, "Remedied") == ("False", "Unanswered")
     for _ in range(5):
         checked.process.later_s += 30
         await checked.rounds(1)
