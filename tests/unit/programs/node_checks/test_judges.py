@@ -14,6 +14,7 @@ from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, processes, storage, stream, vendor
 from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
+from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
 
 ROOMY = disk.Filesystem("/", 9000, 20000, False)
 
@@ -402,3 +403,10 @@ def test_link_in_a_folder_that_others_could_change_is_told(tmp_path: Path) -> No
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises((OSError, RuntimeError)):
         vendor.changeable(tmp_path / "circle", {os.getuid(), 0})
+
+
+def test_command_is_run_where_its_links_lead(tmp_path: Path) -> None:
+    stand_in(tmp_path, "fabric", "", first='echo "$0"; exit 0')
+    (tmp_path / "link").symlink_to("fabric")
+    said = answer(run_check("command", {"command": [str(tmp_path / "link")]}, tmp_path))
+    assert (said["result"], said["found"]) == ("passed", str(tmp_path / "fabric"))
