@@ -315,8 +315,8 @@ def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Conditio
         return [Condition("Remedied", "False", "GivenUp", message)]
     if policy is not None and (unanswered := _unanswered(nodeset, policy, observed, plan)):
         message = (
-            f"No check has answered for {policy.machine_timeout_seconds} s whether a repair has helped: {range_text(name, unanswered)}. They "
-            f"stay drained, and no further step is taken. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode "
+            f"No check has answered for {policy.machine_timeout_seconds} s whether a repair has helped: {range_text(name, unanswered)}. "
+            f"They stay drained, and no further step is taken. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode "
             f"{node_name(name, min(unanswered))}"
         )
         return [Condition("Remedied", "False", "Unanswered", message)]
