@@ -176,7 +176,7 @@ class Notes:
         for _ in range(_MOST_WRITES + len(results) // _MOST_TEXTS if results else 0):
             nodes = self._slurm.nodes(next(iter(results)) if len(results) == 1 else "")
             texts: dict[str, list[str]] = {}
-            for name in results.keys() & nodes.keys():
+            for name in sorted(results.keys() & nodes.keys()):
                 text = self._text(nodes[name], results[name])
                 is_taken = is_taken or text is None
                 if text is not None and text != nodes[name].extra:

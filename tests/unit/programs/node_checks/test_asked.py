@@ -88,7 +88,7 @@ def test_failure_that_another_check_notes_meanwhile_is_not_written_over() -> Non
     def slow(nodes: Iterable[str], extra: str) -> None:
         written = sum(operation == "record" for operation, _ in slurm.log)
         if written == 60:
-            record(["n-119"], failed)
+            record(["n-99"], failed)
         record(nodes, extra)
 
     slurm.record = slow  # type: ignore[method-assign]
@@ -99,7 +99,7 @@ def test_failure_that_another_check_notes_meanwhile_is_not_written_over() -> Non
     run_all(asked, slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
     noted = {name: read_results(node.extra) or {} for name, node in slurm.known.items()}
     assert all(results["disk"].passed_for == Request(name.replace("n", "i"), AT) for name, results in noted.items())
-    assert noted["n-119"]["gpu"].result == FAILED
+    assert noted["n-99"]["gpu"].result == FAILED
 
 
 def site(*findings: str) -> FakeSlurm:
