@@ -108,7 +108,7 @@ def build_deployment(args: Ec2Args) -> Manifest:
         _container(args),
         [secret_volume("token", ec2_token_name(pods["cluster"]))],
         end_s=15,
-        # The group that may read the token, and the one that EKS mounts for the IAM role.
+        # The group that may read both tokens: ours, and the one that EKS mounts for the IAM role.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
     return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})

@@ -1,6 +1,6 @@
 """News of jobs and nodes: a container beside slurmctld that tells webhooks and mail addresses. Alone it has the addresses of webhooks.
 
-A change of who is told of what restarts nothing: the kubelet brings it within a minute. One more webhook is one more Secret to mount, which
+A change of filters restarts nothing: the kubelet brings the new settings within a minute. Another webhook is another Secret to mount, and
 restarts slurmctld's pod. A Secret that is missing keeps no pod from starting: its webhook is told once it is there.
 """
 

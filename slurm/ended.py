@@ -1,9 +1,17 @@
 """What has ended, as sacct is asked for it: by the collector of metrics, and by the program that tells people. Pure.
 
 slurmctld hands a job's end to slurmdbd a moment later. So each reading looks back a while, and knows the ends from there that it has had.
+After an outage of slurmdbd it looks back to the beginning of the outage (Gap).
 """
 
+from slurm.records import record
+
 LOOK_BACK_S = 300
+LATE_S = 900
+"""So long after slurmdbd has come back, ends from the time when it was away are looked for: slurmctld tries again every few seconds, and
+hands over thousands of them in a minute."""
+FORGET_S = 86_400
+"""What ended longer ago than a day is not looked for."""
 STATES = ("BF", "CA", "CD", "DL", "F", "NF", "OOM", "PR", "RQ", "RV", "TO")
 """Of runs that are over, in sacct's short words. Without `--endtime`, `--state` asks for the states at the start."""
 ENDED = frozenset(
@@ -16,6 +24,33 @@ ENDED = frozenset(
 LONGEST_PAUSE_S = 60.0
 _PAUSES = 50
 """A reading may take 2 % of the time, and no more: a large cluster is read less often."""
+
+
+@record
+class Gap:
+    """A time without an answer about ended runs. slurmctld hands over what ended meanwhile once slurmdbd is back, little by little."""
+
+    since: float
+    """Ends from here on may come late. In seconds since 1970, as the next."""
+    over: float | None = None
+    """When there was an answer again."""
+
+
+def gap_after_failure(gap: Gap | None, since: float, now: float) -> Gap:
+    """After a reading that failed; the last one that did not was at `since`."""
+    return Gap(max(min(since, now) if gap is None else gap.since, now - FORGET_S))
+
+
+def gap_after_answer(gap: Gap | None, now: float) -> Gap | None:
+    """After a reading; None once nothing comes late any more."""
+    if gap is None or (gap.over is not None and now - gap.over > LATE_S):
+        return None
+    return Gap(gap.since, now if gap.over is None else min(gap.over, now))
+
+
+def back_to(since: float, gap: Gap | None, now: float) -> float:
+    """From when on ends are looked for, where the last reading was at `since`."""
+    return (since if gap is None else min(since, max(gap.since, now - FORGET_S))) - LOOK_BACK_S
 
 
 def pause_s(took_s: float, interval_s: float) -> float:

@@ -83,7 +83,8 @@ def _check_level(path: str, check: HealthCheck) -> list[Fault]:
 
 
 def _check_limit(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """A limit, where neither the catalogue has one nor a pair is compared with others. 0 looks at the data only, and is said on purpose."""
+    """A fault for a check that has no limit to fail by: the catalogue has none, and no pair is compared with others. A limit of 0 is one:
+    such a check looks at the data only."""
     per, given = per_of(check), check.settings.get("minBusBandwidthGBs")
     sets = [node_set for node_set in cluster.node_sets if node_set.name in check.node_sets]
     pools = {pool.name: pool for pool in cluster.node_pools}

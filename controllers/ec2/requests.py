@@ -76,7 +76,7 @@ def read_request(body: bytes) -> StepRequest:
 
 
 def read_records(data: Mapping[str, str]) -> dict[str, Record]:
-    """The records by key. Raises msgspec.DecodeError for one that cannot be read: who has asked for what is not known then."""
+    """The records by key. Raises msgspec.DecodeError for a record that cannot be read."""
     return {key: msgspec.json.decode(text, type=Record) for key, text in data.items()}
 
 

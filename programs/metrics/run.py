@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from slurm.commands import SlurmError, call
-from slurm.ended import LOOK_BACK_S, pause_s
+from slurm.ended import Gap, back_to, gap_after_answer, gap_after_failure, pause_s
 from slurm.logs import ERROR, teller
 from slurm.pump import take_stderr
 from slurm.signals import Signals
@@ -70,6 +70,8 @@ class Collector:
         self._usage = usage.Usage(began, settings.accounts)
         self._since = began
         """When ended jobs were last read."""
+        self._gap: Gap | None = None
+        """Of the last time that slurmdbd was away."""
         self.readings = Readings(("nodes", "jobs", *(("accounting",) if settings.accounting else ())), clock())
 
     def read(self, kind: str) -> float:
@@ -99,11 +101,16 @@ class Collector:
 
     def _accounting(self) -> str:
         now = self._wall()
-        return self._count(usage.read_ended(self._ask(*usage.command(self._since - LOOK_BACK_S))), now)
+        try:
+            text = self._ask(*usage.command(back_to(self._since, self._gap, now)))
+        except SlurmError:
+            self._gap = gap_after_failure(self._gap, self._since, now)
+            raise
+        return self._count(usage.read_ended(text), now)
 
     def _count(self, ended: Any, now: float) -> str:
-        self._usage.add(ended, self._since - LOOK_BACK_S)
-        self._since = now
+        self._usage.add(ended, back_to(self._since, self._gap, now))
+        self._gap, self._since = gap_after_answer(self._gap, now), now
         return render(self._usage.families())
 
 

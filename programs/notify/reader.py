@@ -11,20 +11,14 @@ from pathlib import Path
 from programs.mail.message import TEXT
 from programs.mail.spool import SPOOL, Spool, Waiting
 from slurm.commands import SlurmError
-from slurm.ended import LOOK_BACK_S
+from slurm.ended import FORGET_S, back_to, gap_after_answer, gap_after_failure
 
 from . import nodes, runs, words
 from .plan import News, Receiver, gather, new_runs, plan_jobs, plan_nodes
-from .state import FOLDER, PAYLOAD, Gap, State, load, save, spool_of
+from .state import FOLDER, PAYLOAD, State, load, save, spool_of
 
 CHUNK_S = 3600
 """What ended in so long is read at once: after a long silence, the rounds catch up."""
-FORGET_S = 86_400
-"""What ended longer ago than a day is no news any more."""
-LATE_S = 900
-"""So long after slurmdbd has come back, ends from the time when it was away are looked for: slurmctld tries again every few seconds, and
-hands over thousands of them in a minute."""
-
 Ask = Callable[..., str]
 """Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
 Say = Callable[[str], None]
@@ -81,9 +75,9 @@ class Reader:
         return State(state.began, state.since, state.seen, state.arrays, known, state.gap)
 
     def _note_gap(self) -> None:
-        state, now = self._state, self._now()
-        since = min(state.since, now) if state.gap is None else state.gap.since
-        self._state = State(state.began, state.since, state.seen, state.arrays, state.nodes, Gap(max(since, now - FORGET_S)))
+        state = self._state
+        gap = gap_after_failure(state.gap, state.since, self._now())
+        self._state = State(state.began, state.since, state.seen, state.arrays, state.nodes, gap)
 
     def _attempt(self, what: str, read: Callable[[], list[tuple[Receiver, News]]]) -> bool:
         """One reading; False where it failed."""
@@ -103,21 +97,19 @@ class Reader:
         now, state = self._now(), self._state
         since = min(max(state.since, now - FORGET_S), now)  # the clock may have been set back
         until, began = min(now, since + CHUNK_S), min(state.began, now)
-        gap = None if state.gap is None else Gap(state.gap.since, min(now, now if state.gap.over is None else state.gap.over))
-        back_to = (since if gap is None else min(since, max(gap.since, now - FORGET_S))) - LOOK_BACK_S
+        looks_from = back_to(since, state.gap, now)
         word = random_word()
-        text = self._ask(*runs.command(back_to, until, word))
+        text = self._ask(*runs.command(looks_from, until, word))
         # sacct also lists runs that were in one of the states before: what was told is known no further back than this.
-        read = [run for run in runs.read_runs(text, word, self._cluster) if run.end >= max(began, back_to)]
+        read = [run for run in runs.read_runs(text, word, self._cluster) if run.end >= max(began, looks_from)]
         new = new_runs(read, state.seen)
         has_arrays = bool(state.arrays) or any(run.array for run in new)
         live = runs.live_arrays(self._ask(*runs.LIVE_COMMAND)) if has_arrays else frozenset[str]()
         if state.since < now - FORGET_S:
             self._say(f"LOST: jobs that ended before {time.strftime('%F %T', time.gmtime(since))} UTC are not told of: it is too long ago")
         items, waiting = gather(state.arrays, new, live, now)
-        if gap is not None and gap.over is not None and now - gap.over > LATE_S:
-            gap = None
-        kept_from = (until if gap is None else min(until, gap.since)) - LOOK_BACK_S
+        gap = gap_after_answer(state.gap, now)
+        kept_from = back_to(until, gap, now)
         seen = frozenset(key for key in {*state.seen, *(run.key for run in read)} if key[2] >= kept_from)
         self._state = State(began, until, seen, waiting, state.nodes, gap)
         return [(receiver, news) for receiver in receivers if receiver.wants_jobs for news in plan_jobs(receiver, items)]

@@ -67,7 +67,7 @@ def main() -> None:
         try:
             receivers = read_receivers(file)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            fault = f"who is to be told cannot be read, and stays as before: {error!r}"
+            fault = f"the list of receivers cannot be read; the one before stays: {error!r}"
         if receivers is not None:  # until then, what waits waits on
             try:
                 senders.follow(each.name for each in receivers if each.kind != "mail")

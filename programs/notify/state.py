@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from programs.mail.spool import Spool
+from slurm.ended import Gap
 from slurm.records import record
 
 from .nodes import Known
@@ -21,16 +22,6 @@ MOST_WAITING = 1000
 """Messages that wait for one webhook at most."""
 PAYLOAD = "payload"
 """Where a message in a spool has the body of its post."""
-
-
-@record
-class Gap:
-    """A time without an answer about ended runs. slurmctld hands over what ended meanwhile once slurmdbd is back, little by little."""
-
-    since: float
-    """Ends from here on may come late. In seconds since 1970, as the next."""
-    over: float | None = None
-    """When there was an answer again."""
 
 
 @record

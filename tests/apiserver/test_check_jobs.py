@@ -1,4 +1,4 @@
-"""The Job with which the controller starts a health check, beside the one that kubectl makes from the same CronJob: a real API server."""
+"""A real API server takes the Job with which the controller starts a health check, as it takes kubectl's from the same CronJob."""
 
 import json
 from typing import Any

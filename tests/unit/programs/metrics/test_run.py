@@ -15,7 +15,7 @@ from programs.metrics.readings import Readings
 from programs.metrics.run import KEY_WAITS, Collector, Server, Settings, key_waits_s
 from programs.munged.keys import WAITS
 from slurm.commands import SlurmError
-from slurm.ended import LONGEST_PAUSE_S, pause_s
+from slurm.ended import LATE_S, LONGEST_PAUSE_S, LOOK_BACK_S, pause_s
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
 SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": ["disk"]})
@@ -135,6 +135,29 @@ def test_ended_jobs_are_asked_for_from_the_last_good_reading(collector: Collecto
     collector.read("accounting")
     starts = [word for command in slurm.asked for word in command if word.startswith("--starttime")]
     assert starts[1] == starts[2]
+
+
+def test_job_that_slurmdbd_hears_of_late_after_an_outage_is_counted_once(collector: Collector, slurm: Slurm) -> None:
+    """slurmctld hands over what ended meanwhile little by little: the first answer has nothing yet."""
+    collector.read("accounting")
+    slurm.answers["sacct"] = SlurmError("away")
+    for _ in range(30):
+        slurm.now += 60
+        collector.read("accounting")
+    end = int(slurm.wall()) - 900
+    slurm.answers["sacct"] = ""
+    collector.read("accounting")
+    slurm.answers["sacct"] = f"1|ml|COMPLETED|10|cpu=2,gres/gpu=4|{end - 10}|{end}"
+    for _ in range(3):
+        collector.read("accounting")
+    assert of(page(collector, slurm), "slipway_job_gpu_seconds_total") == {"ml/completed": 40}
+    slurm.answers["sacct"] = ""
+    slurm.now += LATE_S + 60
+    collector.read("accounting")
+    slurm.now += 60
+    collector.read("accounting")
+    last = next(word for word in slurm.asked[-1] if word.startswith("--starttime"))
+    assert int(last.partition("=uts")[2]) > slurm.wall() - 2 * LOOK_BACK_S, "it looks back no further than usual again"
 
 
 def test_without_accounting_squeue_tells_what_has_ended(slurm: Slurm) -> None:

@@ -39,7 +39,7 @@ FAULTS = {
     "XFS (nvme1n1): Please unmount the filesystem and rectify the problem(s); shutting down filesystem": "",
     "Out of memory: Killed process 4711 (python3) total-vm:100kB, anon-rss:50kB": "",
 }
-"""Lines of a node that is broken, and what is said of each; nothing where it is the line itself."""
+"""Lines of a broken node, each with the words of the check; where these are the line itself, they are empty here."""
 FINE = (
     XID.format(13, "Graphics SM Warp Exception on (GPC 7, TPC 0, SM 1): Out Of Range Address"),
     XID.format(31, "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC1_CLIENT_T1_0 faulted @ 0x7f5c_0000"),

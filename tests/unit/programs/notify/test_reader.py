@@ -7,10 +7,10 @@ import pytest
 
 from programs.mail.spool import Spool
 from programs.notify.plan import Receiver
-from programs.notify.reader import CHUNK_S, FORGET_S, Reader
+from programs.notify.reader import CHUNK_S, Reader
 from programs.notify.state import load, spool_of
 from slurm.commands import SlurmError
-from slurm.ended import LOOK_BACK_S
+from slurm.ended import FORGET_S, LOOK_BACK_S
 from tests.unit.programs.notify.examples import BETWEEN, NOW, receiver, rows, sinfo
 
 CHAT = (receiver(),)
