@@ -19,6 +19,7 @@ from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, 
 from standalone.render import annotation as annotation_of
 
 PART_OF = "applyset.kubernetes.io/part-of"
+_TAKEN_OVER = "becomes this stack's"
 _CLAIMS = "volumeClaimTemplates"
 _GROW = "A claim that is there is grown itself: kubectl edit pvc."
 _UNITS = {"": 1, **{unit: 1000**at for at, unit in enumerate("kMGTPE", 1)}, **{f"{unit}i": 1024**at for at, unit in enumerate("KMGTPE", 1)}}
@@ -84,10 +85,13 @@ def object_changes(
             changed = tuple(differences(clean(old), _overlaid(clean(old), masked(document.manifest))))
             found.append(ObjectChange("update", document.key, document, old, changed, note=f"the server judges it once its {CRD} is new"))
         else:
-            changed = tuple(differences(clean(old), clean(results[document.key])))
+            new = results[document.key]
+            changed = tuple(differences(clean(old), clean(new)))
+            is_taken = _owner(old) != _owner(new)
             secret = document.key.kind == "Secret" or document.has_secrets
             changed = tuple(_hidden(each) for each in changed) if secret else changed
-            found.append(ObjectChange("update" if changed else "same", document.key, document, old, changed))
+            op, note = ("update" if changed or is_taken else "same"), (_TAKEN_OVER if is_taken else "")
+            found.append(ObjectChange(op, document.key, document, old, changed, note))
     names = {document.key for document in declared}
     gone = sorted((member for member in members if key_of(member) not in names), key=key_of, reverse=True)
     found += [ObjectChange("delete", key_of(member), live=member) for member in gone if not member["metadata"].get("deletionTimestamp")]
@@ -129,13 +133,17 @@ def clean(value: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: field for key, field in value.items() if key != "status"}, "metadata": about}
 
 
+def _owner(value: Mapping[str, Any]) -> str | None:
+    """The ApplySet that an object is a member of; None for one that is nobody's."""
+    return (value.get("metadata", {}).get("labels") or {}).get(PART_OF)
+
+
 def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:
     """Why these changes must not be made: protection, objects of others, a namespace on its way out. Empty when they may."""
     said: list[str] = []
     for change in found:
         about: dict[str, Any] = (change.live or {}).get("metadata", {})
-        labels: dict[str, str] = about.get("labels") or {}
-        owner = labels.get(PART_OF)
+        owner = _owner(change.live or {})
         if change.op in ("delete", "replace") and change.is_marked(PROTECT):
             verb = "no longer declared" if change.op == "delete" else f"cannot change in place ({change.note})"
             said.append(f"{change.key} is protected and {verb}. Take its protection off, `up`, then try again.")

@@ -229,6 +229,18 @@ def test_kind_that_another_stack_brings_is_left_to_it(widgets: Widgets, tmp_path
         assert "2 created" in other.run("up", "-c", "app.definition=false", "--timeout", "120")
 
 
+def test_kind_that_is_taken_over_is_the_other_stacks_from_then_on(widgets: Widgets) -> None:
+    with widgets.controlled(widgets.say):
+        widgets.run("up", "--timeout", "120")
+    other = Widgets(widgets.server, widgets.capsys, widgets.folder, f"{widgets.namespace}-b", group=widgets.namespace)
+    other.extra = ["-c", f"app.group={widgets.namespace}"]
+    widgets.server.make_namespace(other.namespace)
+    with other.controlled(other.say):
+        assert "updated, and its kind is served" in other.run("up", "--adopt", "--timeout", "120")
+    assert "nothing to change" in other.run("up", "--timeout", "120")
+    assert "belongs to another stack" in widgets.run("up", code=1)
+
+
 def test_object_of_a_kind_without_namespaces_is_the_same_the_second_time(widgets: Widgets) -> None:
     widgets.extra = ["-c", "app.scope=Cluster"]
     with widgets.controlled(widgets.say):

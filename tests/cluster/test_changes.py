@@ -11,8 +11,8 @@ NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})
 
 
 def test_second_up_changes_nothing_and_says_so(stack: DevStack) -> None:
-    done = stack.standalone("up")
-    assert "nothing to change" in done.stdout.lower()
+    said = stack.standalone("up").stdout
+    assert "nothing to change" in said.lower(), said
 
 
 def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:

@@ -28,6 +28,12 @@ def test_only_what_the_server_would_change_is_a_change() -> None:
     assert [each.op for each in changes_of([files], [])] == ["create"]
 
 
+@pytest.mark.parametrize("owner", [None, "applyset-of-another-stack"])
+def test_object_that_is_as_declared_but_not_this_stacks_is_a_change_and_says_so(owner: str | None) -> None:
+    [change] = changes_of([config_map("a")], [live(config_map("a"), owner)])
+    assert (change.op, change.differences, change.note) == ("update", (), "becomes this stack's")
+
+
 def test_a_changed_file_is_shown_by_its_key() -> None:
     old, new = config_map("files", {"slurm.conf": "A=1\n", "other": "x"}), config_map("files", {"slurm.conf": "A=2\n", "other": "x"})
     found = changes_of([new], [live(old)])[0]
