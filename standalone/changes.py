@@ -135,7 +135,8 @@ def clean(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _owner(value: Mapping[str, Any]) -> str | None:
     """The ApplySet that an object is a member of; None for one that is nobody's."""
-    return (value.get("metadata", {}).get("labels") or {}).get(PART_OF)
+    labels: dict[str, str] = value.get("metadata", {}).get("labels") or {}
+    return labels.get(PART_OF)
 
 
 def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:

@@ -36,7 +36,10 @@ _TOP_PRIORITY = 4294967293
 _TAKEN_WORDS = ("Duplicate reservation name", "Reservation already exists")
 _TIMED_OUT = 124
 """The exit code of timeout(1)."""
-_PREEMPTED_WORDS = "DUE TO PREEMPTION"
+_ENDED_AS = "the job ended as "
+_PREEMPTED_WORDS = ("DUE TO PREEMPTION", f"{_ENDED_AS}PREEMPTED")
+_GOES_ON = {"RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT"}
+_ENDS_S = 5
 _ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin,HOME=/tmp,OMPI_MCA_mpi_yield_when_idle=1"
 """OpenMPI 5 ends in MPI_Init without a HOME. Ranks that wait give the CPU away: a node may have fewer than it says, as on one machine
 that plays several."""
@@ -212,8 +215,9 @@ class Slurm:
             *([f"--reservation={held.name}"] if held else []),
             *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
         ]
+        since = time.strftime("%Y-%m-%dT%H:%M:%S")
         try:
-            return subprocess.run(
+            done = subprocess.run(
                 command,
                 input=bundle(program),
                 capture_output=True,
@@ -223,6 +227,21 @@ class Slurm:
             )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
+        if done.returncode in (0, _TIMED_OUT) or done.stdout.strip() or done.stderr.strip():
+            return done
+        return subprocess.CompletedProcess(command, done.returncode, "", self._end(check, nodes, since))
+
+    def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
+        """How the job of a silent srun ended: srun says nothing where a job goes before its step has begun (26.05: exit code 1). Empty
+        where nothing is known. `since` is as Slurm writes times."""
+        given = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(each.name for each in nodes)}", f"--name={_JOB}{check}")
+        end = time.monotonic() + _ENDS_S
+        while True:
+            rows = [line.split() for line in _call("squeue", *given, "--Format=StartTime:32,State:32").splitlines()]
+            states = {row[1] for row in rows if len(row) == 2 and row[0] >= since}
+            if states.isdisjoint(_GOES_ON) or time.monotonic() > end:
+                return "".join(f"{_ENDED_AS}{state}\n" for state in sorted(states - _GOES_ON))
+            time.sleep(_POLL_S)
 
 
 def _gres(gpus: int) -> list[str]:
@@ -248,7 +267,7 @@ def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome
     if answer := read_answer(code, output):
         # Skipped is a node that no job could start on: one that has nothing to look at has been looked at, and nothing is known of it.
         return Outcome(UNKNOWN if answer[0] == SKIPPED else answer[0], answer[1], driver=driver_of(answer[2]))
-    if _PREEMPTED_WORDS in errors:
+    if any(words in errors for words in _PREEMPTED_WORDS):
         return PREEMPTED
     if any(words in errors for words in _BUSY_WORDS):
         return BUSY
