@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from configs.models.health_checks import HealthCheck
 from standalone.check.facts import WAIT_FOR_ACCOUNT
+from tests import ssh
 from tests.patience import patience
 from tests.report import last_words, node_set_trouble, pod_trouble
 
@@ -91,8 +92,7 @@ class DevStack:
     def ssh(self, command: str, user: str = "alice", check: bool = True, timeout_s: float = 120, stdin: str = "") -> str:
         """A command of a plain user over ssh, from outside the pods; its standard output."""
         done = self.run(
-            *("ssh", "-i", str(KEY), "-p", NODE_PORT, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"),
-            *("-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=20", f"{user}@{self.address}", command),
+            *("ssh", "-i", str(KEY), "-p", NODE_PORT, *ssh.options("ConnectTimeout=20"), f"{user}@{self.address}", command),
             check=check,
             timeout_s=timeout_s,
             stdin=stdin,

@@ -1,4 +1,5 @@
-"""The verbs against a real API server, with a small stack in a namespace of its own: idempotent, interruptible, protective, and clear.
+"""The verbs on a real cluster, with a small stack in a namespace of its own: what needs kubelets. All else that the verbs do is in
+tests/apiserver.
 
 The stack is tests/unit/standalone/fixtures/small; its pods sleep in the Slurm image, which every node has.
 """
@@ -100,32 +101,6 @@ def test_an_up_killed_on_the_way_is_finished_by_the_next_with_the_same_secrets(s
     assert small.key() == before
 
 
-def test_preview_shows_files_line_by_line_and_up_applies_and_prunes(small: SmallStack) -> None:
-    small.run("up")
-    uid = small.get("pod/a-0")["metadata"]["uid"]
-    change = ("-c", 'app.files={"slurm.conf":"ClusterName=small\\nMaxTime=2:00:00\\n"}', "-c", 'app.sets=["a"]', "-c", "greeting=howdy")
-    lines = [line.replace("│", " ").strip() for line in small.run("preview", *change).splitlines()]
-    assert {"-MaxTime=1:00:00", "+MaxTime=2:00:00", f"-  StatefulSet  {small.namespace}/b"} <= set(lines)
-    assert "1 to create, 2 to update, 2 to delete, 5 unchanged" in lines
-    assert any("running pods, and their jobs, go on as they are" in line for line in lines)
-    small.run("up", *change)
-    assert small.get("statefulset/b") is None
-    assert "MaxTime=2:00:00" in small.get("configmap/files")["data"]["slurm.conf"]
-    assert small.get("pod/a-0")["metadata"]["uid"] == uid
-
-
-def test_a_protected_claim_is_neither_pruned_nor_destroyed(small: SmallStack) -> None:
-    small.run("up", "-c", "app.protect=true")
-    said = small.run("up", "-c", "app.claim=other", code=1)
-    assert f"PersistentVolumeClaim {small.namespace}/data is protected and no longer declared" in said
-    assert small.get("pvc/other") is None
-    assert f"PersistentVolumeClaim {small.namespace}/data" in small.run("destroy", "--yes", code=1)
-    assert len(small.get("statefulset")["items"]) == 2
-    small.run("up")
-    assert "deleted" in small.run("destroy", "--yes")
-    assert small.get(f"namespace/{small.namespace}") is None
-
-
 def test_what_is_retained_outlives_its_stack_and_its_namespace_with_it(small: SmallStack) -> None:
     small.run("up", "-c", "app.retain=true")
     assert "data stays in the cluster (retainOnDelete)" in small.run("up", "-c", "app.claim=other", "-c", "app.retain=true")
@@ -134,43 +109,6 @@ def test_what_is_retained_outlives_its_stack_and_its_namespace_with_it(small: Sm
     assert f"Namespace {small.namespace} stays" in said
     assert {one["metadata"]["name"] for one in small.get("pvc")["items"]} == {"data", "other"}
     assert small.get("statefulset") is None
-
-
-def test_what_cannot_change_in_place_is_made_again_and_said_before(small: SmallStack) -> None:
-    small.run("up")
-    change = ("-c", "app.policy=OrderedReady")
-    said = small.run("preview", *change)
-    assert " +- ├─ kubernetes:apps/v1:StatefulSet  a" in said
-    assert "it is deleted and made again" in said
-    small.run("up", *change)
-    assert small.get("statefulset/a")["spec"]["podManagementPolicy"] == "OrderedReady"
-
-
-def test_a_refused_object_leaves_all_others_untouched(small: SmallStack) -> None:
-    small.run("up")
-    version = small.get("statefulset/a")["metadata"]["resourceVersion"]
-    said = small.run("up", "-c", "app.replicas=3", "-c", 'app.files={"no/slash":"x"}', code=1)
-    assert f"ConfigMap {small.namespace}/files" in said
-    assert small.get("statefulset/a")["metadata"]["resourceVersion"] == version
-
-
-def test_another_managers_field_is_named_and_taken_over_only_on_demand(small: SmallStack) -> None:
-    small.run("up")
-    small.kubectl("scale", "statefulset/a", "--replicas=1")
-    said = small.run("up", code=1)
-    assert "conflict" in said
-    assert ".spec.replicas" in said
-    assert "--force-conflicts" in said
-    small.run("up", "--force-conflicts")
-    assert small.get("statefulset/a")["spec"]["replicas"] == 2
-
-
-def test_an_object_of_somebody_else_is_not_taken_silently(small: SmallStack) -> None:
-    small.kubectl("create", "namespace", small.namespace)
-    said = small.run("up", code=1)
-    assert f"Namespace {small.namespace} exists and was not made by this stack" in said
-    assert small.get("secret/slipway-small-dev-random") is None
-    small.run("up", "--adopt")
 
 
 def test_a_missing_image_is_named_and_the_next_up_repairs(small: SmallStack) -> None:

@@ -8,6 +8,7 @@ from components.ldap import IDENTITY_UID, build_deployment, ldap_args
 from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.render import users
+from tests import ssh
 from tests.slurm.directory_server import BASE, PASSWORD, READER, DirectoryServer
 from tests.slurm.image_cluster import ALICE, ImageCluster
 from tests.slurm.image_pods import Container, PodError, wait_for
@@ -146,9 +147,8 @@ class Site(ImageCluster):
 
     def ssh(self, user: str, command: str = "id -un") -> str:
         """Logs in from outside with the key of the tests."""
-        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=60"]
         full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", "ssh", "-p", "2222", "-i", str(self.key)]
-        full += [part for option in options for part in ("-o", option)]
+        full += ssh.options("ConnectTimeout=60")
         target = f"{user}@{self.machine.addresses['t-login']}"
         done = subprocess.run([*full, target, command], capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:

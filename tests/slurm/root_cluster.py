@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from components.pods import PACKAGES_PATH, program_command
+from tests import ssh
 from tests.slurm.image_cluster import STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
@@ -114,16 +115,7 @@ class RootCluster(ImageCluster):
 
     def ssh_options(self, user: str = "alice") -> list[str]:
         """What ssh, scp and sftp need to get in."""
-        settings = [
-            "StrictHostKeyChecking=no",
-            "UserKnownHostsFile=/dev/null",
-            "LogLevel=ERROR",
-            "BatchMode=yes",
-            "ConnectTimeout=60",
-            "Port=2222",
-            f"User={user}",
-        ]
-        return ["-i", str(self.machine.folder / "id"), *(part for option in settings for part in ("-o", option))]
+        return ["-i", str(self.machine.folder / "id"), *ssh.options("ConnectTimeout=60", "Port=2222", f"User={user}")]
 
     @property
     def login_target(self) -> str:

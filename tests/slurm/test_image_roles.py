@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import ssh
 from tests.patience import patience
 from tests.slurm.image_cluster import ALICE, MUNGE, NAMES, SLURM, STACK, STOP, ImageCluster
 from tests.slurm.image_pods import Machine, PodError, wait_for
@@ -29,8 +30,7 @@ class Cluster(ImageCluster):
 
     def ssh(self, script: str, user: str = "alice", timeout_s: float = 180) -> str:
         """Runs a script as a user over ssh, as someone outside the pods would."""
-        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes", "ConnectTimeout=60"]
-        command = ["ssh", "-p", "2222", "-i", str(self.key), *(part for option in options for part in ("-o", option))]
+        command = ["ssh", "-p", "2222", "-i", str(self.key), *ssh.options("ConnectTimeout=60")]
         return self.outside(*command, f"{user}@{self.machine.addresses['t-login']}", "bash", "-s", stdin=script, timeout_s=timeout_s)
 
     def outside(self, *command: str, stdin: str = "", timeout_s: float = 180) -> str:
