@@ -28,12 +28,12 @@ test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kube
 # a module at a time: real Slurm first, which mostly waits, and what only computes last. The verbs' tests have namespaces of their own on the
 # local cluster.
 SPREAD := 3
-VERBS := tests/cluster/test_standalone.py
+VERBS := tests/cluster/test_standalone.py tests/cluster/test_own_cluster.py
 lint-and-rest:  # the shorter row of `make test`
 	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory test-rest
 
 test-cluster: .venv/ready $(KEY)  ## the half of `make test` on the dev stack, one test after another
-	@$(PY) -m pytest tests/cluster --ignore=$(VERBS)
+	@$(PY) -m pytest tests/cluster $(VERBS:%=--ignore=%)
 
 test-rest: .venv/ready $(KEY)  ## the other half, several modules at a time
 	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder tests/slurm $(VERBS) tests/apiserver tests/unit tests/plan

@@ -33,21 +33,21 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture
 def shared_cluster() -> Iterator[None]:
     """Nobody takes the cluster's own programs away meanwhile: for tests that run beside others, in a process of their own."""
-    with _held(fcntl.LOCK_SH):
+    with _held("tests", fcntl.LOCK_SH):
         yield
 
 
 @pytest.fixture
 def own_cluster() -> Iterator[None]:
     """No test of another process runs meanwhile: for tests that take the cluster's own programs away."""
-    with _held(fcntl.LOCK_EX):
+    with _held("tests", fcntl.LOCK_EX):
         yield
 
 
 @contextlib.contextmanager
-def _held(how: int) -> Generator[None]:
-    """A lock of the cluster. All queue at the gate, so that a row of tests that share it keeps nobody out."""
-    with (STATE / "tests.gate").open("w") as gate, (STATE / "tests.lock").open("w") as lock:
+def _held(what: str, how: int) -> Generator[None]:
+    """A lock of something that processes of tests share. All queue at the gate, so that a row of tests that share it keeps nobody out."""
+    with (STATE / f"{what}.gate").open("w") as gate, (STATE / f"{what}.lock").open("w") as lock:
         fcntl.flock(gate, fcntl.LOCK_EX)
         fcntl.flock(lock, how)
         fcntl.flock(gate, fcntl.LOCK_UN)
@@ -55,15 +55,15 @@ def _held(how: int) -> Generator[None]:
 
 
 @pytest.fixture
-def registry(stack: DevStack, tmp_path: Path) -> Iterator[str]:
-    """An empty registry on the nodes' bridge; gives its address."""
-    assert stack
+def registry(kube: str, tmp_path: Path) -> Iterator[str]:
+    """An empty registry on the nodes' bridge; gives its address. One at a time, as there is one address."""
+    assert kube
     if shutil.which("docker-registry") is None:
         packages.install(["docker-registry"])
     config = tmp_path / "registry.yml"
     storage = {"filesystem": {"rootdirectory": str(tmp_path / "registry")}}
     config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": layout.REGISTRY}}))
-    with run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
+    with _held("registry", fcntl.LOCK_EX), run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
         yield layout.REGISTRY
 
 

@@ -29,7 +29,7 @@ def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_ru
     assert _in_guide(told.stdout, "The jobs that are there now")
     assert told.returncode == 2
     pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"] if pod["status"]["phase"] == "Running"}
-    restored.standalone("up", *change)
+    assert "Slurm's files are live" in restored.standalone("up", *change).stdout
     eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
     version = restored.get("configmap", "dev-slurm-config")["metadata"]["resourceVersion"]
     eventually("the kubelet told twice", lambda: _told(restored) == f"{version}.2")

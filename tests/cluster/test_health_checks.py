@@ -405,23 +405,6 @@ def test_slow_link_between_two_nodes_is_named_in_one_run_and_drains_neither(stac
     eventually("the cause is gone", lambda: "check/mpi" not in causes(stack, "cpu-1"), 30)
 
 
-@pytest.mark.usefixtures("unshaped")
-def test_node_with_a_slow_network_is_found_in_the_first_round_drained_and_lifted_when_it_is_mended(stack: DevStack) -> None:
-    shape(stack, "cpu-0", "qdisc add dev eth0 root tbf rate 8mbit burst 32kbit latency 50ms")
-    said = check(stack, "mpi", rounds=1)
-    first, *_ = [name for name in said if "+" in name and "cpu-0" in name]
-    assert said[first]["result"] == "failed"
-    assert of_nodes(said) == {"cpu-0": ("failed", "drained"), **dict.fromkeys(("cpu-1", "gpu-0", "gpu-1"), ("passed", ""))}, said
-    assert node(stack, "cpu-0")["reason"].startswith("slipway: check mpi: ")
-    still = check(stack, "mpi", rounds=1)
-    assert of_nodes(still)["cpu-0"] == ("failed", "drained"), still
-    shape(stack, "cpu-0", "qdisc del dev eth0 root")
-    mended = check(stack, "mpi", rounds=1)
-    assert of_nodes(mended)["cpu-0"] == ("passed", "cleared"), mended
-    assert "slipway-check" not in reservations(stack)
-    stack.wait_until_idle()
-
-
 def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(stack: DevStack) -> None:
     assert "slipway-checks" not in stack.ssh("sinfo --noheader --format=%R")
     assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")

@@ -16,6 +16,8 @@ from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 
 LABEL = "slipway.dev/mini"
 NAMESPACE = "slurm-mini"
+OTHERS_KINDS = "OPTIONS=--config cluster.kubernetes.installCrds=false"
+"""The dev stack has brought the kinds."""
 
 
 class OwnCluster:
@@ -45,16 +47,18 @@ class OwnCluster:
 
 
 @pytest.fixture
-def own(restored: DevStack, tmp_path: Path) -> Iterator[OwnCluster]:
+def own(shared_cluster: None, kube: str, tmp_path: Path) -> Iterator[OwnCluster]:
     """The cluster, given back as it was: the small stack destroyed, the label and the pulled images removed."""
     cluster = OwnCluster(tmp_path)
+    if not cluster.kubectl("get", "crd", "nodesets.slipway.dev", "--ignore-not-found"):
+        DevStack().standalone("up")  # else the tests of the dev stack, beside this one, have made it
     yield cluster
     destroy = ("-m", "standalone", "destroy", "--stack", "cluster", "--context", "mine", "--yes")
     cluster.run(str(ROOT / ".venv" / "bin" / "python"), *destroy)
     cluster.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}-")
     client = ("ctr", "--address", str(layout.find_paths(ROOT).socket(layout.SYSTEM)), "--namespace", "k8s.io", "images")
-    listed = restored.run(*client, "list", "--quiet").stdout.split()
-    restored.run(*client, "remove", *(name for name in listed if name.startswith(layout.REGISTRY)))
+    listed = cluster.run(*client, "list", "--quiet").split()
+    cluster.run(*client, "remove", *(name for name in listed if name.startswith(layout.REGISTRY)))
     eventually("the namespace gone", lambda: NAMESPACE not in cluster.kubectl("get", "namespaces", "-o", "name"))
 
 
@@ -63,14 +67,13 @@ def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own:
     assert "Nothing was changed: this cluster has nothing of the stack yet" in said
     assert 'context "mine", server https://198.18.0.1:6443' in said
 
-    said = own.make_up("YES=1", "OPTIONS=--adopt", code=2)
+    said = own.make_up("YES=1", OTHERS_KINDS, code=2)
     assert f"kubectl label node NAME {LABEL}=true" in said
     assert "python -m images push REGISTRY" in said
     assert NAMESPACE not in own.kubectl("get", "namespaces", "-o", "name")
 
     own.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}=true")
-    # The kinds are there from the dev stack; a cluster of one's own has none, or older ones.
-    said = own.make_up("YES=1", f"REGISTRY={registry}", "PLAIN_HTTP=1", "OPTIONS=--adopt")
+    said = own.make_up("YES=1", f"REGISTRY={registry}", "PLAIN_HTTP=1", OTHERS_KINDS)
     assert "cpu-[0-1], each with a file in the home" in said
     assert re.search(r"✓ accounting +all 1 jobs are recorded", said)
     assert re.search(r"- MPI over two nodes +the root has no gcc", said)

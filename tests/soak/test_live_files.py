@@ -1,4 +1,7 @@
-"""Slurm's files change in every way, good and bad, while a job array runs: it loses nothing, and `up` says what became of the files."""
+"""Slurm's files change in every way, good and bad, while a job array runs: it loses nothing, and `up` says what became of the files.
+
+Quick: tests/slurm/test_live_files.py, with real slurmds, and tests/cluster/test_changes.py, where `up` changes one limit under a job.
+"""
 
 import json
 
