@@ -2,7 +2,9 @@
 
 import contextlib
 import fcntl
+import os
 import shutil
+import subprocess
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -57,10 +59,21 @@ def tools() -> None:
 
 
 @pytest.fixture(scope="session")
-def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The unpacked image of the present content; shared, so tests put overlays on it."""
-    root = unpack(tmp_path_factory.mktemp("image"))
-    for folder in (root, *root.parents):  # daemons that are not root go through here
-        if folder.stat().st_mode & 0o001 == 0:
-            folder.chmod(folder.stat().st_mode | 0o011)
-    return root
+def image_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The unpacked image of the present content. All processes of a session share it, so tests put overlays on it, or hard links of its
+    files where nobody may write to them."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "slurm-image"
+    with root.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not root.exists():
+            made = root.with_suffix(".new")
+            made.mkdir()
+            unpack(made).rename(root)
+            for folder in (root, *root.parents):  # daemons that are not root go through here
+                if folder.stat().st_mode & 0o001 == 0:
+                    folder.chmod(folder.stat().st_mode | 0o011)
+            root.with_suffix(".made").touch()
+    yield root
+    written = ["find", str(root), "-type", "f", "-newer", str(root.with_suffix(".made"))]
+    assert not subprocess.run(written, capture_output=True, text=True, check=True).stdout, "a test has written to files that all share"

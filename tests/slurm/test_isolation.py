@@ -7,7 +7,6 @@ from shlex import quote
 import pytest
 
 from tests.slurm.image_pods import wait_for
-from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 VICTIM = """#!/bin/bash
@@ -18,11 +17,9 @@ sleep 6000
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+def cluster(image_root: Path) -> Iterator[RootCluster]:
     """Alice's job runs on gpu-0, with a secret in its environment, its script, its /tmp and its /dev/shm."""
-    image = tmp_path_factory.mktemp("isolation-image")
-    unpack(image)
-    with running(Path("/var/tmp/slipway-isolation-pods"), "swis-", image, ssh_to_nodes=True) as cluster:
+    with running(Path("/var/tmp/slipway-isolation-pods"), "swis-", image_root, ssh_to_nodes=True) as cluster:
         cluster.ssh("chmod 700 .; echo secret > private")
         job = cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --export=ALL,TOKEN=secret <<'END'\n{VICTIM}END")
         wait_for("Alice's job", lambda: cluster.state(job) == "RUNNING")

@@ -12,7 +12,6 @@ import pytest
 from components.pods import PACKAGES_PATH, daemon_command
 from tests.slurm.image_cluster import ALICE, STACK, program_mount
 from tests.slurm.image_pods import wait_for
-from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, TMP, WORKERS, RootCluster, running
 
 WORKER = shlex.join(daemon_command("worker"))
@@ -85,12 +84,10 @@ ROOTED = pytest.mark.parametrize("rooted", [pytest.param(True, id="versioned roo
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+def cluster(image_root: Path) -> Iterator[RootCluster]:
     """Two workers with a versioned root; a job of one CPU may have 110 processes."""
-    image = tmp_path_factory.mktemp("helpers-image")
-    unpack(image)
     stack = {**STACK, "slurm": {**STACK["slurm"], "processesPerJob": PROCESSES - 10, "processesPerCpu": 10}}
-    with running(Path("/var/tmp/slipway-helpers-pods"), "swhe-", image, ssh_to_nodes=True, stack=stack) as cluster:
+    with running(Path("/var/tmp/slipway-helpers-pods"), "swhe-", image_root, ssh_to_nodes=True, stack=stack) as cluster:
         cluster.ssh("chmod 755 .")
         write(cluster, "epilog", EPILOG)
         yield cluster

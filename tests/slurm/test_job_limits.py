@@ -14,7 +14,6 @@ from configs.load import load_cluster
 from configs.render.slurm import render
 from tests.slurm.image_cluster import ALICE, BOB, STACK
 from tests.slurm.image_pods import PROJECT, PodError, wait_for
-from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
 
 DISKS = {"gpu-1": "tmp=24 scratch=40"}
@@ -65,15 +64,13 @@ _marks = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+def cluster(image_root: Path) -> Iterator[RootCluster]:
     """Two workers with a versioned root; a job of one CPU may have 150 processes."""
-    image = tmp_path_factory.mktemp("limits-image")
-    unpack(image)
     many = {"name": "many", "nodeSets": ["gpu"], "settings": {"OverSubscribe": "FORCE:4"}}
     settings = {**STACK["slurm"].get("settings", {}), "JobAcctGatherType": "jobacct_gather/cgroup"}  # as where there is accounting
     slurm = {**STACK["slurm"], "settings": settings, "processesPerJob": PROCESSES - 10, "processesPerCpu": 10}
     stack = {**STACK, "partitions": [*STACK["partitions"], many], "slurm": slurm}
-    with running(Path("/var/tmp/slipway-limits-pods"), "swjb-", image, ssh_to_nodes=True, stack=stack, job_disks=DISKS) as cluster:
+    with running(Path("/var/tmp/slipway-limits-pods"), "swjb-", image_root, ssh_to_nodes=True, stack=stack, job_disks=DISKS) as cluster:
         home = cluster.machine.folder / "volume-home"
         cluster.ssh("chmod 755 .")
         cluster.ssh("true", user="bob")

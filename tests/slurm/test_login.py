@@ -10,18 +10,15 @@ import pytest
 
 from components.pods import PACKAGES_PATH, program_command
 from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.image_root import unpack
 from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
 
 FOLDER = Path("/var/tmp/slipway-login-pods")
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginCluster]:
+def cluster(image_root: Path) -> Iterator[LoginCluster]:
     """Two login replicas, two workers, alice and bob."""
-    image = tmp_path_factory.mktemp("login-image")
-    unpack(image)
-    with running(FOLDER, "swlo-", image) as cluster:
+    with running(FOLDER, "swlo-", image_root) as cluster:
         yield cluster
 
 

@@ -13,16 +13,13 @@ import pytest
 from tests.slurm.held_jobs import finish, held, left, make_idle, new_mark
 from tests.slurm.image_cluster import ALICE
 from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.image_root import unpack
 from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, running, stand_in
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RootCluster]:
+def cluster(image_root: Path) -> Iterator[RootCluster]:
     """Two versions, v1 current."""
-    image = tmp_path_factory.mktemp("root-image")
-    unpack(image)
-    with running(Path("/var/tmp/slipway-root-view"), "swrv-", image) as cluster:
+    with running(Path("/var/tmp/slipway-root-view"), "swrv-", image_root) as cluster:
         yield cluster
 
 
