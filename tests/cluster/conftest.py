@@ -9,11 +9,12 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from local import layout, packages
 from tests.apiserver.server import run_process
-from tests.cluster.dev_stack import ROOT, STATE, DevStack
+from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 from tests.report import put_first
 
 
@@ -64,7 +65,15 @@ def registry(kube: str, tmp_path: Path) -> Iterator[str]:
     storage = {"filesystem": {"rootdirectory": str(tmp_path / "registry")}}
     config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": layout.REGISTRY}}))
     with _held("registry", fcntl.LOCK_EX), run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
+        eventually("the registry", lambda: _answers(f"http://{layout.REGISTRY}/v2/"), 30, every_s=0.1)
         yield layout.REGISTRY
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx2.get(url).is_success
+    except httpx2.TransportError:
+        return False
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controllers.nodeset.structs import ANNOTATION_CHECKED_FIRST
 from tests.cluster.dev_stack import DevStack, eventually
 
 RIGHTS = "try-checks"
@@ -40,9 +41,10 @@ def restored(stack: DevStack) -> Iterator[None]:
     stack.pause_guard("nodeset/gpu")
     before = stack.get("nodeset", "gpu")["spec"]
     yield
-    patch = {key: before.get(key) for key in ("remedies", "checkJobs", "checksBeforeJobs", "updateStrategy")}
-    template = {"metadata": {"annotations": None}, "spec": {"containers": before["template"]["spec"]["containers"]}}
-    _patch(stack, {**patch, "template": template})
+    # What the stack does not declare is kubectl's to take away; the rest is the stack's again, its ownership as well.
+    undeclared = {key: None for key in ("remedies", "checkJobs", "checksBeforeJobs", "updateStrategy") if key not in before}
+    _patch(stack, {**undeclared, "template": {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: None}}}})
+    stack.standalone("up", "--force-conflicts")
     stack.resume_guard("nodeset/gpu")
     stack.slurm("scontrol update NodeName=gpu-[0-1] Extra={}")
     stack.wait_until_settled()
@@ -86,7 +88,7 @@ def test_new_pod_takes_no_job_before_its_machine_has_passed_the_check(stack: Dev
     containers = stack.get("nodeset", "gpu")["spec"]["template"]["spec"]["containers"]
     [slurmd] = [each for each in containers if each["name"] == "slurmd"]
     slurmd["env"].append({"name": "SLIPWAY_CHECKED_FIRST", "value": "1"})
-    template = {"metadata": {"annotations": {"slipway.dev/checked-first": "true"}}, "spec": {"containers": containers}}
+    template = {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: "true"}}, "spec": {"containers": containers}}
     checks = {"checkJobs": ["memory"], "checksBeforeJobs": ["memory"]}
     _patch(stack, {**checks, "template": template, "updateStrategy": {"type": "OnDelete"}})
     stack.kubectl("delete", "pod", "gpu-1", "--wait=false")
