@@ -366,9 +366,6 @@ def test_all_reduce_over_the_whole_set_is_one_job(stack: DevStack) -> None:
     assert not [name for name in passed if "+" in name]
     assert {line["result"] for line in passed.values()} == {"passed"}
     assert all(line["found"].startswith("4 nodes together: ") for line in passed.values()), passed
-    slow = check(stack, "mpi", per="set", minBandwidthMBs=1_000_000_000)
-    assert set(of_nodes(slow).values()) == {("unknown", "")}, "no pair is slow, so nobody is at fault"
-    assert [name for name in slow if "+" in name], "the nodes were tested in pairs"
 
 
 def shape(stack: DevStack, name: str, *commands: str) -> None:
@@ -401,7 +398,7 @@ def test_slow_link_between_two_nodes_is_named_in_one_run_and_drains_neither(stac
     assert not any("DRAIN" in state for state in stack.nodes().values())
     eventually("the cause is told", lambda: causes(stack, "cpu-1")["check/mpi"]["wish"] == "none", 30)
     shape(stack, "cpu-0", "qdisc del dev eth0 root")
-    assert {result for result, _ in of_nodes(check(stack, "mpi")).values()} == {"passed"}
+    assert {result for result, _ in of_nodes(check(stack, "mpi", nodes=["cpu"])).values()} == {"passed"}
     eventually("the cause is gone", lambda: "check/mpi" not in causes(stack, "cpu-1"), 30)
 
 

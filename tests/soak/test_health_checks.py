@@ -24,3 +24,10 @@ def test_node_with_a_slow_network_is_found_in_the_first_round_drained_and_lifted
     assert of_nodes(mended)["cpu-0"] == ("passed", "cleared"), mended
     assert "slipway-check" not in reservations(stack)
     stack.wait_until_idle()
+
+
+def test_set_that_is_slow_together_is_tested_in_pairs_and_drains_nobody_where_no_pair_is_slow(stack: DevStack) -> None:
+    """Quick: tests/cluster/test_health_checks.py, where a set is as fast as it should be."""
+    slow = check(stack, "mpi", per="set", minBandwidthMBs=1_000_000_000)
+    assert set(of_nodes(slow).values()) == {("unknown", "")}, "no pair is slow, so nobody is at fault"
+    assert [name for name in slow if "+" in name], "the nodes were tested in pairs"
