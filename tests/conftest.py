@@ -3,6 +3,7 @@
 Every session begins with how patient it is (tests/patience.py) and ends with the modules that took longest (tests/timing.py).
 """
 
+import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -17,6 +18,8 @@ settings.register_profile("search", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "search")
 
+gc.set_threshold(100_000, 50, 100)
+
 _times: dict[str, timing.Times] = {}
 _began = pytest.StashKey[timing.Times]()
 
@@ -24,6 +27,11 @@ _began = pytest.StashKey[timing.Times]()
 def pytest_report_header() -> str:
     """How patient the tests of real programs are."""
     return patience.describe()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector need not look through it again and again, which was a sixth of the unit tests' time."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
