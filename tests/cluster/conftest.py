@@ -105,8 +105,10 @@ def stack(deployed: DevStack) -> Iterator[DevStack]:
 @pytest.fixture
 def restored(stack: DevStack) -> Iterator[DevStack]:
     """The stack, put back to its own file afterwards: what other fields of kubectl's have changed, and disks of nodes, as well."""
+    before = stack.declared()
     yield stack
     stack.slurm("scancel --user=alice", check=False)
-    stack.standalone("up", "--force-conflicts")
+    if stack.declared() != before:
+        stack.standalone("up", "--force-conflicts")
     stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
     stack.wait_until_settled()

@@ -129,6 +129,18 @@ class DevStack:
 
         eventually(f"job {job} {state}", there, deadline_s)
 
+    def declared(self) -> dict[str, Any]:
+        """The objects of the stack as far as changes of them can be told without their fields: by each one's count of changes, or its
+        content where there is none. `up` has nothing to put back where this is as before."""
+        kinds = "deployments,statefulsets,services,configmaps,secrets,nodesets,cronjobs,jobs,pvc,networkpolicies,roles,rolebindings"
+        found = self.get(kinds, "-l", "app.kubernetes.io/part-of=slipway")["items"]
+        about = {f"{one['kind']}/{one['metadata']['name']}": one for one in found if "ownerReferences" not in one["metadata"]}
+        content = ("data", "spec", "rules", "subjects")
+        return {
+            name: (one["metadata"].get("annotations"), one["metadata"].get("generation") or [one.get(part) for part in content])
+            for name, one in about.items()
+        }
+
     def nodes(self) -> dict[str, str]:
         """Slurm node names and their states, for instance {"cpu-0": "IDLE+CLOUD"}."""
         shown = self.slurm("scontrol show node -o")
