@@ -16,23 +16,12 @@ import msgspec
 from controllers.ec2.settings import ACTIONS
 from controllers.ec2.statuses import instance_of
 from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET
+from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import KubeNode, Pod
 
 HOUR_S = 3600
 KEPT_S = 48 * HOUR_S
 """How long a record is kept. A ConfigMap has room for the records of twice this time at the highest cap."""
-
-
-class StepRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """What is posted, as docs/remedies.md has it for webhooks."""
-
-    id: str
-    step: str
-    cluster: str
-    node_set: str
-    node: str
-    machine: str
-    provider_id: str = msgspec.field(name="providerID")
 
 
 class Record(msgspec.Struct, frozen=True):

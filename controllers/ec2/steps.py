@@ -15,12 +15,13 @@ import structlog
 
 from controllers.ec2 import metrics
 from controllers.ec2.client import Ec2, Ec2Error, Ec2Unknown
-from controllers.ec2.requests import Answer, Ask, Record, StepRequest, plan_request, read_records, read_request
+from controllers.ec2.requests import Answer, Ask, Record, plan_request, read_records, read_request
 from controllers.ec2.settings import Settings
 from controllers.runtime import serve
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.errors import ApiError, NotFound
+from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap
 
 MANAGER = "slipway-ec2"

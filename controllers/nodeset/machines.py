@@ -6,11 +6,12 @@ A request may be sent twice, as a process may end before it notes the first answ
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
+import msgspec
 
 from controllers.runtime.errors import Refused, Unreachable
+from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import KUBE_NODES
 from controllers.runtime.writer import Deletion, Writer
 
@@ -18,42 +19,13 @@ DEADLINE_S = 10.0
 """A webhook has so many seconds to accept a step."""
 
 
-@dataclass(frozen=True)
-class MachineRequest:
-    """One step on one machine."""
-
-    id: str
-    """The same for the same step, however often it is sent."""
-    step: str
-    cluster: str
-    node_set: str
-    node: str
-    machine: str
-    """Name of the Kubernetes node."""
-    uid: str
-    provider_id: str
-    causes: tuple[str, ...]
-
-    def body(self) -> dict[str, Any]:
-        """What a webhook gets."""
-        return {
-            "id": self.id,
-            "step": self.step,
-            "cluster": self.cluster,
-            "nodeSet": self.node_set,
-            "node": self.node,
-            "machine": self.machine,
-            "providerID": self.provider_id,
-            "causes": list(self.causes),
-        }
-
-
-async def delete_node(writer: Writer, request: MachineRequest) -> None:
-    """Deletes the Kubernetes node of that uid, for the cloud to replace its machine. Karpenter ends the machine of a node that is deleted.
+async def delete_node(writer: Writer, name: str, uid: str) -> None:
+    """Deletes the Kubernetes node of that name and uid, for the cloud to replace its machine: Karpenter ends the machine of a node that is
+    deleted.
 
     Raises ApiError; NotFound and Conflict where the node is another by now.
     """
-    await writer.delete(KUBE_NODES, Deletion(("", request.machine), request.uid))
+    await writer.delete(KUBE_NODES, Deletion(("", name), uid))
 
 
 @dataclass(frozen=True)
@@ -65,7 +37,7 @@ class Ec2Program:
     """File with the token that shows it who asks."""
 
 
-async def post_to_ec2(program: Ec2Program | None, request: MachineRequest) -> None:
+async def post_to_ec2(program: Ec2Program | None, request: StepRequest) -> None:
     """Has our program for EC2 take the step. Raises Refused, also where this cluster has none, and Unreachable."""
     if program is None:
         raise Refused("machines: EC2 needs cluster.ec2 in the stack file")
@@ -76,11 +48,11 @@ async def post_to_ec2(program: Ec2Program | None, request: MachineRequest) -> No
     await post(program.url, request, {"Authorization": f"Bearer {token}"})
 
 
-async def post(url: str, request: MachineRequest, headers: dict[str, str] | None = None) -> None:
+async def post(url: str, request: StepRequest, headers: dict[str, str] | None = None) -> None:
     """Has another program take the step. Raises Refused for an answer other than 2xx, Unreachable without one."""
     try:
         async with httpx2.AsyncClient(timeout=DEADLINE_S) as session:
-            response = await session.post(url, json=request.body(), headers=headers)
+            response = await session.post(url, json=msgspec.to_builtins(request), headers=headers)
     except (httpx2.HTTPError, OSError) as error:
         raise Unreachable(f"webhook {url}: {type(error).__name__} {error}".rstrip()) from error
     if not 200 <= response.status_code < 300:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import structlog
 
-from controllers.nodeset.machines import MachineRequest, delete_node, post, post_to_ec2
+from controllers.nodeset.machines import delete_node, post, post_to_ec2
 from controllers.nodeset.observe import machine
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
@@ -12,6 +12,7 @@ from controllers.nodeset.plans.remedies import MachineStep, with_asked
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.rounds import Round
 from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.step_request import StepRequest
 
 log = structlog.get_logger()
 
@@ -23,11 +24,12 @@ async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Pla
         if not round_.is_fresh_for_slurm() or not round_.world.may_write():
             round_.came_too_late = True  # a job may have come meanwhile
             break
-        if (request := _request(round_, observed, step)) is None:
+        if (found := _request(round_, observed, step)) is None:
             continue  # it is another machine by now: the next round sees that
+        request, uid = found
         log.warning("asking for a step on a machine", nodeset=round_.key[1], node=request.node, machine=step.machine, remedy=step.step)
         try:
-            await _send(round_, request)
+            await _send(round_, request, uid)
         except ApiError as error:
             round_.fail(f"{step.step} of {step.machine}", error)
             continue
@@ -38,7 +40,7 @@ async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Pla
     return replace(plan, remedies=replace(plan.remedies, repairs=repairs, has_changed=True))
 
 
-async def _send(round_: Round, request: MachineRequest) -> None:
+async def _send(round_: Round, request: StepRequest, uid: str) -> None:
     policy = round_.nodeset.spec.remedies
     if policy is not None and policy.machines == "Webhook" and policy.webhook is not None:
         await post(policy.webhook, request)
@@ -46,25 +48,25 @@ async def _send(round_: Round, request: MachineRequest) -> None:
         await post_to_ec2(round_.world.ec2, request)
     elif policy is not None and policy.machines == "DeleteNode" and request.step == "ReplaceMachine":
         try:
-            await delete_node(round_.world.writer, request)
+            await delete_node(round_.world.writer, request.machine, uid)
         except (Conflict, NotFound):
             return  # gone, or another one has its name: what was asked for has happened
 
 
-def _request(round_: Round, observed: Observed, step: MachineStep) -> MachineRequest | None:
-    """The request; None where the machine is not that of the record any more."""
+def _request(round_: Round, observed: Observed, step: MachineStep) -> tuple[StepRequest, str] | None:
+    """The request, and the uid of its Kubernetes node; None where the machine is not that of the record any more."""
     found = round_.world.machine(step.machine)
     if found is None or machine(found).identity != observed.repairs.nodes[step.ordinal].machine:
         return None
     name = node_name(round_.key[1], step.ordinal)
-    return MachineRequest(
+    request = StepRequest(
         id=f"{round_.nodeset.metadata.uid}/{name}/{step.step}/{step.at:.0f}",
         step=step.step,
         cluster=round_.nodeset.spec.cluster,
         node_set=round_.key[1],
         node=name,
         machine=step.machine,
-        uid=found.metadata.uid,
         provider_id=found.spec.provider_id,
         causes=step.causes,
     )
+    return request, found.metadata.uid

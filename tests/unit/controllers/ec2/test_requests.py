@@ -6,7 +6,8 @@ from http import HTTPStatus
 import msgspec
 import pytest
 
-from controllers.ec2.requests import HOUR_S, KEPT_S, Answer, Ask, Record, StepRequest, key_of, plan_request
+from controllers.ec2.requests import HOUR_S, KEPT_S, Answer, Ask, Record, key_of, plan_request
+from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import KubeNode, KubeNodeSpec, ObjectMeta, Pod, PodSpec
 
 NOW = 1_770_091_506.0
