@@ -24,6 +24,11 @@ def idle(cluster: DatabaseCluster) -> None:
     cluster.make_idle()
 
 
+def wait_for_step(cluster: DatabaseCluster, job: str) -> None:
+    """Until the job's sleep runs: an srun whose request for a step is cut off by the end of slurmctld does not ask again."""
+    wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", job))
+
+
 @pytest.mark.parametrize(
     "first", [pytest.param("gpu-0", id="worker-has-the-key-first"), pytest.param("t-slurmctld-0", id="slurmctld-has-the-key-first")]
 )
@@ -53,7 +58,7 @@ def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster:
 def test_slurmctld_that_comes_back_with_another_munge_key_is_silent_until_the_other_pods_have_it(cluster: DatabaseCluster) -> None:
     """Its pod is made anew while a key spreads, as by a rotation of all keys at once: it has the new key before the others."""
     job = cluster.submit("srun sleep 12", "--mem=50", "--ntasks=1", "--overcommit")
-    wait_for("the job's step", lambda: "sleep" in cluster.slurm("squeue", "--steps", "--noheader", "--format", "%j", "--jobs", job))
+    wait_for_step(cluster, job)
     key = secrets.token_bytes(1024)
     told = cluster.munge_log("gpu-0").count("runs with another key")
     cluster.stop("t-slurmctld-0/reconfigure", "t-slurmctld-0/slurmctld", "t-slurmctld-0/munged")
@@ -97,7 +102,7 @@ def test_munged_that_ends_comes_back_with_the_key_of_its_pod(cluster: DatabaseCl
 
 def test_jwt_key_is_rotated_while_a_job_runs(cluster: DatabaseCluster) -> None:
     job = cluster.submit("srun sleep 10")
-    wait_for("the job", lambda: cluster.state(job) == "RUNNING")
+    wait_for_step(cluster, job)
     old = cluster.token()
     assert cluster.with_token(old)
     cluster.new_jwt_key()
@@ -113,7 +118,7 @@ def test_jwt_key_is_rotated_while_a_job_runs(cluster: DatabaseCluster) -> None:
 @pytest.mark.parametrize("first", ["mariadb", "slurmdbd"])
 def test_database_password_is_rotated_while_jobs_run_and_no_record_is_lost(cluster: DatabaseCluster, first: str) -> None:
     across = cluster.submit("srun sleep 10")
-    wait_for("the job", lambda: cluster.state(across) == "RUNNING")
+    wait_for_step(cluster, across)
     cluster.new_password()
     order = [("t-mariadb-0/mariadb", cluster.mariadb), ("t-slurmdbd-0/slurmdbd", cluster.slurmdbd)]
     (name, start), (other, start_other) = order if first == "mariadb" else order[::-1]
