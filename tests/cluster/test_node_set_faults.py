@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,35 +107,6 @@ def lose_worker_1(stack: DevStack, is_patient: bool) -> None:
     assert stack.ssh("cat moved.out") == f"{lost}\n"
 
 
-def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_not_the_node(restored: DevStack) -> None:
-    stack = restored
-    disk = '[{"name": "scratch", "mountPath": "/scratch", "size": "64Mi"}]'
-    options = ("placement=Pinned", f"volumeClaims={disk}", 'volumeClaimRetention={"whenScaled": "Delete", "whenDeleted": "Delete"}')
-    stack.standalone("up", *(word for option in options for word in ("--config", f"cluster.nodeSets[0].{option}")))
-    eventually("rolled", lambda: condition(stack, "cpu", "Updated")["status"] == "True" and status(stack, "cpu").get("ready") == 2, 120)
-    stack.wait_until_idle()
-    where, before = machine_of(stack, "cpu-0"), uid(stack, "cpu-0")
-    stack.slurm("true")
-    write = "#!/bin/bash\nmkdir -p /scratch/mine 2>/dev/null; df --output=target /scratch | tail -n 1\n"
-    job = stack.submit(write, "--nodelist=cpu-0", "--output=disk.out")
-    stack.wait_for_job(job)
-    assert stack.ssh("cat disk.out").strip() == "/scratch"
-    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "touch", "/scratch/kept")
-    stack.kubectl("delete", "pod", "cpu-0", "--wait=false")
-    eventually("another pod", lambda: uid(stack, "cpu-0") != before and status(stack, "cpu").get("ready") == 2, 90)
-    assert machine_of(stack, "cpu-0") == where
-    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "test", "-e", "/scratch/kept")
-    stack.wait_until_idle()
-    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
-    eventually("one pod", lambda: status(stack, "cpu").get("replicas") == 1, 90)
-    kept = stack.kubectl("get", "pods", "-l", "slipway.dev/nodeset=cpu", "-o", "name").split()[0].removeprefix("pod/")
-
-    def claims() -> list[str]:
-        return stack.kubectl("get", "pvc", "-l", "slipway.dev/nodeset=cpu", "-o", "name").split()
-
-    eventually("one disk", lambda: claims() == [f"persistentvolumeclaim/scratch-{kept}"], 60)
-
-
 def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_before(restored: DevStack) -> None:
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
@@ -154,22 +124,6 @@ def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_befor
         eventually("both up to date", lambda: condition(stack, "cpu", "Updated")["status"] == "True", 60)
     finally:
         stack.slurm("scontrol delete reservationname=patching")
-
-
-def test_job_that_outlives_the_drain_deadline_is_requeued_when_the_set_says_so(restored: DevStack) -> None:
-    stack = restored
-    stack.standalone("up", "--config", 'cluster.nodeSets[0].drain={"action": "Requeue", "deadlineS": 10}')
-    jobs = [stack.submit("#!/bin/bash\nsleep 600\n", f"--nodelist=cpu-{at}", "--requeue") for at in (0, 1)]
-    for job in jobs:
-        stack.wait_for_job(job, "RUNNING")
-    stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
-    drained = eventually("one drained", lambda: [name for name, state in stack.nodes().items() if "DRAIN" in state], 60)
-    assert reason(stack, drained[0]) == "slipway: nodeset scale-in"
-    eventually("its pod is gone", lambda: status(stack, "cpu").get("replicas") == 1, 60)
-    shown = [stack.slurm(f"scontrol show job {job} -o") for job in jobs]
-    restarts = sorted(word for line in shown for word in line.split() if word.startswith("Restarts="))
-    assert restarts == ["Restarts=0", "Restarts=1"]
-    stack.slurm("scancel --user=alice")
 
 
 def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
@@ -200,29 +154,4 @@ def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_given_back(stack
         stack.kubectl("uncordon", "worker-1")
         stack.kubectl("annotate", "node", "worker-1", "slipway.dev/reason-")
     eventually("none drained", lambda: not any("DRAIN" in state for state in stack.nodes().values()), 90)
-    stack.wait_until_settled()
-
-
-def test_pod_that_the_kubelet_refuses_is_tried_less_and_less_often_and_named(restored: DevStack) -> None:
-    stack = restored
-    # A pod with a machine of its own passes no scheduler; the kubelet looks at the selector then.
-    refused = '{"spec": {"template": {"spec": {"nodeName": "worker-0", "nodeSelector": {"no-such": "label"}}}}}'
-    mended = '{"spec": {"template": {"spec": {"nodeName": null, "nodeSelector": {"no-such": null}}}}}'
-    stack.kubectl("patch", "nodeset", "cpu", "--type=merge", "-p", refused)
-    try:
-        eventually("named", lambda: "worker-0 refused it (NodeAffinity" in condition(stack, "cpu", "PodsStart").get("message", ""), 60)
-        seen: set[str] = set()
-        until = time.monotonic() + 15
-
-        def watched() -> bool:
-            pods = stack.get("pods", "-l", "slipway.dev/nodeset=cpu")["items"]
-            seen.update(pod["metadata"]["uid"] for pod in pods)
-            return time.monotonic() > until
-
-        eventually("a while", watched, 30, every_s=0.3)
-        assert len(seen) <= 8, "one that runs still, and a few tries"
-    finally:
-        stack.kubectl("patch", "nodeset", "cpu", "--type=merge", "-p", mended)  # a deployment leaves what kubectl alone has set
-    # With another template the next try does not wait.
-    eventually("mended", lambda: condition(stack, "cpu", "PodsStart").get("status") == "True", 60)
     stack.wait_until_settled()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
+from tests.cluster.dev_stack import DevStack, eventually
 
 
 @pytest.fixture
@@ -82,39 +82,6 @@ def test_job_at_zero_nodes_starts_soon_after_its_node_has_registered(stack: DevS
     took = time.monotonic() - begin
     assert stack.ssh("cat woken.out").startswith("burst-")
     assert took < 25, "longer than Slurm's own check every 30 s would take"
-
-
-def test_array_on_an_elastic_set_scales_up_finishes_and_scales_to_zero(restored: DevStack) -> None:
-    """tests/soak/test_cluster.py has the longer array."""
-    run_array(restored, 24)
-
-
-def run_array(restored: DevStack, tasks: int) -> None:
-    """Runs an array on up to eight nodes, and waits until they are gone."""
-    sizes = ("nodeSets[2].max=8", "slurm.suspendTimeS=10")
-    restored.standalone("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
-    eventually("eight nodes to wake", lambda: sum(name.startswith("burst-") for name in restored.nodes()) == 8, 120)
-    job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", f"--array=1-{tasks}", "--output=/dev/null")
-    most = 0
-
-    def finished() -> bool:
-        nonlocal most
-        most = max(most, status(restored, "burst").get("ready", 0))
-        return not restored.slurm(f"squeue -h -j {job}").strip()
-
-    eventually("the array done", finished, 400, every_s=2)
-    assert most >= 4, f"never more than {most} nodes at once"
-    states = eventually("in accounting", lambda: _tasks(restored, job, tasks), 180)
-    assert set(states) == {"COMPLETED"}
-    assert "Restarts=0" in restored.slurm(f"scontrol show job {job}_1 -o; scontrol show job {job} -o | head -1", check=False)
-    assert restored.ssh(f"sacct -nXP -j {job} -o Restarts | sort -u").split() == ["0"]
-    eventually("no pod left", lambda: not restored.kubectl("get", "pod", "-l", "slipway.dev/nodeset=burst", "-o", "name").strip(), 240)
-    assert status(restored, "burst")["wanted"] == 0
-
-
-def _tasks(stack: DevStack, job: int, number: int) -> list[str]:
-    states = stack.ssh(f"sacct -nXP -j {job} -o State").split()
-    return states if len(states) == number and "RUNNING" not in states else []
 
 
 def test_shrink_then_grow_before_the_job_ends_deletes_nothing(scaled_back: DevStack) -> None:
@@ -216,20 +183,6 @@ def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scale
     stack.let_go()
     stack.wait_for_job(job)
     eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
-
-
-def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restored: DevStack) -> None:
-    stack = restored
-    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    job = stack.hold("--nodelist=cpu-1")
-    stack.wait_for_job(job, "RUNNING")
-    stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=62")
-    eventually("the roll has begun", lambda: uid(stack, "cpu-0") != before["cpu-0"], 60)
-    stack.kubectl("delete", "pod", "-l", CONTROLLER, "--force", "--grace-period=0")
-    stack.let_go()
-    stack.wait_for_job(job)
-    eventually("the roll is finished", lambda: uid(stack, "cpu-1") != before["cpu-1"], 120)
-    stack.wait_until_settled()
 
 
 def test_disruption_budget_follows_jobs_within_a_second(stack: DevStack) -> None:

@@ -93,22 +93,6 @@ def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_
         stack.ssh("sudo apt-get remove -y slipway-out; rm /tmp/out.list")
 
 
-def test_packages_of_the_stack_file_are_installed_where_jobs_run_and_one_that_no_archive_has_is_named(
-    stack: DevStack, repository: str
-) -> None:
-    stack.ssh(f"echo '{repository}' | sudo tee /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list /etc/apt/sources.list.off")
-    try:
-        refused = stack.standalone("up", "--config", 'cluster.storage.root={"packages":["slipway-out","slipway-none"]}', check=False)
-        assert refused.returncode
-        assert "no archive of the version has package slipway-none. Correct storage.root.packages" in refused.stdout + refused.stderr
-        stack.standalone("up", "--config", 'cluster.storage.root={"packages":["slipway-out"]}')
-        assert stack.ssh("srun slipway-out") == "hello\n"
-    finally:
-        stack.ssh("sudo rm /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list.off /etc/apt/sources.list; true")
-        stack.standalone("up")
-        stack.ssh("sudo apt-get remove -y slipway-out")
-
-
 @pytest.mark.parametrize(
     ("install", "python"),
     [

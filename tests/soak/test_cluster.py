@@ -7,7 +7,7 @@ import time
 
 from tests.cluster.dev_stack import DevStack, eventually
 from tests.cluster.test_node_set_faults import lose_worker_1
-from tests.cluster.test_node_sets import run_array, submit_in_power_downs
+from tests.cluster.test_node_sets import status, submit_in_power_downs
 from tests.cluster.test_recovery import UNTIL_KILLED, kill_pod
 from tests.cluster.test_silence import be_silent
 
@@ -44,6 +44,34 @@ def test_job_for_nodes_on_their_way_down_is_never_lost_whenever_it_comes(stack: 
     submit_in_power_downs(stack, 0, 0.5, 1, 1.5, 2, 3, 4, 6)
 
 
+def run_array(restored: DevStack, tasks: int) -> None:
+    """Runs an array on up to eight nodes, and waits until they are gone."""
+    sizes = ("nodeSets[2].max=8", "slurm.suspendTimeS=10")
+    restored.standalone("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
+    eventually("eight nodes to wake", lambda: sum(name.startswith("burst-") for name in restored.nodes()) == 8, 120)
+    job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", f"--array=1-{tasks}", "--output=/dev/null")
+    most = 0
+
+    def finished() -> bool:
+        nonlocal most
+        most = max(most, status(restored, "burst").get("ready", 0))
+        return not restored.slurm(f"squeue -h -j {job}").strip()
+
+    eventually("the array done", finished, 400, every_s=2)
+    assert most >= 4, f"never more than {most} nodes at once"
+    states = eventually("in accounting", lambda: _tasks(restored, job, tasks), 180)
+    assert set(states) == {"COMPLETED"}
+    assert "Restarts=0" in restored.slurm(f"scontrol show job {job}_1 -o; scontrol show job {job} -o | head -1", check=False)
+    assert restored.ssh(f"sacct -nXP -j {job} -o Restarts | sort -u").split() == ["0"]
+    eventually("no pod left", lambda: not restored.kubectl("get", "pod", "-l", "slipway.dev/nodeset=burst", "-o", "name").strip(), 240)
+    assert status(restored, "burst")["wanted"] == 0
+
+
+def _tasks(stack: DevStack, job: int, number: int) -> list[str]:
+    states = stack.ssh(f"sacct -nXP -j {job} -o State").split()
+    return states if len(states) == number and "RUNNING" not in states else []
+
+
 def test_array_of_two_hundred_tasks_wakes_eight_nodes(restored: DevStack) -> None:
-    """Quick: tests/cluster/test_node_sets.py, with 48 tasks."""
+    """Quick: tests/cluster/test_node_sets.py wakes nodes for one job; tests/slurm/test_elastic.py, with the real programs."""
     run_array(restored, 200)
