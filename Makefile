@@ -27,7 +27,7 @@ test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kube
 # Tests of the dev stack follow one another, so they are the longest row and go first at the processors. All others are spread over processes,
 # a module at a time: real Slurm first, which mostly waits, and what only computes last. The verbs' tests have namespaces of their own on the
 # local cluster.
-SPREAD := 3
+SPREAD := 4
 VERBS := tests/cluster/test_standalone.py tests/cluster/test_own_cluster.py
 lint-and-rest:  # the shorter row of `make test`
 	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory test-rest
