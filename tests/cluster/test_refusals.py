@@ -1,20 +1,9 @@
 """What stops `up` says which thing is wrong and what to do, and leaves nothing that a second run cannot finish."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.cluster.dev_stack import STATE, DevStack
-
-
-@pytest.fixture
-def restored(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, put back to its own file afterwards."""
-    yield stack
-    stack.standalone("up")
-    stack.wait_until_idle()
 
 
 def refusal(stack: DevStack, *options: str, verb: str = "up") -> str:
@@ -58,14 +47,6 @@ def test_every_mistake_of_a_config_is_shown_at_once(stack: DevStack) -> None:
     assert "2 mistakes" in said
     assert "cluster.nodeSets[0].pool" in said
     assert "cluster.partitions[1].nodeSets[0]" in said
-
-
-def test_node_set_that_cannot_fit_is_named_with_what_it_asks_for(restored: DevStack) -> None:
-    big = json.dumps({"name": "big", "pool": "workers", "size": 1, "cpus": 2, "memoryMiB": 512, "resources": {"cpu": "1900m"}})
-    partition = ("--config", 'cluster.partitions[2]={"name": "big", "nodeSets": ["big"]}')
-    said = refusal(restored, "--config", f"cluster.nodeSets[2]={big}", *partition, "--timeout", "20")
-    assert "big-0: no node with slipway.dev/pool=workers can take it" in said
-    assert "cpu 1900m" in said
 
 
 def test_unknown_stack_lists_the_ones_there_are(stack: DevStack) -> None:

@@ -67,24 +67,6 @@ def test_switch_touches_no_job_that_runs_and_a_switch_back_is_a_rollback(restore
     assert run(stack, tell) == first
 
 
-def test_version_that_runs_no_shell_is_refused_and_the_old_one_stays(restored: DevStack) -> None:
-    stack = restored
-    image = root_image()
-    first = image.rpartition(":")[2]
-    versions = [{"name": first, "image": image}, {"name": "broken", "image": image_without_a_shell(stack)}]
-    said = up(stack, {"versions": versions, "current": "broken"}, check=False)
-    assert "no shell runs in version broken" in said
-    assert run(stack, "echo $SLIPWAY_ROOT_VERSION") == first
-
-
-def test_name_of_a_version_is_for_one_image_for_ever(restored: DevStack) -> None:
-    stack = restored
-    first = root_image().rpartition(":")[2]
-    said = up(stack, {"versions": [{"name": first, "image": image_without_a_shell(stack)}]}, check=False)
-    assert "A name is for one image" in said
-    assert run(stack, "echo $SLIPWAY_ROOT_VERSION") == first
-
-
 def test_file_put_into_the_root_on_one_machine_is_there_for_jobs_on_all(stack: DevStack) -> None:
     version = root_image().rpartition(":")[2]
     # As root of a login session would: through the version's own files.

@@ -136,6 +136,13 @@ def test_an_interrupted_wait_says_that_nothing_is_lost(small: SmallStack) -> Non
     assert "Interrupted. What was done stays" in said
 
 
+def test_a_set_that_cannot_fit_is_named_with_what_it_asks_for(small: SmallStack) -> None:
+    said = small.run("up", "-c", "app.cpu=900", "--timeout", "20", code=1)
+    assert "a-0: no node can take it (it asks for cpu 900)" in said
+    assert "Insufficient cpu" in said
+    small.run("up")
+
+
 def test_a_plan_and_everything_printed_keep_the_secrets(small: SmallStack, tmp_path: Path) -> None:
     said = small.run("up") + small.run("preview", "--json", str(tmp_path / "plan.json")) + small.run("render")
     said += (tmp_path / "plan.json").read_text() + (small.folder / ".slipway" / "plans" / "dev.json").read_text()
