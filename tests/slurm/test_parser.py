@@ -72,9 +72,8 @@ PIECES = [
 
 def ask(image_root: Path, texts: list[str]) -> list[list[list[str]] | None]:
     """What Slurm reads in each text."""
-    (image_root / "tmp" / SCRIPT.name).write_bytes(SCRIPT.read_bytes())
     keys = ",".join([*KEYS, *(f"{key}+" for key in sorted(LINE_KEYS))])
-    command = ["chroot", str(image_root), "python3", f"/tmp/{SCRIPT.name}", keys]
+    command = ["chroot", str(image_root), "python3", "-c", SCRIPT.read_text(), keys]
     done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True, timeout=900)
     return json.loads(done.stdout)
 

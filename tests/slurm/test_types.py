@@ -38,8 +38,7 @@ def ask(image_root: Path, head: str, lines: list[tuple[str, str]]) -> list[bool]
         base = "".join(f"{each}={said}\n" for each, said in BASE.items() if each != key)
         return f"{base}{head}{key}={value}\n"
 
-    (image_root / "tmp" / SCRIPT.name).write_bytes(SCRIPT.read_bytes())
-    command = ["chroot", str(image_root), "python3", f"/tmp/{SCRIPT.name}"]
+    command = ["chroot", str(image_root), "python3", "-c", SCRIPT.read_text()]
     texts = json.dumps([text(*each) for each in lines])
     done = subprocess.run(command, input=texts, capture_output=True, text=True, check=True, timeout=900)
     return json.loads(done.stdout)
