@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from configs.models.health_checks import HealthCheck
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests import ssh
+from tests.cluster.inside import Way, way_into
 from tests.patience import patience
 from tests.report import last_words, node_set_trouble, pod_trouble
 
@@ -31,7 +32,7 @@ CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
-def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.5) -> T:
+def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.25) -> T:
     """The first true value of `probe`, asked every `every_s` seconds. Fails after the deadline, by the machine's pace, with `what` and what
     was last seen."""
     began = time.monotonic()
@@ -55,11 +56,14 @@ class DevStack:
 
     is_settled = True
     is_lost = False
+    _way: Way | None = None
 
-    def run(self, *argv: str, check: bool = True, timeout_s: float = 120, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """A command from the project root with the local cluster's kubeconfig; its whole output is in the failure."""
-        environment = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")}
-        done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False, input=stdin)
+    def run(
+        self, *argv: str, check: bool = True, timeout_s: float = 120, stdin: str = "", env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """A command from the project root, with the local cluster's kubeconfig or other variables; its whole output is in the failure."""
+        variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")} if env is None else env
+        done = subprocess.run(argv, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=timeout_s, check=False, input=stdin)
         assert not check or done.returncode == 0, f"{' '.join(argv)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -77,9 +81,13 @@ class DevStack:
         return json.loads(self.kubectl("get", kind, *arguments, "-o", "json"))
 
     def slurm(self, command: str, check: bool = True, timeout_s: float = 60) -> str:
-        """A shell command as root beside slurmctld: an administrator's view."""
-        arguments = ("exec", "-i", "dev-slurmctld-0", "-c", "slurmctld", "--", "bash", "-c", command)
-        return self.kubectl(*arguments, check=check, timeout_s=timeout_s)
+        """A shell command beside slurmctld: an administrator's view."""
+        if self._way is None or not self._way.is_open():
+            self._way = way_into("dev-slurmctld-0", "programs.slurmctld")
+        if self._way is None:
+            assert not check, "no slurmctld runs on this machine"
+            return ""
+        return self.run(*self._way.words, "bash", "-c", command, check=check, timeout_s=timeout_s, env=self._way.variables).stdout
 
     @cached_property
     def address(self) -> str:

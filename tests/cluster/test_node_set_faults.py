@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.dev_stack import CONTROLLER, STATE, DevStack, eventually
+from tests.cluster.inside import processes_of
 from tests.cluster.test_local import kill, pid_of
 from tests.cluster.test_node_sets import condition, reason, status, uid
-from tests.cluster.test_recovery import processes_of
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import os
 import signal
 import time
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.inside import processes_of
 from tests.patience import patience
 
 UNTIL_GO = "#!/bin/bash\nuntil [[ -e go ]]; do sleep 0.5; done\necho finished\n"
@@ -30,19 +30,6 @@ def is_back(stack: DevStack, component: str, gone: str, name: str = "") -> bool:
         if pod["metadata"]["uid"] != gone and pod["metadata"]["name"].startswith(name) and conditions.get("Ready") == "True":
             return True
     return False
-
-
-def processes_of(pod: str, words: str) -> list[int]:
-    """Processes of a pod of this machine whose command line has these words: a pod's host name is its own."""
-    found: list[int] = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            if words in command and (folder / "root/etc/hostname").read_text().strip() == pod:
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 def test_controller_killed_in_a_scale_out_is_replaced_within_five_seconds(stack: DevStack) -> None:
