@@ -205,6 +205,10 @@ class DevStack:
             self.mend()
             self.is_lost = False
 
+    def forget_repairs(self, nodeset: str) -> None:
+        """Has a set know of no repair, as after a day: the steps of an earlier test would hold up the next."""
+        self.kubectl("patch", "nodeset", nodeset, "--subresource=status", "--type=merge", "--patch", '{"status": {"repairs": null}}')
+
     def pause_guard(self, *objects: str) -> None:
         """Has the guard leave objects as the test changes them by hand: `kind/name`."""
         self.kubectl("annotate", "--overwrite", *objects, "slipway.dev/guard=paused")

@@ -39,10 +39,10 @@ def granted(deployed: DevStack) -> Iterator[None]:
 def restored(stack: DevStack) -> Iterator[None]:
     """The set `gpu` is that of the stack again, and nothing of a test is left in Slurm."""
     stack.pause_guard("nodeset/gpu")
-    before = stack.get("nodeset", "gpu")["spec"]
+    stack.forget_repairs("gpu")
     yield
     # What the stack does not declare is kubectl's to take away; the rest is the stack's again, its ownership as well.
-    undeclared = {key: None for key in ("remedies", "checkJobs", "checksBeforeJobs", "updateStrategy") if key not in before}
+    undeclared = dict.fromkeys(("remedies", "checkJobs", "checksBeforeJobs"))
     _patch(stack, {**undeclared, "template": {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: None}}}})
     stack.standalone("up", "--force-conflicts")
     stack.resume_guard("nodeset/gpu")

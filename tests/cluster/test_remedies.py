@@ -16,6 +16,7 @@ FOUND = (
 @pytest.fixture(autouse=True)
 def repaired(stack: DevStack) -> Iterator[None]:
     """The set `gpu` has a policy for the time of a test."""
+    stack.forget_repairs("gpu")
     _declare(stack, {"steps": ["RecreatePod"], "waitSeconds": 5, "windowSeconds": 600})
     yield
     _declare(stack, None)
