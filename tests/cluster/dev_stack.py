@@ -220,6 +220,8 @@ class DevStack:
     def mend(self) -> None:
         """`up`, also where a test that was killed left changes by hand, jobs and drains."""
         self.kubectl("annotate", "--all", "deployments,statefulsets,services,configmaps,nodesets", "slipway.dev/guard-", check=False)
+        undeclared = {"spec": dict.fromkeys(("remedies", "checkJobs", "checksBeforeJobs"))}
+        self.kubectl("patch", "nodeset", "gpu", "--type=merge", "--patch", json.dumps(undeclared), check=False)
         self.standalone("up", "--force-conflicts", "--adopt", timeout_s=600)
         drained = "sinfo -h -N -t drain -o %N | sort -u"
         self.slurm("sinfo -h -N -o %N | sort -u | xargs -rI@ scontrol update nodename=@ extra={}")
