@@ -25,8 +25,8 @@ test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kube
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster lint-and-rest
 
 # Tests of the dev stack follow one another, so they are the longest row and go first at the processors. All others are spread over processes,
-# a module at a time: real Slurm first, which mostly waits, and what only computes last. The verbs' tests have namespaces of their own on the
-# local cluster.
+# a module at a time: first the verbs' tests, with namespaces of their own on the local cluster, before others want to take its programs
+# away; then real Slurm, which mostly waits, and last what only computes.
 SPREAD := 4
 VERBS := tests/cluster/test_standalone.py tests/cluster/test_own_cluster.py
 lint-and-rest:  # the shorter row of `make test`
@@ -36,7 +36,7 @@ test-cluster: .venv/ready $(KEY)  ## the half of `make test` on the dev stack, o
 	@$(PY) -m pytest tests/cluster $(VERBS:%=--ignore=%)
 
 test-rest: .venv/ready $(KEY)  ## the other half, several modules at a time
-	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder tests/slurm $(VERBS) tests/apiserver tests/unit tests/plan
+	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder $(VERBS) tests/slurm tests/apiserver tests/unit tests/plan
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan

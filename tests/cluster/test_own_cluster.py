@@ -50,8 +50,10 @@ class OwnCluster:
 def own(shared_cluster: None, kube: str, tmp_path: Path) -> Iterator[OwnCluster]:
     """The cluster, given back as it was: the small stack destroyed, the label and the pulled images removed."""
     cluster = OwnCluster(tmp_path)
-    if not cluster.kubectl("get", "crd", "nodesets.slipway.dev", "--ignore-not-found"):
-        DevStack().standalone("up")  # else the tests of the dev stack, beside this one, have made it
+    try:
+        eventually("the kinds", lambda: "nodesets" in cluster.kubectl("get", "crd", "nodesets.slipway.dev", "--ignore-not-found"), 180)
+    except AssertionError:
+        DevStack().standalone("up")  # nobody tests the dev stack beside this one
     yield cluster
     destroy = ("-m", "standalone", "destroy", "--stack", "cluster", "--context", "mine", "--yes")
     cluster.run(str(ROOT / ".venv" / "bin" / "python"), *destroy)
