@@ -20,6 +20,9 @@ class Sink(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
 
+    def log_message(self, *_):
+        pass
+
 http.server.HTTPServer(("", 8080), Sink).serve_forever()
 """
 RECEIVERS = [
