@@ -6,6 +6,7 @@ KEY := .slipway/ssh/id_ed25519
 # Every verb names its cluster: what KUBECONFIG says is for clusters of your own.
 OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
+# The checkout stays clean of bytecode; standalone/__main__.py keeps it in the same folder.
 export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway/bytecode
 
 .PHONY: up down preview test lint-and-rest test-cluster test-rest unit lint soak bench requirements golden reference release

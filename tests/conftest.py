@@ -12,13 +12,14 @@ from typing import cast
 import pytest
 from hypothesis import settings
 
+from standalone.__main__ import RARELY
 from tests import patience, timing
 
 settings.register_profile("search", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "search")
 
-gc.set_threshold(100_000, 50, 100)
+gc.set_threshold(*RARELY)
 
 _times: dict[str, timing.Times] = {}
 _began = pytest.StashKey[timing.Times]()

@@ -238,7 +238,7 @@ class Slurm:
         end = time.monotonic() + _ENDS_S
         while True:
             rows = [line.split() for line in _call("squeue", *given, "--Format=StartTime:32,State:32").splitlines()]
-            states = {row[1] for row in rows if len(row) == 2 and row[0] >= since}
+            states = {row[1] for row in rows if len(row) == 2 and row[0][0].isdecimal() and row[0] >= since}
             if states.isdisjoint(_GOES_ON) or time.monotonic() > end:
                 return "".join(f"{_ENDED_AS}{state}\n" for state in sorted(states - _GOES_ON))
             time.sleep(_POLL_S)

@@ -209,6 +209,11 @@ class DevStack:
         """Has a set know of no repair, as after a day: the steps of an earlier test would hold up the next."""
         self.kubectl("patch", "nodeset", nodeset, "--subresource=status", "--type=merge", "--patch", '{"status": {"repairs": null}}')
 
+    def undeclare_repairs(self, nodeset: str, check: bool = True) -> None:
+        """Takes away what tests declare of repairs and checks with kubectl, and the stack's file does not: `up` leaves that alone."""
+        spec = dict.fromkeys(("remedies", "checkJobs", "checksBeforeJobs"))
+        self.kubectl("patch", "nodeset", nodeset, "--type=merge", "--patch", json.dumps({"spec": spec}), check=check)
+
     def pause_guard(self, *objects: str) -> None:
         """Has the guard leave objects as the test changes them by hand: `kind/name`."""
         self.kubectl("annotate", "--overwrite", *objects, "slipway.dev/guard=paused")
@@ -220,8 +225,7 @@ class DevStack:
     def mend(self) -> None:
         """`up`, also where a test that was killed left changes by hand, jobs and drains."""
         self.kubectl("annotate", "--all", "deployments,statefulsets,services,configmaps,nodesets", "slipway.dev/guard-", check=False)
-        undeclared = {"spec": dict.fromkeys(("remedies", "checkJobs", "checksBeforeJobs"))}
-        self.kubectl("patch", "nodeset", "gpu", "--type=merge", "--patch", json.dumps(undeclared), check=False)
+        self.undeclare_repairs("gpu", check=False)
         self.standalone("up", "--force-conflicts", "--adopt", timeout_s=600)
         drained = "sinfo -h -N -t drain -o %N | sort -u"
         self.slurm("sinfo -h -N -o %N | sort -u | xargs -rI@ scontrol update nodename=@ extra={}")

@@ -10,7 +10,7 @@ def processes_of(pod: str, words: str) -> list[int]:
     found: list[int] = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             if words in command and (folder / "root/etc/hostname").read_text().strip() == pod:
                 found.append(int(folder.name))
         except OSError:
@@ -37,7 +37,7 @@ def way_into(pod: str, words: str) -> Way | None:
     for process in processes_of(pod, words):
         try:
             status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
-            pairs = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+            pairs = Path(f"/proc/{process}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
             began = _began(process)
         except OSError:
             continue

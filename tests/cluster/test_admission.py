@@ -41,10 +41,9 @@ def restored(stack: DevStack) -> Iterator[None]:
     stack.pause_guard("nodeset/gpu")
     stack.forget_repairs("gpu")
     yield
-    # What the stack does not declare is kubectl's to take away; the rest is the stack's again, its ownership as well.
-    undeclared = dict.fromkeys(("remedies", "checkJobs", "checksBeforeJobs"))
-    _patch(stack, {**undeclared, "template": {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: None}}}})
-    stack.standalone("up", "--force-conflicts")
+    stack.undeclare_repairs("gpu")
+    _patch(stack, {"template": {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: None}}}})
+    stack.standalone("up", "--force-conflicts")  # takes back the fields that kubectl has changed, and owns them again
     stack.resume_guard("nodeset/gpu")
     stack.slurm("scontrol update NodeName=gpu-[0-1] Extra={}")
     stack.wait_until_settled()

@@ -69,11 +69,12 @@ def image_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         if not root.exists():
             made = root.with_suffix(".new")
             made.mkdir()
-            unpack(made).rename(root)
+            unpack(made)
+            root.with_suffix(".made").touch()
+            made.rename(root)
             for folder in (root, *root.parents):  # daemons that are not root go through here
                 if folder.stat().st_mode & 0o001 == 0:
                     folder.chmod(folder.stat().st_mode | 0o011)
-            root.with_suffix(".made").touch()
     yield root
     written = ["find", str(root), "-type", "f", "-newer", str(root.with_suffix(".made"))]
     assert not subprocess.run(written, capture_output=True, text=True, check=True).stdout, "a test has written to files that all share"

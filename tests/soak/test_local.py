@@ -1,6 +1,6 @@
 """The local cluster is ended, and what an `up` that was cut off has left stands in nobody's way.
 
-Quick: tests/cluster/test_local.py repeats and damages it; tests/unit/local has what is left of a killed `up`.
+Quick: tests/cluster/test_local.py repeats `up` and kills single programs.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Node sets on the real cluster, where pods are made anew one after another."""
+"""Tests of node sets on the real cluster in which the controller replaces many pods."""
 
 import time
 

@@ -5,6 +5,7 @@ Quick: tests/slurm/test_notify.py, with the real program beside a real slurmctld
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,10 @@ def sink(restored: DevStack) -> Iterator[DevStack]:
 def test_ended_job_and_drained_node_are_told_once(sink: DevStack) -> None:
     job = sink.submit("#!/bin/bash\nexit 3\n", "--output=/dev/null", "--job-name=fails")
     sink.wait_for_job(job, "FAILED")
-    told = lambda: [json.loads(line) for line in sink.kubectl("logs", SINK).splitlines()]  # noqa: E731
+
+    def told() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in sink.kubectl("logs", SINK).splitlines()]
+
     said = eventually("the job is told", lambda: [each for each in told() if f"Job {job} (fails)" in json.dumps(each)], 120)
     assert "failed" in said[0]["text"], said
     sink.slurm("scontrol update NodeName=cpu-1 State=DRAIN Reason='its fan is loud'")
