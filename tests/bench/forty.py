@@ -111,7 +111,7 @@ def _await_plain(stack: DevStack, size: int) -> None:
 
 
 def _await_pods(stack: DevStack, selector: str) -> None:
-    eventually("one pod", lambda: len(stack.get("pods", "-l", selector)["items"]) == 1, 120, every_s=0.2)
+    eventually("one pod", lambda: len(stack.get("pods", labels=selector)["items"]) == 1, 120, every_s=0.2)
 
 
 def _scale(stack: DevStack, size: int) -> float:

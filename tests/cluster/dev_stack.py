@@ -18,6 +18,7 @@ from configs.models.health_checks import HealthCheck
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests import ssh
 from tests.cluster.inside import Way, way_into
+from tests.cluster.reads import Reads
 from tests.patience import patience
 from tests.report import last_words, node_set_trouble, pod_trouble
 
@@ -56,7 +57,9 @@ class DevStack:
 
     is_settled = True
     is_lost = False
-    _way: Way | None = None
+
+    def __init__(self) -> None:
+        self._ways: dict[str, Way] = {}
 
     def run(
         self, *argv: str, check: bool = True, timeout_s: float = 120, stdin: str = "", env: Mapping[str, str] | None = None
@@ -76,18 +79,33 @@ class DevStack:
         done = self.run(str(STATE / "bin" / "kubectl"), "--namespace", NAMESPACE, *arguments, check=check, timeout_s=timeout_s, stdin=stdin)
         return done.stdout
 
-    def get(self, kind: str, *arguments: str) -> Any:
-        """`kubectl get -o json`, decoded."""
-        return json.loads(self.kubectl("get", kind, *arguments, "-o", "json"))
+    @cached_property
+    def reads(self) -> Reads:
+        """What the API server has, in the stack's namespace."""
+        return Reads(STATE / "kubeconfig", NAMESPACE)
+
+    def get(self, kind: str, name: str = "", labels: str = "", fields: str = "") -> Any:
+        """An object of the stack, or a list of a kind: what `kubectl get -o json` gives."""
+        return self.reads.get(kind, name, labels, fields)
+
+    def inside(self, pod: str, program: str, command: str, check: bool = True, timeout_s: float = 60) -> str:
+        """A shell command in the container of a pod whose first process runs this program of ours, as `kubectl exec` would run it."""
+        way = self._ways.get(pod)
+        if way is None or not way.is_open():
+            way = way_into(NAMESPACE, pod, program)
+        if way is None:
+            assert not check, f"no {program} runs in {pod} on this machine"
+            return ""
+        self._ways[pod] = way
+        return self.run(*way.words, "bash", "-c", command, check=check, timeout_s=timeout_s, env=way.variables).stdout
 
     def slurm(self, command: str, check: bool = True, timeout_s: float = 60) -> str:
         """A shell command beside slurmctld: an administrator's view."""
-        if self._way is None or not self._way.is_open():
-            self._way = way_into("dev-slurmctld-0", "programs.slurmctld")
-        if self._way is None:
-            assert not check, "no slurmctld runs on this machine"
-            return ""
-        return self.run(*self._way.words, "bash", "-c", command, check=check, timeout_s=timeout_s, env=self._way.variables).stdout
+        return self.inside("dev-slurmctld-0", "programs.slurmctld", command, check, timeout_s)
+
+    def worker(self, pod: str, command: str, check: bool = True) -> str:
+        """A shell command beside a slurmd: an administrator's view."""
+        return self.inside(pod, "programs.worker", command, check)
 
     @cached_property
     def address(self) -> str:
@@ -138,11 +156,11 @@ class DevStack:
         eventually(f"job {job} {state}", there, deadline_s)
 
     def declared(self) -> dict[str, Any]:
-        """The objects of the stack as far as changes of them can be told without their fields: by each one's count of changes, or its
-        content where there is none. `up` has nothing to put back where this is as before."""
-        kinds = "deployments,statefulsets,services,configmaps,secrets,nodesets,cronjobs,jobs,pvc,networkpolicies,roles,rolebindings"
-        found = self.get(kinds, "-l", "app.kubernetes.io/part-of=slipway")["items"]
-        about = {f"{one['kind']}/{one['metadata']['name']}": one for one in found if "ownerReferences" not in one["metadata"]}
+        """What was declared of the stack's objects: of each its annotations, with the generation of its spec, or its content where it has
+        no generation. Where this is as before, `up` has nothing to put back."""
+        kinds = "deployments statefulsets services configmaps secrets nodesets cronjobs jobs pvc networkpolicies roles rolebindings"
+        found = [(kind, one) for kind in kinds.split() for one in self.get(kind, labels="app.kubernetes.io/part-of=slipway")["items"]]
+        about = {f"{kind}/{one['metadata']['name']}": one for kind, one in found if "ownerReferences" not in one["metadata"]}
         content = ("data", "spec", "rules", "subjects")
         return {
             name: (one["metadata"].get("annotations"), one["metadata"].get("generation") or [one.get(part) for part in content])
@@ -181,10 +199,10 @@ class DevStack:
         """Runs the nodes' own checks as often as a failure that is mended takes to end: what slurmd does each minute. The nodes do not rely
         on what they told before, as the test may have noted a failure for them."""
         for name in nodes:
-            self.kubectl("exec", name, "-c", "slurmd", "--", "rm", "-f", "/run/slurm/slipway-checks.json")
+            self.worker(name, "rm -f /run/slurm/slipway-checks.json")
         for _ in range(HealthCheck.model_fields["passes"].default):
             for name in nodes:
-                self.kubectl("exec", name, "-c", "slurmd", "--", "env", f"SLURMD_NODENAME={name}", "/run/slurm/conf/slipway-checks.sh")
+                self.worker(name, f"SLURMD_NODENAME={name} /run/slurm/conf/slipway-checks.sh")
 
     def quiet(self) -> None:
         """No jobs, and all nodes idle."""
@@ -242,8 +260,8 @@ class DevStack:
 
     def _rounds(self) -> float:
         """Rounds that the leading controller has ended."""
-        pods = self.kubectl("get", "pods", "-l", CONTROLLER, "-o", "jsonpath={.items[*].metadata.name}").split()
-        texts = [self.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics") for pod in pods]
+        pods = [pod["metadata"]["name"] for pod in self.get("pods", labels=CONTROLLER)["items"]]
+        texts = [self.reads.text(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics") for pod in pods]
         lines = [line for text in texts for line in text.splitlines() if line.startswith("slipway_queue_work_seconds_count")]
         return sum(float(line.split()[-1]) for line in lines)
 

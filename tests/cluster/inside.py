@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-def processes_of(pod: str, words: str) -> list[int]:
-    """Processes of a pod of this machine whose command line has these words: a pod's host name is its own."""
+def processes_of(namespace: str, pod: str, words: str) -> list[int]:
+    """Processes of a pod of this machine whose command line has these words. A pod's host name is its own, and names are looked up in its
+    namespace first: other tests run pods of the same name beside it."""
     found: list[int] = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if words in command and (folder / "root/etc/hostname").read_text().strip() == pod:
+            if words not in command or (folder / "root/etc/hostname").read_text().strip() != pod:
+                continue
+            if f"search {namespace}.svc." in (folder / "root/etc/resolv.conf").read_text():
                 found.append(int(folder.name))
         except OSError:
             continue
@@ -32,9 +35,9 @@ class Way:
         return _began(self.process) == self.began
 
 
-def way_into(pod: str, words: str) -> Way | None:
+def way_into(namespace: str, pod: str, words: str) -> Way | None:
     """The way into the container of a pod whose first process has these words in its command line; None where none runs."""
-    for process in processes_of(pod, words):
+    for process in processes_of(namespace, pod, words):
         try:
             status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
             pairs = Path(f"/proc/{process}/environ").read_bytes().decode(errors="surrogateescape").split("\0")

@@ -116,5 +116,6 @@ def test_job_has_a_scratch_of_its_own_that_is_gone_after_it(stack: DevStack) -> 
     full = "dd if=/dev/zero of=/scratch/full bs=1M count=100 2>&1 | grep -o 'No space left on device'; ls /scratch"
     assert stack.ssh(f"srun --nodelist=gpu-0 bash -c {shlex.quote(full)}").splitlines() == ["No space left on device", "full"]
     assert stack.ssh("srun --nodelist=gpu-0 ls -A /scratch") == ""
-    devices = ("exec", "gpu-0", "-c", "slurmd", "--", "losetup", "--list", "--noheadings", "--output", "BACK-FILE")
-    eventually("no disk of a job", lambda: "scratch.disk" not in stack.kubectl(*devices), 60)
+    eventually(
+        "no disk of a job", lambda: "scratch.disk" not in stack.worker("gpu-0", "losetup --list --noheadings --output BACK-FILE"), 60
+    )

@@ -22,7 +22,7 @@ def whole(shared_cluster: None, stack: DevStack) -> Iterator[DevStack]:
 
 def inside(stack: DevStack, script: str) -> str:
     """Runs a script as root in the worker that loses a GPU."""
-    return stack.kubectl("exec", "gpu-1", "-c", "slurmd", "--", "bash", "-c", script, check=False)
+    return stack.worker("gpu-1", script, check=False)
 
 
 def give_back(stack: DevStack) -> None:
@@ -31,7 +31,7 @@ def give_back(stack: DevStack) -> None:
 
 def notes(stack: DevStack) -> list[str]:
     """What events say of GPUs of the set that differ."""
-    events = stack.get("events", "--field-selector=involvedObject.kind=NodeSet,involvedObject.name=gpu,reason=GpusDiffer")
+    events = stack.get("events", fields="involvedObject.kind=NodeSet,involvedObject.name=gpu,reason=GpusDiffer")
     return [event["message"] for event in events["items"]]
 
 

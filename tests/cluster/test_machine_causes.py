@@ -55,7 +55,7 @@ def causes(stack: DevStack, name: str) -> dict[str, dict[str, str]]:
 
 def on(stack: DevStack, machine: str) -> list[str]:
     """The Slurm nodes whose pods are on the machine."""
-    pods = stack.get("pods", "--selector=slipway.dev/nodeset")["items"]
+    pods = stack.get("pods", labels="slipway.dev/nodeset")["items"]
     return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == machine]
 
 

@@ -47,12 +47,12 @@ def _start(stack: DevStack, name: str, changes: dict[str, Any]) -> None:
 
 
 def pool_check(stack: DevStack) -> dict[str, Any]:
-    [job] = stack.get("job", "--selector", "app.kubernetes.io/component=pool-check")["items"]
+    [job] = stack.get("job", labels="app.kubernetes.io/component=pool-check")["items"]
     return job
 
 
 def _ended(stack: DevStack, name: str) -> dict[str, Any]:
-    pods = stack.get("pod", "--selector", f"job-name=try-{name}")["items"]
+    pods = stack.get("pod", labels=f"job-name=try-{name}")["items"]
     assert len(pods) == 1
     return pods[0]["status"]["containerStatuses"][0]["state"]["terminated"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.dev_stack import CONTROLLER, STATE, DevStack, eventually
+from tests.cluster.dev_stack import CONTROLLER, NAMESPACE, STATE, DevStack, eventually
 from tests.cluster.inside import processes_of
 from tests.cluster.test_local import kill, pid_of
 from tests.cluster.test_node_sets import condition, reason, status, uid
@@ -39,7 +39,7 @@ def whole(own_cluster: None, stack: DevStack) -> Iterator[DevStack]:
 
 def pods_on(stack: DevStack, machine: str) -> list[str]:
     """Names of the workers' pods on a Kubernetes node."""
-    pods = stack.get("pods", "-l", "slipway.dev/nodeset", f"--field-selector=spec.nodeName={machine}")["items"]
+    pods = stack.get("pods", labels="slipway.dev/nodeset", fields=f"spec.nodeName={machine}")["items"]
     return [pod["metadata"]["name"] for pod in pods]
 
 
@@ -50,7 +50,7 @@ def machine_of(stack: DevStack, pod: str) -> str:
 def leaders(stack: DevStack) -> list[int]:
     """The process of the controller that leads, on this machine."""
     holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
-    return processes_of(holder.partition("_")[0], "controllers.nodeset")
+    return processes_of(NAMESPACE, holder.partition("_")[0], "controllers.nodeset")
 
 
 def cpu_on_worker_1(stack: DevStack) -> str:
@@ -127,7 +127,7 @@ def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_befor
 
 
 def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
-    pods = stack.get("pods", "-l", CONTROLLER)["items"]
+    pods = stack.get("pods", labels=CONTROLLER)["items"]
     holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
     assert len(pods) == 2
     assert any(holder.startswith(pod["metadata"]["name"]) for pod in pods)

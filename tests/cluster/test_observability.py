@@ -20,7 +20,7 @@ CHECK = CheckResult("failed", "2026-01-02T03:04:05Z", Failure("2026-01-02T03:04:
 def ask(stack: DevStack, expression: str) -> list[dict[str, Any]]:
     """What an expression gives now; numbers that are none are left out, as Grafana shows nothing for them."""
     plain = expression.replace("$cluster", "dev").replace("$__rate_interval", "2m")
-    found = json.loads(stack.kubectl("get", "--raw", f"{POD}/query?query={quote(plain, safe='')}"))["data"]["result"]
+    found = json.loads(stack.reads.text(f"{POD}/query?query={quote(plain, safe='')}"))["data"]["result"]
     return [each for each in found if each["value"][1] != "NaN"]
 
 
@@ -67,7 +67,7 @@ def test_query_of_each_panel_of_each_dashboard_has_data(loaded: DevStack) -> Non
 
 
 def test_no_rule_fails(loaded: DevStack) -> None:
-    said = loaded.kubectl("get", "--raw", f"{POD}/rules")
+    said = loaded.reads.text(f"{POD}/rules")
     rules = [rule for group in json.loads(said)["data"]["groups"] for rule in group["rules"]]
     assert {rule["name"]: rule.get("lastError") for rule in rules if rule.get("lastError")} == {}
     assert len(rules) > 20

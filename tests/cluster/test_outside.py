@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import subprocess
 import urllib.request
 import zipfile
@@ -120,7 +121,7 @@ def test_python_package_of_a_user_is_there_in_jobs(stack: DevStack, repository: 
 
 def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:
     """Also where the machine's resolvers know none: then both say so."""
-    [corefile] = stack.get("configmap", "--namespace=kube-system", "--field-selector=metadata.name=coredns")["items"]
+    corefile = json.loads(stack.kubectl("get", "configmap", "coredns", "--namespace=kube-system", "-o", "json"))
     assert outside.render_forward(outside.find_resolvers()) in corefile["data"]["Corefile"]
     for name in ("example.com", "nowhere.invalid"):
         here = subprocess.run(["getent", "ahostsv4", name], capture_output=True, check=False, timeout=60).returncode
@@ -141,7 +142,7 @@ def test_services_for_the_machine_alone_stay_out_of_reach_of_pods(stack: DevStac
 
 def test_nobody_beside_the_machine_gets_in_to_a_pod(stack: DevStack, repository: str) -> None:
     assert repository
-    [pod] = stack.get("pods", "-l", "app.kubernetes.io/component=slurmrestd")["items"]
+    [pod] = stack.get("pods", labels="app.kubernetes.io/component=slurmrestd")["items"]
     address: Any = pod["status"]["podIP"]
     _run("ip", "-n", NETNS, "route", "replace", str(layout.WHOLE_RANGE), "via", MACHINE)
     connect = f"import socket; socket.create_connection(('{address}', 6820), timeout=5)"

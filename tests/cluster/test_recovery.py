@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.dev_stack import NAMESPACE, DevStack, eventually
 from tests.cluster.inside import processes_of
 from tests.patience import patience
 
@@ -25,7 +25,7 @@ def kill_pod(stack: DevStack, pod: str) -> str:
 
 def is_back(stack: DevStack, component: str, gone: str, name: str = "") -> bool:
     """True when a pod of the component, of this name if it has one, is Ready that is not the one that was killed."""
-    for pod in stack.get("pod", "--selector", f"app.kubernetes.io/component={component}")["items"]:
+    for pod in stack.get("pod", labels=f"app.kubernetes.io/component={component}")["items"]:
         conditions = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
         if pod["metadata"]["uid"] != gone and pod["metadata"]["name"].startswith(name) and conditions.get("Ready") == "True":
             return True
@@ -39,7 +39,7 @@ def test_controller_killed_in_a_scale_out_is_replaced_within_five_seconds(stack:
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=1")
     eventually("one pod", lambda: stack.get("nodeset", "cpu")["status"].get("replicas") == 1, 120)
     before = lease()["holderIdentity"]
-    [leader] = processes_of(before.partition("_")[0], "controllers.nodeset")
+    [leader] = processes_of(NAMESPACE, before.partition("_")[0], "controllers.nodeset")
     stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
     killed_at = time.time()
     os.kill(leader, signal.SIGKILL)
@@ -72,7 +72,7 @@ def test_killed_service_comes_back_alone_and_running_jobs_do_not_notice(stack: D
     """The services of accounting are killed below."""
     job = stack.hold("--nodelist=cpu-1")
     stack.wait_for_job(job, "RUNNING")
-    pod = stack.get("pod", "--selector", f"app.kubernetes.io/component={component}")["items"][0]["metadata"]["name"]
+    pod = stack.get("pod", labels=f"app.kubernetes.io/component={component}")["items"][0]["metadata"]["name"]
     gone = kill_pod(stack, pod)
     eventually(f"{component} back", lambda: is_back(stack, component, gone), 120)
     assert stack.job_state(job) == "RUNNING"

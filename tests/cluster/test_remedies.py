@@ -40,7 +40,7 @@ def uid(stack: DevStack, pod: str) -> str:
 def _has_checks(stack: DevStack, pod: str) -> bool:
     """True once the pod's slurmd has registered, with the files that slurmctld sends."""
     state = stack.nodes()[pod]
-    there = stack.kubectl("exec", pod, "-c", "slurmd", "--", "ls", "/run/slurm/conf/", check=False)
+    there = stack.worker(pod, "ls /run/slurm/conf/", check=False)
     return "NOT_RESPONDING" not in state and "DOWN" not in state and "slipway-checks.sh" in there
 
 

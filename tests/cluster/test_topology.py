@@ -39,7 +39,7 @@ def placed(stack: DevStack, nodeset: str) -> dict[str, str]:
 def test_label_of_a_machine_is_followed_without_a_restart_while_jobs_run(labelled: DevStack) -> None:
     stack = labelled
     eventually("all nodes on one switch", lambda: set(switches(stack)) == {"fabric", "local"}, 60)
-    pods = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]}
+    pods = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in stack.get("pods", labels="slipway.dev/nodeset")["items"]}
     moved = next(name for name, machine in sorted(pods.items()) if machine == MACHINE)
     assert stack.ssh(f"srun --nodelist={moved} bash -c '{TELL}'").split() == [f"fabric.local.{moved}", "switch.switch.node"]
     job = stack.hold(f"--nodelist={moved}")

@@ -224,7 +224,7 @@ def _answers(stack: DevStack) -> str:
 
 
 def _login_pods(stack: DevStack) -> list[str]:
-    pods = [pod["metadata"] for pod in stack.get("pod", "--selector", "app.kubernetes.io/component=login")["items"]]
+    pods = [pod["metadata"] for pod in stack.get("pod", labels="app.kubernetes.io/component=login")["items"]]
     return [pod["name"] for pod in pods if "deletionTimestamp" not in pod]
 
 
@@ -242,7 +242,7 @@ def _refusal(stack: DevStack, user: str) -> str:
 
 def logins(stack: DevStack) -> dict[str, str]:
     """The login pods by their addresses: all have one host name."""
-    pods = stack.get("pods", "-l", "app.kubernetes.io/component=login")["items"]
+    pods = stack.get("pods", labels="app.kubernetes.io/component=login")["items"]
     return {pod["status"].get("podIP", ""): pod["metadata"]["name"] for pod in pods}
 
 

@@ -17,7 +17,7 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     stack = restored
     array = stack.hold("--array=0-3", "--output=/dev/null")
     eventually("the whole array", lambda: len(_tasks(stack, array)) == 4, 60)
-    pods = {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]}
+    pods = {pod["metadata"]["uid"] for pod in stack.get("pods", labels="slipway.dev/nodeset")["items"]}
 
     # Fewer CPUs would abort the jobs there: each node gets its new size when its jobs have ended.
     smaller = ("--config", "cluster.nodeSets[0].cpus=1")
@@ -60,12 +60,12 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     eventually("the files as deployed", lambda: _condition(stack)["reason"] == "Live", 60)
 
     assert len(_tasks(stack, array)) == 4
-    assert {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]} >= pods
+    assert {pod["metadata"]["uid"] for pod in stack.get("pods", labels="slipway.dev/nodeset")["items"]} >= pods
     stack.let_go()
     eventually("the array's end", lambda: not _tasks(stack, array), 60)
     eventually("all tasks in accounting", lambda: stack.ssh(f"sacct -nXP -j {array} -o State").split() == ["COMPLETED"] * 4, 60)
     eventually("the new sizes", lambda: _cpus(stack) == {"cpu-0": 1, "cpu-1": 1}, 60)
-    assert {pod["metadata"]["uid"] for pod in stack.get("pods", "-l", "slipway.dev/nodeset")["items"]} >= pods
+    assert {pod["metadata"]["uid"] for pod in stack.get("pods", labels="slipway.dev/nodeset")["items"]} >= pods
 
 
 def _tasks(stack: DevStack, array: int) -> list[str]:

@@ -67,7 +67,7 @@ def test_pod_that_the_kubelet_refuses_is_tried_less_and_less_often_and_named(res
         until = time.monotonic() + 15
 
         def watched() -> bool:
-            pods = stack.get("pods", "-l", "slipway.dev/nodeset=cpu")["items"]
+            pods = stack.get("pods", labels="slipway.dev/nodeset=cpu")["items"]
             seen.update(pod["metadata"]["uid"] for pod in pods)
             return time.monotonic() > until
 
