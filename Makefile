@@ -23,7 +23,7 @@ preview: .venv/ready $(KEY)  ## the policies, and what `make up` would change, S
 
 test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster lint-and-rest
+	@SLIPWAY_PREPARED=1 $(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster lint-and-rest
 
 # Tests of the dev stack follow one another, so they are the longest row and go first at the processors. All others are spread over processes,
 # a module at a time: first the verbs' tests, with namespaces of their own on the local cluster, before others want to take its programs

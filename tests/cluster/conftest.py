@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -78,8 +79,10 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture(scope="session")
 def kube() -> str:
-    """Path of the kubeconfig of a running local cluster with the images loaded. `make up` does the same in the same words."""
-    subprocess.run([sys.executable, "-m", "local", "prepare"], cwd=ROOT, check=True, timeout=3000)
+    """Path of the kubeconfig of a running local cluster with the images loaded. `make up` does the same in the same words, and so does
+    `make test` before it starts its rows."""
+    if not os.environ.get("SLIPWAY_PREPARED"):
+        subprocess.run([sys.executable, "-m", "local", "prepare"], cwd=ROOT, check=True, timeout=3000)
     return str(STATE / "kubeconfig")
 
 
