@@ -94,7 +94,7 @@ def serve(folder: Path) -> Generator[ApiServer]:
     subprocess.run([programs["kubeadm"], "init", "phase", "certs", "sa", "--cert-dir", pki], check=True, capture_output=True, timeout=60)
     tokens = folder / "tokens.csv"
     tokens.write_text("admin,admin,1,system:masters\n")
-    client_port, peer_port, port = _free_ports(3)
+    client_port, peer_port, port = free_ports(3)
     server = ApiServer(f"https://127.0.0.1:{port}", folder, programs)
     client, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
     etcd = ["etcd", "--data-dir", folder / "etcd", "--listen-client-urls", client, "--advertise-client-urls", client]
@@ -153,7 +153,8 @@ def _trusting(certificates: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificates))
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
+    """Ports of the machine that nobody listens on."""
     sockets = [socket.socket() for _ in range(number)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from local import layout, packages
-from tests.apiserver.server import run_process
+from tests.apiserver.server import free_ports, run_process
 from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
 from tests.report import put_first
 
@@ -35,21 +35,21 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture
 def shared_cluster() -> Iterator[None]:
     """Nobody takes the cluster's own programs away meanwhile: for tests that run beside others, in a process of their own."""
-    with _held("tests", fcntl.LOCK_SH):
+    with _held(fcntl.LOCK_SH):
         yield
 
 
 @pytest.fixture
 def own_cluster() -> Iterator[None]:
     """No test of another process runs meanwhile: for tests that take the cluster's own programs away."""
-    with _held("tests", fcntl.LOCK_EX):
+    with _held(fcntl.LOCK_EX):
         yield
 
 
 @contextlib.contextmanager
-def _held(what: str, how: int) -> Generator[None]:
-    """A lock of something that processes of tests share. All queue at the gate, so that a row of tests that share it keeps nobody out."""
-    with (STATE / f"{what}.gate").open("w") as gate, (STATE / f"{what}.lock").open("w") as lock:
+def _held(how: int) -> Generator[None]:
+    """A lock that processes of tests share. All queue at the gate, so that a row of tests that share it keeps nobody out."""
+    with (STATE / "tests.gate").open("w") as gate, (STATE / "tests.lock").open("w") as lock:
         fcntl.flock(gate, fcntl.LOCK_EX)
         fcntl.flock(lock, how)
         fcntl.flock(gate, fcntl.LOCK_UN)
@@ -58,16 +58,30 @@ def _held(what: str, how: int) -> Generator[None]:
 
 @pytest.fixture
 def registry(kube: str, tmp_path: Path) -> Iterator[str]:
-    """An empty registry on the nodes' bridge; gives its address. One at a time, as there is one address."""
+    """An empty registry for jobs, on the nodes' bridge; gives its address."""
     assert kube
+    with _registry(f"{layout.HOST}:{free_ports(1)[0]}", tmp_path) as address:
+        yield address
+
+
+@pytest.fixture
+def nodes_registry(kube: str, tmp_path: Path) -> Iterator[str]:
+    """An empty registry at the one address from which the nodes pull without TLS; gives the address."""
+    assert kube
+    with _registry(layout.REGISTRY, tmp_path) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def _registry(address: str, folder: Path) -> Generator[str]:
     if shutil.which("docker-registry") is None:
         packages.install(["docker-registry"])
-    config = tmp_path / "registry.yml"
-    storage = {"filesystem": {"rootdirectory": str(tmp_path / "registry")}}
-    config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": layout.REGISTRY}}))
-    with _held("registry", fcntl.LOCK_EX), run_process("registry", ["docker-registry", "serve", str(config)], tmp_path):
-        eventually("the registry", lambda: _answers(f"http://{layout.REGISTRY}/v2/"), 30, every_s=0.1)
-        yield layout.REGISTRY
+    config = folder / "registry.yml"
+    storage = {"filesystem": {"rootdirectory": str(folder / "registry")}}
+    config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": address}}))
+    with run_process("registry", ["docker-registry", "serve", str(config)], folder):
+        eventually("the registry", lambda: _answers(f"http://{address}/v2/"), 30, every_s=0.1)
+        yield address
 
 
 def _answers(url: str) -> bool:

@@ -64,7 +64,7 @@ def own(shared_cluster: None, kube: str, tmp_path: Path) -> Iterator[OwnCluster]
     eventually("the namespace gone", lambda: NAMESPACE not in cluster.kubectl("get", "namespaces", "-o", "name"))
 
 
-def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own: OwnCluster, registry: str) -> None:
+def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own: OwnCluster, nodes_registry: str) -> None:
     said = own.make_up(code=2)
     assert "Nothing was changed: this cluster has nothing of the stack yet" in said
     assert 'context "mine", server https://198.18.0.1:6443' in said
@@ -75,7 +75,7 @@ def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own:
     assert NAMESPACE not in own.kubectl("get", "namespaces", "-o", "name")
 
     own.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}=true")
-    said = own.make_up("YES=1", f"REGISTRY={registry}", "PLAIN_HTTP=1", OTHERS_KINDS)
+    said = own.make_up("YES=1", f"REGISTRY={nodes_registry}", "PLAIN_HTTP=1", OTHERS_KINDS)
     assert "cpu-[0-1], each with a file in the home" in said
     assert re.search(r"✓ accounting +all 1 jobs are recorded", said)
     assert re.search(r"- MPI over two nodes +the root has no gcc", said)
@@ -83,7 +83,7 @@ def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own:
     pods = json.loads(own.kubectl("get", "pods", "-n", NAMESPACE, "-o", "json"))["items"]
     images = {container["image"] for pod in pods for container in pod["spec"]["containers"]}
     assert images
-    assert all(image.startswith(f"{registry}/slipway/") for image in images)
+    assert all(image.startswith(f"{nodes_registry}/slipway/") for image in images)
     assert {pod["spec"]["nodeName"] for pod in pods} == {layout.SYSTEM.name}
 
     # The small stack has no versioned root; jobs have their own /tmp all the same.
