@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests import ssh
 from tests.cluster.inside import Way, way_into
 from tests.cluster.reads import Reads
-from tests.cluster.warm import Warm
+from tests.cluster.warm import warm
 from tests.patience import patience
 from tests.report import last_words, node_set_trouble, pod_trouble
 
@@ -74,7 +74,7 @@ class DevStack:
     def standalone(self, verb: str, *options: str, check: bool = True, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
         """`python -m standalone VERB --stack dev` with further options; its whole output is in the failure."""
         variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")}
-        done = _warm().run((verb, "--stack", "dev", *options), variables, timeout_s)
+        done = warm().run((verb, "--stack", "dev", *options), variables, timeout_s)
         assert not check or done.returncode == 0, f"{' '.join(done.args)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -302,12 +302,6 @@ class DevStack:
             except (subprocess.SubprocessError, OSError) as error:
                 shown.append(str(error))
         return "\n".join(shown)
-
-
-@cache
-def _warm() -> Warm:
-    """One for all tests of a process."""
-    return Warm(ROOT)
 
 
 def _is_settled(nodeset: Any) -> bool:

@@ -31,7 +31,8 @@ TASKS = {
     "manual-of-libc": ("man 3 printf 2>/dev/null | head -1", "printf(3)"),
     "manuals-by-word": ("whatis sbatch", "Submit a batch script to Slurm"),
     "terminals-that-stay": (
-        "tmux -L t new-session -d 'sleep 60' && tmux -L t ls && screen -dmS s sleep 60 && screen -ls | grep -o Detached; "
+        "tmux -L t new-session -d 'sleep 60' && tmux -L t ls && screen -dmS s sleep 60 && "
+        "timeout 20 bash -c 'until screen -ls | grep -o Detached; do sleep 0.1; done'; "
         "tmux -L t kill-server; screen -S s -X quit",
         "1 windows|Detached",
     ),

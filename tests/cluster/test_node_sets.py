@@ -163,28 +163,6 @@ def test_administrators_drain_outlives_the_pod(stack: DevStack) -> None:
     stack.slurm("scontrol update nodename=cpu-1 state=undrain")
 
 
-def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
-    stack = scaled_back
-    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    job = stack.hold("--nodelist=cpu-0")
-    stack.wait_for_job(job, "RUNNING")
-    stack.pause_guard("statefulset/dev-slurmctld")
-    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=0")
-    eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
-    stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
-    eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "cpu-1"), 60)
-    stack.let_controller_look("cpu")
-    assert {pod: uid(stack, pod) for pod in before} == before
-    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=1")
-    eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
-    eventually("heard again", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "True", 60)
-    stack.let_controller_look("cpu")
-    assert uid(stack, "cpu-0") == before["cpu-0"]
-    stack.let_go()
-    stack.wait_for_job(job)
-    eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
-
-
 def test_disruption_budget_follows_jobs_within_a_second(stack: DevStack) -> None:
     eventually("an idle worker may be evicted", lambda: "disruption budget" not in evict(stack, "cpu-0"), 60)
     begin = time.monotonic()

@@ -1,30 +1,14 @@
-"""The versioned root on the real cluster: filled from images, switched while jobs run, refused when it is broken."""
-
-import json
-from collections.abc import Mapping
-from typing import Any
+"""The versioned root on the real cluster. tests/soak/test_shared_root.py switches it while a job runs."""
 
 from configs import images
-from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
+from tests.cluster.dev_stack import ROOT, DevStack, eventually
 
 SHARED = "/var/lib/slipway/dev/shared"
-
-
-def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:
-    """`up` with this root; what it said."""
-    done = stack.standalone("up", "--config", f"cluster.storage.root={json.dumps(root)}", check=check)
-    return done.stdout + done.stderr
 
 
 def root_image() -> str:
     """What the version that the dev stack deploys is filled from."""
     return images.reference("root", ROOT)
-
-
-def image_without_a_shell(stack: DevStack) -> str:
-    """CoreDNS's image has one program, and no shell."""
-    path = "-o=jsonpath={.spec.template.spec.containers[0].image}"
-    return stack.run(str(STATE / "bin" / "kubectl"), "-n", "kube-system", "get", "deployment", "coredns", path).stdout
 
 
 def run(stack: DevStack, script: str) -> str:
@@ -44,27 +28,6 @@ def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_o
     # The same files, seen from a job and from login, in the version's own folder.
     where = "stat -c %i /usr/bin/env"
     assert run(stack, where) == stack.ssh(where).strip()
-
-
-def test_switch_touches_no_job_that_runs_and_a_switch_back_is_a_rollback(restored: DevStack) -> None:
-    stack = restored
-    image = root_image()
-    first = image.rpartition(":")[2]
-    tell = "echo $SLIPWAY_ROOT_VERSION"
-    job = stack.submit(
-        f"#!/bin/bash\n{tell}\nuntil [ -e go-on ]; do sleep 0.2; done\nsrun bash -c '{tell}'\n", "--output=kept.out", "--nodelist=cpu-1"
-    )
-    stack.wait_for_job(job, "RUNNING")
-    second = f"second-{first}"  # the folder of the shared volume outlives the cluster, and with it what a name stands for
-    versions = [{"name": first, "image": image}, {"name": second, "image": image}]
-    said = up(stack, {"versions": versions, "current": second})
-    assert "root-switch" in said
-    assert run(stack, tell) == second
-    stack.ssh("touch go-on")
-    stack.wait_for_job(job)
-    assert stack.ssh("cat kept.out; rm go-on").split() == [first, first]
-    up(stack, {"versions": versions, "current": first})
-    assert run(stack, tell) == first
 
 
 def test_file_put_into_the_root_on_one_machine_is_there_for_jobs_on_all(stack: DevStack) -> None:

@@ -6,6 +6,7 @@ The stack is tests/unit/standalone/fixtures/small; its pods sleep in the Slurm i
 
 import base64
 import json
+import os
 import secrets
 import shutil
 import signal
@@ -19,8 +20,10 @@ from typing import Any
 import pytest
 
 from tests.cluster.dev_stack import ROOT, STATE, eventually
+from tests.cluster.warm import warm
 
 SMALL = ROOT / "tests" / "unit" / "standalone" / "fixtures" / "small"
+COMMAND = (sys.executable, "-m", "standalone")
 
 
 class SmallStack:
@@ -31,16 +34,16 @@ class SmallStack:
         self._settings = (f"app.namespace={self.namespace}", f"app.image={image}")
 
     def argv(self, verb: str, *options: str) -> list[str]:
-        """The command line of a verb."""
+        """What follows `python -m standalone`."""
         settings = [part for one in self._settings for part in ("-c", one)]
         where = ("--kubeconfig", str(STATE / "kubeconfig"))
         # This project is not the cluster's own checkout, so its first `up` would ask, and look for what the cluster lacks.
         options = ("--yes", "--ignore-missing", *options) if verb == "up" else options
-        return [sys.executable, "-m", "standalone", verb, "--stack", "dev", "-C", str(self.folder), *where, *settings, *options]
+        return [verb, "--stack", "dev", "-C", str(self.folder), *where, *settings, *options]
 
     def run(self, verb: str, *options: str, code: int = 0) -> str:
         """Runs a verb; all that it printed."""
-        done = subprocess.run(self.argv(verb, *options), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        done = warm().run(self.argv(verb, *options), os.environ, 300)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -87,7 +90,7 @@ def test_up_makes_everything_and_a_second_up_changes_nothing(small: SmallStack) 
 
 
 def test_an_up_killed_on_the_way_is_finished_by_the_next_with_the_same_secrets(small: SmallStack) -> None:
-    with subprocess.Popen(small.argv("up"), cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen([*COMMAND, *small.argv("up")], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
         eventually("the random values kept", lambda: small.get("secret/slipway-small-dev-random"), every_s=0.05)
         process.send_signal(signal.SIGKILL)
     kept = small.get("secret/slipway-small-dev-random")["data"]
@@ -128,7 +131,7 @@ def test_a_crashing_pod_shows_its_last_words(small: SmallStack) -> None:
 
 
 def test_an_interrupted_wait_says_that_nothing_is_lost(small: SmallStack) -> None:
-    with subprocess.Popen(small.argv("up", "-c", "app.cpu=900"), cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*COMMAND, *small.argv("up", "-c", "app.cpu=900")], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         eventually("the set made", lambda: small.get("statefulset/a"))
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ class Warm:
         if code == -signal.SIGALRM:
             raise subprocess.TimeoutExpired(argv, timeout_s, stdout, stderr)
         return subprocess.CompletedProcess(argv, code, stdout, stderr)
+
+
+@cache
+def warm() -> Warm:
+    """One for all tests of a process."""
+    return Warm(Path(__file__).parents[2])
 
 
 def serve() -> None:

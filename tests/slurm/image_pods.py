@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,13 +90,16 @@ class Container:
         return file.read_text() if self.process.poll() is None and file.exists() else ""
 
     def signal(self, name: str) -> None:
-        """Sends a signal to the container's first process."""
-        subprocess.run([*self.machine.runc, "kill", self.id, name], check=True, capture_output=True)
+        """Sends a signal to the container's first process. Raises PodError where runc refuses, with its words."""
+        done = subprocess.run([*self.machine.runc, "kill", self.id, name], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise PodError(f"{self.id}: runc kill {name} gave {done.returncode}: {done.stderr}")
 
     def stop(self, signal: str = "TERM", timeout_s: float = 60) -> int:
         """Ends the container and removes what it had; gives its exit code. After the time it is killed."""
         if self.process.poll() is None:
-            self.signal(signal)
+            with suppress(PodError):  # it may have ended since it was looked at
+                self.signal(signal)
             try:
                 self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:

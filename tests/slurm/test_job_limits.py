@@ -338,12 +338,18 @@ def reporting(cluster: RootCluster) -> Iterator[RootCluster]:
     slurm = {**cluster.stack["slurm"], "efficiencyReport": True}
     rendered = render(load_cluster({**cluster.stack, "slurm": slurm}, PROJECT, "Pulumi.test.yaml"))
     cluster.volume("slurm", {**before, "plugstack.conf": rendered["plugstack.conf"]})
-    cluster.slurm("scontrol", "reconfigure")
+    reconfigure(cluster)
     try:
         yield cluster
     finally:
         cluster.volume("slurm", before)
-        cluster.slurm("scontrol", "reconfigure")
+        reconfigure(cluster)
+
+
+def reconfigure(cluster: RootCluster) -> None:
+    """Has every daemon read its files, and waits until all slurmds have started anew: a step that reaches one meanwhile may hang."""
+    cluster.slurm("scontrol", "reconfigure")
+    wait_for("all slurmds", lambda: "SlurmdStartTime=None" not in cluster.slurm("scontrol", "show", "nodes"))
 
 
 @ROOTED

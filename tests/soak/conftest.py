@@ -2,8 +2,9 @@
 
 from tests.cluster.conftest import deployed, kube, own_cluster, pytest_runtest_makereport, restored, stack
 from tests.cluster.test_node_set_faults import whole
+from tests.cluster.test_node_sets import scaled_back
 from tests.cluster.test_silence import answering
 from tests.slurm.conftest import alone, image_root, tools
 
-CLUSTER = (answering, deployed, kube, own_cluster, pytest_runtest_makereport, restored, stack, whole)
+CLUSTER = (answering, deployed, kube, own_cluster, pytest_runtest_makereport, restored, scaled_back, stack, whole)
 SLURM = (alone, image_root, tools)

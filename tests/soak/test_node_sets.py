@@ -4,7 +4,7 @@ import time
 
 from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
 from tests.cluster.test_node_set_faults import machine_of
-from tests.cluster.test_node_sets import condition, reason, status, uid
+from tests.cluster.test_node_sets import condition, evict, reason, status, uid
 
 
 def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_not_the_node(restored: DevStack) -> None:
@@ -93,3 +93,26 @@ def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restor
     stack.wait_for_job(job)
     eventually("the roll is finished", lambda: uid(stack, "cpu-1") != before["cpu-1"], 120)
     stack.wait_until_settled()
+
+
+def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
+    """Quick: tests/cluster/test_silence.py, where slurmrestd is away."""
+    stack = scaled_back
+    before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
+    job = stack.hold("--nodelist=cpu-0")
+    stack.wait_for_job(job, "RUNNING")
+    stack.pause_guard("statefulset/dev-slurmctld")
+    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=0")
+    eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
+    stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
+    eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "cpu-1"), 60)
+    stack.let_controller_look("cpu")
+    assert {pod: uid(stack, pod) for pod in before} == before
+    stack.kubectl("scale", "statefulset/dev-slurmctld", "--replicas=1")
+    eventually("slurmctld", lambda: stack.slurm("scontrol ping"), 120)
+    eventually("heard again", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "True", 60)
+    stack.let_controller_look("cpu")
+    assert uid(stack, "cpu-0") == before["cpu-0"]
+    stack.let_go()
+    stack.wait_for_job(job)
+    eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
