@@ -27,9 +27,9 @@ class Reads:
         asked = {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
         return self._ask("/".join(parts), **asked).json()
 
-    def text(self, path: str) -> str:
+    def text(self, path: str, **parameters: str) -> str:
         """What the API server has at a path, as `kubectl get --raw`."""
-        return self._ask(path).text
+        return self._ask(path, **parameters).text
 
     def _ask(self, path: str, **parameters: str) -> httpx2.Response:
         try:
