@@ -119,6 +119,9 @@ def declared(cluster: ChecksCluster, *contexts: str, nodes: Sequence[str] = NODE
     """The check of GPUs in these contexts, once these nodes run it."""
     cluster.declare({**GPU, "contexts": list(contexts)}, HealthCheckInterval="2", HealthCheckTimeout="1")
     for node in nodes:
+        cluster.containers[f"{node}/slurmd"].run(
+            "rm", "-f", "/run/slurm/slipway-checks.json"
+        )  # a look of the last test may have ended late
         wait_for(f"a first look of {node}", lambda: cluster.has_looked(node), 60)  # noqa: B023 - called at once
     cluster.idle()
 
