@@ -154,7 +154,7 @@ def _trusting(certificates: Path) -> ssl.SSLContext:
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of the machine that nobody listens on."""
+    """Ports of the loopback that nobody listens on."""
     sockets = [socket.socket() for _ in range(number)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -68,15 +68,13 @@ class DevStack:
         """A command from the project root, with the local cluster's kubeconfig or other variables; its whole output is in the failure."""
         variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")} if env is None else env
         done = subprocess.run(argv, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=timeout_s, check=False, input=stdin)
-        assert not check or done.returncode == 0, f"{' '.join(argv)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
-        return done
+        return _checked(done) if check else done
 
     def standalone(self, verb: str, *options: str, check: bool = True, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
         """`python -m standalone VERB --stack dev` with further options; its whole output is in the failure."""
         variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")}
         done = warm().run((verb, "--stack", "dev", *options), variables, timeout_s)
-        assert not check or done.returncode == 0, f"{' '.join(done.args)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
-        return done
+        return _checked(done) if check else done
 
     def kubectl(self, *arguments: str, check: bool = True, timeout_s: float = 60, stdin: str = "") -> str:
         """kubectl in the stack's namespace; its standard output."""
@@ -162,8 +160,10 @@ class DevStack:
     def declared(self) -> dict[str, Any]:
         """What was declared of the stack's objects: of each its annotations, with the generation of its spec, or its content where it has
         no generation. Where this is as before, `up` has nothing to put back."""
-        kinds = "deployments statefulsets services configmaps secrets nodesets cronjobs jobs pvc networkpolicies roles rolebindings"
-        found = [(kind, one) for kind in kinds.split() for one in self.get(kind, labels="app.kubernetes.io/part-of=slipway")["items"]]
+        workloads = "deployments statefulsets cronjobs jobs nodesets"
+        others = "services configmaps secrets persistentvolumeclaims networkpolicies roles rolebindings"
+        ours = "app.kubernetes.io/part-of=slipway"
+        found = [(kind, one) for kind in f"{workloads} {others}".split() for one in self.get(kind, labels=ours)["items"]]
         about = {f"{kind}/{one['metadata']['name']}": one for kind, one in found if "ownerReferences" not in one["metadata"]}
         content = ("data", "spec", "rules", "subjects")
         return {
@@ -302,6 +302,11 @@ class DevStack:
             except (subprocess.SubprocessError, OSError) as error:
                 shown.append(str(error))
         return "\n".join(shown)
+
+
+def _checked(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    assert done.returncode == 0, f"{' '.join(done.args)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done
 
 
 def _is_settled(nodeset: Any) -> bool:

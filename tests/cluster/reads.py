@@ -9,8 +9,7 @@ import httpx2
 from standalone.api import connect
 from standalone.faults import StandaloneError
 from standalone.kubeconfig import Where
-
-_DISCOVERY = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+from standalone.render import Key, Sort
 
 
 class Reads:
@@ -21,11 +20,9 @@ class Reads:
         self._namespace = namespace
 
     def get(self, kind: str, name: str = "", labels: str = "", fields: str = "") -> Any:
-        """An object, or the list of a kind, in the namespace if the kind has one. The kind is named as for kubectl."""
-        root, plural, is_namespaced = self._resources[kind]
-        parts = [root, *(["namespaces", self._namespace] if is_namespaced else []), plural, *([name] if name else [])]
+        """An object, or the list of a kind, in the namespace if the kind has one. A kind is named as for kubectl, but for short names."""
         asked = {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
-        return self._ask("/".join(parts), **asked).json()
+        return self._ask(self._api.path("", Key(*self._sorts[kind], self._namespace, name)), **asked).json()
 
     def text(self, path: str, **parameters: str) -> str:
         """What the API server has at a path, as `kubectl get --raw`."""
@@ -38,16 +35,10 @@ class Reads:
             raise AssertionError(f"GET {path}: {error}") from error
 
     @cached_property
-    def _resources(self) -> dict[str, tuple[str, str, bool]]:
-        """Each kind by the names that it may be given: where its group is, its plural, and whether it lies in namespaces."""
-        known: dict[str, tuple[str, str, bool]] = {}
-        for root in ("/api", "/apis"):
-            for group in self._api.request("GET", root, headers=_DISCOVERY).json()["items"]:
-                about = group["metadata"].get("name", "")
-                for version in group["versions"]:
-                    for one in version.get("resources", ()):
-                        place = "/".join(filter(None, (root, about, version["version"])))
-                        names = (one["resource"], one.get("singularResource", ""), *one.get("shortNames", ()))
-                        for name in (*names, *(f"{plain}.{about}" for plain in names if about)):
-                            known.setdefault(name, (place, one["resource"], one["scope"] == "Namespaced"))
+    def _sorts(self) -> dict[str, Sort]:
+        """Every kind by its names. Where two groups have one name, it is that of the first, as for kubectl."""
+        known: dict[str, Sort] = {}
+        for sort, served in self._api.kinds().items():
+            for name in (served.plural, sort.kind.lower(), f"{served.plural}.{sort.group}"):
+                known.setdefault(name, sort)
         return known

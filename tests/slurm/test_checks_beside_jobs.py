@@ -40,6 +40,10 @@ class ChecksCluster(ImageCluster):
         self.alice("srun", "--chdir=/tmp", f"--nodelist={node}", "true")
         return self.containers[f"{node}/slurmd"].run("bash", "-c", "ls /run/slurm", check=False).find("slipway-checks.json") >= 0
 
+    def forget(self, node: str) -> None:
+        """Has the node know of no look that it has told of."""
+        self.containers[f"{node}/slurmd"].run("rm", "-f", "/run/slurm/slipway-checks.json")
+
     def alice(self, *command: str) -> str:
         """Runs a command as a user on a worker; what it printed, errors too."""
         words = ("bash", "-c", '"$@" 2>&1 || true', "-", *command)
@@ -109,7 +113,7 @@ def cluster(started: ChecksCluster) -> Iterator[ChecksCluster]:
     wait_for("no checks", lambda: "slipway-checks" not in started.slurm("scontrol", "show", "config"))
     started.cancel_all()
     for node in NODES:
-        started.containers[f"{node}/slurmd"].run("rm", "-f", "/run/slurm/slipway-checks.json")
+        started.forget(node)
         started.slurm("scontrol", "update", f"NodeName={node}", "Extra={}")
         started.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
     started.idle()
@@ -119,9 +123,7 @@ def declared(cluster: ChecksCluster, *contexts: str, nodes: Sequence[str] = NODE
     """The check of GPUs in these contexts, once these nodes run it."""
     cluster.declare({**GPU, "contexts": list(contexts)}, HealthCheckInterval="2", HealthCheckTimeout="1")
     for node in nodes:
-        cluster.containers[f"{node}/slurmd"].run(
-            "rm", "-f", "/run/slurm/slipway-checks.json"
-        )  # a look of the last test may have ended late
+        cluster.forget(node)  # a look of the last test may have ended after its teardown
         wait_for(f"a first look of {node}", lambda: cluster.has_looked(node), 60)  # noqa: B023 - called at once
     cluster.idle()
 

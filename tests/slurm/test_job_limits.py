@@ -347,7 +347,7 @@ def reporting(cluster: RootCluster) -> Iterator[RootCluster]:
 
 
 def reconfigure(cluster: RootCluster) -> None:
-    """Has every daemon read its files, and waits until all slurmds have started anew: a step that reaches one meanwhile may hang."""
+    """Has all daemons read their files, and waits until every slurmd has done so: Slurm may forget a job that starts before."""
     cluster.slurm("scontrol", "reconfigure")
     wait_for("all slurmds", lambda: "SlurmdStartTime=None" not in cluster.slurm("scontrol", "show", "nodes"))
 
