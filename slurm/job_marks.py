@@ -13,6 +13,7 @@ _MARKS = re.compile(r"\s*\[slipway: ([^\[\]]*)\]")
 _NONE = ("(null)", "N/A", "None")
 _REQUEUE = "requeue"
 _WARNED = "warned "
+_LENT = "lent requeue"
 _MOST_WARNINGS = 4
 _LONGEST_TEXT = 700
 """Slurm takes 1,024 characters."""
@@ -28,6 +29,8 @@ class Marks:
     """The job was submitted with --requeue: job_submit.lua notes it, as Slurm's record shows the cluster's default alike."""
     warned: tuple[str, ...] = ()
     """The windows of maintenance that the job was warned of, as `window_mark` names them; the latest last."""
+    lent_requeue: bool = False
+    """Requeue=1 is not the job's own: programs/config_sync gave it for one requeue, and takes it back."""
 
 
 def window_mark(name: str, start: int) -> str:
@@ -41,12 +44,13 @@ def read_marks(comment: str) -> Marks:
         return Marks()
     words = [word.strip() for found in _MARKS.findall(comment) for word in found.split(";")]
     warned = tuple(dict.fromkeys(word.removeprefix(_WARNED) for word in words if word.startswith(_WARNED)))
-    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in words, warned)
+    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in words, warned, _LENT in words)
 
 
 def write_marks(marks: Marks) -> str:
     """The AdminComment with these parts; others' text is cut rather than the marks."""
-    words = [*([_REQUEUE] if marks.asked_for_requeue else []), *(f"{_WARNED}{each}" for each in marks.warned[-_MOST_WARNINGS:])]
+    flags = [word for word, is_set in ((_REQUEUE, marks.asked_for_requeue), (_LENT, marks.lent_requeue)) if is_set]
+    words = [*flags, *(f"{_WARNED}{each}" for each in marks.warned[-_MOST_WARNINGS:])]
     return " ".join(part for part in (marks.text[:_LONGEST_TEXT], f"[slipway: {'; '.join(words)}]" if words else "") if part)
 
 

@@ -6,8 +6,8 @@ Slurm 26.05 takes several of each (`Prolog[0]`, `Prolog[1]` in `scontrol show co
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
 from configs.render.wording import template
+from slurm import prologs
 
-SCRIPT = "slipway-gpu-jobs.sh"
 FOLDER = "/run/slurm/gpu-jobs"
 """In a worker: a file for each GPU that a job has."""
 HOST_FOLDER = "/run/slipway/gpu-jobs"
@@ -23,4 +23,4 @@ def render(cluster: Cluster) -> dict[str, str]:
     """The script by its file's name; nothing where no node has GPUs, or without monitoring."""
     if not any(notes_gpu_jobs(cluster, node_set) for node_set in cluster.node_sets):
         return {}
-    return {SCRIPT: template("slipway-gpu-jobs.sh.j2").render()}
+    return {prologs.GPU_JOBS: template("slipway-gpu-jobs.sh.j2").render()}

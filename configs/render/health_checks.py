@@ -15,12 +15,11 @@ from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
 from configs.render.shared_root import SPOOL
 from configs.render.wording import template
+from slurm import prologs
 from slurm.gpu_links import least_gb_per_s
 from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
 
-SCRIPT = "slipway-checks.sh"
-"""The script's name. Without a path, slurmctld sends it to the nodes. Source: slurm.conf(5), Prolog."""
-SCRIPT_PATH = f"/run/slurm/conf/{SCRIPT}"
+SCRIPT_PATH = f"/run/slurm/conf/{prologs.CHECKS}"
 """Where nodes have it; HealthCheckProgram wants a path."""
 COLLECTOR_PORT = 6823
 """Of the program beside slurmctld that takes what nodes found: programs/node_checks/collect.py."""
@@ -139,7 +138,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         for context in _BESIDE
         if any(node_set.name in check.node_sets for check in checks_in(cluster, context))
     ]
-    return {SCRIPT: template("slipway-checks.sh.j2").render(spec=json.dumps(spec, indent=1, sort_keys=True), places=places)}
+    return {prologs.CHECKS: template("slipway-checks.sh.j2").render(spec=json.dumps(spec, indent=1, sort_keys=True), places=places)}
 
 
 def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from configs.render import gpu_jobs, health_checks
 from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.topology import render_topology
 from configs.render.wording import template
+from slurm import prologs
 from slurm.conf import known, pairs_of, setting
 from slurm.mig import device_files
 
@@ -126,9 +127,9 @@ def render_settings(cluster: Cluster) -> str:
         elastic=bool(elastic),
         scheduler_parameters=_scheduler_parameters(cluster),
         checks={context: health_checks.checks_in(cluster, context) for context in ("interval", "prolog", "epilog")},
-        check_script=health_checks.SCRIPT,
+        check_script=prologs.CHECKS,
         check_script_path=health_checks.SCRIPT_PATH,
-        gpu_jobs_script=gpu_jobs.SCRIPT if gpu_jobs.render(cluster) else "",
+        gpu_jobs_script=prologs.GPU_JOBS if gpu_jobs.render(cluster) else "",
         kept=[nodes for nodes in kept if nodes],
         gres_tres=["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [],
         settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],

@@ -6,7 +6,8 @@ goes (see plan), or a node gets another size: such a node keeps its size until n
 claim, which gets a version only when that may be taken over: else its next start would take what its reconfigure may not. Until slurmctld
 has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's program or this one, goes back to that.
 Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these files are tried once more when the slurmds
-answer again: they may have gone by chance. `python3 -m programs.config_sync.run`, as SlurmUser.
+answer again: they may have gone by chance. Jobs that slurmctld lost on the way
+start again (see rescue). `python3 -m programs.config_sync.run`, as SlurmUser.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ from slurm.states import is_registered, may_be_removed
 from . import copies, report, sizes, slurm, slurmds, topology
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
 from .report import PORT, Desk, Report
+from .rescue import Rescue
 from .slurm import Reading, Refused, SlurmError
 from .slurmds import Told
 
@@ -402,7 +404,7 @@ def main() -> int:
     os.environ |= {"SLURM_CONF": str(copies.ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
     note_refusal(None)
     desk = Desk()
-    sync = Sync(desk)
+    sync, rescue = Sync(desk), Rescue(say)
     try:
         desk.serve()
     except OSError as error:
@@ -426,6 +428,8 @@ def main() -> int:
                 put_off, again_at = now, time.monotonic() + wait_s
         elif (wait_s := sync.look()) is not None:
             applied, put_off, again_at = None, now, time.monotonic() + wait_s
+        else:
+            rescue.look()
         select.select([awake], [], [], sync.pause_s)
     return 0
 

@@ -3,6 +3,7 @@
 Every call has a deadline. Whatever cannot be read is a `SlurmError`, never an empty answer.
 """
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from slurm.commands import SlurmError, call
 from slurm.scontrol import AnswerError, read_partitions, read_places, read_starts, read_states
 from slurm.states import NodeState
 
+from . import untold
 from .plan import Job
 from .slurmds import Slurmd
 
@@ -112,6 +114,43 @@ def reconfigure() -> None:
         if any(each in words for each in ("Unable to contact", "timed out", "did not answer")):
             raise
         raise Refused(words) from None
+
+
+def read_config() -> dict[str, str]:
+    """What slurmctld runs with, by key, and BOOT_TIME, when its process started, in seconds since 1970. Raises SlurmError."""
+    lines = _call("scontrol", "show", "config", timeout_s=_LOOK_S, env=_SECONDS).splitlines()
+    return {key.strip(): value.strip() for key, equals, value in (line.partition("=") for line in lines) if equals}
+
+
+def read_started(states: str) -> tuple[untold.Job, ...]:
+    """The jobs in these states, by what tells whether a node knows of them. Raises SlurmError."""
+    try:
+        return untold.read_jobs(_call(*untold.COMMAND, f"--states={states}", env=_SECONDS))
+    except untold.ReadingError as error:
+        raise SlurmError(str(error)) from None
+
+
+def read_steps(jobs: Iterable[str]) -> tuple[str, ...]:
+    """The steps of jobs that their nodes know of: `12.extern`. squeue has those of which no node was told, too. Raises SlurmError."""
+    lines = _call("sstat", "--noheader", "--allsteps", "--pidformat", f"--jobs={','.join(jobs)}").splitlines()
+    return tuple(line.split()[0] for line in lines if line.strip())
+
+
+def requeue(job: str) -> None:
+    _call("scontrol", "requeue", job)
+
+
+def note(job: str, comment: str, may_requeue: bool | None = None) -> None:
+    """Writes a job's AdminComment, and in the same step whether it may be requeued."""
+    right = [] if may_requeue is None else [f"Requeue={may_requeue:d}"]
+    _call("scontrol", "update", f"JobId={job}", f"AdminComment={comment}", *right)
+
+
+def end(job: str, words: str) -> None:
+    """Ends a job that somebody's srun or salloc waits for; that prints the words first."""
+    with contextlib.suppress(SlurmError):  # nobody waits any more
+        _call("scontrol", "notify", job, words)
+    _call("scancel", job)
 
 
 def _job(line: str) -> Job:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from configs.render.health_checks import SCRIPT
 from slurm.check_results import CheckResult, read_results
+from slurm.prologs import CHECKS
 from tests.slurm.image_cluster import ALICE, NAMES, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
@@ -217,9 +217,9 @@ def test_checks_of_hardware_that_is_not_there_are_skipped_and_drain_nothing(clus
 
 def test_check_that_flaps_drains_its_node_once(cluster: ChecksCluster) -> None:
     cluster.declare({**GPU, "contexts": ["interval"]}, HealthCheckInterval="3600")  # slurmd itself does not look meanwhile
-    script = f"/run/slurm/conf/{SCRIPT}"
+    script = f"/run/slurm/conf/{CHECKS}"
     worker = cluster.containers["gpu-1/slurmd"]
-    rendered = (cluster.path("slurm")[0] / SCRIPT).read_text().strip()
+    rendered = (cluster.path("slurm")[0] / CHECKS).read_text().strip()
     # slurmd keeps the script of the test before until it has the new one.
     wait_for("the checks", lambda: worker.run("bash", "-c", f"cat {script} || true").strip() == rendered, 60)
 

@@ -1,12 +1,19 @@
-"""slurmctld starts with an empty disk while jobs run: it knows none of them, and they run on to their end."""
+"""What slurmctld loses. It starts with an empty disk while jobs run: it knows none of them, and they run on to their end. Or it starts a
+job and takes over files before it has told the job's node: nobody would run that job, ever.
+"""
 
+import contextlib
 import shutil
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from programs.config_sync.untold import AGAIN, ENDED
+from slurm.job_marks import read_marks
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import Machine, wait_for
@@ -19,11 +26,13 @@ JOB_S = 45
 
 @pytest.fixture(scope="module")
 def cluster(image_root: Path) -> Iterator[ElasticCluster]:
-    """slurmctld and a fixed worker."""
+    """slurmctld and a fixed worker for several jobs at once."""
     machine = Machine(FOLDER, image_root, PREFIX)
     machine.close()
     FOLDER.mkdir(mode=0o755)
-    made = ElasticCluster(machine, stack=elastic_stack(fixed=1), names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")})
+    stack = elastic_stack(fixed=1)
+    stack["partitions"][0]["settings"] = {"OverSubscribe": "FORCE:2"}
+    made = ElasticCluster(machine, stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")})
     try:
         made.prepare()
         for pod in ("t-slurmctld-0", "fix-0"):
@@ -41,8 +50,45 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
         machine.close()
 
 
+@contextlib.contextmanager
+def unplugged(node: str) -> Generator[None]:
+    """A node that nobody reaches, as slurmctld has not yet found out."""
+    link = ("ip", "-n", f"{PREFIX}{node}", "link", "set", "eth0")
+    subprocess.run([*link, "down"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*link, "up"], check=True)
+
+
 def processes(cluster: ElasticCluster) -> str:
     return cluster.containers["fix-0/slurmd"].run("ps", "-e", "-o", "args")
+
+
+def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(cluster: ElasticCluster) -> None:
+    """They start in the moment in which slurmctld takes over files. A node that is cut off makes that moment long enough to meet."""
+
+    def record(job: str, field: str) -> str:
+        return cluster.slurm("squeue", "--noheader", f"--jobs={job}", f"--Format={field}:0").strip()
+
+    def waits() -> bool:
+        return cluster.slurm("squeue", "--noheader", "--format=%T %r").splitlines() == ["RUNNING Prolog"] * 3
+
+    batch = ("sbatch", "--parsable", "--partition=main", "--mem=10", "--output=/dev/null", "--chdir=/tmp")
+    with ThreadPoolExecutor() as beside:
+        with unplugged("fix-0"):
+            requeueable, other = (cluster.slurm(*batch, *more, "--wrap=true", user=ALICE).strip() for more in ((), ("--no-requeue",)))
+            srun = beside.submit(cluster.slurm, "srun", "--partition=main", "--mem=10", "--chdir=/tmp", "true", user=ALICE, check=False)
+            wait_for("jobs that run", waits)
+            cluster.slurm("scontrol", "reconfigure")
+        assert ENDED in srun.result(timeout=120)
+    for job, may_requeue in ((requeueable, "1"), (other, "0")):
+        wait_for("its wait", lambda job=job: record(job, "State") == "PENDING", deadline_s=60)
+        assert read_marks(record(job, "admin_comment")).text == AGAIN
+        assert not read_marks(record(job, "admin_comment")).lent_requeue
+        assert record(job, "Requeue") == may_requeue
+        cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm lets a requeued job wait for two minutes
+        wait_for("its end", lambda job=job: "JobState=COMPLETED" in cluster.slurm("scontrol", "show", "job", job), deadline_s=60)
 
 
 def test_forgotten_job_runs_to_its_end_and_its_node_comes_back(cluster: ElasticCluster) -> None:

@@ -125,8 +125,9 @@ def test_tar_in_any_compression_makes_a_version(image_root: Path, tmp_path: Path
 
 
 def test_whole_image_as_a_tar_on_the_volume_is_a_version_that_can_become_current(image_root: Path, tmp_path: Path) -> None:
+    """Other tests make hard links of the image's files meanwhile, which tar takes for a change, and ends with 1."""
     scene = """
-        tar -C "$IMAGE" -cf "$shared/root.tar" .
+        tar -C "$IMAGE" -cf "$shared/root.tar" . || [[ $? == 1 ]]
         fill_tar t file:///shared/root.tar "$(sha256sum <"$shared/root.tar" | cut -d ' ' -f 1)"
         switch t; current; ls "$shared/root.tar"; getcap "$shared/versions/t/usr/bin/ping" 2>/dev/null || true
         [[ $(find "$IMAGE/usr" | wc -l) == $(find "$shared/versions/t/usr" | wc -l) ]] && echo same

@@ -86,6 +86,11 @@ def test_line_of_squeue_that_is_cut_is_refused() -> None:
             Marks("did not start on gpu-1: check gpu", True, ("m1@17",)),
             id="all",
         ),
+        pytest.param(
+            "started again by Slipway [slipway: requeue; lent requeue; warned m1@17]",
+            Marks("started again by Slipway", True, ("m1@17",), True),
+            id="with a lent right",
+        ),
     ],
 )
 def test_marks_are_read_and_written_alike(comment: str, marks: Marks) -> None:

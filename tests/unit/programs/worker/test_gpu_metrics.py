@@ -8,6 +8,7 @@ import pytest
 from configs.load import load_cluster
 from configs.render import gpu_jobs
 from programs.worker.gpu_metrics import JOBS, read_jobs, read_use, render
+from slurm import prologs
 from tests.unit.components.program import ROOT, stack_config
 from tests.unit.programs.metrics.recorded import samples
 
@@ -62,7 +63,7 @@ def test_processes_of_a_job_are_summed_up(tmp_path: Path) -> None:
 def script(folder: Path) -> Path:
     """The rendered script, with its folder elsewhere."""
     stack = stack_config("dev")
-    text = gpu_jobs.render(load_cluster(stack, ROOT, "Pulumi.dev.yaml"))[gpu_jobs.SCRIPT]
+    text = gpu_jobs.render(load_cluster(stack, ROOT, "Pulumi.dev.yaml"))[prologs.GPU_JOBS]
     assert f"folder={JOBS}\n" in text
     made = folder / "script.sh"
     made.write_text(text.replace(f"folder={JOBS}\n", f"folder={folder}/gpu-jobs\n"))

@@ -1,0 +1,38 @@
+"""How long the prologs of a cluster may take on a node: by Slurm's settings, or by what Slipway's own scripts hold to. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+
+CHECKS = "slipway-checks.sh"
+"""Runs health checks beside jobs. A script without a path is sent to the nodes by slurmctld. Source: slurm.conf(5), Prolog."""
+GPU_JOBS = "slipway-gpu-jobs.sh"
+"""Notes which job has which GPU."""
+_UNLIMITED = 65_534
+_TIMEOUTS = ("PrologTimeout", "PrologEpilogTimeout")
+_SPEC = re.compile(r"<<'END'\n(.*?)\nEND$", re.DOTALL | re.MULTILINE)
+
+
+def longest_s(config: Mapping[str, str], checks: str) -> float | None:
+    """Seconds that a job's prologs may take on a node; None where nothing limits them.
+
+    `config` is what `scontrol show config` says by key, and `checks` the text of the script `CHECKS`, if there is one. Where Slurm has no
+    limit of its own, each of Slipway's scripts has; those of others may take for ever.
+    """
+    limits = [int(found[0]) for key in _TIMEOUTS if (found := re.match(r"\d+", config.get(key, "")))]
+    if limits and min(limits) < _UNLIMITED:
+        return min(limits)
+    scripts = {value for key, value in config.items() if re.fullmatch(r"Prolog(\[\d+\])?", key) and value != "(null)"}
+    if not scripts <= {CHECKS, GPU_JOBS}:
+        return None
+    return _checks_s(checks) if CHECKS in scripts else 0
+
+
+def _checks_s(script: str) -> float | None:
+    """All checks of a prolog run at once, and each has its time."""
+    found = _SPEC.search(script)
+    try:
+        checks = [check for checks in json.loads(found[1])["nodeSets"].values() for check in checks] if found else None
+        return max((check["timeoutS"] for check in checks if "prolog" in check["contexts"]), default=0) if checks is not None else None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
