@@ -24,43 +24,47 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Build the co
 console = Console(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="the image: a folder here with a Dockerfile")]
+Names = Annotated[list[str] | None, typer.Argument(help="the images: folders here with a Dockerfile; default: slurm", metavar="NAME...")]
 
 
 @app.command("build")
 def build_image(
-    name: Name = "slurm",
-    output: Annotated[Path | None, typer.Option(help="also put the archive here")] = None,
+    names: Names = None,
+    output: Annotated[Path | None, typer.Option(help="also put the archive here; for one image")] = None,
     mirror: Annotated[str | None, typer.Option(help="Debian mirror for the base; default: registry, else the machine's own mirror")] = None,
 ) -> None:
-    """Build the image where the cache lacks it; print its full reference."""
-    _known(name)
-    try:
-        archive = build(name, console, mirror)
-    except BuildError as error:
-        console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
-    if output is not None:
-        store.copy(archive, output)
-    print(reference(name, store.ROOT))
+    """Build the images that the cache lacks; print their full references."""
+    chosen = _known(names)
+    if output is not None and len(chosen) > 1:
+        console.print("[red]images:[/] --output is for one image: give one name, or leave --output out", highlight=False)
+        raise typer.Exit(2)
+    for name in chosen:
+        try:
+            archive = build(name, console, mirror)
+        except BuildError as error:
+            console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+            raise typer.Exit(1) from None
+        if output is not None:
+            store.copy(archive, output)
+        print(reference(name, store.ROOT))
 
 
 @app.command()
 def tag(name: Name = "slurm") -> None:
     """Print the full reference that the present content has."""
-    _known(name)
+    _known([name])
     print(reference(name, store.ROOT))
 
 
 @app.command("archive")
-def archive_path(name: Name = "slurm") -> None:
-    """Print the path of the built archive; fail when it is not built."""
-    _known(name)
-    path = store.archive(name)
-    if not path.exists():
-        said = f"{name} is not built from its files as they are now; run: python -m images build {name}"
+def archive_path(names: Names = None) -> None:
+    """Print the paths of built archives; fail when one is not built."""
+    paths = {name: store.archive(name) for name in _known(names)}
+    if missing := [name for name, path in paths.items() if not path.exists()]:
+        said = f"not built from files as they are now: {', '.join(missing)}; run: python -m images build {' '.join(missing)}"
         console.print(f"[red]images:[/] {said}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
-    print(path)
+    print(*paths.values(), sep="\n")
 
 
 @app.command()
@@ -99,10 +103,14 @@ def settings(no_proxy: Annotated[str, typer.Option(help="what is asked without t
     print(json.dumps(files))
 
 
-def _known(name: str) -> None:
-    if name not in store.names():
-        console.print(f"[red]images:[/] no image is called {name!r}; there are: {', '.join(store.names())}", highlight=False)
-        raise typer.Exit(2)
+def _known(names: list[str] | None) -> list[str]:
+    """The names as given, or the default. Ends the program for one that is none."""
+    chosen = names or ["slurm"]
+    for name in chosen:
+        if name not in store.names():
+            console.print(f"[red]images:[/] no image is called {name!r}; there are: {', '.join(store.names())}", highlight=False)
+            raise typer.Exit(2)
+    return chosen
 
 
 def main() -> None:

@@ -54,11 +54,15 @@ def programs() -> None:
 
 @app.command("load-image")
 def load_image(
-    archive: Annotated[Path, typer.Argument(help="A docker archive, or an OCI layout in a tar.")],
-    files: Annotated[Path | None, typer.Option(help="JSON of further files that the image has here: text by path from its root")] = None,
+    archives: Annotated[list[Path], typer.Argument(help="Docker archives, or OCI layouts in a tar.", metavar="ARCHIVE...")],
+    files: Annotated[
+        Path | None, typer.Option(help="JSON of further files that the images have here: text by path from their root")
+    ] = None,
 ) -> None:
-    """Bring an image to every node."""
-    cluster.load_image(archive, PATHS, console, _read_files(files) if files else {})
+    """Bring images to every node."""
+    added = _read_files(files) if files else {}
+    for archive in archives:
+        cluster.load_image(archive, PATHS, console, added)
 
 
 def _read_files(file: Path) -> dict[str, str]:

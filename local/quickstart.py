@@ -29,6 +29,8 @@ from local.settings import send_settings
 ROOT = Path(__file__).parents[1]
 IMAGES = ("slurm", "root", "controllers", "observability")
 """What a stack's pods run: every image that `python -m images` builds."""
+ROOT_IMAGE = "root"
+"""The one that users work in: it needs what the machine needs."""
 SETTINGS = ("images", "settings", "--no-proxy", f"localhost,127.0.0.1,.{layout.CLUSTER_DOMAIN},.svc,{layout.WHOLE_RANGE}")
 """The verb that says what the root needs of this machine; no proxy is asked for what is in the cluster."""
 
@@ -111,14 +113,11 @@ def _beside(*module_and_arguments: str) -> Generator[None]:
 def prepare() -> None:
     """A local cluster with the images on every node. Does nothing that is done already."""
     with _beside("local", "programs"):  # they compute for minutes on a bare machine, and images mostly wait for packages
-        for image in IMAGES:
-            step("images", "build", image)
+        step("images", "build", *IMAGES)
     step("local", "up")
-    for image in IMAGES:
-        if image == "root":
-            _load_root(_archive(image))
-        else:
-            step("local", "load-image", _archive(image))
+    archives = dict(zip(IMAGES, _archives(), strict=True))
+    _load_root(archives.pop(ROOT_IMAGE))
+    step("local", "load-image", *archives.values())
 
 
 def _load_root(archive: str) -> None:
@@ -129,13 +128,13 @@ def _load_root(archive: str) -> None:
         step("local", "load-image", archive, "--files", file.name)
 
 
-def _archive(image: str) -> str:
-    """The image as its files are now: they may have changed since it was built, as a cluster takes minutes to come up."""
+def _archives() -> list[str]:
+    """The images as their files are now: these may have changed since they were built, as a cluster takes minutes to come up."""
     try:
-        return answer("images", "archive", image).strip()
+        return answer("images", "archive", *IMAGES).splitlines()
     except StepFailedError:
-        step("images", "build", image)
-        return answer("images", "archive", image).strip()
+        step("images", "build", *IMAGES)
+        return answer("images", "archive", *IMAGES).splitlines()
 
 
 def push(registry: str, plain_http: bool) -> list[str]:

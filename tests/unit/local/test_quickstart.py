@@ -26,7 +26,7 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         ran.append(command)
         pushed = "images: {slurm: 'reg/slurm:1', controllers: 'reg/controllers:1'}"
-        said = {"push": pushed, "settings": "{}", "ssh": "ssh alice@host"}.get(command[3], "archive")
+        said = {"push": pushed, "settings": "{}", "ssh": "ssh alice@host", "archive": "\n".join(command[4:])}.get(command[3], "")
         return subprocess.CompletedProcess(command, 0, said, "")
 
     program = tmp_path / "kubectl"
@@ -108,7 +108,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose programs do nothing, so that a test can make one of them fail."""
     for package in ("images", "local", "standalone"):
         (tmp_path / package).mkdir()
-        (tmp_path / package / "__main__.py").write_text(FAKE.format("print('said')"))
+        (tmp_path / package / "__main__.py").write_text(FAKE.format(r"print(*words[2:], sep='\n')"))
     monkeypatch.setattr(quickstart, "ROOT", tmp_path)
     return tmp_path
 
@@ -127,8 +127,20 @@ def fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *a
 @pytest.mark.parametrize(
     ("package", "program", "command", "code"),
     [
-        pytest.param("images", "sys.exit('no packages') if 'build' in words else 0", "images build slurm", 1, id="image"),
-        pytest.param("images", "sys.exit('no packages') if 'archive' in words else 0", "images archive slurm", 1, id="archive"),
+        pytest.param(
+            "images",
+            "sys.exit('no packages') if 'build' in words else 0",
+            "images build slurm root controllers observability",
+            1,
+            id="image",
+        ),
+        pytest.param(
+            "images",
+            "sys.exit('no packages') if 'archive' in words else 0",
+            "images archive slurm root controllers observability",
+            1,
+            id="archive",
+        ),
         pytest.param("local", "print('no packages', file=sys.stderr); sys.exit(3)", "local up", 3, id="cluster"),
         pytest.param(
             "local", "print('no packages', file=sys.stderr, flush=True); import os; os.kill(os.getpid(), 9)", "local up", 137, id="killed"
@@ -148,7 +160,7 @@ def test_step_that_fails_ends_make_up_with_its_words_and_its_name(
 BUILDS = """
 import time
 if words == ["local", "programs"]:
-    while "build controllers" not in open("ran").read():
+    while "images build" not in open("ran").read():
         time.sleep(0.01)
     open("made", "w")
 if words == ["local", "up"]:
@@ -185,13 +197,15 @@ def test_programs_are_not_built_on_when_an_image_fails(tree: Path) -> None:
 
 
 def test_image_whose_files_changed_meanwhile_is_built_again(tree: Path) -> None:
-    program = "if 'archive' in words and open('ran').read().count('build slurm') < 2 and 'slurm' in words: sys.exit(1)"
-    (tree / "images" / "__main__.py").write_text(FAKE.format(f"{program}\nprint('/archives/' + words[-1])"))
+    program = "if 'archive' in words and open('ran').read().count('images build') < 2: sys.exit(1)"
+    (tree / "images" / "__main__.py").write_text(FAKE.format(f"{program}\nprint(*('/archives/' + name for name in words[2:]), sep='\\n')"))
     quickstart.prepare()
     ran = [line.partition(" /tmp/")[0] for line in (tree / "ran").read_text().splitlines()]
+    names = "slurm root controllers observability"
     assert [line for line in ran if "load" in line or "slurm" in line] == [
-        *("images build slurm", "images archive slurm", "images build slurm", "images archive slurm", "local load-image /archives/slurm"),
-        *(f"local load-image /archives/{name}" for name in ("root --files", "controllers", "observability")),
+        *[f"images build {names}", f"images archive {names}"] * 2,
+        "local load-image /archives/root --files",
+        "local load-image /archives/slurm /archives/controllers /archives/observability",
     ]
 
 
