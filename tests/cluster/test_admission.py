@@ -1,4 +1,4 @@
-"""Checks that the controller starts on real nodes: after a step of a repair, and before a node's first job on a machine."""
+"""Checks that the controller starts on real nodes, before a node's first job on a machine."""
 
 import json
 from collections.abc import Iterator
@@ -11,10 +11,6 @@ from tests.cluster.dev_stack import DevStack, eventually
 
 RIGHTS = "try-checks"
 """The role that the stack would have with `remedies` or `checksBeforeJobs` in its file."""
-FULL = (
-    '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z",'
-    '"failure":{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free","kind":"node","drains":true}}}}'
-)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,14 +38,15 @@ def restored(stack: DevStack) -> Iterator[None]:
     stack.forget_repairs("gpu")
     yield
     stack.undeclare_repairs("gpu")
-    _patch(stack, {"template": {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: None}}}})
+    patch(stack, {"template": {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: None}}}})
     stack.standalone("up", "--force-conflicts")  # takes back the fields that kubectl has changed, and owns them again
     stack.resume_guard("nodeset/gpu")
     stack.slurm("scontrol update NodeName=gpu-[0-1] Extra={}")
     stack.wait_until_settled()
 
 
-def _patch(stack: DevStack, spec: dict[str, Any]) -> None:
+def patch(stack: DevStack, spec: dict[str, Any]) -> None:
+    """Changes the spec of the set `gpu`, as who runs kubectl does."""
     stack.kubectl("patch", "nodeset", "gpu", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
 
@@ -65,23 +62,6 @@ def identity(stack: DevStack, pod: str) -> str:
     return machine["spec"].get("providerID") or machine["metadata"]["uid"]
 
 
-def test_repaired_node_is_looked_at_at_once_and_returns_when_the_deeper_check_has_passed(stack: DevStack) -> None:
-    """No schedule of these checks comes within the test, but for a quarter of an hour's first minute."""
-    policy = {"steps": ["RecreatePod"], "waitSeconds": 3, "verifiedBy": ["clock"]}
-    _patch(stack, {"remedies": policy, "checkJobs": ["disk", "memory", "clock", "gpu"]})
-    before = stack.get("pod", "gpu-1")["metadata"]["uid"]
-    stack.slurm(f"scontrol update NodeName=gpu-1 Extra='{FULL}'")
-    eventually("the pod is another", lambda: stack.get("pod", "gpu-1")["metadata"]["uid"] != before, 60)
-    eventually("the failed check has passed", lambda: results(stack, "gpu-1")["disk"]["result"] == "passed", 60, every_s=0.2)
-    assert "DRAIN" in stack.nodes()["gpu-1"] or "RESERVED" in stack.nodes()["gpu-1"], "in service before the deeper check has passed"
-    eventually("in service", lambda: stack.get("nodeset", "gpu")["status"]["repairs"][0]["state"] == "InService", 60, every_s=0.2)
-    [record] = stack.get("nodeset", "gpu")["status"]["repairs"]
-    proof = {"machine": identity(stack, "gpu-1"), "step": record["steps"][0]["at"]}
-    assert {check: results(stack, "gpu-1")[check].get("passedFor") for check in ("disk", "clock")} == {"disk": proof, "clock": proof}
-    assert "passedFor" not in json.dumps(results(stack, "gpu-0")), "a node was looked at that nobody had asked about"
-    stack.wait_until_idle()
-
-
 def test_new_pod_takes_no_job_before_its_machine_has_passed_the_check(stack: DevStack) -> None:
     """The job waits from before slurmd starts: it runs after the check, which began later."""
     containers = stack.get("nodeset", "gpu")["spec"]["template"]["spec"]["containers"]
@@ -89,7 +69,7 @@ def test_new_pod_takes_no_job_before_its_machine_has_passed_the_check(stack: Dev
     slurmd["env"].append({"name": "SLIPWAY_CHECKED_FIRST", "value": "1"})
     template = {"metadata": {"annotations": {ANNOTATION_CHECKED_FIRST: "true"}}, "spec": {"containers": containers}}
     checks = {"checkJobs": ["memory"], "checksBeforeJobs": ["memory"]}
-    _patch(stack, {**checks, "template": template, "updateStrategy": {"type": "OnDelete"}})
+    patch(stack, {**checks, "template": template, "updateStrategy": {"type": "OnDelete"}})
     stack.kubectl("delete", "pod", "gpu-1", "--wait=false")
     eventually("the old pod stops", lambda: "DRAIN" in stack.nodes()["gpu-1"], 30, every_s=0.1)
     job = stack.submit("#!/bin/bash\ntrue\n", "--partition=gpu", "--nodelist=gpu-1", "--chdir=/tmp")

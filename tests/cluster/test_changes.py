@@ -67,7 +67,7 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     restored.wait_for_job(restored.submit("#!/bin/bash\ntrue\n", "--partition=extra"))
     restored.let_go()
     restored.wait_for_job(job)
-    last = restored.submit("#!/bin/bash\nsleep 20\n", "--partition=extra", "--time=60")
+    last = restored.hold("--partition=extra", "--time=60")
     waiting = restored.submit("#!/bin/bash\ntrue\n", "--partition=extra", "--hold")
     restored.wait_for_job(last, "RUNNING")
     told = restored.standalone("preview", "--exit-code", check=False)
@@ -76,6 +76,8 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     assert told.returncode == 3
     restored.slurm(f"scancel {waiting}")
     restored.standalone("up")
+    assert restored.job_state(last) == "RUNNING"
+    restored.let_go()
     restored.wait_for_job(last)
     eventually("the set pruned", lambda: "extra-0" not in restored.nodes(), 120)
     eventually("its pod gone", lambda: not restored.kubectl("get", "pod", "extra-0", "--ignore-not-found"), 120)
