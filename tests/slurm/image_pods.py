@@ -250,8 +250,11 @@ class Machine:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s: float = 0.1) -> T:
-    """Polls until the probe gives something true; raises PodError after the deadline, by the machine's pace, with what it gave last."""
+def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s: float | None = None) -> T:
+    """Polls until the probe gives something true; raises PodError after the deadline, by the machine's pace, with what it gave last.
+
+    Unless told how often to look, what takes long is looked at less often: others want the processor.
+    """
     began = time.monotonic()
     while True:
         try:
@@ -264,7 +267,7 @@ def wait_for(what: str, probe: Callable[[], T], deadline_s: float = 30, pause_s:
             return found
         if (waited_s := time.monotonic() - began) > deadline_s * patience():
             raise PodError(f"no {what} within {waited_s:.0f} s; last: {last}")
-        time.sleep(pause_s)
+        time.sleep(min(max(0.1, waited_s / 30), 0.5) if pause_s is None else pause_s)
 
 
 def _run(*command: str) -> None:
