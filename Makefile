@@ -9,7 +9,7 @@ LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 # The checkout stays clean of bytecode; standalone/__main__.py keeps it in the same folder.
 export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway/bytecode
 
-.PHONY: up down preview test lint-and-rest test-cluster test-rest unit lint soak bench requirements golden reference release
+.PHONY: up down preview test lint-and-unit test-cluster test-slurm test-unit unit lint soak bench requirements golden reference release
 
 up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
@@ -23,21 +23,24 @@ preview: .venv/ready $(KEY)  ## the policies, and what `make up` would change, S
 
 test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
-	@SLIPWAY_PREPARED=1 $(MAKE) --no-print-directory --keep-going --jobs 2 test-cluster lint-and-rest
+	@SLIPWAY_PREPARED=1 $(MAKE) --no-print-directory --keep-going --jobs 3 test-cluster test-slurm lint-and-unit
 
-# Tests of the dev stack follow one another, so they are the longest row and go first at the processors. All others are spread over processes,
-# a module at a time: first the verbs' tests, with namespaces of their own on the local cluster, before others want to take its programs
-# away; then real Slurm, which mostly waits, and last what only computes.
+# Three rows at once. Tests of the dev stack follow one another, so they are the longest row and go first at the processors. Those of real
+# Slurm mostly wait, and are spread over processes, a module at a time: first the verbs' tests, with namespaces of their own on the local
+# cluster, before others want to take its programs away. What only computes is one process: each further one would collect all tests again.
 SPREAD := 4
 VERBS := tests/cluster/test_standalone.py tests/cluster/test_own_cluster.py
-lint-and-rest:  # the shorter row of `make test`
-	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory test-rest
+lint-and-unit:
+	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory test-unit
 
-test-cluster: .venv/ready $(KEY)  ## the half of `make test` on the dev stack, one test after another
+test-cluster: .venv/ready $(KEY)  ## the row of `make test` on the dev stack, one test after another
 	@$(PY) -m pytest tests/cluster $(VERBS:%=--ignore=%)
 
-test-rest: .venv/ready $(KEY)  ## the other half, several modules at a time
-	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder $(VERBS) tests/slurm tests/apiserver tests/unit tests/plan
+test-slurm: .venv/ready $(KEY)  ## the row on real Slurm, several modules at a time
+	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder $(VERBS) tests/slurm
+
+test-unit: .venv/ready  ## the row that needs no Slurm: an API server, pure functions, plans
+	@nice -n 10 $(PY) -m pytest tests/apiserver tests/unit tests/plan
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan

@@ -52,5 +52,6 @@ def module_lines(tests: dict[str, Times], shown: int = SHOWN) -> list[str]:
 
 
 def save(tests: dict[str, Times], path: Path) -> None:
-    """Writes the figures of every test as JSON."""
-    path.write_text(json.dumps({test: asdict(taken) for test, taken in tests.items()}, indent=1))
+    """Adds the figures of every test to a file of JSON: `make test` has three sessions."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(before | {test: asdict(taken) for test, taken in tests.items()}, indent=1))

@@ -240,11 +240,13 @@ def test_schema_accepts_what_the_pulumi_cli_writes_into_a_stack_file() -> None:
 
 @pytest.mark.parametrize("name", STACKS)
 def test_schema_refuses_nothing_that_the_loader_accepts(name: str) -> None:
-    """Each value of the stack file, replaced by others in turn. The catalogue of machines is checked by the loader, not by the models."""
+    """Each value of the stack file, replaced by others in turn; in the largest, of which the others have most, by some of them each. The
+    catalogue of machines is checked by the loader, not by the models."""
     raw = stack(name)["config"][KEY]
+    odds = (None, -1, 0, 2.0, 2.5, 10**12, True, "", "x", "x y", "10%", "1-00:00:00", "1Gi", [], {}, ["x"], {"x": "x"})
     refused = 0
-    for place in places(raw):
-        for odd in (None, -1, 0, 2.0, 2.5, 10**12, True, "", "x", "x y", "10%", "1-00:00:00", "1Gi", [], {}, ["x"], {"x": "x"}):
+    for at, place in enumerate(places(raw)):
+        for odd in odds if name != "h100" else odds[at % 3 :: 3]:
             changed = copy.deepcopy(raw)
             parent: Any = changed
             for part in place[:-1]:

@@ -251,7 +251,7 @@ PIECES = [
     st.binary(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map(b"".join),
     st.sampled_from(["Pulumi.yaml", "Pulumi.dev.yaml"]),
 )
-@settings(deadline=None, max_examples=1500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=700, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_give_a_project_or_one_line(tmp_path: Path, data: bytes, name: str) -> None:
     (tmp_path / "Pulumi.yaml").write_text(ABOUT)
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {}\n")

@@ -118,7 +118,7 @@ def foreign_below(state: State, name: str) -> bool:
 
 
 @given(states(is_wanted=True), states(is_wanted=False))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_ours_becomes_as_wanted_and_others_stay(wanted: State, present: State) -> None:
     slurm = FakeSlurm(present)
     settle(wanted, slurm)
@@ -127,7 +127,7 @@ def test_ours_becomes_as_wanted_and_others_stay(wanted: State, present: State) -
 
 
 @given(states(is_wanted=True), states(is_wanted=False), st.integers(0, 12))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_run_that_is_killed_between_two_commands_is_finished_by_the_next(wanted: State, present: State, kill_at: int) -> None:
     slurm = FakeSlurm(present, kill_at=kill_at)
     try:
@@ -139,7 +139,7 @@ def test_run_that_is_killed_between_two_commands_is_finished_by_the_next(wanted:
 
 
 @given(states(is_wanted=True), states(is_wanted=False), st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_what_jobs_use_stays_until_they_have_ended(wanted: State, present: State, data: st.DataObject) -> None:
     members = [*present.members]
     jobs = data.draw(st.sets(st.tuples(st.sampled_from(members), st.sampled_from([*present.qos])), max_size=4))

@@ -233,7 +233,7 @@ CONFIGURED = Configured(
 
 
 @given(st.lists(ENTRIES | LIKELY, max_size=6), st.lists(ENTRIES | LIKELY, max_size=4))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_no_entry_makes_a_line_that_the_formats_do_not_allow(users: list[Entry], groups: list[Entry]) -> None:
     found = read(users, groups)
     assert Accounts.from_json(found.accounts.to_json()) == found.accounts
