@@ -243,7 +243,7 @@ def test_schema_refuses_nothing_that_the_loader_accepts(name: str) -> None:
     """Each value of the stack file, replaced by others in turn; in the largest, of which the others have most, by some of them each. The
     catalogue of machines is checked by the loader, not by the models."""
     raw = stack(name)["config"][KEY]
-    odds = (None, -1, 0, 2.0, 2.5, 10**12, True, "", "x", "x y", "10%", "1-00:00:00", "1Gi", [], {}, ["x"], {"x": "x"})
+    odds: tuple[Any, ...] = (None, -1, 0, 2.0, 2.5, 10**12, True, "", "x", "x y", "10%", "1-00:00:00", "1Gi", [], {}, ["x"], {"x": "x"})
     refused = 0
     for at, place in enumerate(places(raw)):
         for odd in odds if name != "h100" else odds[at % 3 :: 3]:
