@@ -53,5 +53,5 @@ def module_lines(tests: dict[str, Times], shown: int = SHOWN) -> list[str]:
 
 def save(tests: dict[str, Times], path: Path) -> None:
     """Adds the figures of every test to a file of JSON: `make test` has three sessions."""
-    before = json.loads(path.read_text()) if path.exists() else {}
+    before: dict[str, dict[str, float]] = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(before | {test: asdict(taken) for test, taken in tests.items()}, indent=1))
