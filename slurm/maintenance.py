@@ -27,6 +27,8 @@ JOB_COMMAND = (
 )
 _RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=(\d+) EndTime=(\d+) .*? Nodes=(\S+) .*? Flags=(\S*) .*?(?: Comment=(.*))?$")
 _NONE = "No reservations in the system"
+ANNOUNCED = "slipway-event-"
+"""Reservations whose names begin so, before a node's name, are the NodeSet controller's: for announced maintenance of the node's machine."""
 
 Requeue = Literal["Declared", "Allowed", "Never"]
 Fate = Literal["ends before", "requeued", "runs on"]

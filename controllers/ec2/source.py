@@ -11,13 +11,14 @@ import structlog
 from controllers.ec2 import metrics
 from controllers.ec2.client import MOST_IDS, Ec2, Ec2Error
 from controllers.ec2.settings import ACTIONS, Settings
-from controllers.ec2.statuses import Status, instance_of, plan_conditions, read_status
-from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET
+from controllers.ec2.statuses import Status, begin_of, instance_of, plan_conditions, read_status
+from controllers.nodeset.structs import ANNOTATION_BEGINS, LABEL_CLUSTER, LABEL_NODESET
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock, backoff_s
 from controllers.runtime.errors import ApiError
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import KUBE_NODES, PODS, KubeNode, NodeCondition
+from slurm.causes import EC2_CONDITIONS
 
 MANAGER = "slipway-ec2"
 """Field manager of the conditions."""
@@ -100,11 +101,14 @@ class Source:
     async def _write(self, node: KubeNode, status: Status) -> str:
         """Gives what went wrong. A node that has gone meanwhile, or is another one now, is no fault of anybody's."""
         conditions = plan_conditions(status, node.status.conditions, self._settings.grace_s, self._clock.wall())
+        begin = begin_of(status)
         if conditions is None:
-            return ""
+            if begin is None or begin == node.metadata.annotations.get(ANNOTATION_BEGINS):
+                return ""
+            conditions = tuple(each for each in node.status.conditions if each.type in EC2_CONDITIONS)
         name = node.metadata.name
         manifest = {
-            "metadata": {"name": name, "uid": node.metadata.uid},
+            "metadata": {"name": name, "uid": node.metadata.uid} | ({"annotations": {ANNOTATION_BEGINS: begin}} if begin else {}),
             "status": {"conditions": [self._manifest(each) for each in conditions]},
         }
         try:

@@ -86,6 +86,11 @@ def plan_conditions(status: Status, present: Iterable[NodeCondition], grace_s: f
     return tuple(wanted.values()) if wanted != before else None
 
 
+def begin_of(status: Status) -> str | None:
+    """When the first of its events begins, RFC 3339 in UTC; None without one whose time is known."""
+    return min((event.not_before for event in status.events if event.not_before), default=None)
+
+
 def to_text(at: float) -> str:
     """A time as Kubernetes writes it."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

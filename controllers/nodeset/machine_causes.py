@@ -5,10 +5,11 @@ whose status is Unknown is none.
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from controllers.nodeset.structs import MachineCauseRule
+from controllers.nodeset.structs import ANNOTATION_BEGINS, MachineCauseRule
 from controllers.nodeset.workers import MachineCause
 from controllers.runtime.structs import NodeCondition, Taint
 from slurm.causes import KUBERNETES_CONDITIONS
@@ -21,6 +22,24 @@ def find_machine_causes(
     """The causes, by name. Each name is there once: a taint may have several effects."""
     found = {cause.name: cause for cause in (*_of_conditions(rules, conditions), *_of_taints(rules, taints))}
     return tuple(found[name] for name in sorted(found))
+
+
+def read_begin(text: str) -> float | None:
+    """When announced maintenance begins, in seconds since 1970; None for a text that is no time. Without an offset it is UTC."""
+    try:
+        begin = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
+
+
+def announced_cause(text: str) -> MachineCause:
+    """What the annotation of a Kubernetes node says. It takes no job away: who announces a failure sets a condition or a taint as well."""
+    if read_begin(text) is None:
+        evidence = f"{ANNOTATION_BEGINS} is {text[:80]!r}, which is no time such as 2030-01-15T10:00:00Z: no job is warned"
+    else:
+        evidence = f"maintenance of the machine begins at {text}; jobs that may still run then are warned before"
+    return MachineCause("annotation/maintenance-begins", "maintenance", "none", evidence, "")
 
 
 def _of_conditions(rules: tuple[MachineCauseRule, ...], conditions: Iterable[NodeCondition]) -> Iterable[MachineCause]:

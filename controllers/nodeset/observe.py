@@ -9,11 +9,12 @@ from math import inf
 from typing import Any
 
 from controllers.nodeset.drivers import OTHER_DRIVER, find_other_drivers
-from controllers.nodeset.machine_causes import find_machine_causes
+from controllers.nodeset.machine_causes import announced_cause, find_machine_causes, read_begin
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses, Repairs
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
 from controllers.nodeset.structs import (
     ANNOTATION_ADDRESS,
+    ANNOTATION_BEGINS,
     ANNOTATION_CHECKED_FIRST,
     ANNOTATION_COST,
     ANNOTATION_REASON,
@@ -28,6 +29,7 @@ from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, P
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
 from slurm.check_results import FAILED, RESERVATION, Driver, Failure, Request, failures, read_results
+from slurm.maintenance import ANNOUNCED
 from slurm.reasons import ADMISSION, gpu_remark
 
 POOL_LABEL = "slipway.dev/pool"
@@ -89,6 +91,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         now,
         on_their_way=surroundings.on_their_way,
         window=_window(nodeset, snapshot, now),
+        reserved=_reserved(nodeset, snapshot),
         looked_at=_looked_at(nodeset, snapshot),
         taken=taken,
         pods_taken=pods_taken,
@@ -125,12 +128,15 @@ def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...
     """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
+    announced = node.metadata.annotations.get(ANNOTATION_BEGINS)
+    causes = find_machine_causes(rules, node.status.conditions, node.spec.taints) if rules else ()
     return Machine(
         *(node.spec.unschedulable, words, answers, node.metadata.labels),
         identity=node.spec.provider_id or node.metadata.uid,
         boot=node.status.node_info.boot_id,
         workers=workers,
-        causes=find_machine_causes(rules, node.status.conditions, node.spec.taints) if rules else (),
+        causes=causes if announced is None else (*causes, announced_cause(announced)),
+        maintenance_begins=read_begin(announced) if announced is not None else None,
     )
 
 
@@ -154,6 +160,15 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
     active = [each for each in named if (each.start_time.value or 0) <= now < (each.end_time.value or inf)]
     ordinals = {ordinal_of(nodeset.metadata.name, node) for reservation in active for node in names_in(reservation.node_list)}
     return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
+
+
+def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] | None:
+    """When the reservations for announced maintenance begin, by ordinal; None where they were not read."""
+    if snapshot is None or not snapshot.has_reservations:
+        return None
+    named = [(each.name.removeprefix(ANNOUNCED), each) for each in snapshot.reservations if each.name.startswith(ANNOUNCED)]
+    found = {ordinal_of(nodeset.metadata.name, name): each.start_time.value or 0 for name, each in named}
+    return {ordinal: begin for ordinal, begin in found.items() if ordinal is not None}
 
 
 def _looked_at(nodeset: NodeSet, snapshot: Snapshot | None) -> frozenset[int]:

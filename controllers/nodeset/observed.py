@@ -120,6 +120,8 @@ class Observed:
     """Ordinals whose pods were made, and are not in `pods` yet."""
     window: frozenset[int] = frozenset()
     """Ordinals that the maintenance reservation names, while it is active."""
+    reserved: Mapping[int, float] | None = None
+    """When the reservations for announced maintenance begin, in seconds since 1970; None where they were not read."""
     looked_at: frozenset[int] = frozenset()
     """Ordinals whose nodes a health check looks at again, in a reservation of its own: it has lifted the drain, or is about to."""
     taken: Mapping[int, str] = field(default_factory=dict[int, str])

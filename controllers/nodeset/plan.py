@@ -22,6 +22,7 @@ from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
 from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
+from controllers.nodeset.plans.windows import Windows, plan_windows
 from controllers.nodeset.structs import NodeSet
 from slurm.check_results import Request
 from slurm.reasons import REMEDY
@@ -44,6 +45,7 @@ class Plan:
     roll: Roll = field(default_factory=Roll)
     ghosts: Ghosts = field(default_factory=Ghosts)
     topologies: Topologies = field(default_factory=Topologies)
+    windows: Windows = field(default_factory=Windows)
     remedies: Remedies = field(default_factory=Remedies)
     admission: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
     """Checks to start before nodes take their first jobs on their machines."""
@@ -55,7 +57,7 @@ class Plan:
     @property
     def writes_to_slurm(self) -> bool:
         """True when some part is a request to Slurm."""
-        parts = (self.drains, self.resumes, self.deadlines, self.topologies)
+        parts = (self.drains, self.resumes, self.deadlines, self.topologies, self.windows)
         return any(part.writes_to_slurm for part in parts)
 
     @property
@@ -110,6 +112,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),
+        windows=plan_windows(observed),
         remedies=remedies,
         admission=plan_admission(observed),
         reasons=causes,

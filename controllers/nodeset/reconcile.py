@@ -29,6 +29,7 @@ from controllers.nodeset.writes.remedies import ask_for_machines
 from controllers.nodeset.writes.resumes import resume_nodes
 from controllers.nodeset.writes.slurm_nodes import write_slurm_nodes
 from controllers.nodeset.writes.topology import annotate_pods, place_nodes
+from controllers.nodeset.writes.windows import change_windows
 from controllers.runtime.structs import Key
 from controllers.slurm.client import SlurmError
 
@@ -94,6 +95,7 @@ async def run_round(round_: Round) -> Next:
     await resume_nodes(round_, plan.resumes)
     await end_jobs(round_, plan.deadlines)
     await place_nodes(round_, plan.topologies)
+    await change_windows(round_, plan.windows)
     plan = await ask_for_machines(round_, observed, plan)
     await start_checks(round_, plan.checks)
     round_.note_lateness()

@@ -54,6 +54,16 @@ class SlurmWriter:
         self._check(asked_at)
         await self._client.place_nodes(names, topology, features)
 
+    async def reserve(self, name: str, node: str, start: int, comment: str, asked_at: float) -> None:
+        """Reserves a node for maintenance."""
+        self._check(asked_at)
+        await self._client.reserve(name, node, start, comment)
+
+    async def release(self, name: str, asked_at: float) -> None:
+        """Ends a reservation."""
+        self._check(asked_at)
+        await self._client.release(name)
+
     async def requeue_jobs(self, ids: Iterable[str], asked_at: float) -> None:
         """Puts running jobs back into the queue."""
         self._check(asked_at)

@@ -24,6 +24,9 @@ ANNOTATION_ADDRESS = "slipway.dev/topology-address"
 """On a worker's pod: where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
 ANNOTATION_CHECKED_FIRST = "slipway.dev/checked-first"
 """On a worker's pod: `true` where it has drained its node before its slurmd started, until health checks have passed."""
+ANNOTATION_BEGINS = "slipway.dev/maintenance-begins"
+"""On a Kubernetes node, set by our program for EC2, by a cloud's agent, or by administrators: when maintenance of the machine begins, RFC
+3339. Slurm's node is reserved from then on, so that its jobs are warned of it."""
 ANNOTATION_REASON = "slipway.dev/reason"
 """On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
 

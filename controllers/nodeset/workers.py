@@ -161,6 +161,8 @@ class Machine:
     """Workers' pods on it, of all node sets."""
     causes: tuple[MachineCause, ...] = ()
     """What its conditions and taints say, by the rules of the set."""
+    maintenance_begins: float | None = None
+    """When announced maintenance of it begins, in seconds since 1970."""
 
     @property
     def announced(self) -> str:

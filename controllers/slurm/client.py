@@ -37,6 +37,8 @@ _LEFT_ALREADY = frozenset({2017, 2020, 2021, 2024})
 """Errors of a job that is unknown, completing, done or waiting: it leaves its nodes, or has left them. Source: slurm_errno.h."""
 _NOT_FROM_HERE = frozenset({2180})
 """Error of a state that a node cannot be given as it is now, such as RESUME where nothing is to be resumed. Source: slurm_errno.h."""
+_NO_RESERVATION = frozenset({2051})
+"""Error of a reservation that is not there. Source: slurm_errno.h."""
 _Answer = TypeVar("_Answer", bound=Body)
 
 NodeUpdate = Literal["DRAIN", "UNDRAIN", "RESUME", "POWER_UP", "POWER_DOWN", "DOWN", "IDLE"]
@@ -148,6 +150,21 @@ class SlurmClient:
             await self.update_nodes(names, "RESUME")
         except SlurmRefused as error:
             if not error.faults or not all(fault.error_number in _NOT_FROM_HERE for fault in error.faults):
+                raise
+
+    async def reserve(self, name: str, node: str, start: int, comment: str) -> None:
+        """Reserves a node for maintenance from `start` on, in seconds since 1970, until it is released; jobs that are there stay. Raises
+        SlurmError: also for a reservation that exists, and for a start in the past."""
+        about = {"name": name, "node_list": [node], "users": ["root"], "flags": ["MAINT", "IGNORE_JOBS"], "comment": comment}
+        times = {"start_time": {"set": True, "number": start}, "duration": {"set": True, "infinite": True}}
+        await self._send("POST", "reservation", about | times)
+
+    async def release(self, name: str) -> None:
+        """Ends a reservation; one that is not there is no error. Raises SlurmError."""
+        try:
+            await self._send("DELETE", f"reservation/{name}", {})
+        except SlurmRefused as error:
+            if not error.faults or any(fault.error_number not in _NO_RESERVATION for fault in error.faults):
                 raise
 
     async def cancel_jobs(self, nodes: Iterable[str]) -> None:

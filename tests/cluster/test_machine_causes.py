@@ -4,11 +4,13 @@ end.
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from controllers.nodeset.structs import ANNOTATION_BEGINS
+from slurm.maintenance import ANNOUNCED
 from tests.cluster.dev_stack import DevStack, eventually
 
 TAINT = "karpenter.sh/disrupted"
@@ -20,6 +22,7 @@ def machine(stack: DevStack) -> Iterator[str]:
     name = stack.get("pod", "gpu-0")["spec"]["nodeName"]
     yield name
     stack.kubectl("taint", "node", name, f"{TAINT}-", check=False)
+    stack.kubectl("annotate", "node", name, f"{ANNOTATION_BEGINS}-")
     say(stack, name, "False")
     declare(stack, None)
     stack.wait_until_idle()
@@ -59,10 +62,12 @@ def on(stack: DevStack, machine: str) -> list[str]:
     return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == machine]
 
 
-def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_while_their_job_runs_on(stack: DevStack, machine: str) -> None:
-    job = stack.hold("--partition=gpu", "--nodelist=gpu-0")
+def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time_warns_their_job(stack: DevStack, machine: str) -> None:
+    job = stack.hold("--partition=gpu", "--nodelist=gpu-0", "--output=warned.out")
     stack.wait_for_job(job, "RUNNING")
     names = on(stack, machine)
+    begin = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=30)
+    stack.kubectl("annotate", "node", machine, f"{ANNOTATION_BEGINS}={begin.isoformat()}")
     stack.kubectl("taint", "node", machine, f"{TAINT}:NoSchedule")
     reason = f"slipway: maintenance {machine}: taint/{TAINT}"
     eventually("its nodes are drained", lambda: all(node(stack, name)["reason"].startswith(reason) for name in names), 30)
@@ -70,6 +75,12 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_while_their_
     others = [name for name in stack.nodes() if name not in names]
     assert not any("DRAIN" in node(stack, name)["state"] for name in others)
     assert stack.job_state(job) == "RUNNING"
+    window = f"{ANNOUNCED}gpu-0"
+    eventually("the job is warned", lambda: f"warned {window}@{begin.timestamp():.0f}" in stack.slurm(f"scontrol show job {job}"), 60)
+    assert window in stack.ssh("cat warned.out")
+    assert str(job) in stack.standalone("maintenance", "--reservation", window).stdout
+    stack.kubectl("annotate", "node", machine, f"{ANNOTATION_BEGINS}-")
+    eventually("nothing is reserved", lambda: ANNOUNCED not in stack.slurm("scontrol show reservation"), 30)
     stack.kubectl("taint", "node", machine, f"{TAINT}-")
     eventually("the drains are lifted", lambda: not any("DRAIN" in state for state in stack.nodes().values()), 30)
     assert stack.job_state(job) == "RUNNING"

@@ -232,8 +232,11 @@ class Objects:
         if said.get("uid", stored.uid) != stored.uid:
             raise Fault(409, "Conflict", f"Precondition failed: UID in precondition: {said['uid']}, UID in object meta: {stored.uid}")
         if subresource == "status":
-            annotations = {"annotations": said["annotations"]} if kind.kind == "Pod" and "annotations" in said else {}  # as Kubernetes does
-            new = {**old, "metadata": {**old["metadata"], **annotations}, "status": new.get("status", {})}
+            meta = dict(old["metadata"])
+            if kind.kind in ("Pod", "Node"):  # as Kubernetes does (measured)
+                meta.pop("annotations", None)
+                meta |= {"annotations": said["annotations"]} if said.get("annotations") else {}
+            new = {**old, "metadata": meta, "status": new.get("status", {})}
         else:
             new = {**new, "apiVersion": old.get("apiVersion"), "kind": old.get("kind")}
             fixed = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "generation", "resourceVersion")

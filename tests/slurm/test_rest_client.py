@@ -20,6 +20,7 @@ from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmR
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.tokens import TokenSource
 from slurm.hostlists import expand
+from slurm.maintenance import RESERVATION_COMMAND, read_windows
 from slurm.states import NodeState, is_drained, is_idle, node_state
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURMRESTD
@@ -298,6 +299,28 @@ def test_reservation_is_listed(cluster: ElasticCluster) -> None:
     finally:
         cluster.slurm("scontrol", "delete", "ReservationName=window")
     assert [one.name for one in found.reservations] == ["window"]
+
+
+def test_node_is_reserved_from_a_time_on_and_released_and_its_job_stays(cluster: ElasticCluster) -> None:
+    begin = int(time.time()) + 3600
+    job = cluster.slurm("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "--wrap=sleep 300", user=ALICE).strip()
+    wait_for("the job", lambda: "RUNNING" in cluster.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T"))
+    try:
+        ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin, "maintenance was announced"))
+        [found] = ask(cluster, lambda client: client.reservations()).reservations
+        assert (found.name, found.node_list, found.start_time.value) == ("slipway-event-fix-0", "fix-0", begin)
+        shown = cluster.slurm("bash", "-c", f"SLURM_TIME_FORMAT=%s {' '.join(RESERVATION_COMMAND)}")
+        assert [(window.name, window.start, window.nodes) for window in read_windows(shown)] == [(found.name, begin, {"fix-0"})]
+        with pytest.raises(SlurmRefused):
+            ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin + 60, "again"))
+        with pytest.raises(SlurmRefused):
+            ask(cluster, lambda client: client.reserve("slipway-event-fix-1", "fix-1", begin - 7200, "in the past"))
+        assert "RUNNING" in cluster.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T")
+    finally:
+        cluster.slurm("scancel", job)
+        for _ in range(2):
+            ask(cluster, lambda client: client.release("slipway-event-fix-0"))
+    assert ask(cluster, lambda client: client.reservations()).reservations == ()
 
 
 def test_unchanged_nodes_are_not_sent_again_and_a_change_is_never_missed(cluster: ElasticCluster) -> None:

@@ -22,6 +22,7 @@ from controllers.ec2.client import Ec2
 from controllers.ec2.settings import Settings
 from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
+from controllers.nodeset.structs import ANNOTATION_BEGINS
 from controllers.runtime import serve
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
@@ -154,6 +155,10 @@ class Site:
     def conditions(self, number: int) -> dict[str, dict[str, Any]]:
         found = self.server.get(KUBE_NODES, ("", f"m{number}"))["status"]["conditions"]
         return {each["type"]: each for each in found}
+
+    def begin(self, number: int) -> str | None:
+        """When announced maintenance of a machine begins, as its Kubernetes node says."""
+        return self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("annotations", {}).get(ANNOTATION_BEGINS)
 
     def told(self, number: int) -> dict[str, tuple[str, str]]:
         """Status and reason of our conditions."""

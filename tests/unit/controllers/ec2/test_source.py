@@ -51,6 +51,7 @@ async def test_event_is_told_and_taken_back(tmp_path: Path) -> None:
         assert (made.told(0), made.told(1)) == ({}, {EC2_MAINTENANCE: ("True", "SystemReboot")})
         assert made.conditions(1)["Ready"]["status"] == "True", "conditions of others stay"
         assert instances[1] in made.conditions(1)[EC2_MAINTENANCE]["message"]
+        assert (made.begin(0), made.begin(1)) == (None, "2026-02-08T00:00:00Z")
         writes = len(made.server.writes())
         made.later_s = 3600
         assert await made.look()
@@ -58,6 +59,7 @@ async def test_event_is_told_and_taken_back(tmp_path: Path) -> None:
         made.amazon.schedule(instances[1], (REBOOT[0], f"[Completed] {REBOOT[1]}"))
         assert await made.look()
         assert made.told(1) == {EC2_MAINTENANCE: ("False", "NoEvent")}
+        assert made.begin(1) is None
         assert made.conditions(1)[EC2_MAINTENANCE]["lastTransitionTime"] == "2026-02-03T05:05:06Z"
         assert {one.query["fieldManager"] for one in made.server.writes()} == {MANAGER}
 

@@ -19,7 +19,7 @@ from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, K
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
-from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservations
+from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservation, Reservations
 from slurm.reasons import ADMISSION, NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
@@ -59,6 +59,8 @@ class MemorySlurm(SlurmClient):
         """Jobs that ended because their node was drained before it was up."""
         self.not_batch: set[int] = set()
         self.updates: list[tuple[str, tuple[str, ...]]] = []
+        self.reserved: dict[str, tuple[str, int]] = {}
+        """Node and begin of each reservation."""
 
     async def nodes(self, since: float | None = None) -> Nodes | None:
         self._answer()
@@ -91,7 +93,21 @@ class MemorySlurm(SlurmClient):
 
     async def reservations(self) -> Reservations:
         self._answer()
-        return Reservations()
+        return Reservations(
+            reservations=tuple(Reservation(name, Number(True, False, at), node_list=node) for name, (node, at) in self.reserved.items())
+        )
+
+    async def reserve(self, name: str, node: str, start: int, comment: str) -> None:
+        self._answer()
+        with self._write():
+            if name in self.reserved:
+                raise SlurmRefused(f"reservation {name} exists")
+            self.reserved[name] = node, start
+
+    async def release(self, name: str) -> None:
+        self._answer()
+        with self._write():
+            self.reserved.pop(name, None)
 
     async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
         self._answer()
@@ -216,7 +232,7 @@ class Process:
         self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims, self.slurm_nodes)
         self.expectations: Expectations[Key] = Expectations()
         self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
-        self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs)
+        self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs, wants_reservations=lambda: True)
         self.leads = True
         writer = Writer(self.api, rate_per_s=10_000, burst=10_000, may_write=lambda: self.leads)
         world = slurm, self.poller, writer, self.expectations, clock
@@ -315,9 +331,10 @@ class Cluster:
         self.server.patch(PODS, key, {"status": status}, "status")
         self.slurm.register(key[1], pod["metadata"].get("annotations", {}).get("slipway.dev/checked-first") == "true")
 
-    def machine(self, name: str, cordoned: bool = False, words: str = "", ready: bool = True) -> None:
+    def machine(self, name: str, cordoned: bool = False, words: str = "", ready: bool = True, begins: str = "") -> None:
         """A Kubernetes node as it is now."""
-        annotations = {"slipway.dev/reason": words} if words else {}
+        annotations = {"slipway.dev/reason": words, "slipway.dev/maintenance-begins": begins}
+        annotations = {key: text for key, text in annotations.items() if text}
         conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
         self.server.put(
             KUBE_NODES,

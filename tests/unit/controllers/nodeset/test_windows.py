@@ -1,0 +1,99 @@
+"""Reservations for the announced maintenance of machines: they come and go with the announcement, and no kill leaves one behind."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from controllers.nodeset.machine_causes import announced_cause, read_begin
+from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.plans.windows import Windows
+from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
+from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
+from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.test_killed import killed_at
+
+SOON, LATER = int(NOW) + 3600, int(NOW) + 7200
+MACHINES = {
+    "calm": Machine(),
+    "soon": Machine(maintenance_begins=SOON + 0.5),
+    "past": Machine(maintenance_begins=NOW - 60),
+}
+
+
+def on(machine: str | None) -> tuple[WorkerPod | None, WorkerNode]:
+    return (pod(machine=machine) if machine else None), node()
+
+
+@pytest.mark.parametrize(
+    ("worker", "reserved", "expected"),
+    [
+        pytest.param(on("soon"), {}, Windows({0: SOON}), id="announced"),
+        pytest.param(on("soon"), {0: SOON}, Windows(), id="reserved already"),
+        pytest.param(on("soon"), {0: LATER}, Windows(release=(0,)), id="put off"),
+        pytest.param(on("calm"), {0: SOON}, Windows(release=(0,)), id="called off"),
+        pytest.param(on("calm"), {}, Windows(), id="nothing announced"),
+        pytest.param(on("past"), {}, Windows(), id="has begun before anybody was warned"),
+        pytest.param(on("past"), {0: int(NOW - 60)}, Windows(), id="has begun"),
+        pytest.param(on("gone"), {0: SOON}, Windows(), id="machine unknown"),
+        pytest.param(on(None), {0: SOON}, Windows(release=(0,)), id="pod gone"),
+        pytest.param((pod(machine="soon"), None), {}, Windows(), id="node unknown"),
+        pytest.param(on("soon"), None, Windows(), id="reservations not read"),
+    ],
+)
+def test_node_is_reserved_as_long_as_maintenance_of_its_machine_is_announced(
+    worker: tuple[WorkerPod | None, WorkerNode | None], reserved: dict[int, float] | None, expected: Windows
+) -> None:
+    observed = look(worker, machines=MACHINES, reserved=reserved)
+    assert plan_nodeset(nodeset(replicas=1), observed).windows == expected
+
+
+def test_removed_ordinal_is_released() -> None:
+    assert plan_nodeset(nodeset(replicas=1), look(on("calm"), machines=MACHINES, reserved={5: SOON})).windows.release == (5,)
+
+
+def test_nothing_is_reserved_while_slurm_is_silent() -> None:
+    observed = look(on("soon"), silent=True, machines=MACHINES, reserved={})
+    assert plan_nodeset(nodeset(replicas=1), observed).windows == Windows()
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        pytest.param("2030-01-15T10:00:00Z", datetime(2030, 1, 15, 10, tzinfo=UTC), id="UTC"),
+        pytest.param("2030-01-15T10:00:00+01:00", datetime(2030, 1, 15, 9, tzinfo=UTC), id="with an offset"),
+        pytest.param(" 2030-01-15T10:00 ", datetime(2030, 1, 15, 10, tzinfo=UTC), id="without one"),
+        pytest.param("tomorrow", None, id="no time"),
+    ],
+)
+def test_annotation_is_read_as_a_time_and_told_as_a_cause_that_takes_no_job_away(text: str, begin: datetime | None) -> None:
+    assert read_begin(text) == (begin.timestamp() if begin else None)
+    cause = announced_cause(text)
+    assert (cause.kind, cause.wish) == ("maintenance", "none")
+    assert ("is no time" in cause.evidence) == (begin is None)
+
+
+def at(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("allowed", range(12))
+async def test_process_killed_after_any_write_is_followed_by_one_that_reserves_and_releases(cluster: Cluster, allowed: int) -> None:
+    cluster.declare(replicas=2)
+    await cluster.rounds(4)
+    begin = int(time.time()) + 3600
+    cluster.machine(cluster.place, begins=at(begin))
+    await killed_at(cluster, allowed, rounds=4)
+    await cluster.rounds(2)
+    reserved: dict[str, Any] = {f"slipway-event-gpu-{number}": (f"gpu-{number}", begin) for number in range(2)}
+    assert cluster.slurm.reserved == reserved
+    cluster.machine(cluster.place, begins=at(begin + 60))
+    await killed_at(cluster, allowed, rounds=4)
+    await cluster.rounds(2)
+    assert cluster.slurm.reserved == {name: (one, begin + 60) for name, (one, _) in reserved.items()}
+    cluster.machine(cluster.place)
+    await killed_at(cluster, allowed, rounds=4)
+    await cluster.rounds(2)
+    assert cluster.slurm.reserved == {}
