@@ -9,8 +9,9 @@ class SlurmError(Exception):
     """Slurm did not answer in time, or refused; in its own words where it has said any."""
 
 
-def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None) -> str:
-    """What the command prints. `env` is added to this process's own. Raises SlurmError.
+def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None, is_silence_wanted: bool = False) -> str:
+    """What the command prints. `env` is added to this process's own. With `is_silence_wanted`, words on standard error are a failure, too:
+    some commands end well all the same. Raises SlurmError.
 
     Slurm keeps any byte that a reason or a comment was given (measured on 26.05): bytes that are not UTF-8 are read as U+FFFD.
     """
@@ -29,7 +30,7 @@ def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None) 
         raise SlurmError(f"{command[0]} did not answer within {timeout_s:.0f} s") from None
     except OSError as error:
         raise SlurmError(f"{command[0]}: {error.strerror}") from None
-    if done.returncode:
+    if done.returncode or (is_silence_wanted and done.stderr.strip()):
         words = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise SlurmError("; ".join(words) or f"{command[0]} ended with {done.returncode}")
     return done.stdout

@@ -28,7 +28,7 @@ JOB_COMMAND = (
 _RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=(\d+) EndTime=(\d+) .*? Nodes=(\S+) .*? Flags=(\S*) .*?(?: Comment=(.*))?$")
 _NONE = "No reservations in the system"
 ANNOUNCED = "slipway-event-"
-"""Reservations whose names begin so, before a node's name, are the NodeSet controller's: for announced maintenance of the node's machine."""
+"""Begins the names of the NodeSet controller's reservations, before a node's name: for announced maintenance of the node's machine."""
 
 Requeue = Literal["Declared", "Allowed", "Never"]
 Fate = Literal["ends before", "requeued", "runs on"]

@@ -10,19 +10,22 @@ GPU_JOBS = "slipway-gpu-jobs.sh"
 """Notes which job has which GPU."""
 _UNLIMITED = 65_534
 _TIMEOUTS = ("PrologTimeout", "PrologEpilogTimeout")
+"""Where there is the first, the second is not used for prologs. Source: slurm.conf(5)."""
 _SPEC = re.compile(r"<<'END'\n(.*?)\nEND$", re.DOTALL | re.MULTILINE)
 
 
 def longest_s(config: Mapping[str, str], checks: str) -> float | None:
-    """Seconds that a job's prologs may take on a node; None where nothing limits them.
+    """Seconds that a job's prologs may take on a node; None where nothing limits them, or no extern step tells that they are over.
 
-    `config` is what `scontrol show config` says by key, and `checks` the text of the script `CHECKS`, if there is one. Where Slurm has no
-    limit of its own, each of Slipway's scripts has; those of others may take for ever.
+    `config` is what `scontrol show config` says by key, and `checks` the text of the script `CHECKS`, if there is one. Slurm's limit is one
+    for each script. Where it has none, each of Slipway's scripts has; those of others may take for ever.
     """
-    limits = [int(found[0]) for key in _TIMEOUTS if (found := re.match(r"\d+", config.get(key, "")))]
-    if limits and min(limits) < _UNLIMITED:
-        return min(limits)
+    if "Contain" not in config.get("PrologFlags", ""):
+        return None
     scripts = {value for key, value in config.items() if re.fullmatch(r"Prolog(\[\d+\])?", key) and value != "(null)"}
+    limits = [int(found[0]) for key in _TIMEOUTS if (found := re.match(r"\d+", config.get(key, "")))]
+    if limits and limits[0] < _UNLIMITED and not any("*" in script for script in scripts):
+        return limits[0] * max(1, len(scripts))
     if not scripts <= {CHECKS, GPU_JOBS}:
         return None
     return _checks_s(checks) if CHECKS in scripts else 0

@@ -1,11 +1,14 @@
-"""After each start of slurmctld's process, looks once for jobs that no node was told of, and has them start again: see untold.
+"""After each start of slurmctld's process, looks for jobs that no node was told of, and has them start again: see untold.
 
-It keeps nothing that matters: a new run of the sidecar looks again. Killed between two writes, it has lent a job the right to be requeued
-at most, which is noted in the job, and taken back at the next run's first look.
+Only jobs that wait at the first look after such a start can be lost: those that are given nodes later, the new process tells their nodes
+of. Each of them is watched until it waits no more, or for longer than its nodes' prologs may take.
+
+It keeps nothing that matters: a new run of the sidecar begins to watch anew. Killed between two writes, it has lent a job the right to be
+requeued at most, which is noted in the job, and taken back by the next run.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from slurm.commands import SlurmError
 from slurm.prologs import CHECKS, longest_s
@@ -14,108 +17,116 @@ from . import copies, slurm, untold
 from .plan import some
 from .untold import Job
 
+SLACK_S = 120.0
+"""Seconds beyond the prologs' own time: for what SPANK plugins do, and for messages that are sent again."""
 _LOOK_S = 15.0
-_FRESH_S = 10.0
+_AT_ONCE = 20
+"""Jobs that one look deals with: config_sync has other work."""
 
 
 class Rescue:
-    """Which start of slurmctld was looked at, and what was said of it."""
+    """Which start of slurmctld was looked at, which jobs wait since, and what was said."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._said = ""
-        self._look_at = 0.0
-        self._done = 0
-        """The start after which all such jobs were dealt with."""
-        self._states = untold.ALL
-        """Waiting jobs are looked at where one may have a right that it was lent: there may be 100,000 of them."""
+    def __init__(self, say: Callable[[str], None], slack_s: float = SLACK_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._slack_s, self._clock = say, slack_s, clock
+        self._said: dict[str, str] = {}
+        self._look_at = float("-inf")
+        self._boot = 0
+        """The start after which the jobs were listed."""
+        self._since: dict[tuple[str, int | None], float] = {}
+        """When each job that waits was first seen to."""
+        self._may_have_lent = True
 
     def look(self) -> None:
         """Looks where that is due. What cannot be read or done now is tried again."""
-        if time.monotonic() < self._look_at:
+        if self._clock() < self._look_at:
             return
-        self._look_at = time.monotonic() + _LOOK_S
+        try:
+            self._look()
+        except SlurmError as error:
+            self._tell("unknown", f"jobs that no node was told of are looked for again ({error})")
+        self._look_at = self._clock() + _LOOK_S
+
+    def _look(self) -> None:
+        """Raises SlurmError."""
         try:
             config = slurm.read_config()
         except SlurmError:
             return  # whoever reads slurmctld's log knows
         boot = config.get("BOOT_TIME", "")
-        prologs_s = longest_s(config, _checks_script())
         if not boot.isdecimal():
-            self._tell(f"whether jobs wait in vain is unknown: scontrol gives no BOOT_TIME in seconds, but {boot!r}")
-        elif int(boot) != self._done and time.time() >= int(boot) + (prologs_s or 0) + untold.SLACK_S:
-            try:
-                if self._deal_with(int(boot), is_sure=prologs_s is not None):
-                    self._done, self._states = int(boot), untold.RUNNING
-            except SlurmError as error:
-                self._states = untold.ALL
-                self._tell(f"jobs that wait in vain for their nodes are looked for again ({error})")
-
-    def _deal_with(self, boot: int, *, is_sure: bool) -> bool:
-        """Deals with jobs that wait in vain since before this start; True once none is left for later. Raises SlurmError."""
-        asked_at = time.monotonic()
-        jobs = slurm.read_started(self._states)
-        waiting = untold.find_waiting(jobs, boot)
-        if waiting and not is_sure:
+            raise SlurmError(f"scontrol gives no BOOT_TIME in seconds, but {boot!r}")
+        if self._may_have_lent:
+            self._take_back()
+        if int(boot) == self._boot and not self._since:
+            return
+        waiting = untold.find_waiting(slurm.read_started("RUNNING"), int(boot))
+        if int(boot) == self._boot:
+            waiting = tuple(job for job in waiting if job.run in self._since)
+        now = self._clock()
+        self._boot, self._since = int(boot), {job.run: self._since.get(job.run, now) for job in waiting}
+        prologs_s = longest_s(config, _checks_script())
+        if waiting and prologs_s is None:
             self._tell(
-                f"jobs {_ids(waiting)} may wait in vain since slurmctld started anew. Nothing limits the time of this cluster's prologs: "
-                "with PrologTimeout in slurm.settings, such jobs start again by themselves"
+                "unlimited",
+                f"jobs {_ids(waiting)} may wait for nodes that were told of none, since slurmctld started anew. Nothing limits the time of "
+                "this cluster's prologs: with PrologTimeout in slurm.settings, such jobs start again by themselves",
             )
-            waiting = ()
-        steps = slurm.read_steps(job.id for job in waiting) if waiting else ()
+            self._since = {}
+        elif prologs_s is not None:
+            ripe = [job for job in waiting if now - self._since[job.run] >= prologs_s + self._slack_s]
+            self._deal_with(ripe, int(boot))
+
+    def _deal_with(self, waiting: list[Job], boot: int) -> None:
+        """What was refused or cannot be known now is tried again when as much time has passed once more. Raises SlurmError."""
         nodes = {name: each.state for name, each in slurm.read_slurmds().items()} if waiting else {}
-        plan = untold.plan_untold(jobs, waiting, steps, nodes)
-        if time.monotonic() - asked_at > _FRESH_S:
-            raise SlurmError(f"Slurm took more than {_FRESH_S:.0f} s to list them")
-        if plan.left:
-            self._tell(
-                f"jobs {_ids(plan.left)} wait in vain for a node since slurmctld started anew, and may work on another. "
-                "Look at them; `scontrol requeue JOB` has one start again"
-            )
-        if plan.requeue:
-            self._tell(f"starts jobs {_ids(plan.requeue)} again: {untold.WHY}")
-        if plan.end:
-            self._tell(f"ends jobs {_ids(plan.end)} of srun and salloc: {untold.WHY}")
-        refused = [*_each(_requeue, plan.requeue), *_each(_end, plan.end), *_each(_give_back, plan.give_back)]
-        if refused:
-            raise SlurmError("; ".join(refused))
-        return not plan.later
+        for job in [job for job in waiting if untold.do_all_answer(job, nodes)][:_AT_ONCE]:
+            self._since[job.run] = self._clock()
+            try:
+                if not untold.is_lost(job, slurm.read_known([job.number])):
+                    self._tell(
+                        f"left {job.id}",
+                        f"job {job.id} waits for the prolog of a node since slurmctld started anew, and may work on another: look at it. "
+                        + ("`scontrol requeue` has it start again" if job.is_batch else "`scancel` ends it"),
+                    )
+                # Right before it is touched: it may have ended, or may have begun after all.
+                else:
+                    for present in untold.find_waiting(slurm.read_started("RUNNING", job.id), boot):
+                        if present.run == job.run:
+                            self._rescue(present)
+            except SlurmError as error:
+                self._tell(f"refused {job.id}", f"what becomes of job {job.id} is not known yet, of which no node was told ({error})")
 
-    def _tell(self, text: str) -> None:
-        """Says it, unless it was the last thing said here."""
-        if text != self._said:
-            self._say(text)
-        self._said = text
-
-
-def _each(act: Callable[[Job], None], jobs: Iterable[Job]) -> list[str]:
-    """What Slurm refused; one job's refusal holds up no other."""
-    refused: list[str] = []
-    for job in jobs:
-        try:
-            act(job)
-        except SlurmError as error:
-            refused.append(f"job {job.id}: {error}")
-    return refused
-
-
-def _requeue(job: Job) -> None:
-    if not untold.is_lent(job):
-        slurm.note(job.id, untold.noted(job))
+    def _rescue(self, job: Job) -> None:
+        """Raises SlurmError."""
+        if not job.is_batch:
+            self._tell("end", f"job {job.id} is ended: {untold.ENDED}")
+            slurm.note(job.id, untold.noted(job.admin_comment, untold.ENDED))
+            slurm.end(job.id, untold.ENDED)
+            return
+        self._tell("again", f"job {job.id} is {untold.AGAIN}")
+        is_lent = untold.needs_right(job)
+        if is_lent:
+            self._may_have_lent = True
+            slurm.note(job.id, untold.lending(job.admin_comment), may_requeue=True)
         slurm.requeue(job.id)
-        return
-    slurm.note(job.id, untold.lending(job), may_requeue=True)
-    slurm.requeue(job.id)
-    _give_back(job)
+        slurm.note(job.id, untold.noted(job.admin_comment, untold.AGAIN), may_requeue=False if is_lent else None)
 
+    def _take_back(self) -> None:
+        """Takes back what a run that was killed, or was refused a write, has lent. Reads all jobs, so only where that may be."""
+        try:
+            for job in untold.find_lent(slurm.read_started("")):
+                if job.run not in self._since:
+                    slurm.note(job.id, untold.noted(job.admin_comment), may_requeue=False)
+            self._may_have_lent = False
+        except SlurmError as error:
+            self._tell("lent", f"whether jobs have the right to be requeued by Slipway alone is looked at again ({error})")
 
-def _give_back(job: Job) -> None:
-    slurm.note(job.id, untold.noted(job), may_requeue=False)
-
-
-def _end(job: Job) -> None:
-    slurm.note(job.id, untold.noted(job, untold.ENDED))
-    slurm.end(job.id, untold.ENDED)
+    def _tell(self, kind: str, text: str) -> None:
+        """Says it, unless it was the last thing said of its kind."""
+        if self._said.get(kind) != text:
+            self._say(text)
+        self._said[kind] = text
 
 
 def _checks_script() -> str:

@@ -29,7 +29,7 @@ from slurm.states import is_registered, may_be_removed
 from . import copies, report, sizes, slurm, slurmds, topology
 from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
 from .report import PORT, Desk, Report
-from .rescue import Rescue
+from .rescue import SLACK_S, Rescue
 from .slurm import Reading, Refused, SlurmError
 from .slurmds import Told
 
@@ -404,7 +404,7 @@ def main() -> int:
     os.environ |= {"SLURM_CONF": str(copies.ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
     note_refusal(None)
     desk = Desk()
-    sync, rescue = Sync(desk), Rescue(say)
+    sync, rescue = Sync(desk), Rescue(say, float(os.environ.get("SLIPWAY_PROLOG_SLACK_S") or SLACK_S))
     try:
         desk.serve()
     except OSError as error:

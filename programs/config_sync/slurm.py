@@ -122,22 +122,29 @@ def read_config() -> dict[str, str]:
     return {key.strip(): value.strip() for key, equals, value in (line.partition("=") for line in lines) if equals}
 
 
-def read_started(states: str) -> tuple[untold.Job, ...]:
-    """The jobs in these states, by what tells whether a node knows of them. Raises SlurmError."""
+def read_started(state: str, job: str = "") -> tuple[untold.Job, ...]:
+    """The jobs in a state, or all that have not ended, by what tells whether a node knows of them. Raises SlurmError: also where a job that
+    is asked for has gone."""
+    chosen = [*([f"--states={state}"] if state else []), *([f"--jobs={job}"] if job else [])]
     try:
-        return untold.read_jobs(_call(*untold.COMMAND, f"--states={states}", env=_SECONDS))
+        return untold.read_jobs(_call(*untold.COMMAND, *chosen, env=_SECONDS))
     except untold.ReadingError as error:
         raise SlurmError(str(error)) from None
 
 
-def read_steps(jobs: Iterable[str]) -> tuple[str, ...]:
-    """The steps of jobs that their nodes know of: `12.extern`. squeue has those of which no node was told, too. Raises SlurmError."""
-    lines = _call("sstat", "--noheader", "--allsteps", "--pidformat", f"--jobs={','.join(jobs)}").splitlines()
-    return tuple(line.split()[0] for line in lines if line.strip())
+def read_known(jobs: Iterable[str]) -> frozenset[str]:
+    """Of these jobs, by their numbers, those of which a node knows a step. squeue has steps of which no node was told, too.
+
+    Raises SlurmError: also where a node could not be asked, which sstat says on standard error alone.
+    """
+    command = ("sstat", "--noheader", "--parsable2", "--allsteps", "--pidformat", f"--jobs={','.join(jobs)}")
+    lines = call(*command, timeout_s=_LOOK_S, is_silence_wanted=True).splitlines()
+    return frozenset(line.partition(".")[0] for line in lines if line.strip())
 
 
 def requeue(job: str) -> None:
-    _call("scontrol", "requeue", job)
+    """Puts a job that runs back into the queue; one that has ended stays ended."""
+    _call("scontrol", "requeue", "Incomplete", job)
 
 
 def note(job: str, comment: str, may_requeue: bool | None = None) -> None:
@@ -150,7 +157,7 @@ def end(job: str, words: str) -> None:
     """Ends a job that somebody's srun or salloc waits for; that prints the words first."""
     with contextlib.suppress(SlurmError):  # nobody waits any more
         _call("scontrol", "notify", job, words)
-    _call("scancel", job)
+    _call("scancel", "--state=RUNNING", job)
 
 
 def _job(line: str) -> Job:

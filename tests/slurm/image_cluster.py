@@ -111,6 +111,8 @@ class ImageCluster:
     """As `login.users[].admin` makes it: setuid programs get their rights on login nodes."""
     groups: str = ""
     """Further lines of the users' group file."""
+    prolog_slack_s: int = 120
+    """Seconds beyond the prologs' own time until a job of which no node was told is started again."""
     key_spread_s: int = 120
     """Seconds that kubelets have to bring a changed munge key to all pods."""
 
@@ -267,7 +269,8 @@ class ImageCluster:
             "/tmp": (self.empty(f"{pod}-reconfigure-tmp", SLURM), False),
         }
         mounts |= program_mount("config_sync")
-        return self._start(pod, "reconfigure", program_command("config_sync"), mounts, user=SLURM, fs_group=SLURM, read_only=True)
+        env = {"SLIPWAY_PROLOG_SLACK_S": str(self.prolog_slack_s)}
+        return self._start(pod, "reconfigure", program_command("config_sync"), mounts, env, user=SLURM, fs_group=SLURM, read_only=True)
 
     def checks(self) -> Container:
         """The sidecar that takes what health checks beside jobs have found."""

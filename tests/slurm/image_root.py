@@ -20,3 +20,9 @@ def unpack(folder: Path) -> Path:
             assert layer is not None
             subprocess.run(["tar", "-x", "--numeric-owner", "-C", str(folder)], input=layer.read(), check=True)
     return folder
+
+
+def inside(root: Path, *command: str) -> list[str]:
+    """The command line that runs a command in an unpacked image, with a /tmp of its own: others read that image."""
+    script = 'mount -t tmpfs tmpfs "$1/tmp" && exec chroot "$@"'
+    return ["unshare", "--mount", "bash", "-c", script, "inside", str(root), *command]

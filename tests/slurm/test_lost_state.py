@@ -32,7 +32,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     FOLDER.mkdir(mode=0o755)
     stack = elastic_stack(fixed=1)
     stack["partitions"][0]["settings"] = {"OverSubscribe": "FORCE:2"}
-    made = ElasticCluster(machine, stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")})
+    made = ElasticCluster(machine, prolog_slack_s=10, stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")})
     try:
         made.prepare()
         for pod in ("t-slurmctld-0", "fix-0"):
@@ -71,24 +71,36 @@ def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(clu
     def record(job: str, field: str) -> str:
         return cluster.slurm("squeue", "--noheader", f"--jobs={job}", f"--Format={field}:0").strip()
 
-    def waits() -> bool:
-        return cluster.slurm("squeue", "--noheader", "--format=%T %r").splitlines() == ["RUNNING Prolog"] * 3
+    def submit(*options: str) -> str:
+        given = ("--parsable", "--partition=main", "--mem=10", "--output=/dev/null", "--chdir=/tmp", *options)
+        return cluster.slurm("sbatch", *given, user=ALICE).strip()
 
-    batch = ("sbatch", "--parsable", "--partition=main", "--mem=10", "--output=/dev/null", "--chdir=/tmp")
+    def states() -> list[str]:
+        return sorted(cluster.slurm("squeue", "--noheader", "--format=%T %r").splitlines())
+
+    array = submit("--array=1-2", "--hold", "--wrap=sleep 600")
+    cluster.slurm("scontrol", "release", f"{array}_1")
+    wait_for("a task that runs", lambda: "RUNNING None" in states())
+    cluster.slurm("scontrol", "update", f"JobId={array}_2", "AdminComment=said before")
     with ThreadPoolExecutor() as beside:
         with unplugged("fix-0"):
-            requeueable, other = (cluster.slurm(*batch, *more, "--wrap=true", user=ALICE).strip() for more in ((), ("--no-requeue",)))
+            cluster.slurm("scontrol", "release", f"{array}_2")
+            other = submit("--no-requeue", "--wrap=true")
             srun = beside.submit(cluster.slurm, "srun", "--partition=main", "--mem=10", "--chdir=/tmp", "true", user=ALICE, check=False)
-            wait_for("jobs that run", waits)
+            wait_for("jobs that wait", lambda: states() == ["RUNNING None", *["RUNNING Prolog"] * 3])
             cluster.slurm("scontrol", "reconfigure")
         assert ENDED in srun.result(timeout=120)
-    for job, may_requeue in ((requeueable, "1"), (other, "0")):
+    for job, may_requeue, text in ((f"{array}_2", "1", f"said before; {AGAIN}"), (other, "0", AGAIN)):
         wait_for("its wait", lambda job=job: record(job, "State") == "PENDING", deadline_s=60)
-        assert read_marks(record(job, "admin_comment")).text == AGAIN
+        wait_for("words", lambda job=job, text=text: read_marks(record(job, "admin_comment")).text == text)
         assert not read_marks(record(job, "admin_comment")).lent_requeue
         assert record(job, "Requeue") == may_requeue
-        cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm lets a requeued job wait for two minutes
-        wait_for("its end", lambda job=job: "JobState=COMPLETED" in cluster.slurm("scontrol", "show", "job", job), deadline_s=60)
+    assert record(f"{array}_1", "State") == "RUNNING"
+    assert record(f"{array}_1", "RestartCnt") == "0"
+    cluster.slurm("scontrol", "update", f"JobId={other}", "StartTime=now")  # Slurm lets a requeued job wait for two minutes
+    wait_for("its end", lambda: "JobState=COMPLETED" in cluster.slurm("scontrol", "show", "job", other), deadline_s=60)
+    cluster.slurm("scancel", array)
+    wait_for("no job", lambda: not states(), deadline_s=60)
 
 
 def test_forgotten_job_runs_to_its_end_and_its_node_comes_back(cluster: ElasticCluster) -> None:

@@ -11,6 +11,7 @@ from configs.models.fields import is_one_line
 from configs.models.slurm_keys import LINE_KEYS
 from slurm.conf import known, pairs_of
 from slurm.people import ACCOUNTS, LEAST_ID, RESERVED, TAKEN
+from tests.slurm.image_root import inside
 
 SCRIPT = Path(__file__).with_name("slurm_parser.py")
 KEYS = ("MinJobAge", "WaitTime", "Epilog")
@@ -73,7 +74,7 @@ PIECES = [
 def ask(image_root: Path, texts: list[str]) -> list[list[list[str]] | None]:
     """What Slurm reads in each text."""
     keys = ",".join([*KEYS, *(f"{key}+" for key in sorted(LINE_KEYS))])
-    command = ["chroot", str(image_root), "python3", "-c", SCRIPT.read_text(), keys]
+    command = inside(image_root, "python3", "-c", SCRIPT.read_text(), keys)
     done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True, timeout=900)
     return json.loads(done.stdout)
 

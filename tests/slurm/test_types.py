@@ -9,6 +9,7 @@ import pytest
 
 from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS
 from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, Number, Time, Type, Words
+from tests.slurm.image_root import inside
 
 SCRIPT = Path(__file__).with_name("slurm_reader.py")
 BASE = {"ClusterName": "t", "SlurmctldHost": "localhost"}
@@ -38,7 +39,7 @@ def ask(image_root: Path, head: str, lines: list[tuple[str, str]]) -> list[bool]
         base = "".join(f"{each}={said}\n" for each, said in BASE.items() if each != key)
         return f"{base}{head}{key}={value}\n"
 
-    command = ["chroot", str(image_root), "python3", "-c", SCRIPT.read_text()]
+    command = inside(image_root, "python3", "-c", SCRIPT.read_text())
     texts = json.dumps([text(*each) for each in lines])
     done = subprocess.run(command, input=texts, capture_output=True, text=True, check=True, timeout=900)
     return json.loads(done.stdout)

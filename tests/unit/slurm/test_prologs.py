@@ -6,7 +6,8 @@ from configs.render import health_checks
 from slurm.prologs import CHECKS, GPU_JOBS, longest_s
 from tests.unit.configs.stacks import cluster
 
-OURS = {"Prolog[0]": CHECKS, "Prolog[1]": GPU_JOBS, "PrologEpilogTimeout": "65534", "PrologFlags": "Alloc,Contain"}
+CONTAIN = {"PrologFlags": "Alloc,Contain"}
+OURS = CONTAIN | {"Prolog[0]": CHECKS, "Prolog[1]": GPU_JOBS, "PrologEpilogTimeout": "65534"}
 CHECKED = [
     {"name": "mounts", "check": "mounts", "contexts": ["interval", "prolog"], "nodeSets": ["cpu"], "timeoutS": 30},
     {"name": "disk", "check": "disk", "contexts": ["prolog"], "nodeSets": ["gpu"], "timeoutS": 40},
@@ -22,13 +23,14 @@ def script() -> str:
 @pytest.mark.parametrize(
     ("config", "longest"),
     [
-        pytest.param({"Prolog": "(null)", "PrologEpilogTimeout": "65534"}, 0, id="none"),
+        pytest.param(CONTAIN | {"Prolog": "(null)", "PrologEpilogTimeout": "65534"}, 0, id="none"),
+        pytest.param({"Prolog": "(null)", "PrologFlags": "Alloc"}, None, id="no extern step"),
         pytest.param(OURS, 40, id="Slipway's own"),
-        pytest.param(OURS | {"PrologTimeout": "20"}, 20, id="Slurm's limit is shorter"),
-        pytest.param({"Prolog[0]": "/shared/mine.sh", "PrologEpilogTimeout": "65534"}, None, id="another's"),
-        pytest.param(
-            {"Prolog[0]": "/shared/mine.sh", "PrologTimeout": "300 sec", "PrologEpilogTimeout": "65534"}, 300, id="another's, limited"
-        ),
+        pytest.param(OURS | {"PrologTimeout": "20"}, 40, id="Slurm's limit for each of two"),
+        pytest.param(CONTAIN | {"Prolog[0]": "/shared/mine.sh", "PrologEpilogTimeout": "65534"}, None, id="another's"),
+        pytest.param(CONTAIN | {"Prolog[0]": "/shared/mine.sh", "PrologEpilogTimeout": "60"}, 60, id="another's, limited as an epilog"),
+        pytest.param(CONTAIN | {"Prolog": "a", "PrologTimeout": "300 sec", "PrologEpilogTimeout": "60"}, 300, id="limited by itself"),
+        pytest.param(CONTAIN | {"Prolog": "/shared/*.sh", "PrologTimeout": "300"}, None, id="nobody knows how many"),
         pytest.param(OURS | {"Prolog[2]": "mine.sh"}, None, id="another's beside Slipway's"),
     ],
 )
