@@ -37,7 +37,7 @@ _LEFT_ALREADY = frozenset({2017, 2020, 2021, 2024})
 """Errors of a job that is unknown, completing, done or waiting: it leaves its nodes, or has left them. Source: slurm_errno.h."""
 _NOT_FROM_HERE = frozenset({2180})
 """Error of a state that a node cannot be given as it is now, such as RESUME where nothing is to be resumed. Source: slurm_errno.h."""
-_NO_RESERVATION = frozenset({2051})
+_NO_RESERVATION = frozenset({2053})
 """Error of a reservation that is not there. Source: slurm_errno.h."""
 _Answer = TypeVar("_Answer", bound=Body)
 
@@ -153,8 +153,8 @@ class SlurmClient:
                 raise
 
     async def reserve(self, name: str, node: str, start: int, comment: str) -> None:
-        """Reserves a node for maintenance from `start` on, in seconds since 1970, until it is released; jobs that are there stay. Raises
-        SlurmError: also for a reservation that exists, and for a start in the past."""
+        """Reserves a node for maintenance from `start` on, in seconds since 1970, until it is released; jobs that are there stay. A
+        reservation of that name begins then instead (measured on 26.05). Raises SlurmError: also for a start in the past."""
         about = {"name": name, "node_list": [node], "users": ["root"], "flags": ["MAINT", "IGNORE_JOBS"], "comment": comment}
         times = {"start_time": {"set": True, "number": start}, "duration": {"set": True, "infinite": True}}
         await self._send("POST", "reservation", about | times)

@@ -311,8 +311,9 @@ def test_node_is_reserved_from_a_time_on_and_released_and_its_job_stays(cluster:
         assert (found.name, found.node_list, found.start_time.value) == ("slipway-event-fix-0", "fix-0", begin)
         shown = cluster.slurm("bash", "-c", f"SLURM_TIME_FORMAT=%s {' '.join(RESERVATION_COMMAND)}")
         assert [(window.name, window.start, window.nodes) for window in read_windows(shown)] == [(found.name, begin, {"fix-0"})]
-        with pytest.raises(SlurmRefused):
-            ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin + 60, "again"))
+        ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin + 60, "put off"))
+        [moved] = ask(cluster, lambda client: client.reservations()).reservations
+        assert (moved.name, moved.start_time.value) == (found.name, begin + 60)
         with pytest.raises(SlurmRefused):
             ask(cluster, lambda client: client.reserve("slipway-event-fix-1", "fix-1", begin - 7200, "in the past"))
         assert "RUNNING" in cluster.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T")

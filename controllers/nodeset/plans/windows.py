@@ -25,7 +25,7 @@ class Windows:
 
 
 def plan_windows(observed: Observed) -> Windows:
-    """Where reservations were not read, nothing: whether one is there is unknown. One that begins at another time is released first."""
+    """Where reservations were not read, nothing: whether one is there is unknown."""
     if observed.nodes is None or observed.reserved is None:
         return Windows()
     wanted: dict[int, int] = {}
@@ -38,7 +38,11 @@ def plan_windows(observed: Observed) -> Windows:
             unknown.add(worker.ordinal)
     present = observed.reserved
     return Windows(
+        {ordinal: begin for ordinal, begin in wanted.items() if present.get(ordinal) != begin and begin > observed.now},
         # Slurm takes no reservation that begins in the past: whoever runs there was not warned, and is left alone.
-        {ordinal: begin for ordinal, begin in wanted.items() if ordinal not in present and begin > observed.now},
-        tuple(ordinal for ordinal, begin in sorted(present.items()) if ordinal not in unknown and begin != wanted.get(ordinal)),
+        tuple(
+            ordinal
+            for ordinal, begin in sorted(present.items())
+            if ordinal not in unknown and begin != wanted.get(ordinal) and wanted.get(ordinal, 0) <= observed.now
+        ),
     )

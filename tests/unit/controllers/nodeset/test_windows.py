@@ -31,7 +31,8 @@ def on(machine: str | None) -> tuple[WorkerPod | None, WorkerNode]:
     [
         pytest.param(on("soon"), {}, Windows({0: SOON}), id="announced"),
         pytest.param(on("soon"), {0: SOON}, Windows(), id="reserved already"),
-        pytest.param(on("soon"), {0: LATER}, Windows(release=(0,)), id="put off"),
+        pytest.param(on("soon"), {0: LATER}, Windows({0: SOON}), id="another time"),
+        pytest.param(on("past"), {0: LATER}, Windows(release=(0,)), id="earlier, and has begun"),
         pytest.param(on("calm"), {0: SOON}, Windows(release=(0,)), id="called off"),
         pytest.param(on("calm"), {}, Windows(), id="nothing announced"),
         pytest.param(on("past"), {}, Windows(), id="has begun before anybody was warned"),
