@@ -5,7 +5,7 @@ and squeue lists it; scontrol neither sets SystemComment nor appends to AdminCom
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -14,8 +14,8 @@ _NONE = ("(null)", "N/A", "None")
 _REQUEUE = "requeue"
 _WARNED = "warned "
 _LENT = "lent requeue"
-_MOST_WARNINGS = 4
-_LONGEST_TEXT = 700
+_MOST_WARNINGS = 8
+_LONGEST_TEXT, _LONGEST = 700, 1000
 """Slurm takes 1,024 characters."""
 
 
@@ -51,7 +51,8 @@ def write_marks(marks: Marks) -> str:
     """The AdminComment with these parts; others' text is cut rather than the marks."""
     flags = [word for word, is_set in ((_REQUEUE, marks.asked_for_requeue), (_LENT, marks.lent_requeue)) if is_set]
     words = [*flags, *(f"{_WARNED}{each}" for each in marks.warned[-_MOST_WARNINGS:])]
-    return " ".join(part for part in (marks.text[:_LONGEST_TEXT], f"[slipway: {'; '.join(words)}]" if words else "") if part)
+    ours = f"[slipway: {'; '.join(words)}]" if words else ""
+    return " ".join(part for part in (marks.text[: max(0, min(_LONGEST_TEXT, _LONGEST - len(ours)))], ours) if part)
 
 
 def with_text(comment: str, text: str) -> str:
@@ -59,7 +60,8 @@ def with_text(comment: str, text: str) -> str:
     return write_marks(replace(read_marks(comment), text=text))
 
 
-def with_warning(comment: str, windows: Iterable[str]) -> str:
-    """The comment with these warnings added."""
+def with_warning(comment: str, windows: Iterable[str], met: Collection[str] = ()) -> str:
+    """The comment with these warnings added. Where they are too many, those of windows that the job still meets, `met`, go last."""
     marks = read_marks(comment)
-    return write_marks(replace(marks, warned=tuple(dict.fromkeys([*marks.warned, *windows]))))
+    before = sorted(marks.warned, key=lambda mark: mark in met)
+    return write_marks(replace(marks, warned=tuple(dict.fromkeys([*before, *windows]))))

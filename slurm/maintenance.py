@@ -118,6 +118,17 @@ def read_windows(text: str, prefix: str = "") -> tuple[Window, ...]:
     return tuple(windows)
 
 
+def joined(windows: Iterable[Window]) -> tuple[Window, ...]:
+    """The windows, those for announced maintenance that begin together as one: a job on many such nodes is warned of it once."""
+    found: dict[tuple[str, int], Window] = {}
+    for window in windows:
+        name = ANNOUNCED.rstrip("-") if window.name.startswith(ANNOUNCED) else window.name
+        before = found.get((name, window.start))
+        end, nodes = (max(before.end, window.end), before.nodes | window.nodes) if before is not None else (window.end, window.nodes)
+        found[name, window.start] = Window(name, window.start, end, nodes)
+    return tuple(found.values())
+
+
 def read_jobs(text: str) -> tuple[Job, ...]:
     """The jobs in what JOB_COMMAND prints. Raises ReadingError."""
     parts: dict[str, list[dict[str, str]]] = {}

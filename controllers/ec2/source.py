@@ -12,7 +12,7 @@ from controllers.ec2 import metrics
 from controllers.ec2.client import MOST_IDS, Ec2, Ec2Error
 from controllers.ec2.settings import ACTIONS, Settings
 from controllers.ec2.statuses import Status, begin_of, instance_of, plan_conditions, read_status
-from controllers.nodeset.structs import ANNOTATION_BEGINS, LABEL_CLUSTER, LABEL_NODESET
+from controllers.nodeset.structs import ANNOTATION_EC2_BEGINS, LABEL_CLUSTER, LABEL_NODESET
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock, backoff_s
 from controllers.runtime.errors import ApiError
@@ -103,12 +103,12 @@ class Source:
         conditions = plan_conditions(status, node.status.conditions, self._settings.grace_s, self._clock.wall())
         begin = begin_of(status)
         if conditions is None:
-            if begin is None or begin == node.metadata.annotations.get(ANNOTATION_BEGINS):
+            if begin == node.metadata.annotations.get(ANNOTATION_EC2_BEGINS):
                 return ""
             conditions = tuple(each for each in node.status.conditions if each.type in EC2_CONDITIONS)
         name = node.metadata.name
         manifest = {
-            "metadata": {"name": name, "uid": node.metadata.uid} | ({"annotations": {ANNOTATION_BEGINS: begin}} if begin else {}),
+            "metadata": {"name": name, "uid": node.metadata.uid} | ({"annotations": {ANNOTATION_EC2_BEGINS: begin}} if begin else {}),
             "status": {"conditions": [self._manifest(each) for each in conditions]},
         }
         try:

@@ -19,7 +19,7 @@ from controllers.nodeset.pods import claim_ordinal, claim_stem
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import ANNOTATION_BEGINS, LABEL_CLUSTER, LABEL_NODESET, NODESETS, SLURM_NODES, NodeSet, SlurmNode
+from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, SLURM_NODES, NodeSet, SlurmNode
 from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
@@ -33,7 +33,6 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
 from slurm.check_results import FAILURE
-from slurm.maintenance import ANNOUNCED
 from slurm.states import is_waking
 
 WORKERS = 4
@@ -107,8 +106,6 @@ class Controller:
         self.is_slurm_silent = True
         """As every set was last told."""
         self._unsettled: set[Key] = set()
-        self._are_reserved = True
-        """Nodes are reserved for announced maintenance, or may be by an earlier process."""
         """Sets that may want something of Slurm soon: all but fixed sets whose last round found nothing to do before the next sweep."""
         self.poller = Poller(
             slurm,
@@ -249,10 +246,6 @@ class Controller:
     def _wants_reservations(self) -> bool:
         """For windows of maintenance, and because a check looks at failing nodes in reservations."""
         snapshot = self.poller.snapshot
-        if snapshot is not None and snapshot.has_reservations:
-            self._are_reserved = any(each.name.startswith(ANNOUNCED) for each in snapshot.reservations)
-        if self._are_reserved or any(ANNOTATION_BEGINS in machine.metadata.annotations for machine in self.machines.store.values()):
-            return True
         are_failing = snapshot is not None and any(FAILURE in node.extra for node in snapshot.nodes.values())
         sets = self.nodesets.store.values()
         return are_failing or any(each.spec.update_strategy.reservation or each.waits_for_checks for each in sets)

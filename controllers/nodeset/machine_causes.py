@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from controllers.nodeset.structs import ANNOTATION_BEGINS, MachineCauseRule
+from controllers.nodeset.structs import MachineCauseRule
 from controllers.nodeset.workers import MachineCause
 from controllers.runtime.structs import NodeCondition, Taint
 from slurm.causes import KUBERNETES_CONDITIONS
@@ -33,13 +33,15 @@ def read_begin(text: str) -> float | None:
     return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
 
 
-def announced_cause(text: str) -> MachineCause:
-    """What the annotation of a Kubernetes node says. It takes no job away: who announces a failure sets a condition or a taint as well."""
+def announced_cause(annotation: str, text: str) -> MachineCause:
+    """What an annotation of a Kubernetes node says. It drains nothing: who announces a failure sets a condition or a taint as well."""
     if read_begin(text) is None:
-        evidence = f"{ANNOTATION_BEGINS} is {text[:80]!r}, which is no time such as 2030-01-15T10:00:00Z: no job is warned"
+        evidence = f"{annotation} is {text[:80]!r}, which is no time such as 2030-01-15T10:00:00Z: no job is warned"
     else:
-        evidence = f"maintenance of the machine begins at {text}; jobs that may still run then are warned before"
-    return MachineCause("annotation/maintenance-begins", "maintenance", "none", evidence, "")
+        evidence = (
+            f"maintenance begins at {text} ({annotation}): jobs that may still run then are warned before, and none starts from then on"
+        )
+    return MachineCause(f"annotation/{annotation.rpartition('/')[2]}", "maintenance", "none", evidence, "")
 
 
 def _of_conditions(rules: tuple[MachineCauseRule, ...], conditions: Iterable[NodeCondition]) -> Iterable[MachineCause]:

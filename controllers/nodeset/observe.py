@@ -17,6 +17,7 @@ from controllers.nodeset.structs import (
     ANNOTATION_BEGINS,
     ANNOTATION_CHECKED_FIRST,
     ANNOTATION_COST,
+    ANNOTATION_EC2_BEGINS,
     ANNOTATION_REASON,
     LABEL_BUSY,
     LABEL_REVISION,
@@ -128,15 +129,17 @@ def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...
     """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
     words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-    announced = node.metadata.annotations.get(ANNOTATION_BEGINS)
+    announced = {name: text for name in (ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS) if (text := node.metadata.annotations.get(name))}
+    begins = [begin for text in announced.values() if (begin := read_begin(text)) is not None]
     causes = find_machine_causes(rules, node.status.conditions, node.spec.taints) if rules else ()
     return Machine(
         *(node.spec.unschedulable, words, answers, node.metadata.labels),
         identity=node.spec.provider_id or node.metadata.uid,
         boot=node.status.node_info.boot_id,
         workers=workers,
-        causes=causes if announced is None else (*causes, announced_cause(announced)),
-        maintenance_begins=read_begin(announced) if announced is not None else None,
+        causes=(*causes, *(announced_cause(name, text) for name, text in announced.items())),
+        maintenance_begins=min(begins, default=None),
+        is_announcement_unread=bool(announced) and not begins,
     )
 
 
@@ -164,9 +167,9 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
 
 def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] | None:
     """When the reservations for announced maintenance begin, by ordinal; None where they were not read."""
-    if snapshot is None or not snapshot.has_reservations:
+    if snapshot is None or snapshot.last_reservations is None:
         return None
-    named = [(each.name.removeprefix(ANNOUNCED), each) for each in snapshot.reservations if each.name.startswith(ANNOUNCED)]
+    named = [(each.name.removeprefix(ANNOUNCED), each) for each in snapshot.last_reservations if each.name.startswith(ANNOUNCED)]
     found = {ordinal_of(nodeset.metadata.name, name): each.start_time.value or 0 for name, each in named}
     return {ordinal: begin for ordinal, begin in found.items() if ordinal is not None}
 

@@ -25,8 +25,10 @@ ANNOTATION_ADDRESS = "slipway.dev/topology-address"
 ANNOTATION_CHECKED_FIRST = "slipway.dev/checked-first"
 """On a worker's pod: `true` where it has drained its node before its slurmd started, until health checks have passed."""
 ANNOTATION_BEGINS = "slipway.dev/maintenance-begins"
-"""On a Kubernetes node, set by our program for EC2, by a cloud's agent, or by administrators: when maintenance of the machine begins, RFC
-3339. Slurm's node is reserved from then on, so that its jobs are warned of it."""
+"""On a Kubernetes node, set by administrators or a cloud's agent: when maintenance of the machine begins, RFC 3339. Slurm's node is
+reserved from then on, so that its jobs are warned of it."""
+ANNOTATION_EC2_BEGINS = "slipway.dev/ec2-maintenance-begins"
+"""The same, of our program for EC2 alone, which takes it back. The earlier of the two counts."""
 ANNOTATION_REASON = "slipway.dev/reason"
 """On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
 

@@ -163,6 +163,8 @@ class Machine:
     """What its conditions and taints say, by the rules of the set."""
     maintenance_begins: float | None = None
     """When announced maintenance of it begins, in seconds since 1970."""
+    is_announcement_unread: bool = False
+    """Maintenance is announced, in a text that is no time."""
 
     @property
     def announced(self) -> str:

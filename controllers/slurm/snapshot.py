@@ -37,8 +37,8 @@ class Snapshot:
     """Why the list of jobs could not be read; that `jobs` is empty then says nothing."""
     jobs_asked_at: float = float("-inf")
     """When the list of jobs was asked for, on the monotonic clock."""
-    has_reservations: bool = False
-    """False where nobody wanted them: that `reservations` is empty says nothing then."""
+    last_reservations: tuple[Reservation, ...] | None = None
+    """All reservations as they were half a minute ago at most, wanted or not; None before they were read."""
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[Job]]:
@@ -150,8 +150,8 @@ class Poller:
             self._nodes_update = None
         try:
             nodes = await self.client.nodes(self._nodes_update)
-            wants_reservations = self.wants_reservations()
-            reservations = (await self.client.reservations()).reservations if wants_reservations else ()
+            wants = self.wants_reservations()
+            found = (await self.client.reservations()).reservations if wants or is_whole else None
         except SlurmError as error:
             self.error = str(error)
             raise
@@ -166,7 +166,8 @@ class Poller:
             changed |= {name for name in known.keys() | after.keys() if known.get(name) != after.get(name)}
             known = after
         jobs, jobs_error, jobs_asked_at = self._jobs
-        self.snapshot = Snapshot(known, jobs, reservations, asked_at, jobs_error, jobs_asked_at, wants_reservations)
+        last = found if found is not None else before.last_reservations if before is not None else None
+        self.snapshot = Snapshot(known, jobs, found or () if wants else (), asked_at, jobs_error, jobs_asked_at, last)
         if changed or before is None:
             self.on_change(frozenset(changed))
         return self.snapshot

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from slurm.hostlists import fold
 from slurm.job_marks import with_warning
-from slurm.maintenance import Job, Policy, Window, is_requeued, meets
+from slurm.maintenance import Job, Policy, Window, is_requeued, joined, meets
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def are_near(windows: Iterable[Window], now: float, policy: Policy) -> bool:
 
 def plan_maintenance(jobs: Iterable[Job], windows: Iterable[Window], now: float, policy: Policy) -> Actions:
     """One round. `now` is the time of the reading, in seconds since 1970."""
-    near = sorted((each for each in windows if are_near([each], now, policy)), key=lambda each: (each.start, each.name))
+    near = sorted((each for each in joined(windows) if are_near([each], now, policy)), key=lambda each: (each.start, each.name))
     requeue: list[str] = []
     notes: dict[str, tuple[str, ...]] = {}
     words: dict[str, str] = {}
@@ -44,7 +44,7 @@ def plan_maintenance(jobs: Iterable[Job], windows: Iterable[Window], now: float,
             requeue.append(job.id)
             continue
         if news := [window for window in met if window.mark not in warned and now < window.start]:
-            comment = with_warning(job.admin_comment, (window.mark for window in news))
+            comment = with_warning(job.admin_comment, (window.mark for window in news), {window.mark for window in met})
             notes[comment] = (*notes.get(comment, ()), job.id)
             words[job.id] = warning(job, news[0], policy)
     return Actions(tuple(requeue), notes, words)

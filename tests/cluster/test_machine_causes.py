@@ -76,8 +76,12 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time
     assert not any("DRAIN" in node(stack, name)["state"] for name in others)
     assert stack.job_state(job) == "RUNNING"
     window = f"{ANNOUNCED}gpu-0"
-    eventually("the job is warned", lambda: f"warned {window}@{begin.timestamp():.0f}" in stack.slurm(f"scontrol show job {job}"), 60)
-    assert window in stack.ssh("cat warned.out")
+    eventually(
+        "the job is warned",
+        lambda: f"warned {ANNOUNCED.rstrip('-')}@{begin.timestamp():.0f}" in stack.slurm(f"scontrol show job {job}"),
+        60,
+    )
+    assert "of gpu-0 starts at" in stack.ssh("cat warned.out")
     assert str(job) in stack.standalone("maintenance", "--reservation", window).stdout
     stack.kubectl("annotate", "node", machine, f"{ANNOTATION_BEGINS}-")
     eventually("nothing is reserved", lambda: ANNOUNCED not in stack.slurm("scontrol show reservation"), 30)

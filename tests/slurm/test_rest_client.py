@@ -314,6 +314,10 @@ def test_node_is_reserved_from_a_time_on_and_released_and_its_job_stays(cluster:
         ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin + 60, "put off"))
         [moved] = ask(cluster, lambda client: client.reservations()).reservations
         assert (moved.name, moved.start_time.value) == (found.name, begin + 60)
+        ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", int(time.time()) + 2, "earlier"))
+        wait_for("its begin", lambda: "State=ACTIVE" in cluster.slurm("scontrol", "show", "reservation", "--oneliner"))
+        with pytest.raises(SlurmRefused):
+            ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin, "put off again"))
         with pytest.raises(SlurmRefused):
             ask(cluster, lambda client: client.reserve("slipway-event-fix-1", "fix-1", begin - 7200, "in the past"))
         assert "RUNNING" in cluster.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T")

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
 
+_SOON_S = 20
+"""A begin that is nearer than so many seconds counts as begun."""
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -25,24 +28,28 @@ class Windows:
 
 
 def plan_windows(observed: Observed) -> Windows:
-    """Where reservations were not read, nothing: whether one is there is unknown."""
+    """Where reservations were not read, nothing: whether one is there is unknown. Of maintenance that goes on it only counts that it has
+    begun: Slurm moves no reservation that has, and makes none that begins in the past."""
     if observed.nodes is None or observed.reserved is None:
         return Windows()
-    wanted: dict[int, int] = {}
-    unknown: set[int] = set()
+    reserve: dict[int, int] = {}
+    release = [ordinal for ordinal in observed.reserved if observed.worker(ordinal).pod is None]
     for worker in observed.workers():
-        machine = observed.machine_of(worker)
-        if machine is not None and machine.maintenance_begins is not None and worker.node is not None:
-            wanted[worker.ordinal] = int(machine.maintenance_begins)
-        elif machine is None and worker.pod is not None and worker.pod.machine is not None:
-            unknown.add(worker.ordinal)
-    present = observed.reserved
-    return Windows(
-        {ordinal: begin for ordinal, begin in wanted.items() if present.get(ordinal) != begin and begin > observed.now},
-        # Slurm takes no reservation that begins in the past: whoever runs there was not warned, and is left alone.
-        tuple(
-            ordinal
-            for ordinal, begin in sorted(present.items())
-            if ordinal not in unknown and begin != wanted.get(ordinal) and wanted.get(ordinal, 0) <= observed.now
-        ),
-    )
+        machine, present = observed.machine_of(worker), observed.reserved.get(worker.ordinal)
+        if worker.pod is None or worker.node is None:
+            continue
+        if (machine is None and worker.pod.machine is not None) or (machine is not None and machine.is_announcement_unread):
+            continue  # unknown: what is there stays
+        wanted = int(machine.maintenance_begins) if machine is not None and machine.maintenance_begins is not None else None
+        has_begun = present is not None and present <= observed.now + _SOON_S
+        if wanted is None:
+            if present is not None:
+                release.append(worker.ordinal)
+        elif wanted > observed.now + _SOON_S:
+            if has_begun and present != wanted:
+                release.append(worker.ordinal)  # it is made again in the next round
+            elif present != wanted:
+                reserve[worker.ordinal] = wanted
+        elif not has_begun:
+            reserve[worker.ordinal] = int(observed.now) + _SOON_S // 2
+    return Windows(reserve, tuple(sorted(release)))

@@ -22,7 +22,7 @@ from controllers.ec2.client import Ec2
 from controllers.ec2.settings import Settings
 from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
-from controllers.nodeset.structs import ANNOTATION_BEGINS
+from controllers.nodeset.structs import ANNOTATION_EC2_BEGINS
 from controllers.runtime import serve
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
@@ -158,7 +158,7 @@ class Site:
 
     def begin(self, number: int) -> str | None:
         """When announced maintenance of a machine begins, as its Kubernetes node says."""
-        return self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("annotations", {}).get(ANNOTATION_BEGINS)
+        return self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("annotations", {}).get(ANNOTATION_EC2_BEGINS)
 
     def told(self, number: int) -> dict[str, tuple[str, str]]:
         """Status and reason of our conditions."""

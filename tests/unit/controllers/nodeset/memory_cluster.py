@@ -100,6 +100,8 @@ class MemorySlurm(SlurmClient):
     async def reserve(self, name: str, node: str, start: int, comment: str) -> None:
         self._answer()
         with self._write():
+            if name in self.reserved and self.reserved[name][1] <= time.time():
+                raise SlurmRefused(f"reservation {name} has started already")
             self.reserved[name] = node, start
 
     async def release(self, name: str) -> None:

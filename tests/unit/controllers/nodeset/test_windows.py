@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.machine_causes import announced_cause, read_begin
+from controllers.nodeset.observe import machine
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.windows import Windows
+from controllers.nodeset.structs import ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
+from controllers.runtime.structs import KubeNode, ObjectMeta
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 from tests.unit.controllers.nodeset.test_killed import killed_at
@@ -19,7 +22,9 @@ MACHINES = {
     "calm": Machine(),
     "soon": Machine(maintenance_begins=SOON + 0.5),
     "past": Machine(maintenance_begins=NOW - 60),
+    "unread": Machine(is_announcement_unread=True),
 }
+AT_ONCE = int(NOW) + 10
 
 
 def on(machine: str | None) -> tuple[WorkerPod | None, WorkerNode]:
@@ -32,13 +37,18 @@ def on(machine: str | None) -> tuple[WorkerPod | None, WorkerNode]:
         pytest.param(on("soon"), {}, Windows({0: SOON}), id="announced"),
         pytest.param(on("soon"), {0: SOON}, Windows(), id="reserved already"),
         pytest.param(on("soon"), {0: LATER}, Windows({0: SOON}), id="another time"),
-        pytest.param(on("past"), {0: LATER}, Windows(release=(0,)), id="earlier, and has begun"),
+        pytest.param(on("soon"), {0: NOW - 60}, Windows(release=(0,)), id="put off after it has begun"),
         pytest.param(on("calm"), {0: SOON}, Windows(release=(0,)), id="called off"),
         pytest.param(on("calm"), {}, Windows(), id="nothing announced"),
-        pytest.param(on("past"), {}, Windows(), id="has begun before anybody was warned"),
-        pytest.param(on("past"), {0: int(NOW - 60)}, Windows(), id="has begun"),
+        pytest.param(on("past"), {}, Windows({0: AT_ONCE}), id="goes on, and nothing is reserved"),
+        pytest.param(on("past"), {0: LATER}, Windows({0: AT_ONCE}), id="goes on, and is reserved later"),
+        pytest.param(on("past"), {0: NOW - 60}, Windows(), id="goes on"),
+        pytest.param(on("past"), {0: AT_ONCE}, Windows(), id="goes on, and begins in a moment"),
         pytest.param(on("gone"), {0: SOON}, Windows(), id="machine unknown"),
+        pytest.param(on("unread"), {0: SOON}, Windows(), id="no time is a change of nothing"),
+        pytest.param(on("unread"), {}, Windows(), id="no time"),
         pytest.param(on(None), {0: SOON}, Windows(release=(0,)), id="pod gone"),
+        pytest.param((pod(), node()), {0: SOON}, Windows(release=(0,)), id="pod on no machine yet"),
         pytest.param((pod(machine="soon"), None), {}, Windows(), id="node unknown"),
         pytest.param(on("soon"), None, Windows(), id="reservations not read"),
     ],
@@ -70,9 +80,27 @@ def test_nothing_is_reserved_while_slurm_is_silent() -> None:
 )
 def test_annotation_is_read_as_a_time_and_told_as_a_cause_that_takes_no_job_away(text: str, begin: datetime | None) -> None:
     assert read_begin(text) == (begin.timestamp() if begin else None)
-    cause = announced_cause(text)
-    assert (cause.kind, cause.wish) == ("maintenance", "none")
+    cause = announced_cause(ANNOTATION_BEGINS, text)
+    assert (cause.name, cause.kind, cause.wish) == ("annotation/maintenance-begins", "maintenance", "none")
     assert ("is no time" in cause.evidence) == (begin is None)
+
+
+@pytest.mark.parametrize(
+    ("own", "of_ec2", "begins", "is_unread"),
+    [
+        pytest.param("", "", None, False, id="none"),
+        pytest.param("2030-01-15T10:00Z", "", "2030-01-15T10:00Z", False, id="people's"),
+        pytest.param("2030-01-16T10:00Z", "2030-01-15T10:00Z", "2030-01-15T10:00Z", False, id="the earlier"),
+        pytest.param("soon", "2030-01-15T10:00Z", "2030-01-15T10:00Z", False, id="the one that can be read"),
+        pytest.param("soon", "", None, True, id="none can be read"),
+    ],
+)
+def test_the_earlier_of_two_announcements_counts(own: str, of_ec2: str, begins: str | None, is_unread: bool) -> None:
+    annotations = {name: text for name, text in ((ANNOTATION_BEGINS, own), (ANNOTATION_EC2_BEGINS, of_ec2)) if text}
+    seen = machine(KubeNode(ObjectMeta(name="m", annotations=annotations)))
+    assert seen.maintenance_begins == (read_begin(begins) if begins else None)
+    assert seen.is_announcement_unread == is_unread
+    assert len(seen.causes) == len(annotations)
 
 
 def at(seconds: int) -> str:

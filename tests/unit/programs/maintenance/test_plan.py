@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from programs.maintenance.plan import Actions, are_near, plan_maintenance
 from programs.maintenance.run import carry_out, one_round
 from slurm.commands import SlurmError
-from slurm.maintenance import Job, Policy, Window, is_requeued, meets
+from slurm.job_marks import with_warning
+from slurm.maintenance import ANNOUNCED, Job, Policy, Window, is_requeued, meets
 
 START = 100_000
 WINDOW = Window("weekly", START, START + 3600, frozenset({"gpu-0", "gpu-1"}))
@@ -66,6 +67,25 @@ def test_job_is_warned_then_requeued(job: Job, now: int, expected: str) -> None:
 )
 def test_only_declared_jobs_are_requeued(job: Job, policy: Policy, expected: bool) -> None:
     assert is_requeued(job, policy) is expected
+
+
+@pytest.mark.parametrize("gap_s", [0, 60], ids=["at once", "one after the other"])
+def test_job_on_many_announced_machines_is_warned_of_each_time_once(gap_s: int) -> None:
+    """Each Slurm node has a reservation of its own for that."""
+    names = [f"gpu-{number}" for number in range(8)]
+    windows = [Window(f"{ANNOUNCED}{name}", START + at * gap_s, START + 9000, frozenset({name})) for at, name in enumerate(names)]
+    job = replace(JOB, nodes=frozenset(names))
+    first = plan_maintenance([job], windows, HOUR_BEFORE + 600, POLICY)
+    [comment] = first.notes
+    assert comment.count("warned") == (8 if gap_s else 1)
+    assert "gpu-[0-7]" in first.words["12"] if not gap_s else "gpu-0" in first.words["12"]
+    assert plan_maintenance([replace(job, admin_comment=comment)], windows, HOUR_BEFORE + 615, POLICY) == Actions()
+
+
+def test_marks_of_windows_that_a_job_meets_outlast_others() -> None:
+    comment = with_warning("[slipway: warned met@1]", [f"other@{number}" for number in range(7)])
+    assert "met@1" in with_warning(comment, ["new@1", "new@2"], {"met@1"})
+    assert "met@1" not in with_warning(comment, ["new@1", "new@2"])
 
 
 def test_words_say_when_and_what_then() -> None:
