@@ -53,7 +53,7 @@ def test_no_input_breaks_target_in_a_moment(programs: Path, target: str, seed: i
     assert (done.returncode, done.stderr) == (0, "")
     runs = re.fullmatch(rf"target {target}, seed {seed}: (\d+) runs, \d+ inputs kept\n", done.stdout)
     assert runs is not None
-    assert int(runs[1]) > 50
+    assert int(runs[1]) > 10
 
 
 @pytest.mark.parametrize(("fault", "words"), FOUND.items())
