@@ -49,6 +49,7 @@ def test_node_whose_home_is_gone_gets_a_new_pod_and_returns_to_service(stack: De
     before, other = uid(stack, "gpu-1"), uid(stack, "gpu-0")
     job = stack.hold("--partition=gpu", "--nodelist=gpu-1", "--chdir=/tmp")
     stack.wait_for_job(job, "RUNNING")
+    eventually("its prolog is over, which would send it back", lambda: "Reason=None" in stack.slurm(f"scontrol show job {job}"), 30)
     stack.kubectl("exec", "gpu-1", "-c", "slurmd", "--", "umount", "--lazy", "/home")
     stack.look_at("gpu-1")
     eventually("the node is drained for the check", lambda: "slipway: check mounts" in stack.slurm("scontrol show node gpu-1"), 150)
