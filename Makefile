@@ -27,7 +27,8 @@ test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kube
 
 # Three rows at once. Tests of the dev stack follow one another, so they are the longest row and go first at the processors. Those of real
 # Slurm mostly wait, and are spread over processes, a module at a time: first the verbs' tests, with namespaces of their own on the local
-# cluster, before others want to take its programs away. What only computes is one process: each further one would collect all tests again.
+# cluster, before others want to take its programs away. What only computes is one process: each further one would collect all tests again. It
+# is done long before the others, so it takes what they leave.
 SPREAD := 4
 VERBS := tests/cluster/test_standalone.py tests/cluster/test_own_cluster.py
 lint-and-unit:
@@ -37,10 +38,10 @@ test-cluster: .venv/ready $(KEY)  ## the row of `make test` on the dev stack, on
 	@$(PY) -m pytest tests/cluster $(VERBS:%=--ignore=%)
 
 test-slurm: .venv/ready $(KEY)  ## the row on real Slurm, several modules at a time
-	@nice -n 10 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder $(VERBS) tests/slurm
+	@nice -n 8 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder $(VERBS) tests/slurm
 
 test-unit: .venv/ready  ## the row that needs no Slurm: an API server, pure functions, plans
-	@nice -n 10 $(PY) -m pytest tests/apiserver tests/unit tests/plan
+	@nice -n 19 $(PY) -m pytest tests/apiserver tests/unit tests/plan
 
 unit: .venv/ready  ## pure functions and plans, in seconds
 	@$(PY) -m pytest tests/unit tests/plan

@@ -153,7 +153,7 @@ class Machine:
         shares = Path(f"/sys/fs/cgroup/cpu/{self.prefix}pods/cpu.shares")
         if os.nice(0) > 0 and shares.parents[1].is_dir():
             shares.parent.mkdir(exist_ok=True)
-            shares.write_text("110")  # the weight of a process with nice 10
+            shares.write_text(f"{1024 / 1.25 ** os.nice(0):.0f}")  # the weight of one process with this nice value
 
     def add_address(self, pod: str, namespace: str, link: str, number: int) -> None:
         """Gives a link its address, and remembers it."""
