@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import httpx2
 
-from standalone.api import connect
+from standalone.api import Api, connect
 from standalone.faults import StandaloneError
 from standalone.kubeconfig import Where
 from standalone.render import Key, Sort
@@ -16,8 +16,19 @@ class Reads:
     """Reads of one cluster. Each fails with an AssertionError: the API server's words, or that it does not answer."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        self._api = connect(Where(str(kubeconfig), None))
-        self._namespace = namespace
+        self._kubeconfig, self._namespace = kubeconfig, namespace
+        self._connected: tuple[bytes, Api] | None = None
+
+    @property
+    def _api(self) -> Api:
+        """A cluster that was made anew has other certificates."""
+        try:
+            present = self._kubeconfig.read_bytes()
+            if self._connected is None or self._connected[0] != present:
+                self._connected = present, connect(Where(str(self._kubeconfig), None))
+        except (OSError, StandaloneError) as error:
+            raise AssertionError(f"{self._kubeconfig}: {error}") from error
+        return self._connected[1]
 
     def get(self, kind: str, name: str = "", labels: str = "", fields: str = "") -> Any:
         """An object, or the list of a kind, in the namespace if the kind has one. A kind is named as for kubectl, but for short names."""
