@@ -12,6 +12,7 @@ from typing import Any, Literal
 from slurm import reasons
 from slurm.hostlists import HostlistError, expand
 from slurm.job_marks import Marks, read_marks, window_mark
+from slurm.squeue import ReadingError, format_option, leader_of, read_rows
 
 RESERVATION_COMMAND = ("scontrol", "show", "reservation", "--oneliner")
 """Its JSON leaves the comment out. Times are to be seconds since 1970, here and below: SLURM_TIME_FORMAT=%s."""
@@ -20,11 +21,7 @@ _FIELDS = (
     *("JobID", "JobArrayID", "HetJobID", "State", "NodeList", "EndTime", "UserName", "Account", "Partition"),
     *("BatchFlag", "Requeue", "Reservation", "Comment", "admin_comment"),
 )
-_BETWEEN = "\x1f"
-JOB_COMMAND = (
-    *("squeue", "--noheader", "--all", "--local", f"--states={_STATES}"),
-    f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in _FIELDS)}",
-)
+JOB_COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={_STATES}", format_option(_FIELDS))
 _RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=(\d+) EndTime=(\d+) .*? Nodes=(\S+) .*? Flags=(\S*) .*?(?: Comment=(.*))?$")
 _NONE = "No reservations in the system"
 ANNOUNCED = "slipway-event-"
@@ -32,10 +29,6 @@ ANNOUNCED = "slipway-event-"
 
 Requeue = Literal["Declared", "Allowed", "Never"]
 Fate = Literal["ends before", "requeued", "runs on"]
-
-
-class ReadingError(ValueError):
-    """The text is no answer of Slurm's that is known here."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +125,8 @@ def joined(windows: Iterable[Window]) -> tuple[Window, ...]:
 def read_jobs(text: str) -> tuple[Job, ...]:
     """The jobs in what JOB_COMMAND prints. Raises ReadingError."""
     parts: dict[str, list[dict[str, str]]] = {}
-    for line in text.splitlines():
-        values = [value.strip() for value in line.split(_BETWEEN)]
-        if len(values) != len(_FIELDS) + 1:
-            raise ReadingError(f"squeue's line has not {len(_FIELDS)} fields: {line[:120]!r}")
-        row = dict(zip(_FIELDS, values, strict=False))
-        number = row["HetJobID"] if row["HetJobID"].isdecimal() and row["HetJobID"] != "0" else row["JobArrayID"]
-        parts.setdefault(number, []).append(row)
+    for row in read_rows(text, _FIELDS):
+        parts.setdefault(leader_of(row) or row["JobArrayID"], []).append(row)
     return tuple(_job(number, rows) for number, rows in parts.items() if any(row["NodeList"] for row in rows))
 
 

@@ -1,10 +1,10 @@
-"""After each start of slurmctld's process, looks for jobs that no node was told of, and has them start again: see untold.
+"""Has jobs start again that slurmctld told no node of: looks for them after each start of slurmctld's process. See untold.
 
-Only jobs that wait at the first look after such a start can be lost: those that are given nodes later, the new process tells their nodes
-of. Each of them is watched until it waits no more, or for longer than its nodes' prologs may take.
+Only a job that already waits at the first look after such a start can be lost: the new process tells the nodes of every later one. The
+sidecar watches each of these jobs until it waits no more, or has waited for longer than the prologs of its nodes may take.
 
-It keeps nothing that matters: a new run of the sidecar begins to watch anew. Killed between two writes, it has lent a job the right to be
-requeued at most, which is noted in the job, and taken back by the next run.
+The sidecar stores nothing: after a restart, it watches from the beginning. If it is killed between two writes, at most one job keeps a
+right to be requeued that the sidecar lent it. The job's AdminComment notes that, and the next run takes the right back.
 """
 
 import time
@@ -25,7 +25,7 @@ _AT_ONCE = 20
 
 
 class Rescue:
-    """Which start of slurmctld was looked at, which jobs wait since, and what was said."""
+    """The jobs that are watched since slurmctld's last start, and what was said of them."""
 
     def __init__(self, say: Callable[[str], None], slack_s: float = SLACK_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._slack_s, self._clock = say, slack_s, clock
@@ -44,7 +44,7 @@ class Rescue:
         try:
             self._look()
         except SlurmError as error:
-            self._tell("unknown", f"jobs that no node was told of are looked for again ({error})")
+            self._tell("unknown", f"which jobs slurmctld told no node of is not known yet ({error})")
         self._look_at = self._clock() + _LOOK_S
 
     def _look(self) -> None:
@@ -69,8 +69,8 @@ class Rescue:
         if waiting and prologs_s is None:
             self._tell(
                 "unlimited",
-                f"jobs {_ids(waiting)} may wait for nodes that were told of none, since slurmctld started anew. Nothing limits the time of "
-                "this cluster's prologs: with PrologTimeout in slurm.settings, such jobs start again by themselves",
+                f"slurmctld may have told no node of jobs {_ids(waiting)}, which wait for their prologs since it restarted. Nothing limits "
+                "the time of this cluster's prologs: with PrologTimeout in slurm.settings, such jobs start again by themselves",
             )
             self._since = {}
         elif prologs_s is not None:
@@ -80,13 +80,13 @@ class Rescue:
     def _deal_with(self, waiting: list[Job], boot: int) -> None:
         """What was refused or cannot be known now is tried again when as much time has passed once more. Raises SlurmError."""
         nodes = {name: each.state for name, each in slurm.read_slurmds().items()} if waiting else {}
-        for job in [job for job in waiting if untold.do_all_answer(job, nodes)][:_AT_ONCE]:
+        for job in [job for job in waiting if untold.all_nodes_answer(job, nodes)][:_AT_ONCE]:
             self._since[job.run] = self._clock()
             try:
                 if not untold.is_lost(job, slurm.read_known([job.number])):
                     self._tell(
                         f"left {job.id}",
-                        f"job {job.id} waits for the prolog of a node since slurmctld started anew, and may work on another: look at it. "
+                        f"job {job.id} waits for the prolog of a node since slurmctld restarted, but may work on another node: look at it. "
                         + ("`scontrol requeue` has it start again" if job.is_batch else "`scancel` ends it"),
                     )
                 # Right before it is touched: it may have ended, or may have begun after all.
@@ -95,7 +95,7 @@ class Rescue:
                         if present.run == job.run:
                             self._rescue(present)
             except SlurmError as error:
-                self._tell(f"refused {job.id}", f"what becomes of job {job.id} is not known yet, of which no node was told ({error})")
+                self._tell(f"refused {job.id}", f"job {job.id}, of which slurmctld told no node, is tried again later ({error})")
 
     def _rescue(self, job: Job) -> None:
         """Raises SlurmError."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from slurm.commands import SlurmError, call
 from slurm.scontrol import AnswerError, read_partitions, read_places, read_starts, read_states
+from slurm.squeue import ReadingError
 from slurm.states import NodeState
 
 from . import untold
@@ -128,7 +129,7 @@ def read_started(state: str, job: str = "") -> tuple[untold.Job, ...]:
     chosen = [*([f"--states={state}"] if state else []), *([f"--jobs={job}"] if job else [])]
     try:
         return untold.read_jobs(_call(*untold.COMMAND, *chosen, env=_SECONDS))
-    except untold.ReadingError as error:
+    except ReadingError as error:
         raise SlurmError(str(error)) from None
 
 

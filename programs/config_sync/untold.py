@@ -14,22 +14,15 @@ from dataclasses import dataclass, replace
 
 from slurm.hostlists import HostlistError, expand
 from slurm.job_marks import read_marks, write_marks
+from slurm.squeue import ReadingError, format_option, leader_of, read_rows
 from slurm.states import NodeState, is_registered
 
 _FIELDS = ("JobID", "JobArrayID", "HetJobID", "State", "Reason", "StartTime", "BatchFlag", "Requeue", "NodeList", "admin_comment")
-_BETWEEN = "\x1f"
-COMMAND = (
-    *("squeue", "--noheader", "--all", "--local"),
-    f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in _FIELDS)}",
-)
+COMMAND = ("squeue", "--noheader", "--all", "--local", format_option(_FIELDS))
 """Lists jobs that have not ended; with SLURM_TIME_FORMAT=%s."""
-_WHY = "slurmctld started anew in the moment the job started, as for changed files, and no node was told of it"
+_WHY = "slurmctld restarted just as the job started, as it also does to read changed files, and told no node of the job"
 AGAIN = f"started again by Slipway: {_WHY}"
 ENDED = f"ended by Slipway: {_WHY}. It has run nothing: please start it again"
-
-
-class ReadingError(ValueError):
-    """The text is no answer of Slurm's that is known here."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +53,7 @@ class Job:
 def read_jobs(text: str) -> tuple[Job, ...]:
     """The jobs in what COMMAND prints. Raises ReadingError."""
     jobs: list[Job] = []
-    for line in text.split(f"{_BETWEEN}\n")[:-1]:  # a comment may have line ends of its own
-        values = [value.strip() for value in line.split(_BETWEEN, len(_FIELDS) - 1)]
-        if len(values) != len(_FIELDS):
-            raise ReadingError(f"squeue's line has not {len(_FIELDS)} fields: {line[:120]!r}")
-        row = dict(zip(_FIELDS, values, strict=True))
+    for row in read_rows(text, _FIELDS):
         try:
             nodes = frozenset(expand(row["NodeList"]))
         except HostlistError as error:
@@ -79,7 +68,7 @@ def read_jobs(text: str) -> tuple[Job, ...]:
                 nodes=nodes,
                 is_batch=row["BatchFlag"] == "1",
                 may_requeue=row["Requeue"] == "1",
-                is_part=row["HetJobID"].isdecimal() and row["HetJobID"] != "0",
+                is_part=leader_of(row) is not None,
                 admin_comment=row["admin_comment"],
             )
         )
@@ -91,7 +80,7 @@ def find_waiting(jobs: Iterable[Job], boot: int) -> tuple[Job, ...]:
     return tuple(job for job in jobs if job.is_running and job.reason == "Prolog" and job.started is not None and job.started <= boot)
 
 
-def do_all_answer(job: Job, nodes: Mapping[str, NodeState]) -> bool:
+def all_nodes_answer(job: Job, nodes: Mapping[str, NodeState]) -> bool:
     """True when each of the job's nodes is there and answers."""
     return all(name in nodes and is_registered(nodes[name]) for name in job.nodes)
 

@@ -21,7 +21,7 @@ class Reads:
 
     @property
     def _api(self) -> Api:
-        """A cluster that was made anew has other certificates."""
+        """The client. It is replaced when the kubeconfig changes: `make down` and `make up` give the cluster new certificates."""
         try:
             present = self._kubeconfig.read_bytes()
             if self._connected is None or self._connected[0] != present:

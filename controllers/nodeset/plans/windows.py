@@ -1,7 +1,7 @@
 """Reservations of Slurm's for the announced maintenance of machines, so that jobs are warned of it. Pure; part of `plan`.
 
-programs/maintenance warns and requeues the jobs that meet a reservation; Slurm starts none that would. What is announced may be put off or
-called off, and a node may be on another machine by then: the reservation follows, and ends with the announcement.
+programs/maintenance warns and requeues the jobs that meet a reservation, and Slurm starts no further job that would. The controller moves a
+reservation when the announced time changes, and releases it when the announcement is gone or the node's pod is on another machine.
 """
 
 from collections.abc import Mapping

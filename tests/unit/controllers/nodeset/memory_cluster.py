@@ -10,7 +10,7 @@ from controllers.nodeset.controller import CLAIM_INDEXES, nodeset_of
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import World
 from controllers.nodeset.schedule import Next
-from controllers.nodeset.structs import NODESETS, SLURM_NODES
+from controllers.nodeset.structs import ANNOTATION_BEGINS, ANNOTATION_REASON, NODESETS, SLURM_NODES
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.runtime.expectations import Expectations
@@ -333,7 +333,7 @@ class Cluster:
 
     def machine(self, name: str, cordoned: bool = False, words: str = "", ready: bool = True, begins: str = "") -> None:
         """A Kubernetes node as it is now."""
-        annotations = {"slipway.dev/reason": words, "slipway.dev/maintenance-begins": begins}
+        annotations = {ANNOTATION_REASON: words, ANNOTATION_BEGINS: begins}
         annotations = {key: text for key, text in annotations.items() if text}
         conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
         self.server.put(

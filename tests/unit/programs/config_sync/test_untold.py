@@ -13,6 +13,7 @@ from programs.config_sync.slurmds import Slurmd
 from programs.config_sync.untold import Job, noted, read_jobs
 from slurm.commands import SlurmError
 from slurm.job_marks import read_marks
+from slurm.squeue import ReadingError
 from slurm.states import NodeState, node_state
 
 BOOT, SLACK_S = 1_000, 40.0
@@ -38,7 +39,7 @@ def test_reading_takes_squeues_fields_whatever_a_comment_holds() -> None:
 
 @pytest.mark.parametrize("text", ["12\x1f\n", "12\x1fN/A\x1f\n"])
 def test_line_that_is_no_job_is_refused(text: str) -> None:
-    with pytest.raises(untold.ReadingError):
+    with pytest.raises(ReadingError):
         read_jobs(text)
 
 
@@ -205,7 +206,7 @@ def test_without_a_limit_for_prologs_jobs_are_named_once_and_left_alone(monkeypa
     made.looks(SLACK_S * 4)
     assert made.jobs == {"7": LOST}
     [said] = made.said
-    assert "jobs 7 may wait" in said
+    assert "told no node of jobs 7" in said
     assert "PrologTimeout" in said
 
 
@@ -220,7 +221,7 @@ def test_one_refusal_holds_up_no_other_job_and_is_said_once(monkeypatch: pytest.
     monkeypatch.setattr(slurm, "requeue", refuse)
     made.looks(SLACK_S * 12)
     assert made.restarts == {"7": 0, "8": 1}
-    assert sum("what becomes of job 7" in text for text in made.said) == 1
+    assert sum("job 7, of which" in text for text in made.said) == 1
 
 
 JOBS = st.lists(
