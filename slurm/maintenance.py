@@ -21,7 +21,6 @@ _FIELDS = (
     *("JobID", "JobArrayID", "HetJobID", "State", "NodeList", "EndTime", "UserName", "Account", "Partition"),
     *("BatchFlag", "Requeue", "Reservation", "Comment", "admin_comment"),
 )
-JOB_COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={_STATES}", format_option(_FIELDS))
 _RESERVATION = re.compile(r"ReservationName=(\S+) StartTime=(\d+) EndTime=(\d+) .*? Nodes=(\S+) .*? Flags=(\S*) .*?(?: Comment=(.*))?$")
 _NONE = "No reservations in the system"
 ANNOUNCED = "slipway-event-"
@@ -122,12 +121,24 @@ def joined(windows: Iterable[Window]) -> tuple[Window, ...]:
     return tuple(found.values())
 
 
-def read_jobs(text: str) -> tuple[Job, ...]:
-    """The jobs in what JOB_COMMAND prints. Raises ReadingError."""
-    parts: dict[str, list[dict[str, str]]] = {}
-    for row in read_rows(text, _FIELDS):
+def job_command(end: str) -> tuple[str, ...]:
+    """The command that lists the jobs that have nodes; `end` is what ends a field. Times as of RESERVATION_COMMAND."""
+    return ("squeue", "--noheader", "--all", "--local", f"--states={_STATES}", format_option(_FIELDS, end))
+
+
+def read_job_rows(text: str, end: str) -> list[dict[str, str]]:
+    """The fields of the jobs in what `job_command` prints, as they may travel. Raises ReadingError."""
+    return list(read_rows(text, _FIELDS, end))
+
+
+def jobs_of(rows: Iterable[Mapping[str, str]]) -> tuple[Job, ...]:
+    """The jobs. Raises ReadingError for rows of another release."""
+    parts: dict[str, list[Mapping[str, str]]] = {}
+    for row in rows:
+        if missing := [field for field in _FIELDS if field not in row]:
+            raise ReadingError(f"a job has no {', '.join(missing)}")
         parts.setdefault(leader_of(row) or row["JobArrayID"], []).append(row)
-    return tuple(_job(number, rows) for number, rows in parts.items() if any(row["NodeList"] for row in rows))
+    return tuple(_job(number, found) for number, found in parts.items() if any(row["NodeList"] for row in found))
 
 
 def meets(job: Job, window: Window) -> bool:

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from slurm.hostlists import HostlistError, expand, fold
-from slurm.maintenance import Fate, Job, Policy, ReadingError, Window, fate, read_jobs, read_policy, read_windows
+from slurm.maintenance import Fate, Job, Policy, Window, fate, jobs_of, read_policy, read_windows
+from slurm.squeue import ReadingError
 from standalone.api import Api, RefusedError
 from standalone.faults import StandaloneError, UnreachableError
 from standalone.queue import SilentError, ask
@@ -62,7 +63,7 @@ def preview(api: Api, namespace: str, wish: Wish, now: float) -> list[str]:
     try:
         policy = read_live_policy(api.list(Sort("apps", "StatefulSet"), namespace, labelSelector=_SELECTOR))
         prefix = policy.reservation_prefix if policy else ""
-        jobs = ask(api, namespace, "running", lambda answer: read_jobs(_text(answer)))
+        jobs = ask(api, namespace, "running", lambda answer: jobs_of(_rows(answer)))
         if wish.reservation is None:
             window = Window("", int(_time(wish.start or "") or 0), 0, frozenset(_names(wish.nodes or "")))
             known = ask(api, namespace, "nodes", _node_names)
@@ -152,6 +153,13 @@ def _text(answer: object) -> str:
         return "\n".join(answer["lines"])  # type: ignore[index]
     except (KeyError, TypeError) as error:
         raise ReadingError(f"no lines: {error}") from None
+
+
+def _rows(answer: object) -> list[dict[str, str]]:
+    try:
+        return [{str(field): str(value) for field, value in row.items()} for row in answer["rows"]]  # type: ignore[index]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ReadingError(f"no jobs: {error}") from None
 
 
 def _node_names(answer: object) -> frozenset[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from slurm.commands import SlurmError, call
 from slurm.scontrol import AnswerError, read_partitions, read_places, read_starts, read_states
-from slurm.squeue import ReadingError
+from slurm.squeue import ReadingError, random_word
 from slurm.states import NodeState
 
 from . import untold
@@ -127,8 +127,9 @@ def read_started(state: str, job: str = "") -> tuple[untold.Job, ...]:
     """The jobs in a state, or all that have not ended, by what tells whether a node knows of them. Raises SlurmError: also where a job that
     is asked for has gone."""
     chosen = [*([f"--states={state}"] if state else []), *([f"--jobs={job}"] if job else [])]
+    end_of_field = random_word()
     try:
-        return untold.read_jobs(_call(*untold.COMMAND, *chosen, env=_SECONDS))
+        return untold.read_jobs(_call(*untold.command(end_of_field), *chosen, env=_SECONDS), end_of_field)
     except ReadingError as error:
         raise SlurmError(str(error)) from None
 

@@ -18,8 +18,6 @@ from slurm.squeue import ReadingError, format_option, leader_of, read_rows
 from slurm.states import NodeState, is_registered
 
 _FIELDS = ("JobID", "JobArrayID", "HetJobID", "State", "Reason", "StartTime", "BatchFlag", "Requeue", "NodeList", "admin_comment")
-COMMAND = ("squeue", "--noheader", "--all", "--local", format_option(_FIELDS))
-"""Lists jobs that have not ended; with SLURM_TIME_FORMAT=%s."""
 _WHY = "slurmctld restarted just as the job started, as it also does to read changed files, and told no node of the job"
 AGAIN = f"started again by Slipway: {_WHY}"
 ENDED = f"ended by Slipway: {_WHY}. It has run nothing: please start it again"
@@ -50,10 +48,15 @@ class Job:
         return self.number, self.started
 
 
-def read_jobs(text: str) -> tuple[Job, ...]:
-    """The jobs in what COMMAND prints. Raises ReadingError."""
+def command(end: str) -> tuple[str, ...]:
+    """Lists jobs that have not ended, with SLURM_TIME_FORMAT=%s; `end` is what ends a field."""
+    return ("squeue", "--noheader", "--all", "--local", format_option(_FIELDS, end))
+
+
+def read_jobs(text: str, end: str) -> tuple[Job, ...]:
+    """The jobs in what `command` prints. Raises ReadingError."""
     jobs: list[Job] = []
-    for row in read_rows(text, _FIELDS):
+    for row in read_rows(text, _FIELDS, end):
         try:
             nodes = frozenset(expand(row["NodeList"]))
         except HostlistError as error:

@@ -5,7 +5,8 @@ import subprocess
 from collections.abc import Iterable, Mapping
 
 from slurm.commands import SlurmError, call
-from slurm.maintenance import JOB_COMMAND, RESERVATION_COMMAND, Job, ReadingError, Window, read_jobs, read_windows
+from slurm.maintenance import RESERVATION_COMMAND, Job, Window, job_command, jobs_of, read_job_rows, read_windows
+from slurm.squeue import ReadingError, random_word
 
 _CALL_S = 30
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
@@ -26,7 +27,8 @@ class Slurm:
     def jobs(self) -> tuple[Job, ...]:
         """All jobs that have nodes. Raises SlurmError."""
         try:
-            return read_jobs(call(*JOB_COMMAND, timeout_s=_CALL_S, env=_SECONDS))
+            end = random_word()
+            return jobs_of(read_job_rows(call(*job_command(end), timeout_s=_CALL_S, env=_SECONDS), end))
         except ReadingError as error:
             raise SlurmError(str(error)) from None
 

@@ -3,7 +3,6 @@
 What fails to be read is read again, from where the last reading ended. A message is left before the state is written.
 """
 
-import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from programs.mail.message import TEXT
 from programs.mail.spool import SPOOL, Spool, Waiting
 from slurm.commands import SlurmError
 from slurm.ended import FORGET_S, back_to, gap_after_answer, gap_after_failure
+from slurm.squeue import random_word
 
 from . import nodes, runs, words
 from .plan import News, Receiver, gather, new_runs, plan_jobs, plan_nodes
@@ -135,8 +135,3 @@ class Reader:
             is_kept = spool_of(receiver.name, self._folder).add(Waiting(self._now(), message.title, receiver.name, {PAYLOAD: body}))
         if not is_kept:
             self._say(f"LOST: {receiver.name} is not told: {message.title}: too many messages wait for it")
-
-
-def random_word() -> str:
-    """What ends a field of Slurm's answers. It begins with no digit, as sinfo would read that as a part of the field's width."""
-    return f"\x1f{secrets.token_hex(8)}"

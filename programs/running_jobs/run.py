@@ -11,13 +11,13 @@ import json
 import os
 import re
 import resource
-import secrets
 import subprocess
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from slurm.maintenance import JOB_COMMAND, RESERVATION_COMMAND
+from slurm.maintenance import RESERVATION_COMMAND, job_command, read_job_rows
 from slurm.pump import take_stderr
+from slurm.squeue import random_word
 
 from .jobs import COMMAND, node_command, parse, parse_nodes, parse_queue, queue_command
 
@@ -34,7 +34,7 @@ LISTS: dict[str, tuple[Build, Read, str]] = {
     "/jobs/": (lambda _: COMMAND, lambda text, _: parse(text), "jobs"),
     "/queue/": (queue_command, parse_queue, "jobs"),
     "/nodes/": (node_command, parse_nodes, "nodes"),
-    "/running/": (lambda _: JOB_COMMAND, lambda text, _: text.splitlines(), "lines"),
+    "/running/": (job_command, read_job_rows, "rows"),
     "/reservations/": (lambda _: RESERVATION_COMMAND, lambda text, _: text.splitlines(), "lines"),
 }
 """By path: the command, what reads its answer, both by what ends a field, and what the list is called."""
@@ -45,7 +45,7 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
     if path not in LISTS:
         return 404, _fault(f"there is {', '.join(LISTS)}")
     build, read, name = LISTS[path]
-    between = f"\x1f{secrets.token_hex(4)}\x1f"
+    between = random_word()
     command = build(between)
     if not TOKEN.match(token):
         return 511, _fault("no token in X-SLURM-USER-TOKEN")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.job_marks import Marks, read_marks, window_mark, with_text, with_warning, write_marks
-from slurm.maintenance import Policy, ReadingError, Window, fate, read_jobs, read_windows
+from slurm.maintenance import Policy, Window, fate, jobs_of, read_job_rows, read_windows
+from slurm.squeue import ReadingError
 
 LINE = (
     "ReservationName={name} StartTime=1795543524 EndTime=1795545324 Duration=00:30:00 Nodes={nodes} NodeCnt=1 CoreCnt=2 Features=(null) "
@@ -43,23 +44,23 @@ def test_reservation_that_cannot_be_read_is_no_empty_list() -> None:
         read_windows("ReservationName=m1 StartTime=2026-11-24T18:05:24")
 
 
+END = "\x1fbadcafe"
+
+
 def row(*values: str) -> str:
-    return "".join(f"{value}\x1f" for value in values)
+    return "".join(f"{value}{END}" for value in values) + "\n"
 
 
 def test_jobs_are_read_by_the_name_that_slurm_takes() -> None:
     rest = ("alice", "ml", "main", "1", "1", "(null)", "(null)", "(null)")
-    jobs = read_jobs(
-        "\n".join(
-            [
-                row("10", "10", "N/A", "RUNNING", "gpu-0", "500", *rest),
-                row("15", "14_1", "N/A", "RUNNING", "gpu-1", "NONE", *rest),
-                row("12", "12+0", "12", "RUNNING", "gpu-0", "500", *rest),
-                row("13", "12+1", "12", "RUNNING", "gpu-1", "600", *rest),
-                row("16", "16", "N/A", "SUSPENDED", "gpu-1", "500", *rest),
-            ]
-        )
-    )
+    rows = [
+        row("10", "10", "N/A", "RUNNING", "gpu-0", "500", *rest),
+        row("15", "14_1", "N/A", "RUNNING", "gpu-1", "NONE", *rest),
+        row("12", "12+0", "12", "RUNNING", "gpu-0", "500", *rest),
+        row("13", "12+1", "12", "RUNNING", "gpu-1", "600", *rest),
+        row("16", "16", "N/A", "SUSPENDED", "gpu-1", "500", *rest),
+    ]
+    jobs = jobs_of(read_job_rows("".join(rows), END))
     assert [(job.id, sorted(job.nodes), job.ends_at) for job in jobs] == [
         ("10", ["gpu-0"], 500),
         ("14_1", ["gpu-1"], None),
@@ -70,9 +71,30 @@ def test_jobs_are_read_by_the_name_that_slurm_takes() -> None:
     assert [fate(job, window, Policy(requeue="Allowed")) for job in jobs] == ["ends before", "requeued", "requeued", "requeued"]
 
 
-def test_line_of_squeue_that_is_cut_is_refused() -> None:
-    with pytest.raises(ReadingError, match="has not 14 fields"):
-        read_jobs("12\x1f12\x1f")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param(f"12{END}12{END}\n", "has not 14 fields", id="other fields"),
+        pytest.param(row("10", "10", "N/A", "RUNNING", "gpu-0")[:-4], "is cut", id="cut"),
+    ],
+)
+def test_answer_of_squeue_that_is_not_whole_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ReadingError, match=why):
+        read_job_rows(text, END)
+
+
+def test_comment_of_a_user_passes_for_no_other_job() -> None:
+    """Slurm keeps line ends and separators in it (measured on 26.05)."""
+    before, after = ("alice", "ml", "main", "1", "1", "(null)"), "(null)"
+    forged = row("11", "11", "N/A", "RUNNING", "gpu-1", "NONE", "bob", *before[1:], "a", "[slipway: requeue]").replace(END, "\x1f")
+    text = row("10", "10", "N/A", "RUNNING", "gpu-0", "500", *before, f"a\n{forged}", after)
+    [job] = jobs_of(read_job_rows(text, END))
+    assert (job.id, job.comment) == ("10", f"a\n{forged}".strip())
+
+
+def test_rows_of_another_release_are_refused() -> None:
+    with pytest.raises(ReadingError, match="a job has no HetJobID"):
+        jobs_of([{"JobID": "10", "JobArrayID": "10"}])
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ UP, SILENT = node_state(["ALLOCATED"]), node_state(["ALLOCATED", "NOT_RESPONDING
 NODES = frozenset({"a", "b"})
 LOST = Job("7", "7", is_running=True, reason="Prolog", started=BOOT, nodes=NODES, is_batch=True, may_requeue=True)
 TEXT = "said by others"
+END = "\x1fbadcafe"
 
 
 def test_reading_takes_squeues_fields_whatever_a_comment_holds() -> None:
@@ -29,7 +30,7 @@ def test_reading_takes_squeues_fields_whatever_a_comment_holds() -> None:
         ["15", "13_4", "N/A", "PENDING", "BeginTime", "N/A", "1", "1", "", "two\nlines \x1f and\u2028 more [slipway: requeue]"],
         ["14", "14", "13", "RUNNING", "None", "1795619115", "0", "1", "cpu-0", ""],
     ]
-    one, two, three = read_jobs("".join("\x1f".join([*line, "\n"]) for line in lines))
+    one, two, three = read_jobs("".join(END.join([*line, "\n"]) for line in lines), END)
     assert one == dataclasses.replace(
         LOST, number="12", id="12", started=1795619115, nodes=frozenset({"cpu-0", "cpu-1"}), may_requeue=False, admin_comment="(null)"
     )
@@ -37,10 +38,10 @@ def test_reading_takes_squeues_fields_whatever_a_comment_holds() -> None:
     assert (three.is_part, three.is_batch, three.reason) == (True, False, "None")
 
 
-@pytest.mark.parametrize("text", ["12\x1f\n", "12\x1fN/A\x1f\n"])
+@pytest.mark.parametrize("text", [f"12{END}\n", f"12{END}N/A{END}\n"])
 def test_line_that_is_no_job_is_refused(text: str) -> None:
     with pytest.raises(ReadingError):
-        read_jobs(text)
+        read_jobs(text, END)
 
 
 @pytest.mark.parametrize(
