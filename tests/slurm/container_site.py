@@ -51,7 +51,7 @@ def base_layer(word: str) -> bytes:
     tools = "sh cat echo ls id env touch grep sleep readlink pwd test chown mkdir head true chroot mknod dd"
     return layer(
         [
-            *(folder(name) for name in ("bin", "etc", "work")),
+            *(folder(name) for name in ("bin", "etc", "etc/apt", "etc/apt/apt.conf.d", "work")),
             entry("bin/busybox", busybox, 0o755),
             *(entry(f"bin/{tool}", kind=tarfile.SYMTYPE, link="busybox") for tool in tools.split()),
             entry("etc/word", f"{word}\n".encode()),

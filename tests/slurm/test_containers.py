@@ -187,6 +187,13 @@ def test_remapped_root_is_root_of_nothing_but_its_files(world: Site) -> None:
     assert said.count("denied") + said.count("not permitted") + said.count("Read-only") >= 3, said
 
 
+def test_apt_stays_the_root_of_a_container_with_a_remapped_root(world: Site) -> None:
+    """tests/soak/test_packages.py has apt itself, and an index of packages."""
+    script = "cat /etc/apt/apt.conf.d/*"
+    assert world.srun(ONE, script, "--container-remap-root") == 'APT::Sandbox::User "root";'
+    assert "No such file" in world.srun(ONE, f"{script} 2>&1", check=False)
+
+
 def test_batch_script_runs_in_the_container_and_salloc_gives_it_to_steps(world: Site) -> None:
     job = world.cluster.ssh(
         f"printf '#!/bin/sh\\ncat /etc/word; pwd\\n' > in.sh; sbatch --wait --parsable --output=in.out --container-image={ONE} in.sh"

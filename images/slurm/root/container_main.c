@@ -316,6 +316,15 @@ static void add_line(int root, const char *path, const char *line, unsigned numb
     replace_file(root, path, text, used);
 }
 
+/* apt would change to its own user _apt, look whether it did, and give up: the container has one user. */
+static void spare_apt_a_user(int root) {
+    static const char setting[] = "APT::Sandbox::User \"root\";\n";
+    int folder = open_inside(root, "/etc/apt/apt.conf.d", O_PATH | O_DIRECTORY);
+    if (folder < 0) return;
+    close(folder);
+    replace_file(root, "/etc/apt/apt.conf.d/50slipway", setting, sizeof setting - 1);
+}
+
 static void fill(int root) {
     static const char *const folders[] = {"/proc", "/sys", "/dev", "/tmp"};
     static const char *const files[] = {"/etc/hosts", "/etc/resolv.conf"};
@@ -328,6 +337,7 @@ static void fill(int root) {
     if (access("/run/nvidia", F_OK) == 0) bind_path(root, "/run/nvidia", "/run/nvidia", true, true, "");
     if (given.passwd && !given.remap) add_line(root, "/etc/passwd", given.passwd, getuid());
     if (given.group && !given.remap) add_line(root, "/etc/group", given.group, getgid());
+    if (given.remap) spare_apt_a_user(root);
     if (given.script) bind_path(root, given.script, given.script, true, true, "the job's script: ");
     if (given.home) bind_path(root, given.home, given.home, false, true, "--container-mount-home: ");
     struct container_mount mount;
