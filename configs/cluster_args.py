@@ -991,6 +991,8 @@ class Ec2(TypedDict):
     """The IAM role for its ServiceAccount `<cluster>-ec2` (IRSA). Type: string (the ARN of an IAM role, at most 600 characters). Default: none; EKS Pod Identity needs nothing here."""
     everyS: NotRequired[int]
     """Time between two questions about all machines, in seconds. Type: integer, 15 to 3,600. Unit: seconds. Default: `60`."""
+    topologyLabels: NotRequired[bool]
+    """True: the machines get the labels of the topology preset `ec2` from DescribeInstanceTopology. EKS writes them itself; machines that have them from others keep theirs. Type: true or false. Default: `false`."""
     impairedS: NotRequired[int]
     """How long a status check has to fail before it counts, in seconds. Type: integer, 0 to 86,400. Unit: seconds. Default: `300`."""
     maxPerHour: NotRequired[int]

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 FILE = "topology.yaml"
+EC2_LAYER = "topology.k8s.aws/network-node-layer-"
+"""Labels of machines with their place in EC2's network, a number from 1 at the top follows. Source: EKS' user guide."""
 UNPLACED = "unplaced"
 """The switch, or the block, of nodes whose place is not known."""
 _LONGEST_NUMBER = 18

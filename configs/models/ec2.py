@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, Field, StrictBool, StrictStr
 
 from configs.models.fields import Matching, Model, Whole
 
@@ -27,6 +27,9 @@ class Ec2(Model):
     """The IAM role for its ServiceAccount `<cluster>-ec2` (IRSA). Default: none; EKS Pod Identity needs nothing here."""
     every_s: Annotated[Whole, Field(ge=15, le=3600)] = Field(default=60, examples=[120])
     """Time between two questions about all machines, in seconds."""
+    topology_labels: StrictBool = False
+    """True: the machines get the labels of the topology preset `ec2` from DescribeInstanceTopology. EKS writes them itself; machines that
+    have them from others keep theirs."""
     impaired_s: Annotated[Whole, Field(ge=0, le=86_400)] = Field(default=300, examples=[600])
     """How long a status check has to fail before it counts, in seconds."""
     max_per_hour: Annotated[Whole, Field(ge=1, le=60)] = Field(default=10, examples=[2])

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StrictStr
 from configs.models.fields import Matching, Model, Positive
 from configs.models.node_pool import LabelKey
 from configs.models.node_set import MAX_NODES
+from slurm.topology import EC2_LAYER
 
 TopologyName = Annotated[
     StrictStr,
@@ -16,7 +17,7 @@ TopologyName = Annotated[
 ]
 
 PRESETS = {
-    "ec2": tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)),
+    "ec2": tuple(f"{EC2_LAYER}{layer}" for layer in (1, 2, 3)),
     "gke": tuple(f"cloud.google.com/gce-topology-{part}" for part in ("block", "subblock", "host")),
     "coreweave": tuple(f"ib.coreweave.cloud/{part}" for part in ("fabric", "superpod", "leafgroup")),
     "zones": ("topology.kubernetes.io/region", "topology.kubernetes.io/zone"),

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
 MOST_IDS = 100
-"""Instances that one DescribeInstanceStatus may name. Source: its API reference."""
+"""Instances that one DescribeInstanceStatus or DescribeInstanceTopology may name. Source: their API reference."""
 DEADLINE_S = 6.0
 """For one call with everything around it, such as new credentials. The NodeSet controller waits ten seconds for an answer."""
 _CONFIG = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1, "mode": "standard"})
@@ -51,6 +51,7 @@ class _Calls(Protocol):
     """What is used of boto3's client, which has no types."""
 
     def describe_instance_status(self, **asked: Any) -> dict[str, Any]: ...
+    def describe_instance_topology(self, **asked: Any) -> dict[str, Any]: ...
     def reboot_instances(self, **asked: Any) -> dict[str, Any]: ...
     def terminate_instances(self, **asked: Any) -> dict[str, Any]: ...
 
@@ -62,17 +63,12 @@ class Ec2:
         self._calls: _Calls = cast(Any, boto3).session.Session().client("ec2", region_name=region, config=_CONFIG)
 
     async def statuses(self, instances: Sequence[str]) -> list[Mapping[str, Any]]:
-        """`InstanceStatuses` of at most MOST_IDS instances, without those that EC2 does not know: it refuses the whole call for one."""
-        asked = list(instances)
-        while asked:
-            try:
-                return await self._pages(asked)
-            except Ec2Refused as error:
-                unknown = set(_ID.findall(str(error))) & set(asked)
-                if not error.code.startswith("InvalidInstanceID") or not unknown:
-                    raise
-                asked = [each for each in asked if each not in unknown]
-        return []
+        """`InstanceStatuses` of at most MOST_IDS instances, without those that EC2 does not know."""
+        return await self._known("DescribeInstanceStatus", "InstanceStatuses", instances)
+
+    async def topology(self, instances: Sequence[str]) -> list[Mapping[str, Any]]:
+        """`Instances` of DescribeInstanceTopology, of at most MOST_IDS instances, without those that EC2 does not know."""
+        return await self._known("DescribeInstanceTopology", "Instances", instances)
 
     async def reboot(self, instance: str) -> None:
         """Has EC2 reboot an instance. EC2 only notes the request, and forces the reboot after some minutes."""
@@ -86,6 +82,7 @@ class Ec2:
         """Which of the actions that this class knows may not be done (to the instance), by a dry run. Raises Ec2Error."""
         dry_runs = {
             "DescribeInstanceStatus": lambda: self._calls.describe_instance_status(DryRun=True),
+            "DescribeInstanceTopology": lambda: self._calls.describe_instance_topology(DryRun=True),
             "RebootInstances": lambda: self._calls.reboot_instances(InstanceIds=[instance], DryRun=True),
             "TerminateInstances": lambda: self._calls.terminate_instances(InstanceIds=[instance], DryRun=True),
         }
@@ -100,16 +97,32 @@ class Ec2:
                     raise
         return missing
 
-    async def _pages(self, instances: list[str]) -> list[Mapping[str, Any]]:
+    async def _known(self, action: str, answers: str, instances: Sequence[str]) -> list[Mapping[str, Any]]:
+        """What EC2 answers about the instances, without those that it does not know: it refuses the whole call for one."""
+        asked = list(instances)
+        while asked:
+            try:
+                return await self._pages(action, answers, asked)
+            except Ec2Refused as error:
+                unknown = set(_ID.findall(str(error))) & set(asked)
+                if not error.code.startswith("InvalidInstanceID") or not unknown:
+                    raise
+                asked = [each for each in asked if each not in unknown]
+        return []
+
+    async def _pages(self, action: str, answers: str, instances: list[str]) -> list[Mapping[str, Any]]:
+        send, more = {
+            "DescribeInstanceStatus": (self._calls.describe_instance_status, {"IncludeAllInstances": True}),
+            "DescribeInstanceTopology": (self._calls.describe_instance_topology, {}),
+        }[action]
         found: list[Mapping[str, Any]] = []
-        more: dict[str, Any] = {}
+        asked: dict[str, Any] = {"InstanceIds": instances, **more}
         while True:
-            asked: dict[str, Any] = {"InstanceIds": instances, "IncludeAllInstances": True, **more}
-            answer = await _call("DescribeInstanceStatus", lambda asked=asked: self._calls.describe_instance_status(**asked))
-            found += answer.get("InstanceStatuses") or []
+            answer = await _call(action, lambda asked=asked: send(**asked))
+            found += answer.get(answers) or []
             if not answer.get("NextToken"):
                 return found
-            more = {"NextToken": answer["NextToken"]}
+            asked = {**asked, "NextToken": answer["NextToken"]}
 
 
 async def _call(action: str, send: Callable[[], T]) -> T:

@@ -19,6 +19,8 @@ class Settings(ProgramSettings):
     """File with the token that requests must have."""
     steps: tuple[str, ...] = ()
     """The steps of repairs that may be asked for."""
+    labels_places: bool = False
+    """True: machines get labels with their place in EC2's network."""
     every_s: int = 60
     grace_s: int = 300
     max_per_hour: int = 10
@@ -37,6 +39,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         region=said.text("AWS_REGION"),
         token=Path(said.text("SLIPWAY_TOKEN")),
         steps=steps,
+        labels_places=bool(said.text("SLIPWAY_TOPOLOGY_LABELS")),
         every_s=said.whole("SLIPWAY_EVERY_S", 60),
         grace_s=said.whole("SLIPWAY_GRACE_S", 300),
         max_per_hour=said.whole("SLIPWAY_MAX_PER_HOUR", 10),

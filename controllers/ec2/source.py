@@ -10,6 +10,7 @@ import structlog
 
 from controllers.ec2 import metrics
 from controllers.ec2.client import MOST_IDS, Ec2, Ec2Error
+from controllers.ec2.places import Places
 from controllers.ec2.settings import ACTIONS, Settings
 from controllers.ec2.statuses import Status, begin_of, instance_of, plan_conditions, read_status
 from controllers.nodeset.structs import ANNOTATION_EC2_BEGINS, LABEL_CLUSTER, LABEL_NODESET
@@ -34,7 +35,9 @@ class Source:
         self.machines: Informer[KubeNode] = Informer(api, KUBE_NODES, clock=clock)
         self._fault = "EC2 has not been asked yet"
         self._answered_at: float | None = None
-        self._unproven = {"DescribeInstanceStatus", *(ACTIONS[step] for step in settings.steps)}
+        self._places = Places(api, ec2, clock) if settings.labels_places else None
+        self._readings = {"DescribeInstanceStatus", *(["DescribeInstanceTopology"] if settings.labels_places else [])}
+        self._unproven = {*self._readings, *(ACTIONS[step] for step in settings.steps)}
         """Actions that nobody knows yet whether the IAM role allows them."""
 
     async def run(self) -> None:
@@ -59,7 +62,8 @@ class Source:
         machines = self._instances()
         missing = await self._missing_rights(machines)
         silences, refusals = await self._read(machines)
-        faults = list(dict.fromkeys([*missing, *silences, *refusals]))
+        unplaced = await self._places.look(machines) if self._places is not None and not missing else []
+        faults = list(dict.fromkeys([*missing, *silences, *refusals, *unplaced]))
         if not silences:
             self._answered_at = self._clock.now()
             metrics.ANSWERED.set(self._clock.wall())
@@ -133,7 +137,7 @@ class Source:
         if not self._unproven:
             return []
         instance = await self._machine_of_a_worker(machines)
-        proven = self._unproven if instance else self._unproven & {"DescribeInstanceStatus"}
+        proven = self._unproven if instance else self._unproven & self._readings
         try:
             missing = await self._ec2.missing_rights(instance, sorted(proven))
         except Ec2Error as error:

@@ -1,6 +1,7 @@
 """The controller's rights are what its code uses: nothing refused, nothing to spare. Run against an API server that notes every request."""
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,17 @@ def anyio_backend() -> str:
 
 
 def used(requests: list[Request]) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of each request, as RBAC sees them: an apply that finds nothing is a create as well."""
+    """Group, resource and verb of each request, as RBAC sees them: an apply that finds nothing is a create as well, unless
+    it names the uid of what it means."""
     found: set[tuple[str, str, str]] = set()
     for one in requests:
         group = one.api_version.rpartition("/")[0]
         resource = f"{one.plural}/{one.subresource}" if one.subresource else one.plural
-        applied = ("patch",) if one.subresource else ("patch", "create")  # what has a status is there
-        found |= {(group, resource, verb) for verb in (applied if one.verb == "apply" else (one.verb,))}
+        verbs = (one.verb,)
+        if one.verb == "apply":
+            is_there = one.subresource or "uid" in json.loads(one.body)["metadata"]  # what has a status is there
+            verbs = ("patch",) if is_there else ("patch", "create")
+        found |= {(group, resource, verb) for verb in verbs}
     return found
 
 
@@ -145,8 +150,9 @@ async def test_roles_have_exactly_the_verbs_that_the_controller_uses() -> None:
 async def test_roles_have_exactly_the_verbs_that_the_program_for_ec2_uses(tmp_path: Path) -> None:
     """It asks by moto, and records what it asks for."""
     with mock_aws():
-        async with site(tmp_path, 2) as (made, instances):
+        async with site(tmp_path, 2, labels_places=True) as (made, instances):
             made.amazon.schedule(instances[0], ("instance-stop", "hardware"))
+            made.amazon.place(instances[0], "nn-1", "nn-2", "nn-3")
             await made.look()
             assert [(await made.ask(number, instances[number]))[0] for number in range(2)] == [200, 200]
             requests = made.server.requests

@@ -1,10 +1,11 @@
 """EC2 by moto, with instances as machines of a Kubernetes in memory, and the program for EC2 in front of them.
 
 moto knows instances, their states, what does not exist, and dry runs. It has no scheduled events and no failed checks: they are set on its
-instances here, and moto puts them into its answers as it does all else.
+instances here, and moto puts them into its answers as it does all else. It has no DescribeInstanceTopology: that is added to it here.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -16,7 +17,9 @@ from typing import Any, cast
 import boto3
 import httpx2
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
+from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
+from moto.ec2.responses import EC2Response
 
 from controllers.ec2.client import Ec2
 from controllers.ec2.settings import Settings
@@ -33,6 +36,18 @@ from tests.fakes.kubernetes import FakeKubernetes
 REGION = "eu-west-1"
 TOKEN = "0123456789abcdef"
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC).timestamp()
+
+
+def _describe_instance_topology(asked: Any) -> ActionResult:
+    """As its API reference describes it: an instance that has no place, or does not run, has no network nodes."""
+    asked.error_on_dryrun()
+    reservations = asked.ec2_backend.get_reservations_by_instance_ids(asked._get_param("InstanceIds", []))
+    instances = [each for reservation in reservations for each in reservation.instances]
+    places = {each.id: getattr(each, "network_nodes", []) if each.state == "running" else [] for each in instances}
+    return ActionResult({"Instances": [{"InstanceId": name, "NetworkNodes": nodes} for name, nodes in places.items()]})
+
+
+cast(Any, EC2Response).describe_instance_topology = _describe_instance_topology
 
 
 @cache
@@ -82,6 +97,10 @@ class Amazon:
         kind = cast(type[Any], found.__class__)
         found.__class__ = type(kind.__name__, (kind,), {check: {"Status": status, "Details": [details]}})
 
+    def place(self, instance: str, *network_nodes: str) -> None:
+        """Where an instance is in EC2's network, from the top."""
+        self._instance(instance).network_nodes = list(network_nodes)
+
     def state(self, instance: str) -> str:
         return self._instance(instance).state
 
@@ -113,7 +132,7 @@ class Site:
     def __init__(self, server: FakeKubernetes, amazon: Amazon, folder: Path, settings: dict[str, Any]) -> None:
         self.server, self.amazon = server, amazon
         self.later_s = 0.0
-        self.clock = Clock(wall=lambda: NOW + self.later_s)
+        self.clock = Clock(wall=lambda: NOW + self.later_s, now=lambda: time.monotonic() + self.later_s)
         token = folder / "token"
         token.write_text(f"{TOKEN}\n")
         self.settings = replace(Settings(cluster="dev", namespace="slurm", region=REGION, token=token), **settings)
@@ -159,6 +178,11 @@ class Site:
     def begin(self, number: int) -> str | None:
         """When announced maintenance of a machine begins, as its Kubernetes node says."""
         return self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("annotations", {}).get(ANNOTATION_EC2_BEGINS)
+
+    def layers(self, number: int) -> list[str]:
+        """Where a machine is in EC2's network, as its Kubernetes node says, from the top."""
+        labels = self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("labels", {})
+        return [labels[name] for name in sorted(labels) if name.startswith("topology.k8s.aws/network-node-layer-")]
 
     def told(self, number: int) -> dict[str, tuple[str, str]]:
         """Status and reason of our conditions."""
