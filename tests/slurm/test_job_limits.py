@@ -1,5 +1,5 @@
 """What one job can do to its node, to other users' jobs, and to itself: memory that no process holds, processes without end, locks, setuid
-programs, files in /tmp that Slurm itself writes, and MPI programs that srun cannot start. Slurm, the image and the kernel are real.
+programs, and files in /tmp that Slurm itself writes. Slurm, the image and the kernel are real.
 """
 
 import itertools
@@ -77,7 +77,6 @@ def cluster(image_root: Path) -> Iterator[RootCluster]:
         for worker in WORKERS:
             cluster.inside(worker, f"mkdir -p {TMP}")  # the volume of the pod
         files = {"fill": FILL, "segments": SEGMENTS, "bomb": BOMB, "hold": HOLD}
-        files["mpi_sum.py"] = (Path(__file__).parent / "mpi_sum.py").read_text()
         for name, content in files.items():
             (home / "alice" / name).write_text(content)
             (home / "alice" / name).chmod(0o755)
@@ -153,60 +152,6 @@ def test_slurmstepd_of_a_rooted_job_is_in_the_pods_root_where_slurmd_finds_it(cl
     cluster.slurm("scancel", job)
     assert ended(cluster, job) == "CANCELLED"
     wait_for("the end of its processes", lambda: cluster.inside("gpu-0", f"pgrep slurmstepd; pgrep -u {ALICE} || true") == "")
-
-
-MPI = ("--nodes=2", "--ntasks-per-node=1")
-
-
-@pytest.mark.parametrize("options", ["", "--mpi=pmix", "--mpi=pmi2"])
-def test_openmpi_program_finds_its_ranks_on_other_nodes_under_srun_and_leaves_nothing(cluster: RootCluster, options: str) -> None:
-    job = cluster.batch(
-        f"srun {options} python3 mpi_sum.py && echo passed; srun bash -c 'pgrep mpi-server; ls -A /tmp'", *MPI, deadline_s=120
-    )
-    said = cluster.out(job)
-    assert sorted(re.findall(r"rank (\d) of 2 on (gpu-\d): sum 1", said)) == [("0", "gpu-0"), ("1", "gpu-1")]
-    assert "passed" in said
-    wait_for("the end of its servers", lambda: cluster.inside("gpu-0", "pgrep mpi-server || true") == "")
-
-
-def test_mpirun_and_single_processes_are_as_without_srun(cluster: RootCluster) -> None:
-    script = "srun --ntasks=1 --nodes=1 python3 mpi_sum.py; mpirun python3 mpi_sum.py"
-    job = cluster.batch(script, *MPI, deadline_s=300)
-    alone, crossing = re.findall(r"rank 0 of 1", cluster.out(job)), re.findall(r"rank \d of 2 on gpu-\d: sum 1", cluster.out(job))
-    assert (len(alone), len(crossing)) == (1, 2)
-
-
-def test_openmpi_program_without_a_server_fails_and_names_mpirun_but_never_runs_as_singletons(cluster: RootCluster) -> None:
-    """As where the image of the nodes has no server, or a firewall keeps them from srun."""
-    for node in WORKERS:
-        cluster.inside(node, "mv /usr/lib/slipway/mpi-server /usr/lib/slipway/mpi-server.off")
-    try:
-        job = cluster.batch("srun python3 mpi_sum.py && echo passed", *MPI, deadline_s=180)
-    finally:
-        for node in WORKERS:
-            cluster.inside(node, "mv /usr/lib/slipway/mpi-server.off /usr/lib/slipway/mpi-server")
-    said = cluster.out(job)
-    assert "start the program with mpirun in a batch job or salloc" in said
-    assert "rank 0 of 1" not in said
-    assert "passed" not in said
-
-
-@pytest.mark.parametrize(
-    ("end", "why"),
-    [
-        pytest.param("mpi.MPI_Abort(world, 7)", "slipway: rank 1 on gpu-1 called MPI_Abort with 7", id="abort"),
-        pytest.param("import os; os._exit(3)", "gpu-1: task 1: Exited with exit code 3", id="exit"),
-    ],
-)
-def test_rank_that_ends_early_ends_the_step_instead_of_leaving_the_others_to_wait(cluster: RootCluster, end: str, why: str) -> None:
-    program = (cluster.machine.folder / "volume-home/alice/mpi_sum.py").read_text()
-    script = program.replace("print(", f"if rank.value == 1: {end}\nmpi.MPI_Barrier(world)\nprint(", 1)
-    (cluster.machine.folder / "volume-home/alice/mpi_end.py").write_text(script)
-    job = cluster.batch("srun python3 mpi_end.py && echo passed; echo over", *MPI, deadline_s=120)
-    said = cluster.out(job)
-    assert why in said
-    assert "passed" not in said
-    assert "over" in said
 
 
 ROOTED = pytest.mark.parametrize("rooted", [pytest.param(True, id="versioned root"), pytest.param(False, id="no versioned root")])

@@ -3,9 +3,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
@@ -20,79 +19,57 @@
 #include <unistd.h>
 
 #include "mpi_frame.h"
+#include "mpi_net.h"
+#include "mpi_why.h"
 #include "owned.h"
 
 #define HUB "/usr/lib/slipway/mpi-hub"
 #define SERVER "/usr/lib/slipway/mpi-server"
-#define ADDRESSES_MAX 4
-#define WAIT_S 60
+#define SAID "said" /* what the server writes to standard error, in its folder */
+#define REACH_MS 5000
+#define WAIT_S 30 /* for the server: longer than it may take to reach srun, and then to hear from the other nodes (mpi_hub.c) */
 #define END_MS 500
 #define ANSWER_MAX (1u << 20)
 
-static bool is_for_others(const struct ifaddrs *each) {
-    if (each->ifa_addr == NULL || !(each->ifa_flags & IFF_UP) || each->ifa_flags & IFF_LOOPBACK) return false;
-    if (each->ifa_addr->sa_family == AF_INET) return true;
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)each->ifa_addr;
-    return each->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
+/* Slurm's own settings, in every process that loads this plugin; slurm.h has the type alone. */
+extern slurm_conf_t slurm_conf __attribute__((weak, visibility("default")));
+
+/* The ports that firewalls before srun let pass, where slurm.conf names some. */
+static const uint16_t *port_range(void) {
+    const uint16_t *range = &slurm_conf ? slurm_conf.srun_port_range : NULL;
+    return range && range[0] ? range : NULL;
 }
 
-/* Appends the machine's addresses, each after a blank; false where it has none. */
-static bool add_addresses(char *text, size_t room) {
-    struct ifaddrs *all;
-    int count = 0;
-    if (getifaddrs(&all) < 0) return false;
-    for (const struct ifaddrs *each = all; each && count < ADDRESSES_MAX; each = each->ifa_next) {
-        char address[INET6_ADDRSTRLEN];
-        if (!is_for_others(each)) continue;
-        const void *bytes = each->ifa_addr->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)(const void *)each->ifa_addr)->sin_addr
-                                                                 : (const void *)&((const struct sockaddr_in6 *)(const void *)each->ifa_addr)->sin6_addr;
-        size_t used = strlen(text);
-        if (inet_ntop(each->ifa_addr->sa_family, bytes, address, sizeof address) && used + strlen(address) + 2 < room) {
-            snprintf(text + used, room - used, " %s", address);
-            count++;
-        }
-    }
-    freeifaddrs(all);
-    return count > 0;
-}
-
-static int listen_anywhere(uint16_t *port) {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
-    socklen_t size = sizeof six;
-    int off = 0;
-    owned_fd made = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (made >= 0) setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (made < 0 || bind(made, (struct sockaddr *)&six, sizeof six) < 0) {
-        root_close_now(&made);
-        made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (made < 0 || bind(made, (struct sockaddr *)&four, sizeof four) < 0) return -1;
-    }
-    if (listen(made, SOMAXCONN) < 0 || getsockname(made, (struct sockaddr *)&six, &size) < 0) return -1;
-    *port = ntohs(six.sin6_port); /* both kinds have it in the same place */
-    return root_hand_over(&made);
-}
+static int listener = -1;
+static char place[MPI_PLACE_MAX]; /* what the nodes are told of it */
 
 void root_mpi_open(void) {
     unsigned char random[MPI_KEY / 2];
-    char said[MPI_KEY + 16 + ADDRESSES_MAX * (INET6_ADDRSTRLEN + 1)];
     uint16_t port;
-    int ends[2];
+    if (listener >= 0) return;
     unsetenv(ROOT_MPI_HUB); /* of a step around this one */
     if (access(HUB, X_OK) < 0 || getrandom(random, sizeof random, 0) != sizeof random) return;
-    owned_fd listener = listen_anywhere(&port);
+    owned_fd made = mpi_listen(port_range(), &port);
+    if (made < 0) return;
+    for (size_t i = 0; i < sizeof random; i++) snprintf(place + 2 * i, 3, "%02x", random[i]);
+    snprintf(place + MPI_KEY, sizeof place - MPI_KEY, " %u", port);
+    if (!mpi_add_addresses(place, sizeof place)) return;
+    listener = root_hand_over(&made);
+    setenv(ROOT_MPI_HUB, place, 1);
+}
+
+static void start_hub(void) {
+    int ends[2];
     if (listener < 0 || pipe2(ends, O_CLOEXEC) < 0) return;
-    owned_fd from = ends[0];
-    for (size_t i = 0; i < sizeof random; i++) snprintf(said + 2 * i, 3, "%02x", random[i]);
-    snprintf(said + MPI_KEY, sizeof said - MPI_KEY, " %u", port);
-    if (!add_addresses(said, sizeof said) || write(ends[1], said, MPI_KEY) != MPI_KEY) {
+    owned_fd from = ends[0], held = listener; /* nodes find nobody there once the hub has ended */
+    if (write(ends[1], place, MPI_KEY) != MPI_KEY) {
         close(ends[1]);
         return;
     }
     pid_t child = fork(); /* srun has threads: nothing but calls to the kernel until exec */
     if (child == 0) {
         signal(SIGPIPE, SIG_IGN);
-        int kept = fcntl(listener, F_DUPFD, 10), input = fcntl(from, F_DUPFD, 10), nothing = open("/dev/null", O_WRONLY);
+        int kept = fcntl(held, F_DUPFD, 10), input = fcntl(from, F_DUPFD, 10), nothing = open("/dev/null", O_WRONLY);
         if (kept < 0 || input < 0 || nothing < 0) _exit(127);
         dup2(input, STDIN_FILENO);
         dup2(nothing, STDOUT_FILENO);
@@ -102,7 +79,11 @@ void root_mpi_open(void) {
         _exit(127);
     }
     if (child < 0) close(ends[1]); /* else it stays open as long as srun lives */
-    else setenv(ROOT_MPI_HUB, said, 1);
+}
+
+void root_mpi_launch(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_hub);
 }
 
 static int stop[2] = {-1, -1}; /* slurmstepd writes nothing: the server ends when it closes its end */
@@ -122,49 +103,102 @@ void root_mpi_task_ended(spank_t spank) {
     poll(&watched, 1, END_MS);
 }
 
-/* What the server has to know of the step, in the words of Slurm's variables. */
-static const char *const told[] = {ROOT_MPI_HUB, "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS", "SLURM_NODEID", "SLURM_GTIDS", "SLURMD_NODENAME"};
+/* What the server has to know of the step, in the words of Slurm's variables: in a heterogeneous step they are of all its parts, while what SPANK
+   says is of one. */
+enum { JOB, STEP, NODES, TASKS, NODE, RANKS, NAME, TOLD };
+static const char *const told[TOLD] = {"SLURM_JOB_ID",         "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS",
+                                       "SLURM_NODEID", "SLURM_GTIDS",   "SLURMD_NODENAME"};
 
-/* The server is no child of the task, which may wait for its own. */
-static void start_server(spank_t spank, const char *folder) {
-    char *variables[sizeof told / sizeof *told + 2] = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
-        static char value[65536]; /* a task's process calls it once */
-        if (spank_getenv(spank, told[i], value, sizeof value) != ESPANK_SUCCESS || asprintf(&variables[count], "%s=%s", told[i], value) < 0) return;
-        count++;
-    }
-    if (asprintf(&variables[count], "TMPDIR=%s", folder) < 0) return;
-    pid_t child = fork();
-    if (child < 0) return;
-    if (child == 0) {
-        if (fork() != 0) _exit(0);
-        int nothing = open("/dev/null", O_RDWR), ending = fcntl(stop[0], F_DUPFD, 10), living = fcntl(gone[1], F_DUPFD, 10);
-        for (int fd = 0; fd < 3; fd++) dup2(nothing, fd);
-        dup2(ending < 0 ? nothing : ending, 3);
-        dup2(living < 0 ? nothing : living, 4);
-        close_range(5, ~0U, 0);
-        setsid();
-        if (chdir("/") == 0) execle(SERVER, SERVER, folder, (char *)NULL, variables);
-        _exit(127);
-    }
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+static uint32_t number_in(const char *variable) { return (uint32_t)strtoul(strchr(variable, '=') + 1, NULL, 10); }
+
+/* To the hub, before libpmix is loaded: the others wait for it, and where that fails the hub hears the connection end. */
+static int say_hello(int hub, const char *key, char *const *variables) {
+    struct mpi_bytes frame = {0};
+    size_t begin = mpi_begin(&frame, MPI_HELLO);
+    mpi_put(&frame, key, MPI_KEY);
+    mpi_put_number(&frame, number_in(variables[NODES]));
+    mpi_put_number(&frame, number_in(variables[NODE]));
+    mpi_put_text(&frame, strchr(variables[NAME], '=') + 1);
+    mpi_put_text(&frame, strchr(variables[RANKS], '=') + 1);
+    mpi_end(&frame, begin);
+    int result = mpi_send(hub, frame.data, frame.size);
+    mpi_free(&frame);
+    return result;
 }
 
-/* The server of the node's first task; -1 where it says that it has failed. */
-static int connect_server(const char *path, const char *failed) {
+/* The server's process. What it says before it has a reason of its own, the loader's words for instance, is in a file. */
+static _Noreturn void become_server(const char *place_text, const char *folder, int living, char *const *variables) {
+    struct mpi_place place;
+    char why[MPI_WHY_MAX];
+    if (chdir(folder) < 0) _exit(127);
+    int hub = mpi_read_place(place_text, &place) ? mpi_reach(&place, REACH_MS) : -1;
+    if (hub < 0 || say_hello(hub, place.key, variables) < 0) {
+        const char *port = strchr(place_text, ' ') + 1;
+        int digits = (int)strcspn(port, " ");
+        snprintf(why, sizeof why, "%s cannot connect to srun at port %.*s of%s: %s", strchr(variables[NAME], '=') + 1, digits, port, port + digits, strerror(errno));
+        mpi_why_write(folder, why);
+        _exit(1);
+    }
+    int said = open(SAID, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600), nothing = open("/dev/null", O_RDWR);
+    int from[] = {nothing, nothing, said < 0 ? nothing : said, stop[0] < 0 ? nothing : stop[0], gone[1] < 0 ? nothing : gone[1], hub, living};
+    int count = sizeof from / sizeof *from;
+    for (int fd = 0; fd < count; fd++) from[fd] = fcntl(from[fd], F_DUPFD, count);
+    for (int fd = 0; fd < count; fd++) dup2(from[fd], fd);
+    close_range((unsigned)count, ~0U, 0);
+    setsid();
+    execle(SERVER, SERVER, folder, (char *)NULL, variables);
+    dprintf(STDERR_FILENO, "cannot start %s: %s", SERVER, strerror(errno));
+    _exit(127);
+}
+
+/* The server is no child of the task, which may wait for its own. Gives a file whose end says that it has ended; -1. */
+static int start_server(spank_t spank, const char *place, const char *folder) {
+    static char *variables[TOLD + 2], value[65536]; /* a task's process calls it once */
+    int ends[2];
+    for (int i = 0; i < TOLD; i++)
+        if (spank_getenv(spank, told[i], value, sizeof value) != ESPANK_SUCCESS || asprintf(&variables[i], "%s=%s", told[i], value) < 0) return -1;
+    if (asprintf(&variables[TOLD], "TMPDIR=%s", folder) < 0 || pipe2(ends, O_CLOEXEC) < 0) return -1;
+    owned_fd living = ends[1], ended = ends[0];
+    pid_t child = fork();
+    if (child < 0) return -1;
+    if (child == 0) {
+        if (fork() != 0) _exit(0);
+        become_server(place, folder, living, variables);
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+    return root_hand_over(&ended);
+}
+
+/* For the tasks that wait as well: the server has ended, and if it gave no reason, what it said last is one. */
+static void note_end(spank_t spank, const char *folder) {
+    char path[128], node[128], text[MPI_WHY_MAX - 160] = {0}, why[MPI_WHY_MAX];
+    snprintf(path, sizeof path, "%s/" SAID, folder);
+    owned_fd file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0) strcpy(text, "its PMIx server ended");
+    text[strcspn(text, "\n")] = 0;
+    if (spank_getenv(spank, told[NAME], node, sizeof node) != ESPANK_SUCCESS) strcpy(node, "this node");
+    snprintf(why, sizeof why, "%s: %s", node, text);
+    mpi_why_write(folder, why);
+}
+
+/* To the server of the node's first task, which alone has `living`; -1 where there is a reason for none. */
+static int connect_server(spank_t spank, const char *folder, int living) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timespec pause = {0, 1000000}, now;
-    if (strlen(path) >= sizeof address.sun_path) return -1;
-    strcpy(address.sun_path, path);
+    struct timespec now;
+    char ignored[MPI_WHY_MAX];
+    if ((size_t)snprintf(address.sun_path, sizeof address.sun_path, "%s/control", folder) >= sizeof address.sun_path) return -1;
     clock_gettime(CLOCK_MONOTONIC, &now);
     for (time_t end = now.tv_sec + WAIT_S; now.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &now)) {
+        struct pollfd watched = {living, POLLIN, 0};
         owned_fd made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (made < 0) return -1;
         if (connect(made, (struct sockaddr *)&address, sizeof address) == 0) return root_hand_over(&made);
         if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN) return -1;
-        if (access(failed, F_OK) == 0) return -1;
-        nanosleep(&pause, NULL);
+        if (mpi_why_read(folder, ignored, sizeof ignored)) return -1;
+        if (poll(&watched, 1, 1) > 0) {
+            note_end(spank, folder);
+            return -1;
+        }
     }
     return -1;
 }
@@ -192,21 +226,30 @@ static bool take_variables(spank_t spank, int server, uint32_t rank) {
     return true;
 }
 
-bool root_mpi_join(spank_t spank) {
-    uint32_t job, step, rank, local, tasks;
-    char hub[512], folder[96], path[112], failed[112];
-    if (spank_getenv(spank, ROOT_MPI_HUB, hub, sizeof hub) != ESPANK_SUCCESS) return false;
+bool root_mpi_is_for(spank_t spank) {
+    char tasks[16];
+    uint32_t part = 1;
+    if (spank_getenv(spank, told[TASKS], tasks, sizeof tasks) == ESPANK_SUCCESS) return strtoul(tasks, NULL, 10) > 1;
+    return spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &part) == ESPANK_SUCCESS && part > 1;
+}
+
+bool root_mpi_join(spank_t spank, char *why, size_t room) {
+    uint32_t job, step, local;
+    char place[MPI_PLACE_MAX], rank[16], folder[80];
+    *why = 0;
+    if (!root_mpi_is_for(spank) || spank_getenv(spank, ROOT_MPI_HUB, place, sizeof place) != ESPANK_SUCCESS) return false;
     bool is_known = spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS && spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
-                    spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS && spank_get_item(spank, S_TASK_ID, &local) == ESPANK_SUCCESS &&
-                    spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &tasks) == ESPANK_SUCCESS;
-    if (!is_known || tasks < 2 || step >= SLURM_MAX_NORMAL_STEP_ID || access(SERVER, X_OK) < 0) return false;
+                    spank_get_item(spank, S_TASK_ID, &local) == ESPANK_SUCCESS && spank_getenv(spank, "SLURM_PROCID", rank, sizeof rank) == ESPANK_SUCCESS;
+    if (!is_known || step >= SLURM_MAX_NORMAL_STEP_ID) return false;
     snprintf(folder, sizeof folder, "/tmp/.slipway-mpi-%u.%u", job, step);
-    snprintf(path, sizeof path, "%s/control", folder);
-    snprintf(failed, sizeof failed, "%s/failed", folder);
+    owned_fd living = -1;
     if (local == 0) {
         if (mkdir(folder, 0700) < 0 && errno != EEXIST) return false;
-        start_server(spank, folder);
+        if ((living = start_server(spank, place, folder)) < 0) mpi_why_write(folder, "the PMIx server cannot be started");
     }
-    owned_fd server = connect_server(path, failed);
-    return server >= 0 && take_variables(spank, server, rank);
+    owned_fd server = connect_server(spank, folder, living);
+    if (server >= 0 && take_variables(spank, server, (uint32_t)strtoul(rank, NULL, 10))) return true;
+    if (living >= 0) note_end(spank, folder);
+    mpi_why_read(folder, why, room);
+    return false;
 }

@@ -7,26 +7,34 @@
 
 #include <slurm/spank.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* A variable for the environment of a task. OpenMPI looks for a component of the framework `part` by the name that it holds, finds none, and
    ends with a message that shows the name. Releases before 5 have no such framework, and other kinds of MPI do not read it. */
 #define ROOT_MPI_NAME "OMPI_MCA_part"
-#define ROOT_MPI_VALUE "srun has no PMIx server for this step - start the program with mpirun in a batch job or salloc - or set OMPI_MCA_part= for single processes"
+#define ROOT_MPI_BEGIN "srun has no PMIx server for this step" /* and the reason in brackets, where there is one */
+#define ROOT_MPI_END " - start the program with mpirun in a batch job or salloc - or set OMPI_MCA_part= for single processes"
 
 /* Of srun for the nodes: the key, the port, and the addresses at which the hub may be reached. Slurm hands on what begins with SLURM_, also under
    --export=NONE. */
 #define ROOT_MPI_HUB "SLURM_SLIPWAY_MPI"
 
-/* In srun, before it launches a step: starts the hub. Where that fails, the step goes without. */
-void root_mpi_open(void);
+/* In srun: the first before it has a job, as it may copy its environment then, and so for each part of a heterogeneous step; the second before it
+   launches a step, for all parts together. Where they fail, the step goes without. */
+void root_mpi_open(void);   /* listens, and tells the environment where */
+void root_mpi_launch(void); /* starts the hub there */
 
 /* In slurmstepd, before the tasks and after each of them. With the last task the server ends, and is waited for: slurmstepd looks for what is left in
    the step's cgroup at once, and then not before a second is over. */
 void root_mpi_prepare(void);
 void root_mpi_task_ended(spank_t spank);
 
-/* In a task's process, which is its user's and inside the job's root: starts the node's server where it is the node's first task, and gets the task's
-   variables. True when it has them. */
-bool root_mpi_join(spank_t spank);
+/* In a task's process: true where its step has several tasks, all parts of a heterogeneous step taken together. */
+bool root_mpi_is_for(spank_t spank);
+
+/* There, as its user and inside the job's root: starts the node's server where it is the node's first task, and gets the task's variables. True when
+   it has them; else `why` has the reason, if any is known. A server that cannot start is noticed at once, a hub that does not answer after 5 s, and
+   other nodes that do not reach the hub after 15 s. */
+bool root_mpi_join(spank_t spank, char *why, size_t room);
 
 #endif

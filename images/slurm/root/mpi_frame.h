@@ -14,13 +14,15 @@
 #define MPI_NODES_MAX 4096u
 
 enum mpi_kind {
-    MPI_HELLO = 1, /* node to hub: key, number of nodes, own number, name, ranks; and then hub to all nodes, as MPI_TABLE */
-    MPI_TABLE,     /* hub to node: name and ranks of each node */
+    MPI_HELLO = 1, /* node to hub: key, number of nodes, own number, name, ranks */
+    MPI_READY,     /* node to hub: libpmix has started */
+    MPI_TABLE,     /* hub to all nodes, when all are ready: name and ranks of each node */
     MPI_FENCE,     /* node to hub: own number of the fence, nodes in it, what it is called, data */
     MPI_FENCED,    /* hub to node: that number, status, data of all */
     MPI_ASK,       /* node to node by the hub: the other node, own number of the question, rank */
     MPI_ANSWER,    /* and back: the other node, its number, status, data */
     MPI_ABORT,     /* node to hub: text for the user; the step is ended */
+    MPI_FAILED,    /* before the table, node to hub and then hub to all nodes: why there will be none */
 };
 
 /* Bytes to send, or that came. Zeroed is empty. */

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpi_frame.h"
@@ -16,10 +18,11 @@
 #define LISTENER 3
 #define STRANGERS_MAX 64 /* connections that have not shown the key */
 #define LOST (-25)       /* PMIX_ERR_UNREACH */
+#define TABLE_S 15       /* from the first node to the last: nodes that do not reach srun find out sooner (mpi.h), and cannot tell the others */
 
 struct node {
     int socket; /* -1: gone, or not there yet */
-    bool is_known;
+    bool is_known, is_ready;
     uint32_t number;
     struct mpi_bytes in, out;
 };
@@ -40,6 +43,9 @@ static char *about[MPI_NODES_MAX]; /* name and ranks, each with its end */
 static size_t about_size[MPI_NODES_MAX];
 static bool has_left[MPI_NODES_MAX];
 static struct fence *fences;
+static bool has_table;
+static char *failure; /* why there will be no table */
+static time_t deadline;
 
 static void *grab(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
@@ -138,11 +144,40 @@ static bool pass_on(uint32_t from, enum mpi_kind kind, struct mpi_reader reader)
     return true;
 }
 
+static time_t now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static void tell_failure(struct mpi_bytes *out) {
+    size_t begin = mpi_begin(out, MPI_FAILED);
+    mpi_put_text(out, failure);
+    mpi_end(out, begin);
+}
+
+/* No node's tasks wait for the table any more. */
+static void fail(const char *format, ...) {
+    va_list arguments;
+    if (has_table || failure) return;
+    va_start(arguments, format);
+    if (vasprintf(&failure, format, arguments) < 0) abort();
+    va_end(arguments);
+    for (uint32_t i = 0; i < wanted; i++)
+        if (members[i]) tell_failure(&members[i]->out);
+}
+
+static void fail_late(void) {
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < wanted; i++) ready += members[i] && members[i]->is_ready;
+    if (now_s() >= deadline) fail("%u of the step's %u nodes had no PMIx server that reached srun within %d s", wanted - ready, wanted, TABLE_S);
+}
+
 static void send_tables(void) {
     for (uint32_t i = 0; i < wanted; i++)
-        if (about[i] == NULL) return;
+        if (members[i] == NULL || !members[i]->is_ready) return;
+    has_table = true;
     for (uint32_t i = 0; i < wanted; i++) {
-        if (members[i] == NULL) continue;
         struct mpi_bytes *out = &members[i]->out;
         size_t begin = mpi_begin(out, MPI_TABLE);
         mpi_put_number(out, wanted);
@@ -161,7 +196,10 @@ static bool take_hello(struct node *node, struct mpi_reader reader) {
     mpi_get_text(&reader);
     mpi_get_text(&reader);
     if (differs || reader.is_bad || count == 0 || count > MPI_NODES_MAX || number >= count) return false;
-    if (wanted == 0) wanted = count;
+    if (wanted == 0) {
+        wanted = count;
+        deadline = now_s() + TABLE_S;
+    }
     if (count != wanted || about[number]) return false;
     about_size[number] = (size_t)(reader.at - rest);
     about[number] = grab(1, about_size[number]);
@@ -169,7 +207,7 @@ static bool take_hello(struct node *node, struct mpi_reader reader) {
     node->is_known = true;
     node->number = number;
     members[number] = node;
-    send_tables();
+    if (failure) tell_failure(&node->out);
     return true;
 }
 
@@ -181,11 +219,26 @@ static bool take_abort(struct mpi_reader reader) {
     return true;
 }
 
+static bool take_ready(struct node *node) {
+    if (node->is_ready) return false;
+    node->is_ready = true;
+    if (!failure) send_tables();
+    return true;
+}
+
+static bool take_failed(struct mpi_reader reader) {
+    const char *text = mpi_get_text(&reader);
+    if (!reader.is_bad) fail("%s", text);
+    return !reader.is_bad;
+}
+
 static bool take(struct node *node, enum mpi_kind kind, const char *content, size_t size) {
     struct mpi_reader reader = mpi_read(content, size);
     if (!node->is_known) return kind == MPI_HELLO && take_hello(node, reader);
     if (kind == MPI_FENCE) return take_fence(node->number, reader);
     if (kind == MPI_ASK || kind == MPI_ANSWER) return pass_on(node->number, kind, reader);
+    if (kind == MPI_READY) return take_ready(node);
+    if (kind == MPI_FAILED) return take_failed(reader);
     return kind == MPI_ABORT && take_abort(reader);
 }
 
@@ -195,6 +248,7 @@ static void leave(struct node *node) {
     if (!node->is_known) return;
     members[node->number] = NULL;
     has_left[node->number] = true;
+    fail("the PMIx server of %s ended", about[node->number]);
     for (struct fence **place = &fences; *place;) {
         int at = place_of(*place, node->number);
         if (at >= 0 && !(*place)->has_come[at]) end_fence(place, LOST);
@@ -269,7 +323,8 @@ int main(void) {
         size_t old = node_count;
         for (size_t i = 0; i < old; i++)
             watched[2 + i] = (struct pollfd){nodes[i]->socket, (short)(POLLIN | (nodes[i]->out.size ? POLLOUT : 0)), 0};
-        if (poll(watched, 2 + old, -1) < 0 && errno != EINTR) return 1;
+        bool is_waiting = wanted && !has_table && !failure;
+        if (poll(watched, 2 + old, is_waiting ? 1000 : -1) < 0 && errno != EINTR) return 1;
         if (watched[0].revents) return 0;
         for (size_t i = 0; i < old; i++) {
             short events = watched[2 + i].revents;
@@ -279,6 +334,7 @@ int main(void) {
             if (!is_well) leave(nodes[i]);
         }
         if (watched[1].revents & POLLIN) welcome();
+        if (is_waiting) fail_late();
         forget_gone();
     }
 }

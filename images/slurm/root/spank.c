@@ -26,6 +26,7 @@
 #include "mount.h"
 #include "mpi.h"
 #include "mpi_frame.h"
+#include "mpi_why.h"
 #include "owned.h"
 #include "reason.h"
 #include "run.h"
@@ -202,12 +203,13 @@ static int prepare(spank_t spank, const struct root_conf *conf) {
     return job_space < 0 ? -1 : root_step_cover(conf, job, job_space);
 }
 
-/* A step's slurmstepd, before it opens the step's files. A failure is kept for slurm_spank_task_init: one of slurmstepd's own counts as a fault of
+/* srun; and a step's slurmstepd, before it opens the step's files. A failure is kept for slurm_spank_task_init: one of slurmstepd's own counts as a fault of
    the node and drains it. So it should where slurmstepd cannot be kept off the node's folders: no user brings that about. */
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments) {
     (void)count;
     (void)arguments;
     uint32_t step;
+    if (spank_context() == S_CTX_LOCAL) root_mpi_open();
     if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
     limit(spank);
     if (spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step == SLURM_EXTERN_CONT) return ESPANK_SUCCESS;
@@ -230,22 +232,29 @@ static int enter(spank_t spank) {
     return put_driver_first(spank);
 }
 
-static void unguard_mpi(spank_t spank) {
-    char value[sizeof ROOT_MPI_VALUE + 1];
-    bool is_ours = spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strcmp(value, ROOT_MPI_VALUE) == 0;
-    if (is_ours) spank_unsetenv(spank, ROOT_MPI_NAME);
+static bool is_mpi_guarded(spank_t spank) {
+    char value[2048];
+    return spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strncmp(value, ROOT_MPI_BEGIN, strlen(ROOT_MPI_BEGIN)) == 0;
 }
 
 /* What a task's environment says of MPI, until it has a server. The user's own word counts, except where it is ours of a step around this one. */
 static void guard_mpi(spank_t spank) {
-    uint32_t tasks = 1;
     int count;
     char **words;
     if (batch_script(spank)) return; /* mpirun in it has its own */
-    spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &tasks);
+    if (is_mpi_guarded(spank)) spank_unsetenv(spank, ROOT_MPI_NAME);
     is_mpi_daemon = spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0 && mpi_is_daemon(words[0]);
-    if (tasks > 1 && !is_mpi_daemon) spank_setenv(spank, ROOT_MPI_NAME, ROOT_MPI_VALUE, 0);
-    else unguard_mpi(spank);
+    if (root_mpi_is_for(spank) && !is_mpi_daemon) spank_setenv(spank, ROOT_MPI_NAME, ROOT_MPI_BEGIN ROOT_MPI_END, 0);
+}
+
+static void join_mpi(spank_t spank) {
+    char why[MPI_WHY_MAX], value[sizeof ROOT_MPI_BEGIN ROOT_MPI_END + sizeof why + 4];
+    if (is_mpi_daemon) return;
+    bool is_joined = root_mpi_join(spank, why, sizeof why);
+    if (!is_mpi_guarded(spank)) return;
+    snprintf(value, sizeof value, "%s (%s)%s", ROOT_MPI_BEGIN, why, ROOT_MPI_END);
+    if (is_joined) spank_unsetenv(spank, ROOT_MPI_NAME);
+    else if (*why) spank_setenv(spank, ROOT_MPI_NAME, value, 1);
 }
 
 /* slurmd knows the place that topology.yaml gives its node, and not the one that slurmctld was told over REST: that is in a file of the pod. */
@@ -312,7 +321,7 @@ int slurm_spank_local_user_init(spank_t spank, int count, char **arguments) {
     (void)spank;
     (void)count;
     (void)arguments;
-    root_mpi_open();
+    root_mpi_launch();
     return ESPANK_SUCCESS;
 }
 
@@ -331,6 +340,6 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
     }
     const char *instances = root_mig_names();
     if (*instances) spank_setenv(spank, "CUDA_VISIBLE_DEVICES", instances, 1);
-    if (!is_mpi_daemon && root_mpi_join(spank)) unguard_mpi(spank);
+    join_mpi(spank);
     return ESPANK_SUCCESS;
 }

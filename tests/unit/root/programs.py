@@ -34,6 +34,7 @@ TARGETS = {
     "command": "mpi_frame",
     "mpi-frames": "mpi_frame",
     "mpi-ranks": "mpi_frame",
+    "mpi-place": "mpi_net",
     "script": "enter",
     "job-folder": "enter",
     "answer": "enter",
