@@ -1,7 +1,7 @@
 #!/bin/bash -l
 # MPI over two nodes. Compiled in the job, so that compiler and libraries are those of the nodes.
 #   sbatch pi.sh
-# With MPICH instead of OpenMPI: module load mpi/mpich, before mpicc.
+# With MPICH instead of OpenMPI: module load mpi/mpich, before sbatch or before mpicc below.
 #SBATCH --job-name=pi
 #SBATCH --output=pi.out
 #SBATCH --nodes=2

@@ -12,3 +12,8 @@ done
 cp -r /tmp/build/modulefiles /opt/modulefiles
 chmod -R a+rX /opt/modulefiles
 sed -i '1i /opt/modulefiles' /etc/lmod/modulespath
+# A login shell begins with Debian's own PATH, and believes what it inherits of loaded modules: a batch script that begins with `#!/bin/bash -l`
+# would have the list of the session that submitted it, and none of the programs. After lmod.sh, which defines `module`.
+cat >/etc/profile.d/slipway-modules.sh <<'PROFILE'
+[ -z "${LOADEDMODULES-}" ] || module update || true
+PROFILE
