@@ -9,11 +9,14 @@
 #SBATCH --time=08:00:00
 node=$(hostname)
 port=$((20000 + SLURM_JOB_ID % 10000))
-token=$(head -c 24 /dev/urandom | base64 | tr -d '/+=')
+# In the environment and in an output file that nobody else can read; a command line could be read by all on the node.
+JUPYTER_TOKEN=$(head -c 24 /dev/urandom | base64 | tr -d '/+=')
+export JUPYTER_TOKEN
+chmod go= /dev/stdout
 cat <<END
 On your own machine, leave this running:
   ssh -N -L 8888:$node:$port LOGIN      # LOGIN: as you log in to the cluster
-Then open: http://localhost:8888/lab?token=$token
+Then open: http://localhost:8888/lab?token=$JUPYTER_TOKEN
 END
 # The node's network is the cluster's: whoever has no token gets nothing.
-exec ~/envs/jupyter/bin/jupyter lab --no-browser --ip="$node" --port="$port" --IdentityProvider.token="$token"
+exec ~/envs/jupyter/bin/jupyter lab --no-browser --ip="$node" --port="$port"

@@ -38,5 +38,8 @@ def test_notebook_answers_whoever_has_its_token(stack: DevStack, home: str) -> N
         ask = "curl --silent --output /dev/null --write-out '%{http_code}' http://{}/api/contents{}; true"
         eventually("an answer", lambda: stack.ssh(ask.replace("{}/api", f"{target}/api").replace("{}", f"?token={token}")) == "200", 180)
         assert stack.ssh(ask.replace("{}/api", f"{target}/api").replace("{}", "")) == "403"
+        commands = stack.ssh(f"srun --overlap --jobid={job} ps -ww -eo args")
+        assert "jupyter" in commands
+        assert token not in commands
     finally:
         stack.ssh(f"scancel {job}")
