@@ -28,7 +28,7 @@ table inet firewall {{
 """
 """A login pod's, that lets in what srun listens on by slurm.conf, and none of the ports that the kernel chooses."""
 MPIRUN = "start the program with mpirun in a batch job or salloc"
-ASK = r"srun bash -c 'echo \"$SLURMD_NODENAME $OMPI_MCA_part\"'"
+ASK = """srun bash -c 'echo "$SLURMD_NODENAME $OMPI_MCA_part"'"""
 """What a program that is not MPI sees of it."""
 
 

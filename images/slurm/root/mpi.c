@@ -41,7 +41,7 @@ static const uint16_t *port_range(void) {
 }
 
 static int listener = -1;
-static char place[MPI_PLACE_MAX]; /* what the nodes are told of it */
+static char announced[MPI_PLACE_MAX]; /* what the nodes are told of it */
 
 void root_mpi_open(void) {
     unsigned char random[MPI_KEY / 2];
@@ -51,18 +51,18 @@ void root_mpi_open(void) {
     if (access(HUB, X_OK) < 0 || getrandom(random, sizeof random, 0) != sizeof random) return;
     owned_fd made = mpi_listen(port_range(), &port);
     if (made < 0) return;
-    for (size_t i = 0; i < sizeof random; i++) snprintf(place + 2 * i, 3, "%02x", random[i]);
-    snprintf(place + MPI_KEY, sizeof place - MPI_KEY, " %u", port);
-    if (!mpi_add_addresses(place, sizeof place)) return;
+    for (size_t i = 0; i < sizeof random; i++) snprintf(announced + 2 * i, 3, "%02x", random[i]);
+    snprintf(announced + MPI_KEY, sizeof announced - MPI_KEY, " %u", port);
+    if (!mpi_add_addresses(announced, sizeof announced)) return;
     listener = root_hand_over(&made);
-    setenv(ROOT_MPI_HUB, place, 1);
+    setenv(ROOT_MPI_HUB, announced, 1);
 }
 
 static void start_hub(void) {
     int ends[2];
     if (listener < 0 || pipe2(ends, O_CLOEXEC) < 0) return;
     owned_fd from = ends[0], held = listener; /* nodes find nobody there once the hub has ended */
-    if (write(ends[1], place, MPI_KEY) != MPI_KEY) {
+    if (write(ends[1], announced, MPI_KEY) != MPI_KEY) {
         close(ends[1]);
         return;
     }
@@ -106,8 +106,10 @@ void root_mpi_task_ended(spank_t spank) {
 /* What the server has to know of the step, in the words of Slurm's variables: in a heterogeneous step they are of all its parts, while what SPANK
    says is of one. */
 enum { JOB, STEP, NODES, TASKS, NODE, RANKS, NAME, TOLD };
-static const char *const told[TOLD] = {"SLURM_JOB_ID",         "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS",
-                                       "SLURM_NODEID", "SLURM_GTIDS",   "SLURMD_NODENAME"};
+static const char *const told[TOLD] = {
+    [JOB] = "SLURM_JOB_ID", [STEP] = "SLURM_STEP_ID", [NODES] = "SLURM_STEP_NUM_NODES", [TASKS] = "SLURM_STEP_NUM_TASKS",
+    [NODE] = "SLURM_NODEID", [RANKS] = "SLURM_GTIDS", [NAME] = "SLURMD_NODENAME",
+};
 
 static uint32_t number_in(const char *variable) { return (uint32_t)strtoul(strchr(variable, '=') + 1, NULL, 10); }
 
@@ -126,19 +128,29 @@ static int say_hello(int hub, const char *key, char *const *variables) {
     return result;
 }
 
-/* The server's process. What it says before it has a reason of its own, the loader's words for instance, is in a file. */
-static _Noreturn void become_server(const char *place_text, const char *folder, int living, char *const *variables) {
+/* A connection that the hub knows this node by, or none, and then a reason is written. */
+static int join_hub(const char *text, const char *folder, char *const *variables) {
     struct mpi_place place;
     char why[MPI_WHY_MAX];
-    if (chdir(folder) < 0) _exit(127);
-    int hub = mpi_read_place(place_text, &place) ? mpi_reach(&place, REACH_MS) : -1;
-    if (hub < 0 || say_hello(hub, place.key, variables) < 0) {
-        const char *port = strchr(place_text, ' ') + 1;
+    const char *node = strchr(variables[NAME], '=') + 1;
+    bool is_place = mpi_read_place(text, &place);
+    owned_fd hub = is_place ? mpi_reach(&place, REACH_MS) : -1;
+    if (hub >= 0 && say_hello(hub, place.key, variables) == 0) return root_hand_over(&hub);
+    if (is_place) {
+        const char *port = strchr(text, ' ') + 1;
         int digits = (int)strcspn(port, " ");
-        snprintf(why, sizeof why, "%s cannot connect to srun at port %.*s of%s: %s", strchr(variables[NAME], '=') + 1, digits, port, port + digits, strerror(errno));
-        mpi_why_write(folder, why);
-        _exit(1);
+        snprintf(why, sizeof why, "%s cannot connect to srun at port %.*s of%s: %s", node, digits, port, port + digits, strerror(errno));
+    } else {
+        snprintf(why, sizeof why, "%s says where srun is in other words than %s can read", ROOT_MPI_HUB, node);
     }
+    mpi_why_write(folder, why);
+    return -1;
+}
+
+/* The server's process. What it says before it can give a reason, the loader's words for instance, is in a file. */
+static _Noreturn void become_server(const char *place, const char *folder, int living, char *const *variables) {
+    int hub = chdir(folder) < 0 ? -1 : join_hub(place, folder, variables);
+    if (hub < 0) _exit(1);
     int said = open(SAID, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600), nothing = open("/dev/null", O_RDWR);
     int from[] = {nothing, nothing, said < 0 ? nothing : said, stop[0] < 0 ? nothing : stop[0], gone[1] < 0 ? nothing : gone[1], hub, living};
     int count = sizeof from / sizeof *from;

@@ -12,8 +12,7 @@
 /* A variable for the environment of a task. OpenMPI looks for a component of the framework `part` by the name that it holds, finds none, and
    ends with a message that shows the name. Releases before 5 have no such framework, and other kinds of MPI do not read it. */
 #define ROOT_MPI_NAME "OMPI_MCA_part"
-#define ROOT_MPI_BEGIN "srun has no PMIx server for this step" /* and the reason in brackets, where there is one */
-#define ROOT_MPI_END " - start the program with mpirun in a batch job or salloc - or set OMPI_MCA_part= for single processes"
+#define ROOT_MPI_VALUE "srun has no PMIx server for this step%s - start the program with mpirun in a batch job or salloc - or set OMPI_MCA_part= for single processes"
 
 /* Of srun for the nodes: the key, the port, and the addresses at which the hub may be reached. Slurm hands on what begins with SLURM_, also under
    --export=NONE. */

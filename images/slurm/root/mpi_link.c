@@ -28,9 +28,10 @@ void mpi_post(struct mpi_bytes *frame) {
 void mpi_give_up(const char *format, ...) {
     char why[MPI_WHY_MAX];
     va_list arguments;
-    int used = snprintf(why, sizeof why / 2, "%s: ", link_node);
+    snprintf(why, sizeof why / 2, "%s: ", link_node);
+    size_t used = strlen(why);
     va_start(arguments, format);
-    vsnprintf(why + strlen(why), sizeof why - (size_t)used % sizeof why, format, arguments);
+    vsnprintf(why + used, sizeof why - used, format, arguments);
     va_end(arguments);
     mpi_why_write(".", why);
     if (pthread_mutex_trylock(&lock) == 0) { /* else another thread is in the middle of a frame; the hub hears the connection end */

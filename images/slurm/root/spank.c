@@ -232,29 +232,36 @@ static int enter(spank_t spank) {
     return put_driver_first(spank);
 }
 
+/* The user's own word counts, but not ours of a step around this one. */
 static bool is_mpi_guarded(spank_t spank) {
-    char value[2048];
-    return spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strncmp(value, ROOT_MPI_BEGIN, strlen(ROOT_MPI_BEGIN)) == 0;
+    char value[sizeof ROOT_MPI_VALUE + MPI_WHY_MAX + 4];
+    return spank_getenv(spank, ROOT_MPI_NAME, value, sizeof value) == ESPANK_SUCCESS && strncmp(value, ROOT_MPI_VALUE, strcspn(ROOT_MPI_VALUE, "%")) == 0;
 }
 
-/* What a task's environment says of MPI, until it has a server. The user's own word counts, except where it is ours of a step around this one. */
+static void set_mpi_guard(spank_t spank, const char *why, int replaces) {
+    char value[sizeof ROOT_MPI_VALUE + MPI_WHY_MAX + 4], reason[MPI_WHY_MAX + 4] = "";
+    if (*why) snprintf(reason, sizeof reason, " (%s)", why);
+    snprintf(value, sizeof value, ROOT_MPI_VALUE, reason);
+    spank_setenv(spank, ROOT_MPI_NAME, value, replaces);
+}
+
+/* What a task's environment says of MPI, until it has a server. */
 static void guard_mpi(spank_t spank) {
     int count;
     char **words;
     if (batch_script(spank)) return; /* mpirun in it has its own */
     if (is_mpi_guarded(spank)) spank_unsetenv(spank, ROOT_MPI_NAME);
     is_mpi_daemon = spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0 && mpi_is_daemon(words[0]);
-    if (root_mpi_is_for(spank) && !is_mpi_daemon) spank_setenv(spank, ROOT_MPI_NAME, ROOT_MPI_BEGIN ROOT_MPI_END, 0);
+    if (root_mpi_is_for(spank) && !is_mpi_daemon) set_mpi_guard(spank, "", 0);
 }
 
 static void join_mpi(spank_t spank) {
-    char why[MPI_WHY_MAX], value[sizeof ROOT_MPI_BEGIN ROOT_MPI_END + sizeof why + 4];
+    char why[MPI_WHY_MAX];
     if (is_mpi_daemon) return;
     bool is_joined = root_mpi_join(spank, why, sizeof why);
     if (!is_mpi_guarded(spank)) return;
-    snprintf(value, sizeof value, "%s (%s)%s", ROOT_MPI_BEGIN, why, ROOT_MPI_END);
     if (is_joined) spank_unsetenv(spank, ROOT_MPI_NAME);
-    else if (*why) spank_setenv(spank, ROOT_MPI_NAME, value, 1);
+    else set_mpi_guard(spank, why, 1);
 }
 
 /* slurmd knows the place that topology.yaml gives its node, and not the one that slurmctld was told over REST: that is in a file of the pod. */
