@@ -4,7 +4,7 @@ cannot start. Slurm, OpenMPI and the image are real.
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,19 +47,19 @@ def idle(cluster: RootCluster) -> None:
 
 
 @contextmanager
-def without_server(cluster: RootCluster, *nodes: str) -> Iterator[None]:
-    """As where the image of these nodes has none."""
+def without(cluster: RootCluster, program: str, *nodes: str) -> Generator[None]:
+    """As where the image of these nodes lacks a helper of MPI."""
     for node in nodes:
-        cluster.inside(node, "mv /usr/lib/slipway/mpi-server /usr/lib/slipway/mpi-server.off")
+        cluster.inside(node, f"mv /usr/lib/slipway/{program} /usr/lib/slipway/{program}.off")
     try:
         yield
     finally:
         for node in nodes:
-            cluster.inside(node, "mv /usr/lib/slipway/mpi-server.off /usr/lib/slipway/mpi-server")
+            cluster.inside(node, f"mv /usr/lib/slipway/{program}.off /usr/lib/slipway/{program}")
 
 
 @contextmanager
-def without_libpmix(cluster: RootCluster) -> Iterator[None]:
+def without_libpmix(cluster: RootCluster) -> Generator[None]:
     """As in a root of one's own that has no OpenMPI."""
     [library] = cluster.shared.glob("versions/v1/usr/lib/*/libpmix.so.2")
     hidden = library.rename(library.with_suffix(".off"))
@@ -93,7 +93,7 @@ def test_mpirun_and_single_processes_are_as_without_srun(cluster: RootCluster) -
 
 
 def test_openmpi_program_without_a_server_fails_and_names_mpirun_but_never_runs_as_singletons(cluster: RootCluster) -> None:
-    with without_server(cluster, *WORKERS):
+    with without(cluster, "mpi-server", *WORKERS):
         job = cluster.batch("srun python3 mpi_sum.py && echo passed", *NODES, deadline_s=180)
     said = cluster.out(job)
     assert MPIRUN in said
@@ -111,24 +111,25 @@ def test_step_in_a_root_without_libpmix_starts_at_once_and_knows_why_it_has_no_s
 
 
 def test_node_that_cannot_start_its_server_tells_the_others_which_start_at_once(cluster: RootCluster) -> None:
-    with without_server(cluster, "gpu-1"):
+    with without(cluster, "mpi-server", "gpu-1"):
         job = cluster.batch(f"{ASK}; srun python3 mpi_sum.py && echo passed; echo took $SECONDS", *NODES, deadline_s=120)
     said = cluster.out(job)
     assert f"gpu-0 srun has no PMIx server for this step (the PMIx server of gpu-1 ended) - {MPIRUN}" in said
     assert "gpu-1 srun has no PMIx server for this step (gpu-1: cannot start /usr/lib/slipway/mpi-server: No such file" in said
-    assert len(re.findall(r"^Component: srun has no PMIx server .*gpu-1", said, re.MULTILINE)) == 2
+    assert re.search(r"^Component: srun has no PMIx server .*gpu-1", said, re.MULTILINE)
     assert "passed" not in said
     assert took_s(said) < 15 * patience()
 
 
-def test_nodes_that_do_not_reach_srun_wait_a_few_seconds_and_say_so(cluster: RootCluster) -> None:
-    """An address that nobody has stands in for a firewall: to one that srun itself is behind, Slurm could not connect either."""
-    away = "export SLURM_AWAY='0123456789abcdef0123456789abcdef 9 198.18.255.250'"
-    steps = ASK.replace("srun", 'srun --export=ALL,SLURM_SLIPWAY_MPI="$SLURM_AWAY"')
-    job = cluster.batch(f"{away}; {steps}; echo took $SECONDS", *NODES)
+def test_nodes_that_do_not_reach_srun_start_and_say_so(cluster: RootCluster) -> None:
+    """Whose hub has ended, so that nobody listens. Where nothing answers at all, mpi_reach gives up after a time: tests/unit/root."""
+    with without(cluster, "mpi-hub", "gpu-0"):  # srun runs there
+        cluster.inside("gpu-0", "ln -s /bin/true /usr/lib/slipway/mpi-hub")
+        job = cluster.batch(f"{ASK}; echo took $SECONDS", *NODES)
     said = cluster.out(job)
+    why = r"cannot connect to srun at port \d+ of .*: Connection refused"
     for node in WORKERS:
-        assert f"{node} srun has no PMIx server for this step ({node} cannot connect to srun at port 9 of 198.18.255.250: " in said
+        assert re.search(rf"^{node} srun has no PMIx server for this step \({node} {why}\) - {MPIRUN}", said, re.MULTILINE)
     assert took_s(said) < 15 * patience()
 
 

@@ -40,28 +40,32 @@ static const uint16_t *port_range(void) {
     return range && range[0] ? range : NULL;
 }
 
-static int listener = -1;
+static int listener = -1; /* until the hub has it */
 static char announced[MPI_PLACE_MAX]; /* what the nodes are told of it */
+
+/* srun forks a process to outlive it. With that one's copy, connections would come in after the hub has ended, and nobody would answer. */
+static void drop_listener(void) { root_close_now(&listener); }
 
 void root_mpi_open(void) {
     unsigned char random[MPI_KEY / 2];
     uint16_t port;
-    if (listener >= 0) return;
+    if (*announced) return;
     unsetenv(ROOT_MPI_HUB); /* of a step around this one */
     if (access(HUB, X_OK) < 0 || getrandom(random, sizeof random, 0) != sizeof random) return;
     owned_fd made = mpi_listen(port_range(), &port);
     if (made < 0) return;
     for (size_t i = 0; i < sizeof random; i++) snprintf(announced + 2 * i, 3, "%02x", random[i]);
     snprintf(announced + MPI_KEY, sizeof announced - MPI_KEY, " %u", port);
-    if (!mpi_add_addresses(announced, sizeof announced)) return;
+    if (!mpi_add_addresses(announced, sizeof announced) || pthread_atfork(NULL, NULL, drop_listener) != 0) return;
     listener = root_hand_over(&made);
     setenv(ROOT_MPI_HUB, announced, 1);
 }
 
 static void start_hub(void) {
     int ends[2];
-    if (listener < 0 || pipe2(ends, O_CLOEXEC) < 0) return;
-    owned_fd from = ends[0], held = listener; /* nodes find nobody there once the hub has ended */
+    owned_fd held = root_hand_over(&listener);
+    if (held < 0 || pipe2(ends, O_CLOEXEC) < 0) return;
+    owned_fd from = ends[0];
     if (write(ends[1], announced, MPI_KEY) != MPI_KEY) {
         close(ends[1]);
         return;
