@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from .plan import Wanted, judge_filled, read_carried, read_wanted
 
 def fill(wanted: Wanted) -> None:
     """Fills the version, unless it is there. Raises Failed, Refused, OSError, CalledProcessError."""
+    close_to_others(SHARED)
     for name, mode in (("jobs", 0o755), ("sources", 0o755), ("versions", 0o700), ("filling", 0o700)):
         make(SHARED / name, mode)
     place = Place(wanted.version, take_lock(wanted.version))
@@ -61,6 +63,21 @@ def fill(wanted: Wanted) -> None:
     place.forget_tar()
     lock_of(wanted.version).unlink(missing_ok=True)
     say(f"version {wanted.version} is filled: {size_mib(place.root)} MiB in {int(time.monotonic() - began)} s")
+
+
+def close_to_others(volume: Path) -> None:
+    """Makes a volume that everybody may write to root's alone, as provisioners of local disks give them out: jobs refuse to enter a version
+    on one. Where the server of the volume does not let root do that, it says so and leaves it to its administrators."""
+    if not volume.stat().st_mode & stat.S_IWOTH:
+        return
+    try:
+        os.chown(volume, 0, 0)
+        volume.chmod(0o755)
+    except OSError as error:
+        why = f"the shared volume is writable for everybody, and root may not change that ({error.strerror})"
+        say(f"{why}: jobs are refused until you chmod 755 it")
+    else:
+        say("the shared volume was writable for everybody: it is root's now, with mode 755")
 
 
 def take_lock(version: str) -> int:

@@ -12,7 +12,10 @@ from standalone.render import documents
 from standalone.requirements import Offer, plan_missing
 from tests.plan.conftest import KEYS, ROOT
 
-IMAGES = 'cluster.images={"slurm":"registry.example/slipway/slurm:1","controllers":"registry.example/slipway/controllers:1"}'
+IMAGES = (
+    'cluster.images={"slurm":"registry.example/slipway/slurm:1","root":"registry.example/slipway/root:1",'
+    '"controllers":"registry.example/slipway/controllers:1"}'
+)
 LABELS = {"slipway.dev/mini": "true"}
 NODE = {"metadata": {"name": "a", "labels": LABELS}}
 DEFAULT = {"metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}

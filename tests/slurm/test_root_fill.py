@@ -16,6 +16,18 @@ def test_version_is_whole_at_once_and_filled_only_once(image_root: Path, tmp_pat
     assert "version one is there already" in said
 
 
+def test_volume_that_everybody_may_write_to_becomes_roots(image_root: Path, tmp_path: Path) -> None:
+    """As provisioners of local disks give it out."""
+    scene = """
+        chmod 1777 "$shared"; chown 65534:65534 "$shared"
+        fill one img:1; stat -c '%a %u:%g' "$shared"
+        chmod 2775 "$shared"; fill one img:1; stat -c '%a' "$shared"
+    """
+    printed, said = play(image_root, tmp_path, scene)
+    assert printed.splitlines() == ["755 0:0", "2775"]
+    assert said.count("it is root's now, with mode 755") == 1
+
+
 def test_fill_that_was_killed_goes_on_where_it_ended(image_root: Path, tmp_path: Path) -> None:
     scene = """
         kill_when '[[ -e $shared/filling/one/usr/bin/bash ]]' fill one img:1

@@ -1,5 +1,8 @@
 """The fill on a folder of its own. With real tars and images it is tests/slurm/test_root_fill.py and test_root_tar.py."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,39 @@ def test_tar_of_an_earlier_fill_is_used_only_for_the_same_digest(
     run.forget_another(place, wanted)
     assert (place.tarball.exists(), place.partial.exists()) == (stays, stays)
     assert run.read(run.lock_of("v")) == f"tar {sha256}\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "after"),
+    [
+        pytest.param(0o777, 0o755, id="as local provisioners make it"),
+        pytest.param(0o1777, 0o755, id="sticky"),
+        pytest.param(0o750, 0o750, id="closed more than needed"),
+        pytest.param(0o2775, 0o2775, id="open to a group"),
+    ],
+)
+def test_volume_that_everybody_may_write_to_is_closed_and_no_other_is_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, after: int
+) -> None:
+    given: list[tuple[Path, int, int]] = []
+    monkeypatch.setattr(os, "chown", lambda *owned: given.append(owned))
+    tmp_path.chmod(mode)
+    run.close_to_others(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == after
+    assert given == ([] if mode == after else [(tmp_path, 0, 0)])
+
+
+def test_volume_whose_server_refuses_is_left_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", refuse)
+    tmp_path.chmod(0o777)
+    run.close_to_others(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o777
+    assert "root may not change that (Operation not permitted)" in capfd.readouterr().out
 
 
 def test_size_that_nobody_can_tell_does_not_fail_the_fill(tmp_path: Path) -> None:
