@@ -1158,7 +1158,7 @@ class Containers(TypedDict):
     """Containers of jobs: `srun --container-image` and its kin (docs/containers.md)."""
 
     cacheMiB: NotRequired[int]
-    """Room for unpacked images on each node, in MiB. Above it, images that no job uses are removed, those first that were used longest ago. Type: integer, 1 to 999,999,999. Unit: MiB. Default: `51200`."""
+    """Room for unpacked images on each node, of all users together, in MiB. To stay within it, images that no job uses are removed before a pull, those first that were used longest ago, whoever's they are. Type: integer, 1 to 999,999,999. Unit: MiB. Default: `51200`."""
     registry: NotRequired[str]
     """Registry of images that are named without one, such as `ubuntu:24.04`. Type: string (a registry, with a path where there is one: host, host:port or host/path, without https://, at most 255 characters). Default: none, and such a name is refused."""
 

@@ -24,8 +24,8 @@ class Containers(Model):
     """Containers of jobs: `srun --container-image` and its kin (docs/containers.md)."""
 
     cache_mib: MiB = Field(default=51_200, le=999_999_999, examples=[204_800])
-    """Room for unpacked images on each node, in MiB. Above it, images that no job uses are removed, those first that were used longest
-    ago."""
+    """Room for unpacked images on each node, of all users together, in MiB. To stay within it, images that no job uses are removed before a
+    pull, those first that were used longest ago, whoever's they are."""
     registry: RegistryPath | None = Field(default=None, examples=["registry.example.com"])
     """Registry of images that are named without one, such as `ubuntu:24.04`. Default: none, and such a name is refused."""
 

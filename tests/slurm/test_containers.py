@@ -15,86 +15,26 @@ from shlex import quote
 import pytest
 
 from tests.slurm import container_site as site
-from tests.slurm.container_site import HOST, PASSWORD, PRIVATE, PUBLIC, USER, Registry, entry, folder, write_image
-from tests.slurm.image_cluster import ALICE
+from tests.slurm.container_cluster import CACHE, ONE, Site, containers, rest
+from tests.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
+from tests.slurm.image_cluster import ALICE, BOB
 from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import WORKERS, RootCluster, running, stand_in
+from tests.slurm.root_cluster import WORKERS, stand_in
 
-ONE = f"docker://{PUBLIC}/team/one:1"
-CACHE = "/var/spool/slipway/containers"
 MIB = 1 << 20
-
-
-class Site:
-    """The cluster, its registries, and the words that the tests use."""
-
-    def __init__(self, cluster: RootCluster) -> None:
-        self.cluster = cluster
-        self.public = Registry(cluster.machine, cluster.machine.folder / "registry")
-        self.private = Registry(cluster.machine, cluster.machine.folder / "registry-private", is_private=True)
-
-    def prepare(self) -> None:
-        """Registries with one image, and what users need to reach them."""
-        with (self.cluster.machine.folder / "hosts").open("a") as hosts:
-            hosts.write(f"{self.cluster.machine.addresses['hub']} {HOST}\n")
-        for registry in (self.public, self.private):
-            registry.start()
-        layout = self.image("one", [site.base_layer("one")], env=["FROM_IMAGE=yes", "BOTH=image", "SLURM_JOB_ID=0"], workdir="/work")
-        for registry in (self.public, self.private):
-            registry.push(layout, "team/one:1")
-        for user in ("alice", "bob"):
-            for name, text in site.user_files(self.private.folder).items():
-                path = f".config/containers/{name}"
-                self.cluster.ssh(f"mkdir -p {quote(str(Path(path).parent))} && printf %s {quote(text)} > {quote(path)}", user=user)
-
-    def image(self, name: str, layers: list[bytes], **more: object) -> Path:
-        """An OCI layout."""
-        return write_image(self.cluster.machine.folder / f"image-{name}", layers, **more)  # type: ignore[arg-type]
-
-    def push(self, name: str, *entries: object, **more: object) -> str:
-        """An image in the public registry, with files beside the base's; gives its name."""
-        layers = [site.base_layer(name), *([site.layer(entries)] if entries else [])]  # type: ignore[arg-type]
-        self.public.push(self.image(name.replace("/", "-"), layers, **more), f"team/{name}:1")
-        return f"docker://{PUBLIC}/team/{name}:1"
-
-    def srun(self, image: str, script: str, *options: str, user: str = "alice", check: bool = True) -> str:
-        """Runs a script in a container on one node."""
-        return self.cluster.ssh(f"srun {' '.join(options)} --container-image={image} sh -c {quote(script)}", user=user, check=check)
-
-    def refused(self, image: str, *options: str, user: str = "alice") -> str:
-        """The one line that a step without a container gives."""
-        said = self.srun(image, "echo INSIDE", "--nodelist=gpu-0", *options, user=user, check=False)
-        assert "INSIDE" not in said
-        lines = [line for line in said.splitlines() if not line.startswith("srun: ")]
-        assert [line.startswith("slipway: gpu-0: ") for line in lines] == [True], said
-        return lines[0]
-
-    def cached(self, node: str = "gpu-0", user: int = ALICE) -> list[str]:
-        """What a user's cache of images has on a node, locks left out."""
-        names = self.cluster.inside(node, f"ls {CACHE}/{user}/images 2>/dev/null || true").split()
-        return [name for name in names if not name.endswith(".lock")]
 
 
 @pytest.fixture(scope="module")
 def world(image_root: Path) -> Iterator[Site]:
     """Two nodes, a versioned root, two registries."""
-    with running(Path("/var/tmp/slipway-containers"), "swco-", image_root, versions=("v1",), job_disks={"gpu-1": "scratch=32"}) as cluster:
-        world = Site(cluster)
-        try:
-            world.prepare()
-            yield world
-        finally:
-            world.public.stop()
-            world.private.stop()
+    with containers(Path("/var/tmp/slipway-containers"), "swco-", image_root) as world:
+        yield world
 
 
 @pytest.fixture(autouse=True)
 def idle(world: Site) -> None:
     """Each test starts with idle workers, and both registries."""
-    for registry in (world.public, world.private):
-        if registry.process is None:
-            registry.start()
-    wait_for("idle workers", world.cluster.ready, deadline_s=60)
+    rest(world)
 
 
 def test_step_runs_in_the_image_with_its_environment_and_folder(world: Site) -> None:
@@ -288,27 +228,6 @@ def test_moved_tag_is_the_same_for_all_steps_of_a_job(world: Site) -> None:
 # Refusals: each is one line in the job's stderr.
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        pytest.param("--container-mounts=data:/data", "not absolute paths", id="a relative mount"),
-        pytest.param("--container-mounts=/a:/b:rx", "flags are ro and rw", id="an unknown flag"),
-        pytest.param("--container-mounts=/a:/b:ro:x", "not more", id="too many parts"),
-        pytest.param("--container-name=../x", "--container-name", id="a name that is a path"),
-        pytest.param("--container-save=x.sqsh", "not an absolute path", id="a relative file"),
-        pytest.param("--container-env=A=B", "names of variables", id="a value"),
-    ],
-)
-def test_typo_fails_at_once_without_a_job(world: Site, options: str, said: str) -> None:
-    before = world.cluster.slurm("squeue", "--states=all", "--noheader", "--format=%i").split()
-    assert said in world.cluster.ssh(f"srun --container-image={ONE} {options} true", check=False)
-    assert world.cluster.slurm("squeue", "--states=all", "--noheader", "--format=%i").split() == before
-
-
-def test_flags_without_an_image_are_refused(world: Site) -> None:
-    assert "without --container-image or --container-name" in world.cluster.ssh("srun --container-mounts=/a:/b true", check=False)
-
-
 def test_missing_image_is_one_line(world: Site) -> None:
     assert "there is no image" in world.refused(f"docker://{PUBLIC}/team/none:1")
 
@@ -366,40 +285,32 @@ def big(world: Site, name: str, mib: int = 48) -> str:
 def begin_slow_pull(world: Site, name: str) -> str:
     """A job whose pull is under way, with skopeo held; gives its number."""
     job = world.cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --output=out.%j --wrap='srun --container-image={name} cat /etc/word'")
-    wait_for("a pull", lambda: hold(world), deadline_s=30, pause_s=0.005)
+    wait_for("a pull", lambda: signal_pulls(name, signal.SIGSTOP), deadline_s=30, pause_s=0.005)
     return job
 
 
-def hold(world: Site) -> bool:
-    """Stops skopeo in the midst of a copy."""
+def signal_pulls(name: str, number: signal.Signals) -> bool:
+    """Stops skopeo in the midst of a copy of an image, or lets it go on; False where there is none. Other tests pull meanwhile."""
+    source = f"{name.rpartition(':')[0]}@".encode()
+    found = False
     for status in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = status.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"copy" in words and words[0].endswith(b"skopeo") and any(b".part/oci" in word for word in words):
-            os.kill(int(status.parent.name), signal.SIGSTOP)
-            return True
-    return False
-
-
-def let_go() -> None:
-    """Lets it go on."""
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = status.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"copy" in words and words[0].endswith(b"skopeo") and any(b".part/oci" in word for word in words):
-            os.kill(int(status.parent.name), signal.SIGCONT)
+        if b"copy" in words and words[0].endswith(b"skopeo") and any(word.startswith(source) for word in words):
+            os.kill(int(status.parent.name), number)
+            found = True
+    return found
 
 
 def test_registry_outage_during_a_pull_is_one_line_and_leaves_nothing(world: Site) -> None:
     job = ""
     for attempt in range(5):
-        job = begin_slow_pull(world, big(world, f"cut{attempt}"))
+        name = big(world, f"cut{attempt}")
+        job = begin_slow_pull(world, name)
         world.public.stop()
-        let_go()
+        signal_pulls(name, signal.SIGCONT)
         wait_for("its end", lambda job=job: world.cluster.state(job) in ("FAILED", "COMPLETED"), deadline_s=60)
         if world.cluster.state(job) == "FAILED":
             break
@@ -425,29 +336,59 @@ def test_second_job_that_wants_the_same_image_waits_for_the_first(world: Site) -
     first = begin_slow_pull(world, name)
     second = world.cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --output=out.%j --wrap='srun --container-image={name} cat /etc/word'")
     wait_for("the second to wait", lambda: "waiting for it" in world.cluster.out(second), deadline_s=60)
-    let_go()
+    signal_pulls(name, signal.SIGCONT)
     for job in (first, second):
         wait_for("its end", lambda job=job: world.cluster.state(job) == "COMPLETED", deadline_s=60)
         assert world.cluster.out(job).splitlines()[-1] == "twice"
 
 
-def test_full_cache_gives_up_idle_images_and_else_is_one_line(world: Site) -> None:
+@pytest.fixture
+def small_cache(world: Site) -> Iterator[None]:
+    """Nodes that have room for one image at a time, and no copy of any."""
     settings = world.cluster.machine.folder / "volume-slurm/plugstack.conf"
     files = {path.name: path.read_text() for path in settings.parent.iterdir() if not path.name.startswith("..")}
-    small = {**files, "plugstack.conf": re.sub(r"cache=\d+", "cache=100", files["plugstack.conf"])}
-    first, second = big(world, "full1", 30), big(world, "full2", 30)
-    world.cluster.volume("slurm", small)
+    world.cluster.volume("slurm", {**files, "plugstack.conf": re.sub(r"cache=\d+", "cache=100", files["plugstack.conf"])})
     world.cluster.slurm("scontrol", "reconfigure")
+    world.cluster.inside("gpu-0", f"rm -rf {CACHE}/*/images")
+    yield
+    world.cluster.volume("slurm", files)
+    world.cluster.slurm("scontrol", "reconfigure")
+
+
+FULL = r"slipway: gpu-0: .*{}:1 needs about \d+ MiB, and this node's cache of images is full: \d+ of 100 MiB are used by running jobs"
+
+
+@pytest.mark.usefixtures("small_cache")
+@pytest.mark.parametrize(("user", "number"), [("alice", ALICE), ("bob", BOB)])
+def test_full_cache_gives_up_idle_images_of_all_users_and_else_is_one_line(world: Site, user: str, number: int) -> None:
+    """Once with images of one user, once of two."""
+    first, second = big(world, f"full1-{user}", 30), big(world, f"full2-{user}", 30)
+    script = f"#!/bin/sh\nsrun --container-image={first} cat /etc/word; touch began; until [ -e go ]; do sleep 0.1; done"
+    job = world.cluster.ssh(f"rm -f began go; sbatch --parsable --nodelist=gpu-0 --ntasks=1 --output=out.%j <<'X'\n{script}\nX")
+    wait_for("a job that uses its image", lambda: "began" in world.cluster.ssh("ls").split(), deadline_s=60)
+    said = world.srun(second, "echo INSIDE", "--nodelist=gpu-0", "--ntasks=1", user=user, check=False)
+    assert re.search(FULL.format(f"full2-{user}"), said), said
+    assert len([line for line in said.splitlines() if line.startswith("slipway: ")]) == 1
+    assert world.cached() != []
+    world.cluster.ssh("touch go")
+    wait_for("its end", lambda: world.cluster.state(job) == "COMPLETED")
+    assert world.srun(second, "cat /etc/word", "--nodelist=gpu-0", user=user) == f"full2-{user}"
+    assert world.cached(user=number) != []
+    assert user == "alice" or world.cached() == []
+
+
+@pytest.mark.usefixtures("small_cache")
+def test_two_users_who_pull_at_once_do_not_both_take_the_last_room(world: Site) -> None:
+    first, second = big(world, "last1", 30), big(world, "last2", 30)
+    job = begin_slow_pull(world, first)
     try:
-        assert world.srun(first, "cat /etc/word", "--nodelist=gpu-0") == "full1"
-        script = f"srun --container-image={first} true; srun --container-image={second} cat /etc/word"
-        job = world.cluster.batch(script, "--nodelist=gpu-0")
-        assert re.search(r"slipway: gpu-0: .*full2:1 needs about \d+ MiB, and this node's cache of images is full", world.cluster.out(job))
-        assert world.srun(second, "cat /etc/word", "--nodelist=gpu-0") == "full2"
-        assert len(world.cached()) <= 2
+        assert re.search(FULL.format("last2"), world.refused(second, "--ntasks=1", user="bob"))
     finally:
-        world.cluster.volume("slurm", files)
-        world.cluster.slurm("scontrol", "reconfigure")
+        signal_pulls(first, signal.SIGCONT)
+    wait_for("its end", lambda: world.cluster.state(job) == "COMPLETED", deadline_s=60)
+    assert world.cluster.out(job).splitlines()[-1] == "last1"
+    assert world.srun(second, "cat /etc/word", "--nodelist=gpu-0", user="bob") == "last2"
+    assert set(world.cluster.inside("gpu-0", f"cat {CACHE}/room/[0-9]* 2>/dev/null || true").split()) <= {"0"}
 
 
 def test_image_larger_than_the_disk_is_one_line(world: Site) -> None:

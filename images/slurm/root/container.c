@@ -24,6 +24,7 @@
 
 #include "conf.h"
 #include "container_evict.h"
+#include "container_room.h"
 #include "container_words.h"
 #include "driver.h"
 #include "mpi.h"
@@ -160,6 +161,11 @@ static int open_state(const char *user_folder, uint32_t job, const char *name) {
     owned_fd folder = open(user_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return root_fail("%s: %m", user_folder);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+int root_container_serve(uid_t user) {
+    owned_fd base = make_base();
+    return base < 0 ? -1 : container_room_serve(root_hand_over(&base), user, strtoul(cache_mib, NULL, 10));
+}
+
         if (mkdirat(folder, parts[i], 0700) < 0 && errno != EEXIST) return root_fail("%s/%s: %m", user_folder, parts[i]);
         int next = openat(folder, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0) return root_fail("%s/%s: %m", user_folder, parts[i]);
@@ -233,9 +239,10 @@ static int start_helper(char **words, char **environment) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         int null = open("/dev/null", O_RDONLY);
         dup2(null, 0);
-        if (to_answer == 3) fcntl(3, F_SETFD, 0);
-        else dup2(to_answer, 3);
-        close_range(4, ~0U, 0);
+        int ready = fcntl(to_answer, F_DUPFD, 10), room = fcntl(container_room_end(), F_DUPFD, 10);
+        dup2(ready, 3);
+        if (room >= 0) dup2(room, ROOT_CONTAINER_ROOM);
+        close_range(ROOT_CONTAINER_ROOM + (room >= 0), ~0U, 0);
         execve(ROOT_CONTAINER_HELPER, words, environment);
         dprintf(2, "slipway: this root has no " ROOT_CONTAINER_HELPER ": %s\n", strerror(errno));
         _exit(1);

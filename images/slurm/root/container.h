@@ -13,6 +13,9 @@
 
 #include "run.h"
 
+/* The descriptor on which the helper, and what it has pull, ask for room, where it is a socket. */
+enum { ROOT_CONTAINER_ROOM = 4 };
+
 #define ROOT_CONTAINER_HELPER "/usr/lib/slipway/container"
 
 /* plugstack.conf's cache=MiB and registry=HOST[/PATH]; 1: it was one of them, 0: no, -1: it is wrong. */
@@ -33,6 +36,9 @@ int root_container_open(uid_t user, gid_t group);
 /* In the pod, as root, when a job ends or begins: what it had of containers, what jobs left that have no pin any
    more, and images above the bound that nobody uses. */
 int root_container_close(uid_t user, uint32_t job);
+
+/* In a step's slurmstepd, as root, before it forks tasks: has pulls ask it for room. */
+int root_container_serve(uid_t user);
 
 /* The calling task, its user by now and in the job's root, enters the container; its environment and folder are the image's. Does not return when
    that fails: one task of a node says why, in the job's stderr. */

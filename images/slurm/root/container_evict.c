@@ -16,6 +16,9 @@
 
 enum { IMAGES_MAX = 4096, ID = 64 };
 
+/* Beside the users' folders: a file for each step that may pull, with what it has reserved, locked while the step runs. */
+#define ROOM "room"
+
 struct cached {
     char user[16], id[ID + 1];
     unsigned long mib;
@@ -53,14 +56,19 @@ void container_sweep(int base, const char *path) {
         if (is_user(entry->d_name)) sweep_user(base, entry->d_name, pins);
 }
 
-/* The file is its user's: a number that is too large is as large as may be, and no reading of it waits. */
-static unsigned long read_size(int image) {
+/* A number that is too large is as large as may be. */
+static unsigned long read_number(int file) {
     char text[24] = "";
+    if (pread(file, text, sizeof text - 1, 0) <= 0) return 0;
+    unsigned long mib = strtoul(text, NULL, 10);
+    return mib < CONTAINER_MIB_MAX ? mib : CONTAINER_MIB_MAX;
+}
+
+/* The file is its user's: no reading of it waits. */
+static unsigned long read_size(int image) {
     struct stat found;
     owned_fd file = openat(image, "size", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0 || fstat(file, &found) < 0 || !S_ISREG(found.st_mode) || read(file, text, sizeof text - 1) <= 0) return 0;
-    unsigned long mib = strtoul(text, NULL, 10);
-    return mib < (1UL << 30) ? mib : 1UL << 30;
+    return file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode) ? read_number(file) : 0;
 }
 
 static size_t list_user(int base, const char *user, struct cached *into, size_t room) {
@@ -126,18 +134,116 @@ static bool evict(int base, const struct cached *one) {
     return renameat(images, one->id, images, name) == 0 && root_tree_remove(images, name) == 0;
 }
 
-int container_evict(int base, unsigned long bound_mib) {
-    struct cached *all = calloc(IMAGES_MAX, sizeof *all);
-    size_t count = 0;
-    unsigned long total = 0;
-    if (all == NULL) return root_fail("out of memory");
+struct cache {
+    struct cached *all; /* those first that were used longest ago */
+    size_t count;
+    unsigned long total, reserved; /* MiB: of all images, and of pulls that are under way */
+};
+
+static void free_cache(const struct cache *cache) { free(cache->all); }
+
+#define owned_cache __attribute__((cleanup(free_cache))) struct cache
+
+/* Of steps that run: the file of one that has ended has no lock any more. `mine` is left out. */
+static unsigned long sum_reserved(int room, int mine) {
+    struct stat own = {0}, found;
+    unsigned long sum = 0;
+    if (mine >= 0 && fstat(mine, &own) < 0) return 0;
+    owned_folder all = root_read_folder(openat(room, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const struct dirent *entry; all && (entry = readdir(all));) {
+        owned_fd file = is_user(entry->d_name) ? openat(room, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (file < 0 || fstat(file, &found) < 0 || (mine >= 0 && found.st_ino == own.st_ino)) continue;
+        if (flock(file, LOCK_EX | LOCK_NB) == 0) unlinkat(room, entry->d_name, 0);
+        else sum += read_number(file);
+    }
+    return sum;
+}
+
+static int read_cache(int base, int room, int mine, struct cache *cache) {
+    if ((cache->all = calloc(IMAGES_MAX, sizeof *cache->all)) == NULL) return root_fail("out of memory");
     owned_folder users = root_read_folder(openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (const struct dirent *entry; users && count < IMAGES_MAX && (entry = readdir(users));)
-        if (is_user(entry->d_name)) count += list_user(base, entry->d_name, all + count, IMAGES_MAX - count);
-    for (size_t i = 0; i < count; i++) total += all[i].mib;
-    qsort(all, count, sizeof *all, by_use);
-    for (size_t i = 0; i < count && ((bound_mib && total > bound_mib) || is_full(base)); i++)
-        if (evict(base, &all[i])) total -= all[i].mib;
-    free(all);
+    for (const struct dirent *entry; users && cache->count < IMAGES_MAX && (entry = readdir(users));)
+        if (is_user(entry->d_name)) cache->count += list_user(base, entry->d_name, cache->all + cache->count, IMAGES_MAX - cache->count);
+    for (size_t i = 0; i < cache->count; i++) cache->total += cache->all[i].mib;
+    qsort(cache->all, cache->count, sizeof *cache->all, by_use);
+    cache->reserved = sum_reserved(room, mine);
+    return 0;
+}
+
+/* The folder of reservations, and in `lock` what only one at a time has. */
+static int open_room(int base, int *lock) {
+    if (mkdirat(base, ROOM, 0700) < 0 && errno != EEXIST) return root_fail("the folder " ROOM ": %m");
+    owned_fd room = open_folder(base, ROOM);
+    struct stat found;
+    if (room < 0 || fstat(room, &found) < 0) return root_fail("the folder " ROOM ": %m");
+    if (found.st_uid != geteuid()) return root_fail("the folder " ROOM " belongs to another user");
+    if (lock == NULL) return root_hand_over(&room);
+    *lock = openat(room, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (*lock >= 0 && flock(*lock, LOCK_EX) < 0)
+        if (errno != EINTR) root_close_now(lock);
+    return *lock < 0 ? root_fail("locking the cache of images: %m") : root_hand_over(&room);
+}
+
+int container_evict(int base, unsigned long bound_mib) {
+    owned_fd lock = -1, room = open_room(base, &lock);
+    owned_cache cache = {0};
+    if (room < 0 || read_cache(base, room, -1, &cache) < 0) return -1;
+    for (size_t i = 0; i < cache.count && ((bound_mib && cache.total + cache.reserved > bound_mib) || is_full(base)); i++)
+        if (evict(base, &cache.all[i])) cache.total -= cache.all[i].mib;
+    return 0;
+}
+
+int container_open_reservation(int base, unsigned number) {
+    char name[16], fresh[24];
+    snprintf(name, sizeof name, "%u", number);
+    snprintf(fresh, sizeof fresh, "new-%u", number); /* who sums up would take it for a left one until it is locked */
+    owned_fd room = open_room(base, NULL);
+    owned_fd mine = room < 0 ? -1 : openat(room, fresh, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (mine < 0 || flock(mine, LOCK_SH | LOCK_NB) < 0 || renameat(room, fresh, room, name) < 0) return root_fail("a reservation of room for an image: %m");
+    return root_hand_over(&mine);
+}
+
+static unsigned long free_mib(int folder) {
+    struct statvfs disk;
+    return fstatvfs(folder, &disk) < 0 ? 0 : (unsigned long)(disk.f_bavail * disk.f_frsize >> 20);
+}
+
+/* MiB of images that may be removed. */
+static unsigned long sum_idle(int base, const struct cache *cache) {
+    unsigned long sum = 0;
+    for (size_t i = 0; i < cache->count; i++) {
+        owned_fd own = open_folder(base, cache->all[i].user);
+        if (own >= 0 && !is_used(own, cache->all[i].id)) sum += cache->all[i].mib;
+    }
+    return sum;
+}
+
+static int write_reservation(int mine, unsigned long mib) {
+    char text[24];
+    int length = snprintf(text, sizeof text, "%lu\n", mib);
+    return ftruncate(mine, 0) == 0 && pwrite(mine, text, (size_t)length, 0) == length ? 0 : root_fail("a reservation of room for an image: %m");
+}
+
+int container_reserve(int base, uid_t user, int mine, unsigned long bound_mib, unsigned long needed, struct container_room *answer) {
+    char name[16];
+    snprintf(name, sizeof name, "%u", (unsigned)user);
+    *answer = (struct container_room){.verdict = CONTAINER_ROOM};
+    if (needed == 0) return write_reservation(mine, 0);
+    owned_fd lock = -1, room = open_room(base, &lock);
+    owned_fd own = room < 0 ? -1 : open_folder(base, name);
+    owned_cache cache = {0};
+    if (own < 0 || read_cache(base, room, mine, &cache) < 0) return -1;
+    unsigned long idle = sum_idle(base, &cache), left = cache.total - idle + cache.reserved;
+    if (bound_mib && left + needed > bound_mib) { /* nothing is removed in vain */
+        *answer = (struct container_room){CONTAINER_CACHE_FULL, left, bound_mib};
+        return 0;
+    }
+    if (free_mib(own) + idle >= needed)
+        for (size_t i = 0; i < cache.count && ((bound_mib && cache.total + cache.reserved + needed > bound_mib) || free_mib(own) < needed); i++)
+            if (evict(base, &cache.all[i])) cache.total -= cache.all[i].mib;
+    if (bound_mib && cache.total + cache.reserved + needed > bound_mib)
+        *answer = (struct container_room){CONTAINER_CACHE_FULL, cache.total + cache.reserved, bound_mib};
+    else if (free_mib(own) < needed) *answer = (struct container_room){CONTAINER_DISK_FULL, free_mib(own), 0};
+    else return write_reservation(mine, needed);
     return 0;
 }

@@ -12,7 +12,24 @@ int container_forget_job(int base, uid_t user, uint32_t job);
 /* What jobs left whose epilog never ran, for instance because the pod ended first: `pins` has a file for each job that runs. */
 void container_sweep(int base, const char *pins);
 
-/* Until the images' sizes are within `bound_mib` (0: no bound) and an eighth of the disk is free, or all that are left are in use. */
+#define CONTAINER_MIB_MAX (1UL << 30)
+
+/* Until the sizes of all users' images, with what pulls have reserved, are within `bound_mib` (0: no bound) and an eighth of the disk is free, or all
+   that are left are in use. Those go first that were used longest ago, whoever's they are. */
 int container_evict(int base, unsigned long bound_mib);
+
+/* For a step that may pull: an empty reservation, in force while the caller, or a process that it forked, has it open. `number` is no other's of the
+   node: the caller's process. */
+int container_open_reservation(int base, unsigned number);
+
+struct container_room {
+    enum { CONTAINER_ROOM, CONTAINER_CACHE_FULL, CONTAINER_DISK_FULL } verdict;
+    unsigned long mib; /* of the cache in use or reserved; free on the disk */
+    unsigned long bound_mib;
+};
+
+/* Before a pull of `user`: removes images that nobody uses until `needed` MiB fit beside what others have reserved, and reserves them in `mine`, or says
+   why not. Where they cannot fit, nothing is removed. `needed` 0 gives the reservation back. -1 with a reason where it cannot tell. */
+int container_reserve(int base, uid_t user, int mine, unsigned long bound_mib, unsigned long needed, struct container_room *answer);
 
 #endif

@@ -25,10 +25,13 @@
 #include "container_words.h"
 #include "reason.h"
 
-enum { READY = 3 };
+enum { READY = 3, ROOM = 4 };
+
+static bool has_room; /* whether slurmstepd answers there, as one that is older does not */
 
 static struct {
-    const char *base, *state, *step, *node, *image, *record, *home, *passwd, *group, *script, *workdir, *registry, *cache, *mounts, *tasks, *save;
+    const char *base, *state, *step, *node, *image, *record, *home, *passwd, *group, *script, *workdir, *registry, *mounts, *tasks, *save;
+    const char *cache; /* for roots whose pulls keep a bound of their own, as this one's do not */
     bool remap, readonly;
 } given;
 
@@ -51,8 +54,7 @@ static void read_arguments(int count, char **words) {
     } const keys[] = {{"base", &given.base},       {"state", &given.state},   {"step", &given.step},       {"node", &given.node},
                       {"image", &given.image},     {"record", &given.record}, {"home", &given.home},       {"passwd", &given.passwd},
                       {"group", &given.group},     {"script", &given.script}, {"workdir", &given.workdir}, {"registry", &given.registry},
-                      {"cache", &given.cache},     {"mounts", &given.mounts},
-                      {"tasks", &given.tasks},     {"save", &given.save}};
+                      {"cache", &given.cache},     {"mounts", &given.mounts}, {"tasks", &given.tasks},     {"save", &given.save}};
     for (int i = 1; i < count; i++) {
         bool is_known = false;
         size_t length = strcspn(words[i], "=");
@@ -96,8 +98,9 @@ static void pull(char id[80]) {
         close(READY);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         char *const words[] = {"python3", "-IS", "-c",
-                               "import sys; sys.path.insert(0, '/usr/lib/slipway/containers'); from pull import main; sys.exit(main(*sys.argv[1:]))", (char *)given.base, (char *)given.record, (char *)given.image,
-                               (char *)(given.registry ? given.registry : ""), (char *)(given.cache ? given.cache : "0"), (char *)given.node, NULL};
+                               "import sys; sys.path.insert(0, '/usr/lib/slipway'); from containers.pull import main; sys.exit(main(*sys.argv[1:]))",
+                               (char *)given.base, (char *)given.record, (char *)given.image, (char *)(given.registry ? given.registry : ""),
+                               (char *)given.node, (char *)(has_room ? "4" : ""), NULL};
         execvp("/usr/bin/python3", words);
         stop("containers need python3 in the job's root: %m");
     }
@@ -432,11 +435,13 @@ int main(int count, char **words) {
     read_arguments(count, words);
     int state = open(given.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (state < 0) stop("%s: %m", given.state);
+    has_room = fstat(ROOM, &space) == 0 && S_ISSOCK(space.st_mode);
     if (given.save) return save(state);
     find_image(state, id);
     make_spaces();
     int root = mount_image(id);
     fill(root);
+    if (has_room) close(ROOM);
     pivot(root);
     close(root);
     int desk = open_desk(state);

@@ -31,12 +31,21 @@ int slurm_spank_init(spank_t spank, int count, char **arguments) {
     return root_container_register(spank);
 }
 
-/* Of srun, sbatch and salloc. */
+/* Without it images are pulled all the same, as long as the disk has room. */
+static int serve(spank_t spank) {
+    uid_t user;
+    root_reason_clear();
+    if (!root_container_wanted() || spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS || user == 0) return ESPANK_SUCCESS;
+    if (root_container_serve(user) < 0) complain();
+    return ESPANK_SUCCESS;
+}
+
+/* Of srun, sbatch and salloc; and of a step's slurmstepd. */
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments) {
-    (void)spank;
     (void)count;
     (void)arguments;
-    if (spank_context() == S_CTX_REMOTE || root_container_check() == 0) return ESPANK_SUCCESS;
+    if (spank_context() == S_CTX_REMOTE) return serve(spank);
+    if (root_container_check() == 0) return ESPANK_SUCCESS;
     complain();
     exit(1); /* Slurm goes on after the error of a plugin that is optional */
 }

@@ -5,18 +5,10 @@ import json
 
 import pytest
 
-from images.slurm.containers.pull import (
-    Outage,
-    Reference,
-    Refused,
-    choose_manifest,
-    explain,
-    parse_reference,
-    plan_evictions,
-    read_environment,
-    read_squashed,
-    sum_layers,
-)
+from images.slurm.containers.cache import explain_answer
+from images.slurm.containers.metadata import choose_manifest, read_environment, read_squashed, sum_layers
+from images.slurm.containers.references import Reference, parse_reference
+from images.slurm.containers.refusals import Outage, Refused, explain
 
 HOST = "registry.example.com:5000"
 DIGEST = "sha256:" + "0a" * 32
@@ -83,12 +75,20 @@ def test_failure_is_told_in_a_line(said: str, kind: type[Refused], words: str) -
     assert "\n" not in str(found)
 
 
-def test_images_go_that_were_used_longest_ago_and_no_more_than_needed() -> None:
-    images = {"new": (30.0, 40), "old": (10.0, 40), "middle": (20.0, 40)}
-    assert plan_evictions(images, 10, 130) == []
-    assert plan_evictions(images, 10, 100) == ["old"]
-    assert plan_evictions(images, 60, 100) == ["old", "middle"]
-    assert plan_evictions(images, 200, 100) == ["old", "middle", "new"]
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        pytest.param("cache 60 100", "this node's cache of images is full: 60 of 100 MiB are used by running jobs", id="images in use"),
+        pytest.param("disk 7", "this node's disk for containers has 7 MiB free", id="disk"),
+    ],
+)
+def test_lack_of_room_is_told_in_a_line(answer: str, line: str) -> None:
+    assert f"img needs about 50 MiB, and {line}" in str(explain_answer(answer, "img", 50))
+
+
+@pytest.mark.parametrize("answer", ["room", "unknown", ""])
+def test_pull_begins_where_nothing_speaks_against_it(answer: str) -> None:
+    assert explain_answer(answer, "img", 50) is None
 
 
 def test_environment_and_folder_are_the_images() -> None:

@@ -53,8 +53,44 @@ static void run_size(char *text, size_t length) {
 static const char *const words[] = {"10\n", "99999999999999999999", "-1", "x", NULL};
 const struct fuzz fuzzes[] = {{"container-size", run_size, words}, {0}};
 
+static int open_reservation(int base, unsigned number) {
+    int mine = container_open_reservation(base, number);
+    CHECK(mine >= 0);
+    return mine;
+}
+
+static bool gets(int base, uid_t user, int mine, unsigned long bound, unsigned long needed, int verdict, unsigned long mib) {
+    struct container_room answer = {0};
+    return container_reserve(base, user, mine, bound, needed, &answer) == 0 && (int)answer.verdict == verdict && answer.mib == mib;
+}
+
+/* Two users pull at once: what one has reserved the other does not get, until it is given back or the step has ended. */
+static void check_reservations(int base) {
+    make_image(base, "1000", 'a', 300);
+    make_image(base, "2000", 'b', 100);
+    int first = open_reservation(base, 71);
+    owned_fd second = open_reservation(base, 72);
+    CHECK(gets(base, 1000, first, 100, 200, CONTAINER_CACHE_FULL, 0));
+    CHECK(gets(base, 1000, first, 100, 1UL << 30, CONTAINER_CACHE_FULL, 0) && has_image(base, "1000", 'a')); /* not in vain */
+    CHECK(gets(base, 1000, first, 0, 1UL << 30, CONTAINER_DISK_FULL, free_mib(base)) && has_image(base, "1000", 'a'));
+    CHECK(gets(base, 1000, first, 100, 85, CONTAINER_ROOM, 0)); /* the oldest goes, whoever's it is */
+    CHECK(!has_image(base, "1000", 'a') && has_image(base, "2000", 'b'));
+    CHECK(gets(base, 2000, second, 100, 20, CONTAINER_CACHE_FULL, 85) && has_image(base, "2000", 'b'));
+    CHECK(gets(base, 2000, second, 100, 15, CONTAINER_ROOM, 0) && !has_image(base, "2000", 'b'));
+    CHECK(gets(base, 1000, first, 100, 0, CONTAINER_ROOM, 0) && gets(base, 2000, second, 100, 100, CONTAINER_ROOM, 0));
+    CHECK(gets(base, 1000, first, 100, 1, CONTAINER_CACHE_FULL, 100));
+    CHECK(gets(base, 2000, second, 100, 10, CONTAINER_ROOM, 0) && gets(base, 1000, first, 100, 90, CONTAINER_ROOM, 0));
+    make_image(base, "2000", 'c', 200);
+    CHECK(container_evict(base, 100) == 0 && !has_image(base, "2000", 'c')); /* reserved room is not for images that are idle */
+    close(first);
+    CHECK(gets(base, 2000, second, 100, 100, CONTAINER_ROOM, 0) && faccessat(base, "room/71", F_OK, 0) < 0);
+    CHECK(container_reserve(base, 5000, second, 100, 1, &(struct container_room){0}) < 0); /* who has no folder */
+    root_reason_clear();
+}
+
 void check(void) {
     int base = scratch();
+    check_reservations(base);
     owned_fd outside = make_folder(base, "outside");
     make_file(outside, "precious", "x");
     make_image(base, "1000", 'a', 300);
