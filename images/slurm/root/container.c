@@ -31,10 +31,11 @@
 #include "owned.h"
 #include "reason.h"
 
-enum { IMAGE = 1, NAME, SAVE, MOUNTS, WORKDIR, HOME, NO_HOME, REMAP, NO_REMAP, WRITABLE, READONLY, ENV };
+enum { IMAGE = 1, NAME, SAVE, MOUNTS, WORKDIR, HOME, NO_HOME, REMAP, NO_REMAP, WRITABLE, READONLY, ENV, ENTRYPOINT, NO_ENTRYPOINT };
 
 static struct {
     const char *image, *name, *save, *mounts, *workdir, *env;
+    enum container_use use;
     bool home, remap, readonly, any;
 } asked;
 
@@ -58,12 +59,19 @@ static int keep(const char **into, const char *text, int checked) {
     return *into ? 0 : root_fail("out of memory");
 }
 
+static int take_name(const char *text) {
+    static char name[CONTAINER_NAME_MAX + 1];
+    int read = container_read_name(text, name, &asked.use);
+    if (read == 0) asked.name = name;
+    return read;
+}
+
 static int take(int which, const char *text) {
     asked.any = true;
     switch (which) {
     case IMAGE: return keep(&asked.image, text, container_check_image(text));
-    case NAME: return keep(&asked.name, text, container_check_name(text));
-    case SAVE: return keep(&asked.save, text, container_check_path("container-save", text));
+    case NAME: return take_name(text);
+    case SAVE: return keep(&asked.save, text, container_check_file("container-save", text));
     case MOUNTS: return keep(&asked.mounts, text, container_check_mounts(text));
     case WORKDIR: return keep(&asked.workdir, text, container_check_path("container-workdir", text));
     case ENV: return keep(&asked.env, text, container_check_env(text));
@@ -71,6 +79,10 @@ static int take(int which, const char *text) {
     case NO_HOME: asked.home = which == HOME; return 0;
     case REMAP:
     case NO_REMAP: asked.remap = which == REMAP; return 0;
+    case NO_ENTRYPOINT: return 0;
+    case ENTRYPOINT:
+        return root_fail("--container-entrypoint: the entrypoint of an image is not run by itself: write it before the program, "
+                         "as in `srun --container-image=IMAGE /entrypoint.sh PROGRAM`");
     default: asked.readonly = which == READONLY; return 0;
     }
 }
@@ -86,9 +98,9 @@ int root_container_register(spank_t spank) {
     static struct spank_option options[] = {
         {"container-image", "IMAGE", "run in a container of this image: docker://HOST/PATH:TAG, PATH:TAG, /path/image.sqsh, /path/oci-archive.tar", 1, IMAGE,
          take_option},
-        {"container-name", "NAME", "name of the container: later steps of the job with this name use it again", 1, NAME, take_option},
+        {"container-name", "NAME[:auto|create|exec|no_exec]", "name of the container: later steps of the job with this name use it again", 1, NAME, take_option},
         {"container-save", "PATH", "when the step ends, save the container as a squashfs file", 1, SAVE, take_option},
-        {"container-mounts", "SRC:DST[:ro][,...]", "what of the node the container has as well", 1, MOUNTS, take_option},
+        {"container-mounts", "SRC:DST[:FLAG+...][,...]", "what of the node the container has as well", 1, MOUNTS, take_option},
         {"container-workdir", "PATH", "folder in the container that the program starts in", 1, WORKDIR, take_option},
         {"container-mount-home", NULL, "the container has the home directory", 0, HOME, take_option},
         {"no-container-mount-home", NULL, "the container has no home directory of the cluster (default)", 0, NO_HOME, take_option},
@@ -97,6 +109,9 @@ int root_container_register(spank_t spank) {
         {"container-writable", NULL, "files of the container can be changed (default)", 0, WRITABLE, take_option},
         {"container-readonly", NULL, "files of the container cannot be changed", 0, READONLY, take_option},
         {"container-env", "NAME[,NAME...]", "variables that the job's value is kept of, against the image's", 1, ENV, take_option},
+        {"container-entrypoint", NULL, "refused: write the entrypoint before the program", 0, ENTRYPOINT, take_option},
+        {"no-container-entrypoint", NULL, "the image's entrypoint is not run (default)", 0, NO_ENTRYPOINT, take_option},
+        {"container-entrypoint-log", NULL, "refused, as --container-entrypoint is", 0, ENTRYPOINT, take_option},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         spank_err_t result = spank_option_register(spank, &options[i]);
@@ -108,6 +123,7 @@ int root_container_register(spank_t spank) {
 bool root_container_wanted(void) { return asked.image || asked.name; }
 
 int root_container_check(void) {
+    if (asked.use == CONTAINER_CREATE && !asked.image) return root_fail("--container-name=%s:create needs --container-image as well", asked.name);
     if (!asked.any || root_container_wanted() || getenv("_SLURM_SPANK_OPTION_slipway_container_container_image")) return 0;
     return root_fail("the --container- options say nothing without --container-image or --container-name");
 }
@@ -145,6 +161,11 @@ int root_container_close(uid_t user, uint32_t job) {
     return container_evict(base, strtoul(cache_mib, NULL, 10)) < 0 ? -1 : result;
 }
 
+int root_container_serve(uid_t user) {
+    owned_fd base = make_base();
+    return base < 0 ? -1 : container_room_serve(root_hand_over(&base), user, strtoul(cache_mib, NULL, 10));
+}
+
 /* The rest runs in a task of the job, as its user. */
 
 static void __attribute__((noreturn)) end(bool speaks) {
@@ -161,11 +182,6 @@ static int open_state(const char *user_folder, uint32_t job, const char *name) {
     owned_fd folder = open(user_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return root_fail("%s: %m", user_folder);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-int root_container_serve(uid_t user) {
-    owned_fd base = make_base();
-    return base < 0 ? -1 : container_room_serve(root_hand_over(&base), user, strtoul(cache_mib, NULL, 10));
-}
-
         if (mkdirat(folder, parts[i], 0700) < 0 && errno != EEXIST) return root_fail("%s/%s: %m", user_folder, parts[i]);
         int next = openat(folder, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0) return root_fail("%s/%s: %m", user_folder, parts[i]);
@@ -426,6 +442,16 @@ static int feign_owners(void) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 ? 0 : root_fail("--container-remap-root: seccomp: %m");
 }
 
+/* A path that begins with a dot, from the folder that the job runs in: two steps may run in two. */
+static int start_here(const char **path) {
+    static char here[ROOT_PATH_MAX];
+    char *whole = NULL;
+    if (*path == NULL || !container_is_relative(*path)) return 0;
+    if (getcwd(here, sizeof here) == NULL || asprintf(&whole, "%s/%s", here, *path) < 0) return root_fail("%s: %m", *path);
+    *path = whole;
+    return 0;
+}
+
 static void find_place(spank_t spank, struct place *place) {
     spank_get_item(spank, S_JOB_ID, &place->job);
     spank_get_item(spank, S_JOB_STEPID, &place->number);
@@ -437,11 +463,27 @@ static void find_place(spank_t spank, struct place *place) {
     snprintf(place->failed, sizeof place->failed, "failed-%s", place->step);
 }
 
+/* Of the step's tasks on a node the first finds the container as others left it. */
+static int check_use(const struct place *place, int state, bool runs) {
+    char mark[48];
+    snprintf(mark, sizeof mark, "use-%s", place->step);
+    owned_fd first = asked.use == CONTAINER_AUTO ? -1 : openat(state, mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (first < 0) return 0;
+    if (asked.use == CONTAINER_CREATE && faccessat(state, "image", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return root_fail("--container-name=%s:create: the job has a container of that name: leave out :create to use it", asked.name);
+    if (asked.use == CONTAINER_EXEC && !runs)
+        return root_fail("--container-name=%s:exec: no step of the job runs in a container of that name: leave out :exec to start one", asked.name);
+    if (asked.use == CONTAINER_NO_EXEC && runs)
+        return root_fail("--container-name=%s:no_exec: another step runs in it, and only one container can have its files: leave out :no_exec to join it",
+                         asked.name);
+    return 0;
+}
+
 /* With the lock of the container: one task makes it, and when that fails the others neither try again nor say so again. */
 static void open_container(spank_t spank, const struct place *place, int state, struct spaces *spaces) {
     if (faccessat(state, place->failed, F_OK, AT_SYMLINK_NOFOLLOW) == 0) end(false);
-    if (find_member(state, spaces)) return;
-    if (make(spank, place) == 0 && find_member(state, spaces)) return;
+    bool runs = find_member(state, spaces), may = check_use(place, state, runs) == 0;
+    if (may && (runs || (make(spank, place) == 0 && find_member(state, spaces)))) return;
     owned_fd failed = openat(state, place->failed, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     end(true);
 }
@@ -538,6 +580,7 @@ void root_container_enter(spank_t spank) {
     static struct place place;
     static struct image image;
     root_reason_clear();
+    if (start_here(&asked.image) < 0 || start_here(&asked.save) < 0) end(true);
     find_place(spank, &place);
     owned_fd state = open_state(place.user_folder, place.job, place.name);
     owned_fd lock = state < 0 ? -1 : lock_state(state);

@@ -273,14 +273,14 @@ static int make_target(int root, const char *path, bool is_folder, bool replaces
     return made;
 }
 
-static void bind_path(int root, const char *source, const char *target, bool is_read_only, bool replaces, const char *flag) {
+static void bind_path(int root, const char *source, const char *target, struct mount_attr wanted, bool replaces, const char *flag) {
     struct stat found;
     int tree = open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     if (tree < 0 || fstat(tree, &found) < 0) stop("%s%s: %m", flag, source);
     int place = make_target(root, target, S_ISDIR(found.st_mode), replaces);
     if (place < 0) stop("%s%s: the container has no place for it at %s: %m", flag, source, target);
-    struct mount_attr wanted = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (is_read_only && mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) < 0) stop("%s%s: read-only: %m", flag, source);
+    bool has_wish = wanted.attr_set || wanted.propagation;
+    if (has_wish && mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) < 0) stop("%s%s: read-only or private: %m", flag, source);
     if (move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0) stop("%s%s: mounting it at %s: %m", flag, source, target);
     close(place);
     close(tree);
@@ -329,31 +329,34 @@ static void spare_apt_a_user(int root) {
 }
 
 static void fill(int root) {
+    struct mount_attr as_it_is = {0}, read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     static const char *const folders[] = {"/proc", "/sys", "/dev", "/tmp"};
     static const char *const files[] = {"/etc/hosts", "/etc/resolv.conf"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) bind_path(root, folders[i], folders[i], false, true, "");
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) bind_path(root, folders[i], folders[i], as_it_is, true, "");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (access(files[i], F_OK) == 0) bind_path(root, files[i], files[i], false, true, "");
+        if (access(files[i], F_OK) == 0) bind_path(root, files[i], files[i], as_it_is, true, "");
     struct statx found;
     bool has_scratch = statx(AT_FDCWD, "/scratch", 0, STATX_TYPE, &found) == 0 && (found.stx_attributes & STATX_ATTR_MOUNT_ROOT);
-    if (has_scratch) bind_path(root, "/scratch", "/scratch", false, true, "");
-    if (access("/run/nvidia", F_OK) == 0) bind_path(root, "/run/nvidia", "/run/nvidia", true, true, "");
+    if (has_scratch) bind_path(root, "/scratch", "/scratch", as_it_is, true, "");
+    if (access("/run/nvidia", F_OK) == 0) bind_path(root, "/run/nvidia", "/run/nvidia", read_only, true, "");
     if (given.passwd && !given.remap) add_line(root, "/etc/passwd", given.passwd, getuid());
     if (given.group && !given.remap) add_line(root, "/etc/group", given.group, getgid());
     if (given.remap) spare_apt_a_user(root);
-    if (given.script) bind_path(root, given.script, given.script, true, true, "the job's script: ");
-    if (given.home) bind_path(root, given.home, given.home, false, true, "--container-mount-home: ");
+    if (given.script) bind_path(root, given.script, given.script, read_only, true, "the job's script: ");
+    if (given.home) bind_path(root, given.home, given.home, as_it_is, true, "--container-mount-home: ");
     struct container_mount mount;
     const char *rest = given.mounts ? given.mounts : "";
     int result;
-    while ((result = container_next_mount(&rest, &mount)) > 0) bind_path(root, mount.source, mount.target, mount.is_read_only, false, "--container-mounts: ");
+    while ((result = container_next_mount(&rest, &mount)) > 0) {
+        struct mount_attr wanted = {.attr_set = mount.is_read_only ? MOUNT_ATTR_RDONLY : 0, .propagation = mount.is_private ? MS_PRIVATE : 0};
+        bind_path(root, mount.source, mount.target, wanted, false, "--container-mounts: ");
+    }
     if (result < 0) stop("%s", root_reason());
     if (given.workdir) {
         int folder = make_target(root, given.workdir, true, false);
         if (folder >= 0) close(folder);
     }
-    struct mount_attr wanted = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (given.readonly && mount_setattr(root, "", AT_EMPTY_PATH, &wanted, sizeof wanted) < 0) stop("making the container read-only: %m");
+    if (given.readonly && mount_setattr(root, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0) stop("making the container read-only: %m");
 }
 
 static void pivot(int root) {
@@ -432,16 +435,16 @@ int main(int count, char **words) {
     char id[80] = "", member[64];
     struct stat space;
     umask(022);
+    has_room = fstat(ROOM, &space) == 0 && S_ISSOCK(space.st_mode);
     read_arguments(count, words);
     int state = open(given.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (state < 0) stop("%s: %m", given.state);
-    has_room = fstat(ROOM, &space) == 0 && S_ISSOCK(space.st_mode);
     if (given.save) return save(state);
     find_image(state, id);
+    if (has_room) close(ROOM);
     make_spaces();
     int root = mount_image(id);
     fill(root);
-    if (has_room) close(ROOM);
     pivot(root);
     close(root);
     int desk = open_desk(state);

@@ -19,19 +19,49 @@ int container_check_image(const char *text) {
     if (strlen(text) > CONTAINER_IMAGE_MAX) return root_fail("--container-image: longer than %d characters", CONTAINER_IMAGE_MAX);
     if (has_control(text) || strchr(text, ' ')) return root_fail("--container-image: has a space or a control character");
     if (*text == '-') return root_fail("--container-image: begins with a dash: %.200s", text);
+    static const char *const daemons[] = {"dockerd://", "podman://"};
+    for (size_t i = 0; i < sizeof daemons / sizeof *daemons; i++)
+        if (strncmp(text, daemons[i], strlen(daemons[i])) == 0)
+            return root_fail("--container-image: nodes have no images of a daemon (%s): push the image to a registry, or write it into a file by `docker save`",
+                             daemons[i]);
     return 0;
 }
 
-int container_check_name(const char *text) {
-    size_t length = strlen(text);
+int container_read_name(const char *text, char name[CONTAINER_NAME_MAX + 1], enum container_use *use) {
+    static const char *const uses[] = {[CONTAINER_AUTO] = "auto", [CONTAINER_CREATE] = "create", [CONTAINER_EXEC] = "exec", [CONTAINER_NO_EXEC] = "no_exec"};
+    size_t length = strcspn(text, ":");
     bool is_plain = length > 0 && length <= CONTAINER_NAME_MAX && strchr(LETTERS DIGITS, *text) && strspn(text, LETTERS DIGITS "._-") == length;
-    return is_plain ? 0 : root_fail("--container-name: letters, digits, '.', '_' and '-', first a letter or digit, %d at most: %.100s", CONTAINER_NAME_MAX, text);
+    if (!is_plain)
+        return root_fail("--container-name: letters, digits, '.', '_' and '-', first a letter or digit, %d at most: %.100s", CONTAINER_NAME_MAX, text);
+    memcpy(name, text, length);
+    name[length] = 0;
+    *use = CONTAINER_AUTO;
+    if (text[length] == 0) return 0;
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (strcmp(text + length + 1, uses[i]) == 0) {
+            *use = (enum container_use)i;
+            return 0;
+        }
+    return root_fail("--container-name: what may follow the name is :auto, :create, :exec or :no_exec, not %.100s", text + length);
+}
+
+bool container_is_relative(const char *path) {
+    size_t dots = strspn(path, ".");
+    return (dots == 1 || dots == 2) && (path[dots] == '/' || path[dots] == 0);
+}
+
+static int check_length(const char *flag, const char *text) {
+    if (strlen(text) >= CONTAINER_PATH_MAX || has_control(text)) return root_fail("--%s: too long, or with control characters", flag);
+    return 0;
 }
 
 int container_check_path(const char *flag, const char *text) {
-    if (*text != '/') return root_fail("--%s: not an absolute path: %.300s", flag, text);
-    if (strlen(text) >= CONTAINER_PATH_MAX || has_control(text)) return root_fail("--%s: too long, or with control characters", flag);
-    return 0;
+    return *text == '/' ? check_length(flag, text) : root_fail("--%s: not an absolute path: %.300s", flag, text);
+}
+
+int container_check_file(const char *flag, const char *text) {
+    if (*text != '/' && !container_is_relative(text)) return root_fail("--%s: neither /path nor ./path: %.300s", flag, text);
+    return check_length(flag, text);
 }
 
 int container_check_env(const char *text) {
@@ -59,13 +89,22 @@ static int take_part(const char **text, char into[CONTAINER_PATH_MAX]) {
     return 0;
 }
 
-static int read_flags(const char *flags, bool *is_read_only) {
+static bool is_one_of(const char *const *words, size_t count, const char *word, size_t length) {
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == length && strncmp(words[i], word, length) == 0) return true;
+    return false;
+}
+
+/* As enroot has them. A target is made where it is missing, in any case, and no mount of a container is seen outside. */
+static int read_flags(const char *flags, struct container_mount *mount) {
+    static const char *const private[] = {"private", "rprivate"};
+    static const char *const usual[] = {"rw", "bind", "rbind", "slave", "rslave", "x-create=auto", "x-create=dir", "x-create=file"};
     for (const char *flag = flags;; flag++) {
         size_t length = strcspn(flag, "+");
-        if (length == 2 && strncmp(flag, "ro", 2) == 0) *is_read_only = true;
-        else if (!((length == 2 && strncmp(flag, "rw", 2) == 0) || (length == 4 && strncmp(flag, "bind", 4) == 0) ||
-                   (length == 5 && strncmp(flag, "rbind", 5) == 0)))
-            return root_fail("--container-mounts: flags are ro and rw, not %.*s", (int)(length < 100 ? length : 100), flag);
+        if (length == 2 && strncmp(flag, "ro", 2) == 0) mount->is_read_only = true;
+        else if (is_one_of(private, sizeof private / sizeof *private, flag, length)) mount->is_private = true;
+        else if (!is_one_of(usual, sizeof usual / sizeof *usual, flag, length))
+            return root_fail("--container-mounts: flags are ro, rw, private and slave, not %.*s", (int)(length < 100 ? length : 100), flag);
         flag += length;
         if (*flag == 0) return 0;
     }
@@ -81,11 +120,11 @@ int container_next_mount(const char **text, struct container_mount *mount) {
     else if ((more = take_part(text, mount->target)) < 0) return -1;
     if (more && (more = take_part(text, flags)) < 0) return -1;
     if (more) return root_fail("--container-mounts: SRC, SRC:DST or SRC:DST:FLAGS, not more: %.200s", *text);
-    if (mount->source[0] != '/' || mount->target[0] != '/')
-        return root_fail("--container-mounts: not absolute paths: %.200s:%.200s", mount->source, mount->target);
+    if ((mount->source[0] != '/' && !container_is_relative(mount->source)) || mount->target[0] != '/')
+        return root_fail("--container-mounts: neither /SRC:/DST nor ./SRC:/DST: %.200s:%.200s", mount->source, mount->target);
     if (mount->target[strspn(mount->target, "/")] == 0) return root_fail("--container-mounts: / of the container is the image");
     if (has_control(mount->source) || has_control(mount->target)) return root_fail("--container-mounts: a path has a control character");
-    if (read_flags(flags, &mount->is_read_only) < 0) return -1;
+    if (read_flags(flags, mount) < 0) return -1;
     if (**text == ',') ++*text;
     return 1;
 }

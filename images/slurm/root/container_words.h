@@ -10,14 +10,28 @@ enum { CONTAINER_PATH_MAX = 4096, CONTAINER_NAME_MAX = 64, CONTAINER_IMAGE_MAX =
 struct container_mount {
     char source[CONTAINER_PATH_MAX];
     char target[CONTAINER_PATH_MAX];
-    bool is_read_only;
+    bool is_read_only, is_private;
+};
+
+/* What a step does with a container of its name. */
+enum container_use {
+    CONTAINER_AUTO, /* joins it where it runs, uses it where there is one, else makes it */
+    CONTAINER_CREATE, /* makes it; there must be none */
+    CONTAINER_EXEC, /* joins it; it must run */
+    CONTAINER_NO_EXEC, /* as AUTO, but joins no other step */
 };
 
 /* Each gives 0, or -1 with a reason that names the flag. */
 int container_check_image(const char *text);
-int container_check_name(const char *text);
 int container_check_path(const char *flag, const char *text);
+int container_check_file(const char *flag, const char *text); /* may begin with ./ or ../, from the folder of the job */
 int container_check_env(const char *text);
+
+/* Takes NAME[:USE] apart. */
+int container_read_name(const char *text, char name[CONTAINER_NAME_MAX + 1], enum container_use *use);
+
+/* Whether a path begins at the folder that the job runs in: ".", "./x", "../x". */
+bool container_is_relative(const char *path);
 
 /* Takes the first mount off a list SRC[:DST[:FLAGS]][,...]: `*text` moves behind it. 1: one was read, 0: there is none, -1: it is wrong. */
 int container_next_mount(const char **text, struct container_mount *mount);
