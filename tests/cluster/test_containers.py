@@ -1,12 +1,16 @@
-"""Containers of jobs on real Kubernetes: an image that the nodes pull from a registry, and MPI between the nodes. All else of containers is
+"""Containers of jobs on real Kubernetes: the commands of docs/containers.md, and MPI between the nodes. All else of containers is
 in tests/slurm/test_containers.py, with registries that fail and users who try too much.
 """
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.dev_stack import DevStack
-from tests.slurm.container_site import base_layer, write_image
+from tests.cluster.guides import follow, number, section
+from tests.slurm.container_site import base_layer, entry, layer, write_image
 
 BUILD = """set -e
 rm -rf mpi-image; mkdir -p mpi-image/image/{tmp,bin,etc}; cd mpi-image
@@ -21,10 +25,66 @@ rm -r image
 """An image of one MPI program, with the libraries that it needs and nothing else."""
 
 
+PAGE = "docs/containers.md"
+PYTHON = entry("bin/python3", b"#!/bin/sh\necho Python 3 of the image\n", 0o755)
+APT = entry(
+    "bin/apt-get",
+    b"#!/bin/sh\ntest $1 != install || { printf '#!/bin/sh\\necho jq of the image\\n' >/bin/jq; /bin/busybox chmod 755 /bin/jq; }\n",
+    0o755,
+)
+"""What stands for the Python and the package manager of a large image."""
+
+
+def push(image: Path, target: str) -> str:
+    """Brings an image to a registry; gives its digest."""
+    digest = image.parent / f"{image.name}.digest"
+    copy = ("skopeo", "--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false", "--digestfile", str(digest))
+    subprocess.run([*copy, f"oci:{image}:latest", f"docker://{target}"], check=True, timeout=120)
+    return digest.read_text().removeprefix("sha256:").strip()
+
+
+@pytest.fixture
+def reader(stack: DevStack, registry: str, tmp_path: Path) -> Iterator[tuple[DevStack, dict[str, str]]]:
+    """The stack with what docs/containers.md assumes: images in a registry, and their files in the home. Beside it, what words of the page
+    stand for."""
+    digest = push(write_image(tmp_path / "torch", [base_layer("torch"), layer([PYTHON])]), f"{registry}/team/torch:24.10")
+    push(write_image(tmp_path / "debian", [base_layer("debian"), layer([APT])]), f"{registry}/debian:13")
+    settings = f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n'
+    stack.ssh("mkdir -p .config/containers && cat >.config/containers/registries.conf", stdin=settings)
+    image = f"docker://{registry}/team/torch:24.10"
+    stack.ssh(f"rm -f torch.tar; skopeo --insecure-policy copy --quiet {image} docker-archive:torch.tar:torch:24.10")
+    stack.ssh(f"srun --container-image={image} --container-save=/home/alice/torch.sqsh true")
+    stack.ssh("printf '#!/bin/sh\\npython3 -V\\n' >train.sh")
+    yield stack, {"registry.example.com": registry, "DIGEST": digest}
+    stack.ssh("rm -rf .config/containers torch.tar torch.sqsh mine.sqsh train.sh")
+
+
+def test_reader_of_the_page_runs_programs_in_images(reader: tuple[DevStack, dict[str, str]]) -> None:
+    stack, real = reader
+    (first,), jobs = section(PAGE, "Run a program in an image")
+    assert follow(stack, [first], real)[first] == "Python 3 of the image\n"
+    batch, interactive = jobs
+    said = follow(stack, jobs, real)
+    assert stack.ssh(f"cat slurm-{number(said[batch])}.out; rm slurm-*.out") == "Python 3 of the image\n"
+    assert said[interactive] == "Python 3 of the image\n"
+
+
+def test_reader_of_the_page_names_images_in_every_way(reader: tuple[DevStack, dict[str, str]]) -> None:
+    stack, real = reader
+    ways, _ = section(PAGE, "Name an image")
+    assert len(ways) == 6
+    follow(stack, ways, real)
+
+
+def test_reader_of_the_page_keeps_what_was_installed(reader: tuple[DevStack, dict[str, str]]) -> None:
+    stack, real = reader
+    (block,) = section(PAGE, "What is in a container")
+    assert follow(stack, block, real)[block[-1]] == "jq of the image\n"
+
+
 def test_nodes_pull_an_image_from_a_registry_and_run_its_program(stack: DevStack, registry: str, tmp_path: Path) -> None:
     made = write_image(tmp_path / "one", [base_layer("of the image")], env=["FROM_IMAGE=yes"])
-    copy = ("skopeo", "--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false")
-    subprocess.run([*copy, f"oci:{made}:latest", f"docker://{registry}/team/one:1"], check=True, timeout=120)
+    push(made, f"{registry}/team/one:1")
     settings = f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n'
     stack.ssh("mkdir -p .config/containers && cat >.config/containers/registries.conf", stdin=settings)
     script = "echo $SLURMD_NODENAME $FROM_IMAGE $(cat /etc/word)"

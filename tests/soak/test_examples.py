@@ -1,4 +1,4 @@
-"""The examples that need large packages, which pip fetches: PyTorch on CPUs over two nodes, and JupyterLab.
+"""The parts of docs/first-day.md that need large packages, which pip fetches: PyTorch on CPUs over two nodes, and JupyterLab.
 
 Quick: tests/cluster/test_examples.py, which trains in NumPy.
 """
@@ -8,19 +8,24 @@ import re
 import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.guides import follow, number, section
 
 FETCH_S = 1200
 
 
+PAGE = "docs/first-day.md"
+
+
 @pytest.fixture
 def home(stack: DevStack) -> str:
-    stack.ssh("rm -rf first-day && cp -r /usr/share/slipway/examples first-day")
-    return "first-day"
+    stack.ssh("rm -rf examples && cp -r /usr/share/slipway/examples examples")
+    return "examples"
 
 
 def test_pytorch_trains_over_two_nodes_under_torchrun(stack: DevStack, home: str) -> None:
-    stack.ssh("python3 -m venv ~/envs/torch && ~/envs/torch/bin/pip install --quiet torch numpy", timeout_s=FETCH_S)
-    stack.ssh(f"cd {home}/training && sbatch --wait --mem=1500M torch.sh", timeout_s=FETCH_S)
+    _, (fetch, train) = section(PAGE, "Training on several nodes")
+    stack.ssh(fetch, timeout_s=FETCH_S)
+    stack.ssh(f"cd {home}/training && {train.replace('sbatch', 'sbatch --wait --mem=1500M')}", timeout_s=FETCH_S)
     ranks = re.findall(r"^rank (\d) of 4 on (\S+): off by (\S+)$", stack.ssh(f"cat {home}/training/torch.out"), re.MULTILINE)
     assert sorted(rank for rank, _, _ in ranks) == ["0", "1", "2", "3"]
     assert len({node for _, node, _ in ranks}) == 2
@@ -28,9 +33,9 @@ def test_pytorch_trains_over_two_nodes_under_torchrun(stack: DevStack, home: str
 
 
 def test_notebook_answers_whoever_has_its_token(stack: DevStack, home: str) -> None:
-    stack.ssh("python3 -m venv ~/envs/jupyter && ~/envs/jupyter/bin/pip install --quiet jupyterlab", timeout_s=FETCH_S)
-    job = int(re.findall(r"\d+", stack.ssh(f"cd {home}/jupyter && sbatch notebook.sh"))[-1])
-    stack.wait_for_job(job, "RUNNING")
+    ((fetch, *begin, _),) = section(PAGE, "A notebook")
+    stack.ssh(fetch, timeout_s=FETCH_S)
+    job = number(follow(stack, begin, {}, state="RUNNING")["sbatch notebook.sh"])
     try:
         eventually("its address", lambda: "token=" in stack.ssh(f"cat {home}/jupyter/notebook.out"), 60)
         said = stack.ssh(f"cat {home}/jupyter/notebook.out")
