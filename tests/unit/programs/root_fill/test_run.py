@@ -44,7 +44,11 @@ def test_volume_that_everybody_may_write_to_is_closed_and_no_other_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, after: int
 ) -> None:
     given: list[tuple[Path, int, int]] = []
-    monkeypatch.setattr(os, "chown", lambda *owned: given.append(owned))
+
+    def chown(path: Path, user: int, group: int) -> None:
+        given.append((path, user, group))
+
+    monkeypatch.setattr(os, "chown", chown)
     tmp_path.chmod(mode)
     run.close_to_others(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == after
