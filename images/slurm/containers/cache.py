@@ -15,6 +15,8 @@ from pathlib import Path
 from .refusals import Refused
 
 MIB = 1 << 20
+ANSWER_S = 600
+"""Time for slurmstepd to remove images of hundreds of thousands of files."""
 
 
 class Cache:
@@ -71,6 +73,7 @@ class Cache:
         if self.room is None:
             return ""
         with suppress(OSError):
+            self.room.settimeout(ANSWER_S)
             self.room.send(str(needed_mib).encode())
             return self.room.recv(64).decode(errors="replace")
         return ""
