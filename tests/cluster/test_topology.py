@@ -1,5 +1,6 @@
 """Nodes are where the labels of their machines say, with real kubelets, NodeSet controller and Slurm; a changed label touches no job."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -31,6 +32,19 @@ def switches(stack: DevStack) -> dict[str, str]:
     return {line["SwitchName"]: line["Nodes"] for line in lines if line.get("Nodes") and line["Nodes"] != "burst-[0-1]"}
 
 
+def machines(stack: DevStack, *nodesets: str) -> dict[str, list[str]]:
+    """The nodes on each machine, of some node sets."""
+    found: dict[str, list[str]] = {}
+    for pod in stack.get("pods", labels=f"slipway.dev/nodeset in ({','.join(nodesets)})")["items"]:
+        found.setdefault(pod["spec"]["nodeName"], []).append(pod["metadata"]["name"])
+    return found
+
+
+def features(stack: DevStack, node: str) -> list[str]:
+    """What `--constraint` may ask of a node."""
+    return re.findall(r"AvailableFeatures=(\S*)", stack.slurm(f"scontrol show node {node}"))[0].split(",")
+
+
 def placed(stack: DevStack, nodeset: str) -> dict[str, str]:
     """The set's condition NodesPlaced."""
     return next(each for each in stack.get("nodeset", nodeset)["status"]["conditions"] if each["type"] == "NodesPlaced")
@@ -59,3 +73,15 @@ def test_label_of_a_machine_is_followed_without_a_restart_while_jobs_run(labelle
     assert stack.job_state(job) == "RUNNING"
     stack.let_go()
     stack.wait_for_job(job)
+
+
+def test_label_of_a_machine_is_a_feature_and_a_job_that_asks_for_it_runs_only_there(stack: DevStack) -> None:
+    """`labelFeatures` of the dev stack names kubernetes.io/hostname, beside the features that a node set has of its own."""
+    there = machines(stack, "cpu", "gpu")
+    for machine, nodes in sorted(there.items()):
+        wanted = {node: {machine, *(["h100"] if node.startswith("gpu-") else [])} for node in nodes}
+        eventually("features", lambda wanted=wanted: {node: set(features(stack, node)) for node in wanted} == wanted, 60)
+        wait = "sbatch --wait --parsable --output=feature.out"
+        stack.ssh(f"{wait} --nodes={len(nodes)} --constraint={machine} --wrap='srun printenv SLURMD_NODENAME'")
+        assert sorted(stack.ssh("cat feature.out").split()) == sorted(nodes)
+    assert "Invalid feature" in stack.ssh("rm feature.out; srun --constraint=no-such-machine true 2>&1", check=False)

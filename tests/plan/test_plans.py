@@ -165,7 +165,7 @@ def test_a_renamed_component_without_an_alias_shows_as_a_replacement(stack: str)
     ("override", "changed"),
     [
         pytest.param("cluster.partitions[0].maxTime=02:00:00", {"dev-slurm-config"}, id="partition-time-is-one-file"),
-        pytest.param("cluster.nodeSets[0].features[0]=new", {"dev-slurm-config"}, id="feature-is-one-file"),
+        pytest.param("cluster.nodeSets[0].features[0]=new", {"dev-slurm-config", "dev-cpu"}, id="feature-is-one-file-and-its-set"),
     ],
 )
 def test_a_change_touches_what_it_must_and_rolls_nothing(override: str, changed: set[str]) -> None:

@@ -130,6 +130,23 @@ def test_features_are_for_constraints_and_gone_after_a_reconfigure(cluster: Elas
     assert "AvailableFeatures=(null)" in cluster.node("el-1")
 
 
+def test_job_that_waits_for_a_feature_outlives_a_reconfigure(cluster: ElasticCluster) -> None:
+    """The feature is gone until the controller tells it again; slurmctld looks at the job meanwhile."""
+    place(cluster, {"el-1": text("a", "2", 1)}, ("ib",))
+    first = cluster.running("--partition=burst", "--nodelist=el-1", "--exclusive")
+    waiting = cluster.submit("--partition=burst", "--constraint=ib")
+    wait_for("a reason to wait", lambda: cluster.job(waiting, "Reason") in ("Resources", "Priority"))
+    cluster.slurm("scontrol", "reconfigure")
+    assert "AvailableFeatures=(null)" in cluster.node("el-1")
+    wait_for("a look at the job", lambda: cluster.job(waiting, "Reason") not in ("Resources", "Priority", "None"), deadline_s=90)
+    assert cluster.job(waiting) == "PENDING"
+    place(cluster, {"el-1": text("a", "2", 1)}, ("ib",))
+    cluster.slurm("scancel", first)
+    wait_for("the job to run", lambda: cluster.job(waiting) == "RUNNING", deadline_s=90)
+    assert cluster.job(waiting, "NodeList") == "el-1"
+    cluster.slurm("scancel", waiting)
+
+
 def test_place_that_topology_yaml_has_nothing_for_is_refused(cluster: ElasticCluster) -> None:
     with pytest.raises(SlurmRefused, match="topology"):
         place(cluster, {"el-1": f"{tree_place('fabric', ('a', '1'))},{block_place('nvlink', 'nvlink-7')}"})
