@@ -281,7 +281,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *(slurmctld, reconfigure),
             *([build_state_backup(backup, state)] if backup else []),
             *([build_mail(pods, mail, state)] if mail else []),
-            *([build_notify(pods, notify, state)] if notify else []),
+            *([build_notify(pods, notify, state, users)] if notify else []),
             *([checks] if collects else []),
             *([maintenance] if warns else []),
         ],

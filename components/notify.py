@@ -68,11 +68,12 @@ def build_notify_settings(cluster: str, namespace: str, notify: NotifyArgs) -> M
     return config_map(_settings_name(cluster), namespace, labels(cluster, "notify"), {_FILE: notify["settings"]})
 
 
-def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest) -> Manifest:
-    """The container. `state` is the mount of slurmctld's disk, where messages wait."""
+def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest, users: Manifest) -> Manifest:
+    """The container. `state` is the mount of slurmctld's disk, where messages wait, `users` that by which squeue names users."""
     urls = [mount(_volume(name), f"{_URLS_PATH}/{name}", read_only=True) for name in notify["secrets"]]
     mounts = [
         mount("config", "/etc/slurm", read_only=True),
+        users,
         *MUNGE_SOCKET,
         state,
         mount("notify-settings", _SETTINGS_PATH, read_only=True),

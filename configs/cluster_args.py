@@ -1038,7 +1038,7 @@ class NewsReceiver(TypedDict):
     partitions: NotRequired[list[str]]
     """Jobs and nodes of these partitions. Type: list of string. Default: `[]` (of all)."""
     onlyAsked: NotRequired[bool]
-    """True: only jobs whose user asks for it, with the word `notify:NAME` in `--comment`. Type: true or false. Default: `false`."""
+    """True: only jobs whose user asks for it, with the word `notify:NAME` in `--comment`. With or without it, a receiver of jobs' events whose name a job's comment has also hears of drains of the nodes under that job. Type: true or false. Default: `false`."""
 
 
 class Notifications(TypedDict):

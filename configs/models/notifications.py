@@ -62,7 +62,8 @@ class NewsReceiver(Model):
     partitions: tuple[Name, ...] = Field(default=(), examples=[["gpu"]])
     """Jobs and nodes of these partitions. Default: of all."""
     only_asked: Flag = False
-    """True: only jobs whose user asks for it, with the word `notify:NAME` in `--comment`."""
+    """True: only jobs whose user asks for it, with the word `notify:NAME` in `--comment`. With or without it, a receiver of jobs' events
+    whose name a job's comment has also hears of drains of the nodes under that job."""
 
     @property
     def is_told_of_jobs(self) -> bool:

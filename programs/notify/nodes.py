@@ -42,6 +42,8 @@ class Reading:
     """By the names of nodes that are out of service."""
     serving: frozenset[str] = frozenset()
     """Nodes that take jobs."""
+    silent: frozenset[str] = frozenset()
+    """Nodes that do not answer slurmctld."""
 
 
 @record
@@ -75,6 +77,7 @@ def read_nodes(text: str, between: str) -> Reading:
     partitions: dict[str, frozenset[str]] = {}
     faults: dict[str, Fault] = {}
     serving: set[str] = set()
+    silent: set[str] = set()
     for at in range(0, len(values), len(FIELDS)):
         name, partition, state, reason, by, extra = (value.strip() for value in values[at : at + len(FIELDS)])
         its = partition.removesuffix("*")  # the mark of the default one
@@ -84,7 +87,9 @@ def read_nodes(text: str, between: str) -> Reading:
             faults[name] = fault
         elif category(found) in _SERVES:
             serving.add(name)
-    return Reading(partitions, faults, frozenset(serving))
+        if "NOT_RESPONDING" in found.flags:
+            silent.add(name)
+    return Reading(partitions, faults, frozenset(serving), frozenset(silent))
 
 
 def first_known(reading: Reading) -> Known:

@@ -60,8 +60,21 @@ class Item:
 
 
 @record
+class Affected:
+    """A user's running jobs on nodes that were drained."""
+
+    user: str
+    jobs: tuple[str, ...]
+    faults: Mapping[str, Fault]
+    """By the names of the nodes."""
+    is_silent: bool = False
+    """True when one of the nodes does not answer: whether its jobs go on is unknown."""
+
+
+@record
 class News:
-    """One message, before it has words: about one item or some nodes, or the number of items that have no message of their own."""
+    """One message, before it has words: about one item, some nodes or a user's jobs on them, or the number of those that have no message of
+    their own."""
 
     event: str
     item: Item | None = None
@@ -69,6 +82,8 @@ class News:
     """Ends by state, of those that are summed up."""
     nodes: tuple[str, ...] = ()
     fault: Fault | None = None
+    affected: Affected | None = None
+    more_users: int = 0
 
 
 def new_runs(runs: Iterable[Run], seen: Iterable[tuple[str, str, int]]) -> list[Run]:
@@ -133,6 +148,12 @@ def plan_nodes(receiver: Receiver, changes: Changes, partitions: Mapping[str, fr
     return [*said[:MOST], *(News(event, nodes=tuple(names)) for event, names in rest.items())]
 
 
+def is_chosen(receiver: Receiver, account: str, user: str, partition: str) -> bool:
+    """True when a job matches each filter of the receiver."""
+    chosen = (receiver.accounts, account), (receiver.users, user), (receiver.partitions, partition)
+    return all(not wanted or value in wanted for wanted, value in chosen)
+
+
 def has_failed(states: Mapping[str, int]) -> bool:
     """True when one of them failed."""
     return any(state not in QUIET for state in states)
@@ -151,9 +172,8 @@ def _kept(receiver: Receiver, item: Item) -> Item | None:
     run = item.example
     if receiver.only_asked and receiver.name not in run.asked:
         return None
-    for wanted, value in ((receiver.accounts, run.account), (receiver.users, run.user), (receiver.partitions, run.partition)):
-        if wanted and value not in wanted:
-            return None
+    if not is_chosen(receiver, run.account, run.user, run.partition):
+        return None
     states = {state: count for state, count in item.states.items() if _is_wanted(receiver.events, state)}
     return Item(run, states, item.since, item.is_left) if states else None
 

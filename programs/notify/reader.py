@@ -11,9 +11,11 @@ from programs.mail.message import TEXT
 from programs.mail.spool import SPOOL, Spool, Waiting
 from slurm.commands import SlurmError
 from slurm.ended import FORGET_S, back_to, gap_after_answer, gap_after_failure
+from slurm.maintenance import Job, job_command, jobs_of, read_job_rows
 from slurm.squeue import random_word
 
 from . import nodes, runs, words
+from .affected import newly_drained, plan_affected
 from .plan import News, Receiver, gather, new_runs, plan_jobs, plan_nodes
 from .state import FOLDER, PAYLOAD, State, load, save, spool_of
 
@@ -65,7 +67,8 @@ class Reader:
                 self._note_gap()
         else:
             self._state = State(now, now, nodes=self._state.nodes)
-        if any(each.wants_nodes for each in receivers):
+        # Those of jobs as well: users hear of drained nodes under their jobs.
+        if any(each.wants_nodes or each.wants_jobs for each in receivers):
             self._attempt("nodes", lambda: self._nodes(receivers))
         else:
             self._state = self._with_nodes(None)
@@ -121,9 +124,15 @@ class Reader:
             self._state = self._with_nodes(nodes.first_known(reading))
             return []
         changes, known = nodes.plan_changes(self._state.nodes, reading)
+        drained = newly_drained(self._state.nodes, changes)
+        jobs = self._running() if drained and any(each.wants_jobs for each in receivers) else ()
         self._state = self._with_nodes(known)
-        wanting = [each for each in receivers if each.wants_nodes]
-        return [(receiver, news) for receiver in wanting for news in plan_nodes(receiver, changes, reading.partitions)]
+        told = [(each, news) for each in receivers if each.wants_nodes for news in plan_nodes(each, changes, reading.partitions)]
+        return [*told, *((each, news) for each in receivers for news in plan_affected(each, drained, reading.silent, jobs))]
+
+    def _running(self) -> tuple[Job, ...]:
+        word = random_word()
+        return jobs_of(read_job_rows(self._ask(*job_command(word)), word))
 
     def _leave(self, receiver: Receiver, news: News) -> None:
         message = words.write(news, self._cluster)

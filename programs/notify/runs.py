@@ -100,11 +100,12 @@ def _run(row: Mapping[str, str], cluster: str) -> Run:
         "SLURM_CLUSTER_NAME": cluster,
     }
     return Run(
-        row["JobID"], state, row["Start"], int(row["End"]), row["Partition"], row["Account"], row["User"], _asked(row["Comment"]), job
+        row["JobID"], state, row["Start"], int(row["End"]), row["Partition"], row["Account"], row["User"], asked(row["Comment"]), job
     )
 
 
-def _asked(comment: str) -> frozenset[str]:
+def asked(comment: str) -> frozenset[str]:
+    """Receivers that a job's comment names."""
     words = re.split(r"[\s,;]+", comment)
     return frozenset(word.removeprefix(_ASKS) for word in words if word.startswith(_ASKS))
 

@@ -6,17 +6,21 @@ and a space without width follows each @ and ://, as Mattermost and others read 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from programs.mail.message import describe, one_line
 from slurm.hostlists import fold
 from slurm.records import record
 
-from .plan import Item, News
+from .plan import Affected, Item, News
 
 LONGEST = 3000
 """Characters of a message; Slack cuts texts of more than 4,000."""
 _VALUE = 200
+_REASON, _NODES = 60, 40
+"""Characters of a reason and of a list of nodes in a title."""
+_LISTED = 10
+"""Jobs of a user, and causes, that a message names."""
 _NOTHING = "\u200b"
 _WORDS = {"OUT_OF_MEMORY": "out of memory", "NODE_FAIL": "failed with their node", "TIMEOUT": "reached the time limit"}
 _STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs run on", "down": "is down"}
@@ -42,6 +46,11 @@ def write(news: News, cluster: str) -> Message:
     """The words of a message."""
     if news.item is not None:
         return _of_item(news.event, news.item)
+    if news.affected is not None:
+        return _of_affected(news.event, news.affected, cluster)
+    if news.more_users:
+        users = f"jobs of {news.more_users} more {'users' if news.more_users > 1 else 'user'}"
+        return Message(news.event, f"And {users} run on nodes that were drained", (("Cluster", cluster),))
     if news.more is not None:
         total = sum(news.more.values())
         return Message(news.event, f"And {total} more {'jobs' if total > 1 else 'job'}: {_counted(news.more)}", (("Cluster", cluster),))
@@ -94,13 +103,38 @@ def _of_nodes(news: News, cluster: str) -> Message:
     return Message(news.event, f"{nodes} {said}", (*where, *((label, one_line(value)) for label, value in facts if value)), advice)
 
 
+def _of_affected(event: str, affected: Affected, cluster: str) -> Message:
+    nodes, jobs = len(affected.faults), len(affected.jobs)
+    which = f"Node {fold(affected.faults)}" if nodes == 1 else f"{nodes} nodes ({_cut(fold(affected.faults), _NODES)})"
+    runs = f"job {affected.jobs[0]} runs" if jobs == 1 else f"{jobs} jobs run"
+    then = "the job goes on" if jobs == 1 else "the jobs go on"
+    if affected.is_silent:
+        then = "it does not answer" if nodes == 1 else "not all of them answer"
+    facts = [("User", affected.user), ("Cluster", cluster)]
+    facts.append(("Job" if jobs == 1 else "Jobs", _listed(affected.jobs, ", ")))
+    causes: dict[str, list[str]] = {}
+    for name, fault in affected.faults.items():
+        causes.setdefault(one_line(fault.reason), []).append(name)
+    reason = "; ".join(each for each in causes if each)
+    if len(causes) > 1 or len(reason) > _REASON:
+        said = [f"{_cut(fold(names), _NODES)}: {each or 'Slurm names none'}" for each, names in causes.items()]
+        facts.append(("Cause", _listed(said, "; ")))
+    why = f": {_cut(reason, _REASON)}" if reason else ""
+    return Message(event, f"{which}, on which your {runs}, {'was' if nodes == 1 else 'were'} drained{why}; {then}", tuple(facts))
+
+
+def _listed(values: Sequence[str], between: str) -> str:
+    rest = len(values) - _LISTED
+    return between.join([*values[:_LISTED], *([f"and {rest} more"] if rest > 0 else [])])
+
+
 def _counted(states: Mapping[str, int]) -> str:
     """`9980 completed, 20 failed`."""
     return ", ".join(f"{count} {_WORDS.get(state, state.lower().replace('_', ' '))}" for state, count in sorted(states.items()))
 
 
-def _cut(value: str) -> str:
-    return value if len(value) <= _VALUE else f"{value[: _VALUE - 1]}…"
+def _cut(value: str, most: int = _VALUE) -> str:
+    return value if len(value) <= most else f"{value[: most - 1]}…"
 
 
 def _key(label: str) -> str:

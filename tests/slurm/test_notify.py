@@ -55,6 +55,7 @@ class Cluster(AccountsCluster):
         self.volume("notify", {"receivers.json": notify_args(load_cluster(stack, Path(), "x"))["settings"]})
         mounts = {
             "/etc/slurm": self.path("slurm"),
+            "/var/lib/extrausers": self.path("users"),
             "/run/munge": (self.empty(f"{pod}-munge"), True),
             "/var/spool": (self.empty("state", SLURM), False),
             "/etc/slipway/notify-settings": self.path("notify"),
@@ -69,6 +70,10 @@ class Cluster(AccountsCluster):
     def texts(self, receiver: str) -> list[str]:
         """What a webhook in Slack's format got."""
         return [post["text"] for post in read_posts(self.inbox(receiver))]
+
+    def drains(self) -> list[dict[str, Any]]:
+        """What the webhook that users ask for got of drained nodes."""
+        return [post for post in read_posts(self.inbox("asked")) if post["event"] == "jobDrain"]
 
     def await_text(self, receiver: str, what: str) -> str:
         """The message with these words."""
@@ -130,6 +135,28 @@ def test_node_out_of_service_is_told_with_its_cause_and_when_it_is_back(cluster:
     assert "Cause: fan 3 &lt;broken&gt;" in text.splitlines()
     cluster.slurm("scontrol", "update", "nodename=gpu-1", "state=resume")
     assert "fan 3" in cluster.await_text("nodes", "Node gpu-1 is back in service")
+
+
+def test_user_who_asked_hears_once_of_a_drained_node_under_a_running_job(cluster: Cluster) -> None:
+    """Also with another reason of the same drain; and the program may be killed in between."""
+    quiet = cluster.submit(script="sleep infinity")
+    job = cluster.submit("--comment=notify:asked", "--nodelist=gpu-0", script="sleep infinity")
+    for each in (quiet, job):
+        cluster.state(each, "RUNNING")
+    cluster.slurm("scontrol", "update", "nodename=gpu-0", "state=drain", "reason=fan 4 broken")
+    drains = wait_for("the news", lambda: cluster.drains(), 60)
+    assert [post["title"] for post in drains] == [f"Node gpu-0, on which your job {job} runs, was drained: fan 4 broken; the job goes on"]
+    assert drains[0]["facts"] == {"user": "alice", "cluster": "t", "job": job}
+    wait_for("the note of it", lambda: "told asked: Node gpu-0" in cluster.containers["t-slurmctld-0/notify"].log)
+    cluster.containers.pop("t-slurmctld-0/notify").stop("KILL")
+    cluster.notify()
+    cluster.slurm("scontrol", "update", "nodename=gpu-0", "state=drain", "reason=fan 5 broken")
+    cluster.await_text("nodes", "fan 5 broken")
+    assert cluster.job(job) == "RUNNING"
+    cluster.slurm("scancel", quiet, job)
+    cluster.slurm("scontrol", "update", "nodename=gpu-0", "state=resume")
+    cluster.await_text("nodes", "Node gpu-0 is back in service")
+    assert cluster.drains() == drains
 
 
 def test_kill_and_webhook_that_is_away_lose_no_message(cluster: Cluster) -> None:

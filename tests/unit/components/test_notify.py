@@ -36,6 +36,7 @@ def test_container_alone_has_the_addresses() -> None:
     [notify] = [each for each in made["containers"] if each["name"] == "notify"]
     assert [each["name"] for each in made["containers"] if "notify-url-chat" in mounts(each)] == ["notify"]
     assert not mounts(notify) & {"munge-key", "jwt"}
+    assert "users" in mounts(notify), "squeue names users by it"
     assert notify["securityContext"]["runAsUser"] == 64030
     assert "memory" in notify["resources"]["limits"]
 

@@ -14,6 +14,7 @@ from slurm.ended import FORGET_S, LOOK_BACK_S
 from tests.unit.programs.notify.examples import BETWEEN, NOW, receiver, rows, sinfo
 
 CHAT = (receiver(),)
+DRAINED = {"StateComplete": "mixed+drain", "Reason": "fan"}
 NODES = (receiver(events=frozenset({"nodeDrain"})),)
 
 
@@ -26,6 +27,7 @@ class Site:
         self.asked: list[tuple[str, ...]] = []
         self.rows: list[dict[str, str]] = []
         self.squeue = ""
+        self.running: list[dict[str, str]] = []
         self.sinfo: list[dict[str, str]] = [{}]
         self.is_silent = False
         self.reader = self.start()
@@ -38,7 +40,7 @@ class Site:
         if self.is_silent:
             raise SlurmError("slurmdbd is silent")
         if command[0] == "squeue":
-            return self.squeue
+            return self.squeue if "%F" in command[-1] else running(command[-1], *self.running)
         if command[0] == "sinfo":
             return sinfo(*self.sinfo).replace(BETWEEN, command[-1].rpartition(":0")[2])
         return rows(*self.rows).replace(BETWEEN, next(word for word in command if word.startswith("--delimiter=")).partition("=")[2])
@@ -123,7 +125,10 @@ def test_silent_slurm_is_logged_once_and_asked_for_all_since(site: Site) -> None
     site.is_silent = False
     site.round()
     assert site.told() == ["Job 1 (train) completed"]
-    assert site.said == ["jobs cannot be read, trying again: slurmdbd is silent", "jobs can be read again"]
+    assert site.said == [
+        *(f"{what} cannot be read, trying again: slurmdbd is silent" for what in ("jobs", "nodes")),
+        *(f"{what} can be read again" for what in ("jobs", "nodes")),
+    ]
 
 
 def test_long_silence_is_read_in_parts_and_what_is_older_than_a_day_is_logged(site: Site) -> None:
@@ -172,6 +177,38 @@ def test_slurm_is_asked_only_for_what_somebody_wants(site: Site) -> None:
     assert site.asked == []
     site.round(NODES)
     assert [command[0] for command in site.asked] == ["sinfo"]
+    site.sinfo = [DRAINED]
+    for _ in range(2):
+        site.round(NODES)
+    assert {command[0] for command in site.asked} == {"sinfo"}
+
+
+def test_user_hears_once_of_a_drain_also_after_a_kill(site: Site) -> None:
+    """Running jobs are asked for once, in the round in which the drain is news."""
+    site.running = [{"Comment": "notify:chat"}, {"JobArrayID": "8"}]
+    site.round()
+    site.sinfo = [DRAINED]
+    for _ in range(3):
+        site.round()
+        site.reader = site.start()
+    site.sinfo = [{**DRAINED, "Reason": "fan and disk"}]
+    for _ in range(3):
+        site.round()
+    assert site.told() == ["Node gpu-0, on which your job 7 runs, was drained: fan; the job goes on"]
+    assert sum(command[0] == "squeue" for command in site.asked) == 1
+
+
+def test_running_jobs_that_cannot_be_read_are_read_again(site: Site) -> None:
+    site.running = [{"Comment": "notify:chat"}]
+    site.round()
+    site.sinfo = [DRAINED]
+    site.round()
+    site.running = [{"NodeList": "gpu-[0-"}]
+    site.round()
+    assert site.told() == []
+    site.running = [{"Comment": "notify:chat"}]
+    site.round()
+    assert len(site.told()) == 1
 
 
 def test_mail_goes_into_the_spool_of_mails(site: Site) -> None:
@@ -182,6 +219,13 @@ def test_mail_goes_into_the_spool_of_mails(site: Site) -> None:
     mails = Spool(site.mails)
     [name] = mails.names()
     assert (mails.read(name).address, mails.read(name).subject) == ("a@example.com, b@example.com", "[dev] Job 1 (train) completed")
+
+
+def running(option: str, *jobs: dict[str, str]) -> str:
+    """squeue's answer about running jobs."""
+    base = {"JobID": "7", "JobArrayID": "7", "HetJobID": "0", "State": "RUNNING", "NodeList": "gpu-0", "UserName": "alice"}
+    fields = [field.partition(":0") for field in option.removeprefix("--Format=").split(",")]
+    return "".join("".join(f"{ {**base, **job}.get(name, '') }{end}" for name, _, end in fields) + "\n" for job in jobs)
 
 
 def no(*_: object) -> bool:
@@ -211,7 +255,8 @@ def test_what_slurmdbd_hears_late_after_an_outage_is_told(site: Site) -> None:
     for _ in range(100):
         site.round()
     assert len(site.told()) == 1
-    assert site.asked[-1] != site.asked[0]
+    questions = [command for command in site.asked if command[0] == "sacct"]
+    assert questions[-1] != questions[0]
     state = load(site.folder / "state.json")
     assert state is not None
     assert state.gap is None, "it looks back no further than usual again"

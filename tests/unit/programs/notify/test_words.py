@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from programs.mail.message import TEXT, compose
 from programs.notify.nodes import Fault
-from programs.notify.plan import Item, News
+from programs.notify.plan import Affected, Item, News
 from programs.notify.words import LONGEST, plain_json, slack, write
 from tests.unit.programs.notify.examples import ROW, run
 
@@ -94,3 +94,40 @@ LABELS = {
 def test_reason_of_a_node_stays_in_its_line(reason: str, by: str) -> None:
     lines = slack_lines(News("nodeDrain", nodes=("gpu-1",), fault=Fault(reason, by, "drained")))
     assert all(line.startswith(("*[dev]", "Cluster:", "Cause:", "Set by:", "`kubectl")) for line in lines)
+
+
+def affected(*reasons: str, jobs: int = 1, is_silent: bool = False) -> News:
+    faults = {f"gpu-{at}": Fault(reason, "root", "draining") for at, reason in enumerate(reasons)}
+    return News("jobDrain", affected=Affected("alice", tuple(str(10 + at) for at in range(jobs)), faults, is_silent))
+
+
+@pytest.mark.parametrize(
+    ("news", "title"),
+    [
+        pytest.param(affected("fan"), "Node gpu-0, on which your job 10 runs, was drained: fan; the job goes on", id="one"),
+        pytest.param(affected(""), "Node gpu-0, on which your job 10 runs, was drained; the job goes on", id="no-reason"),
+        pytest.param(
+            affected("fan", "fan", jobs=12),
+            "2 nodes (gpu-[0-1]), on which your 12 jobs run, were drained: fan; the jobs go on",
+            id="several",
+        ),
+        pytest.param(
+            affected("fan", is_silent=True), "Node gpu-0, on which your job 10 runs, was drained: fan; it does not answer", id="silent"
+        ),
+        pytest.param(News("jobDrain", more_users=3), "And jobs of 3 more users run on nodes that were drained", id="rest"),
+    ],
+)
+def test_user_reads_which_jobs_are_on_a_drained_node(news: News, title: str) -> None:
+    assert write(news, "dev").title == title
+
+
+def test_drain_names_ten_jobs_and_each_cause() -> None:
+    said = json.loads(plain_json(write(affected("fan", "disk", jobs=12), "dev"), "dev"))["facts"]
+    assert said["jobs"] == "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, and 2 more"
+    assert said["cause"] == "gpu-0: fan; gpu-1: disk"
+
+
+@given(st.lists(st.text(max_size=300), min_size=1, max_size=40), st.integers(1, 2000))
+def test_drain_says_what_becomes_of_the_jobs_however_long_its_reason(reasons: list[str], jobs: int) -> None:
+    title = slack_lines(affected(*reasons, jobs=jobs))[0]
+    assert title.endswith(("goes on*", "go on*"))
