@@ -7,7 +7,6 @@ that a check holds drained is tested last, in a reservation of its own, with nod
 """
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +23,8 @@ from slurm.scontrol import Node
 from .measured import Measured, baseline, judge
 from .order import Budget, in_order
 from .pairs import PROOF, Pair, Verdict, pair, plan_pairs, verdict
-from .plan import BUSY, PREEMPTED, Done, Outcome, Reservation, Reserve, Run, Step, next_step, plan_checks
-from .run import OTHERS_S, PAUSE_S, Allowance, Notes, Spec, budget_of, check_node, end_at_once, held_by, read_spec, write_line
+from .plan import BUSY, ENDED, PREEMPTED, Done, Outcome, Reservation, Reserve, Run, Step, next_step, plan_checks
+from .run import OTHERS_S, PAUSE_S, Allowance, Notes, Spec, budget_of, check_node, end_on_signal, exit_code, held_by, read_spec, write_line
 from .slurm import Slurm
 
 _TURN_S = 900
@@ -151,16 +150,21 @@ def run_groups(
     free = [name for name, step in steps.items() if isinstance(step, Run)]
     tests = Tests(spec, slurm, budget, report_pair, clock, pause)
     outcomes = {name: step.outcome for name, step in steps.items() if isinstance(step, Done)}
-    outcomes |= _test_free(spec, tests, free, nodes, turn, lambda: clock() > end)
+    outcomes |= _test_free(spec, tests, free, nodes, turn, lambda: slurm.is_ending or clock() > end)
     for name in free:
         found = outcomes[name]
         outcomes[name] = check_node(spec, name, Run(None), slurm, notes, lambda _node, _held, found=found: found)
     good = [name for name in free if outcomes[name].result == PASSED]
     for name, step in steps.items():
-        if isinstance(step, Reserve) and clock() <= end:
+        if isinstance(step, Reserve) and clock() <= end and not slurm.is_ending:
             outcomes[name] = _look_again(spec, slurm, notes, tests, name, step, good)
         elif isinstance(step, Reserve):
             outcomes[name] = Outcome(UNKNOWN, "no time left in this run")
+    if slurm.is_ending:  # what has no answer yet is not unknown: it was not looked at
+        ended = {
+            name: replace(outcome, result=SKIPPED, found=ENDED.found) for name, outcome in outcomes.items() if outcome.result == UNKNOWN
+        }
+        outcomes |= ended
     for name, outcome in outcomes.items():
         report(name, outcome)
     notes.write(outcomes)
@@ -256,7 +260,7 @@ def _wait_for_others(spec: Spec, slurm: Slurm, until: float, clock: Callable[[],
     while True:
         steps = _chosen(spec, plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations(), spec.asked_nodes, spec.longest_s))
         busy = [name for name, step in steps.items() if step == Done(BUSY)]
-        if clock() > until or not any(slurm.is_held_by_checks(name) for name in busy):
+        if slurm.is_ending or clock() > until or not any(slurm.is_held_by_checks(name) for name in busy):
             return steps
         pause(PAUSE_S)
 
@@ -272,8 +276,8 @@ def _step(spec: Spec, node: Node) -> Step:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, end_at_once)
     spec, slurm, now = read_spec(sys.argv[1], os.environ.get(ASKED, "")), Slurm(), time.time()
+    end_on_signal(slurm)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     try:
         run_groups(
@@ -287,7 +291,7 @@ def main() -> int:
     except SlurmError as error:
         logs.write(logs.line("check", f"check {spec.name}: {error}", logs.ERROR, check=spec.name))
         return 1
-    return 0
+    return exit_code(slurm)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,10 @@ class Outcome:
 BUSY = Outcome(SKIPPED, "busy")
 """Jobs have the node, or another check looks at it."""
 PREEMPTED = Outcome(SKIPPED, "a user's job took the node meanwhile")
+NOT_BEGUN = Outcome(SKIPPED, "its job ended before it had begun")
+"""Slurm took the job back as it started."""
+ENDED = Outcome(SKIPPED, "this run was ended")
+"""By SIGTERM, before the check had an answer."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,7 @@ def _resumed(check: str, node: Node, held: Reservation, outcome: Outcome | None,
         return Run(held)
     if outcome.result == PASSED and is_noted:
         return Release(held)
-    if outcome.result == SKIPPED and is_busy(node.state):
+    if outcome.result == SKIPPED and outcome != ENDED and is_busy(node.state):
         return Done(Outcome(UNKNOWN, "the job of an earlier run has not ended; the node stays reserved until the next run"))
     return Drain(node.reason if _is_down_on_purpose(node) else held.reason(check))
 

@@ -3,7 +3,7 @@
 `python3 -m programs.node_checks.run '<spec>'`, as SlurmUser; with SLIPWAY_ASKED_NODES only on the nodes that it names, for the NodeSet
 controller. It prints one JSON line a node, and notes the last result in the node's `Extra` in Slurm (slurm.check_results). The NodeSet
 controller reads it there, and lifts the drain once no check fails any more.
-Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all.
+Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all; 143 when SIGTERM ended it.
 """
 
 import json
@@ -42,6 +42,7 @@ from .order import DAY_S, Budget, in_order
 from .outcome_lines import check_line
 from .plan import (
     BUSY,
+    ENDED,
     Done,
     Drain,
     Note,
@@ -69,6 +70,8 @@ check has found meanwhile."""
 _SETTLES_S, _SETTLES_PER_NODE_S = 1.0, 0.004
 """So long after a failure was noted it is looked for again: another check that had read all nodes before may have overwritten it. Reading
 1,000 nodes takes 1.3 s (measured on 26.05)."""
+_ENDS_S = 25
+"""A run that is ended has so long to put things back, of the 30 s that Kubernetes gives a pod."""
 _NO_ROOM = "the node's Extra in Slurm is somebody else's text, so an administrator has to lift this drain"
 
 
@@ -290,7 +293,8 @@ def run_all(
             began = clock()
             if isinstance(step, (Drain, Release, Resume)):  # others may have had their turn since the first reading
                 step = again()
-            outcome = Outcome(UNKNOWN, "no time left in this run") if began > end else check_node(spec, name, step, slurm, notes, run)
+            late = ENDED if slurm.is_ending else Outcome(UNKNOWN, "no time left in this run") if began > end else None
+            outcome = late or check_node(spec, name, step, slurm, notes, run)
             while outcome == BUSY and clock() <= min(end, began + OTHERS_S) and slurm.is_held_by_checks(name):
                 pause(PAUSE_S)
                 outcome = check_node(spec, name, again(), slurm, notes, run)
@@ -324,8 +328,24 @@ def held_by(check: str, nodes: Mapping[str, Node], reservations: Mapping[str, Re
     return failed | named | {name for name, held in reservations.items() if held.is_of(check)}
 
 
-def end_at_once(number: int, _: FrameType | None) -> None:
-    os._exit(128 + number)
+def end_on_signal(slurm: Slurm) -> None:
+    """Has SIGTERM end this run: jobs of checks end, drains and reservations are put back, and no further node is begun. Whatever hangs is
+    left behind in the end, which is safe at any point: the next run finishes what this one began."""
+
+    def end_at_once(_number: int, _frame: FrameType | None) -> None:
+        os._exit(128 + signal.SIGTERM)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        signal.alarm(_ENDS_S)
+        slurm.end()
+
+    signal.signal(signal.SIGALRM, end_at_once)
+    signal.signal(signal.SIGTERM, end)  # Python as process 1 would not end on it by itself
+
+
+def exit_code(slurm: Slurm) -> int:
+    """Of a run that has come to its end."""
+    return 128 + signal.SIGTERM if slurm.is_ending else 0
 
 
 def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> None:
@@ -334,16 +354,15 @@ def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> 
 
 
 def main() -> int:
-    # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
-    signal.signal(signal.SIGTERM, end_at_once)
     spec, slurm = read_spec(sys.argv[1], os.environ.get(ASKED, "")), Slurm()
+    end_on_signal(slurm)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
         run_all(spec, slurm, lambda name, outcome: write_line(spec.name, {"node": name}, at, outcome), at)
     except SlurmError as error:
         logs.write(logs.line("check", f"check {spec.name}: {error}", logs.ERROR, check=spec.name))
         return 1
-    return 0
+    return exit_code(slurm)
 
 
 if __name__ == "__main__":

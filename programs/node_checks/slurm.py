@@ -6,6 +6,7 @@ Every call has a deadline in seconds. Whatever goes wrong is a `SlurmError` with
 import getpass
 import json
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
 from .beside import could_not_run, read_answer
 from .bundle import bundle
 from .measured import Measured, read_measured
-from .plan import BUSY, PREEMPTED, Outcome, Reservation
+from .plan import BUSY, ENDED, NOT_BEGUN, PREEMPTED, Outcome, Reservation
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
@@ -38,6 +39,8 @@ _TIMED_OUT = 124
 """The exit code of timeout(1)."""
 _ENDED_AS = "the job ended as "
 _PREEMPTED_WORDS = ("DUE TO PREEMPTION", f"{_ENDED_AS}PREEMPTED")
+_NOT_BEGUN_WORDS = (f"{_ENDED_AS}FAILED", f"{_ENDED_AS}CANCELLED")
+"""Of a silent srun alone: it tells the end of a step that has begun."""
 _GOES_ON = {"RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT"}
 _ENDS_S = 5
 _ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin,HOME=/tmp,OMPI_MCA_mpi_yield_when_idle=1"
@@ -48,6 +51,18 @@ _BUSY_WORDS = ("nodes are busy", "Immediate execution impossible", "higher prior
 
 class Slurm:
     """One Slurm cluster, as the commands in this container reach it. Run it as SlurmUser: others may not drain or reserve."""
+
+    is_ending = False
+    """True once `end` was called: no further job begins."""
+
+    def __init__(self) -> None:
+        self._sruns: set[subprocess.Popen[str]] = set()
+
+    def end(self) -> None:
+        """Ends the jobs of this run's checks. For a handler of signals: it waits for nothing."""
+        self.is_ending = True
+        for srun in tuple(self._sruns):
+            srun.terminate()  # it ends its job, or takes it out of the queue, within about a second (measured on 26.05)
 
     def nodes(self, name: str = "") -> dict[str, Node]:
         """All nodes by name, or the one named; nothing for a node that Slurm does not know."""
@@ -145,7 +160,7 @@ class Slurm:
         """
         words = ["--mpi=none", *_gres(gpus)]
         done = self._job(check, [node], words, program, settings, timeout_s, held)
-        return read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
+        return ENDED if self.is_ending and done.returncode else read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
     def run_together(
         self,
@@ -162,6 +177,8 @@ class Slurm:
             return Outcome(UNKNOWN, f"no partition has {' and '.join(node.name for node in nodes)}")
         settings = {**settings, "ranks": len(nodes), "nodes": sorted(node.name for node in nodes)}
         done = self._job(check, nodes, _gres(gpus), program, settings, timeout_s, held)
+        if self.is_ending and done.returncode:
+            return ENDED
         outcome = read_measured(done.returncode, done.stdout)
         return outcome or read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
@@ -216,24 +233,33 @@ class Slurm:
             *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
         ]
         since = time.strftime("%Y-%m-%dT%H:%M:%S")
-        try:
-            done = subprocess.run(
-                command,
-                input=bundle(program),
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",  # a driver's message may have any byte
-                timeout=_IMMEDIATE_S + timeout_s + _CALL_S,
-            )
-        except subprocess.TimeoutExpired:
-            return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
-        if done.returncode in (0, _TIMED_OUT) or done.stdout.strip() or done.stderr.strip():
+        done = self._wait(command, bundle(program), _IMMEDIATE_S + timeout_s + _CALL_S)
+        if self.is_ending or done.returncode in (0, _TIMED_OUT) or done.stdout.strip() or done.stderr.strip():
             return done
         return subprocess.CompletedProcess(command, done.returncode, "", self._end(check, nodes, since))
 
+    def _wait(self, command: Sequence[str], given: str, timeout_s: int) -> subprocess.CompletedProcess[str]:
+        """srun, to its end or that of this run."""
+        if self.is_ending:
+            return subprocess.CompletedProcess(command, -signal.SIGTERM, "", "")
+        pipe = subprocess.PIPE
+        # A driver's message may have any byte.
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace") as srun:
+            self._sruns.add(srun)
+            if self.is_ending:  # `end` may have come before this one was among those that it ends
+                srun.terminate()
+            try:
+                output, errors = srun.communicate(given, timeout_s)
+            except subprocess.TimeoutExpired:
+                srun.kill()
+                return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
+            finally:
+                self._sruns.discard(srun)
+        return subprocess.CompletedProcess(command, srun.returncode, output, errors)
+
     def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
-        """How the job of a silent srun ended: srun says nothing where a job goes before its step has begun (26.05: exit code 1). Empty
-        where nothing is known. `since` is as Slurm writes times."""
+        """How the job of a silent srun ended: srun says nothing where a job goes before its step has begun, as by preemption, or where it
+        starts in the moment in which srun gives up (26.05: exit code 1). Empty where nothing is known. `since` is as Slurm writes times."""
         given = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(each.name for each in nodes)}", f"--name={_JOB}{check}")
         end = time.monotonic() + _ENDS_S
         while True:
@@ -269,6 +295,8 @@ def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome
         return Outcome(UNKNOWN if answer[0] == SKIPPED else answer[0], answer[1], driver=driver_of(answer[2]))
     if any(words in errors for words in _PREEMPTED_WORDS):
         return PREEMPTED
+    if any(words in errors for words in _NOT_BEGUN_WORDS):
+        return NOT_BEGUN
     if any(words in errors for words in _BUSY_WORDS):
         return BUSY
     return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (_TIMED_OUT, 137) else could_not_run(code, errors))

@@ -1,20 +1,23 @@
-"""Health checks beside users' jobs on real workers: what slurmd runs as HealthCheckProgram, Prolog and Epilog, and what becomes of it.
+"""Health checks on real workers: what slurmd runs beside users' jobs, as HealthCheckProgram, Prolog and Epilog, and what becomes of it; and
+the end of a check that is a job.
 
 The faults are a simulated GPU whose device file is gone, and a line in the machine's own kernel log.
 """
 
 import copy
 import json
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.pods import program_command
 from slurm.check_results import CheckResult, read_results
 from slurm.prologs import CHECKS
-from tests.slurm.image_cluster import ALICE, NAMES, STACK, ImageCluster, program_mount
-from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
+from tests.slurm.image_pods import Container, Machine, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-checks")
 NODES = ("gpu-0", "gpu-1")
@@ -34,6 +37,16 @@ class ChecksCluster(ImageCluster):
         stack["healthChecks"] = list(checks)
         stack["slurm"] = {"cgroupVersion": "auto", "settings": settings}
         self.configure(stack)
+
+    def check_as_job(self, name: str, *words: str) -> Container:
+        """What the CronJob of a check with this command runs."""
+        node_set = {"name": "gpu", "size": len(NODES), "gpus": 0, "settings": {"command": words}}
+        limits = {"timeoutS": 60, "parallel": 2, "deadlineS": 60, "maxDrained": 1, "causeKind": "node"}
+        spec = json.dumps({"name": name, "check": "command", "nodeSets": [node_set], **limits})
+        pod = "t-slurmctld-0"
+        mounts = {"/etc/slurm": self.path("slurm"), "/run/munge": (self.empty(f"{pod}-munge"), True), **program_mount("node_checks")}
+        command = program_command("node_checks", spec, module="run")
+        return self._start(pod, "check", command, mounts, {"SLURM_CONF": "/etc/slurm/slurm.conf"}, user=SLURM, read_only=True)
 
     def has_looked(self, node: str) -> bool:
         """Whether the node has run its checks, after one more job of a user there."""
@@ -299,3 +312,23 @@ def test_jobs_run_on_a_worker_from_before_the_checks(cluster: ChecksCluster) -> 
         old.run("umount", program)
     with pytest.raises(PodError):
         old.run("test", "-e", "/run/slurm/slipway-checks.json")
+
+
+def test_check_that_sigterm_ends_leaves_no_job_no_reservation_and_no_news(cluster: ChecksCluster) -> None:
+    """One node is idle; the other one failed, and is looked at again in a reservation."""
+    found = cluster.check_as_job("fans", "sh", "-c", "[ $(hostname) = gpu-0 ] || { echo fan 3; exit 1; }")
+    assert found.process.wait(120) == 0
+    found.stop()
+    before = cluster.node("gpu-1")
+    assert (before["reason"], "DRAIN" in before["state"]) == ("slipway: check fans: fan 3", True)
+
+    run = cluster.check_as_job("fans", "sleep", "50")
+    jobs = ("squeue", "--noheader", "--all", "--name=slipway-check-fans", "--states=RUNNING", "--format=%N")
+    wait_for("a job on each node", lambda: sorted(cluster.slurm(*jobs).split()) == list(NODES), 60)
+    assert "slipway-check-gpu-1" in cluster.slurm("scontrol", "show", "reservation")
+    assert run.stop("TERM", timeout_s=25) == 128 + signal.SIGTERM
+    assert cluster.slurm(*jobs) == ""
+    assert "slipway-check" not in cluster.slurm("scontrol", "show", "reservation")
+    after = cluster.node("gpu-1")
+    assert (after["reason"], after["extra"], "DRAIN" in after["state"]) == (before["reason"], before["extra"], True)
+    wait_for("no job", lambda: cluster.slurm("sinfo", "--noheader", "--Node", "--format=%N %T") == "gpu-0 idle\ngpu-1 drained", 30)

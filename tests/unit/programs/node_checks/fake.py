@@ -7,7 +7,7 @@ from typing import Any
 
 from programs.node_checks.measured import Measured
 from programs.node_checks.pairs import Pair, pair
-from programs.node_checks.plan import BUSY, Outcome, Reservation
+from programs.node_checks.plan import BUSY, ENDED, Outcome, Reservation
 from programs.node_checks.slurm import Slurm
 from slurm.check_results import FAILED
 from slurm.commands import SlurmError
@@ -28,6 +28,8 @@ class FakeSlurm(Slurm):
     held: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
     kill_at: int = -1
     """Number of the operation before which the process is killed; negative: never."""
+    end_at: int = -1
+    """Number of the operation before which SIGTERM comes; negative: never."""
     on_job: Callable[[str], None] = lambda _: None
     """Called while a check runs on a node: what others do meanwhile."""
     log: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -97,7 +99,7 @@ class FakeSlurm(Slurm):
         assert not self.known[node.name].state.flags & {"DRAIN", "ALLOCATED", "DOWN"}, "Slurm starts no job there"
         assert self.held.get(node.name) == held, "Slurm starts only jobs of its reservation there"
         self.on_job(node.name)
-        return self.found[node.name]
+        return ENDED if self.is_ending else self.found[node.name]
 
     def run_together(
         self,
@@ -116,6 +118,8 @@ class FakeSlurm(Slurm):
             return BUSY
         assert {held.node, *held.partners} >= {*names} if held else not any("RESERVED" in self.known[name].state.flags for name in names)
         self.on_job(names[0])
+        if self.is_ending:
+            return ENDED
         is_slow = any(self.is_failing(name) for name in names) or pair(names[0], names[1]) in self.slow_links
         return Measured(1.0 if is_slow else 1000.0, 30.0)
 
@@ -144,6 +148,7 @@ class FakeSlurm(Slurm):
     def _operate(self, operation: str, node: str) -> None:
         if len(self.log) == self.kill_at:
             raise Killed
+        self.is_ending = self.is_ending or len(self.log) == self.end_at
         self.log.append((operation, node))
 
     def _flags(self, name: str, add: set[str] = frozenset(), remove: set[str] = frozenset()) -> None:  # type: ignore[assignment]

@@ -81,6 +81,22 @@ def test_run_killed_anywhere_is_finished_by_the_next(turn: int, kill_at: int) ->
     assert not any("RESERVED" in node.state.flags for node in slurm.known.values())
 
 
+@given(st.integers(0, 40), st.integers(0, 60))
+def test_run_that_sigterm_ends_holds_nothing_and_knows_nothing_new(turn: int, end_at: int) -> None:
+    slurm, asked = cluster(9, {4}), spec(9)
+    run(slurm, asked, turn)
+    before = drained(slurm)
+    slurm.end_at, slurm.log = end_at, []
+    said, _ = run(slurm, asked, turn)
+    assert not slurm.held
+    assert drained(slurm) == before == {"n-4"}
+    if slurm.is_ending:
+        assert UNKNOWN not in {outcome.result for outcome in said.values()}
+    slurm.is_ending, slurm.end_at = False, -1
+    again, _ = run(slurm, asked, turn)
+    assert {name for name, outcome in again.items() if outcome.result == FAILED} == {"n-4"}
+
+
 def test_link_at_fault_is_told_at_both_nodes_and_drains_neither() -> None:
     slurm = cluster(6, set(), {pair("n-0", "n-5")})
     said, pairs = run(slurm, spec(6))

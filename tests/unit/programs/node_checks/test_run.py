@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from programs.node_checks.plan import Outcome, Reservation, reserve
+from programs.node_checks.plan import ENDED, Outcome, Reservation, reserve
 from programs.node_checks.run import Allowance, Notes, Spec, Target, read_spec, run_all
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.scontrol import Node
@@ -92,6 +92,28 @@ def test_run_killed_anywhere_is_finished_by_the_next(each: list[tuple[str, str]]
     assert {name: "DRAIN" in node.state.flags for name, node in killed.known.items()} == {
         name: "DRAIN" in node.state.flags for name, node in whole.known.items()
     }
+
+
+@given(nodes, st.integers(0, 30))
+def test_run_that_sigterm_ends_holds_nothing_and_is_finished_by_the_next(each: list[tuple[str, str]], end_at: int) -> None:
+    states, findings = [state for state, _ in each], [finding for _, finding in each]
+    whole, ended = cluster(states, findings), cluster(states, findings)
+    expected = {name: outcome.result for name, outcome in run(whole, len(each)).items()}
+
+    ended.end_at = end_at
+    before = dict(ended.known)
+    found = run(ended, len(each))
+    for name, (state, _) in zip(ended.known, each, strict=True):
+        if state == "ours" or (state.startswith("left") and name not in ended.held):
+            assert "DRAIN" in ended.known[name].state.flags
+        if found[name] == ENDED:
+            assert ended.known[name].extra == before[name].extra, "what was not looked at has no result"
+    assert {name for name in ended.held if not states[int(name[2:])].startswith("left")} == set()
+
+    ended.is_ending, ended.end_at = False, -1
+    assert {name: outcome.result for name, outcome in run(ended, len(each)).items()} == expected
+    assert ended.held == {}
+    assert {name: noted(ended, name) for name in ended.known} == {name: noted(whole, name) for name in whole.known}
 
 
 @given(nodes)

@@ -1,13 +1,17 @@
 """What a check makes of srun and squeue, which stand-ins play as Slurm 26.05 was seen to answer."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from programs.node_checks.plan import BUSY, PREEMPTED, UNKNOWN, Outcome
+from programs.node_checks.plan import BUSY, ENDED, NOT_BEGUN, PREEMPTED, UNKNOWN, Outcome
 from programs.node_checks.slurm import Slurm
+from slurm.check_results import PASSED
 from slurm.scontrol import Node
 from slurm.states import node_state
+from tests.patience import patience
+from tests.unit.programs.node_checks.vendors import wait_until
 
 IDLE = Node("gpu-0", node_state(frozenset({"IDLE"})), partitions=("main", "slipway-checks"))
 
@@ -45,6 +49,8 @@ def test_check_goes_into_a_partition_of_users_only_where_its_node_has_no_job(
             Outcome(UNKNOWN, "could not run: the job ended as NODE_FAIL (exit code 1)"),
             id="another-end",
         ),
+        pytest.param(["2999-01-02T03:04:05 FAILED"], NOT_BEGUN, id="starts-as-srun-gives-up"),
+        pytest.param(["2999-01-02T03:04:05 CANCELLED"], NOT_BEGUN, id="cancelled-as-it-starts"),
         pytest.param(
             ["2001-01-02T03:04:05 PREEMPTED"], Outcome(UNKNOWN, "could not run: no output (exit code 1)"), id="that-was-an-earlier-one"
         ),
@@ -58,3 +64,33 @@ def test_job_that_ends_before_its_step_begins_is_asked_after_as_srun_says_nothin
     next_row = f"head -1 {tmp_path}/rows; (( $(wc -l < {tmp_path}/rows) < 2 )) || sed -i 1d {tmp_path}/rows"
     stand_in(tmp_path, monkeypatch, srun="exit 1", squeue=next_row)
     assert Slurm().run("memory", IDLE, Path(__file__), {}, 5, 0, None) == outcome
+
+
+def test_srun_is_asked_to_end_its_job_and_no_other_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = f"trap 'echo asked >> {tmp_path}/ends; exit 1' TERM; echo began >> {tmp_path}/begins; while :; do sleep 0.05; done"
+    stand_in(tmp_path, monkeypatch, srun=ends, squeue="echo")
+    slurm = Slurm()
+    with ThreadPoolExecutor() as pool:
+        outcomes = [pool.submit(slurm.run, "memory", each, Path(__file__), {}, 60, 0, None) for each in (IDLE, IDLE)]
+        assert wait_until(lambda: lines(tmp_path / "begins") == 2)
+        slurm.end()
+        assert [each.result(30 * patience()) for each in outcomes] == [ENDED, ENDED]
+    assert lines(tmp_path / "ends") == 2
+    assert slurm.run("memory", IDLE, Path(__file__), {}, 60, 0, None) == ENDED
+    assert lines(tmp_path / "begins") == 2
+
+
+def test_answer_that_came_before_the_end_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = """trap : TERM; touch "$0.ready"; until [ -e "$0.go" ]; do sleep 0.05; done; echo '{"result": "passed", "found": "fine"}'"""
+    stand_in(tmp_path, monkeypatch, srun=answers)
+    slurm = Slurm()
+    with ThreadPoolExecutor() as pool:
+        outcome = pool.submit(slurm.run, "memory", IDLE, Path(__file__), {}, 60, 0, None)
+        assert wait_until(lambda: (tmp_path / "srun.ready").exists())
+        slurm.end()
+        (tmp_path / "srun.go").touch()
+        assert outcome.result(30 * patience()) == Outcome(PASSED, "fine")
+
+
+def lines(file: Path) -> int:
+    return len(file.read_text().splitlines()) if file.exists() else 0
