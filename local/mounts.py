@@ -3,6 +3,7 @@
 containerd and kubelet of one node must share it (in two, pods see empty volumes). It is pinned by a file, so it needs no process.
 """
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -37,18 +38,23 @@ def mount_points(mountinfo: str) -> set[str]:
     return {line.split()[4].replace("\\040", " ") for line in mountinfo.splitlines()}
 
 
+def mounted() -> set[str]:
+    """Where something is mounted on this machine."""
+    return mount_points(Path("/proc/self/mountinfo").read_text())
+
+
 def up(nodes: tuple[Node, ...], paths: Paths) -> None:
     """Makes the namespaces that are not there. Raises LocalError."""
     pins = paths.runtime / "mnt"
     pins.mkdir(parents=True, exist_ok=True)
     _make_mount_points(paths)
-    if str(pins) not in _mounted():
+    if str(pins) not in mounted():
         run(["mount", "--bind", str(pins), str(pins)])
         # A namespace can only be pinned on a mount that is not propagated into that namespace.
         run(["mount", "--make-private", str(pins)])
     for node in nodes:
         pin, complete = paths.mount_pin(node), paths.run(node) / COMPLETE
-        if str(pin) in _mounted():
+        if str(pin) in mounted():
             if complete.exists():
                 continue
             run(["umount", str(pin)])
@@ -64,16 +70,14 @@ def down(nodes: tuple[Node, ...], paths: Paths) -> None:
     """Lets go of the namespaces; their mounts vanish with their last process. Then removes the mount points that we made."""
     pins = paths.runtime / "mnt"
     for place in [*(paths.mount_pin(node) for node in nodes), pins]:
-        while str(place) in _mounted():
-            if not succeeds(["umount", str(place)]):
-                run(["umount", "--lazy", str(place)])
+        _let_go(place)
     if paths.made_folders.exists():
         for name in reversed(paths.made_folders.read_text().splitlines()):
             folder = Path(name)
             if folder.is_dir() and not any(folder.iterdir()):
-                if str(folder) in _mounted():
-                    run(["umount", str(folder)])
-                folder.rmdir()
+                _let_go(folder)
+                with contextlib.suppress(OSError):  # somebody else has found a use for it
+                    folder.rmdir()
         paths.made_folders.unlink()
 
 
@@ -95,7 +99,7 @@ def _unshare(pin: Path, script: str) -> None:
         if done.returncode == 0:
             return
         words = done.stderr.strip()
-        if str(pin) in _mounted():
+        if str(pin) in mounted():
             run(["umount", str(pin)])
             break
     raise LocalError(f"no mount namespace at {pin}: {words}")
@@ -111,5 +115,7 @@ def _make_mount_points(paths: Paths) -> None:
             target.mkdir(parents=True)
 
 
-def _mounted() -> set[str]:
-    return mount_points(Path("/proc/self/mountinfo").read_text())
+def _let_go(place: Path) -> None:
+    while str(place) in mounted():
+        if not succeeds(["umount", str(place)]):
+            run(["umount", "--lazy", str(place)])

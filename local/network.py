@@ -9,10 +9,12 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from local import layout
+from local import layout, mounts
 from local.commands import run, succeeds
 from local.layout import Node
 
+NETNS = Path("/run/netns")
+"""Where `ip` keeps namespaces by name: a file each, on which the namespace is mounted."""
 SYSCTLS = {"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0"}
 """Inside a node's network namespace."""
 
@@ -37,15 +39,15 @@ class Existing:
 
     links: frozenset[str]
     namespaces: frozenset[str]
+    ghosts: frozenset[str] = frozenset()
+    """Files of namespaces that are gone: a machine that started again may keep /run on its disk."""
 
 
 def observe() -> Existing:
     """Reads links and namespaces of this machine."""
-    netns = Path("/run/netns")
-    return Existing(
-        links=frozenset(name for _, name in socket.if_nameindex()),
-        namespaces=frozenset(path.name for path in netns.iterdir()) if netns.is_dir() else frozenset(),
-    )
+    files = frozenset(path.name for path in NETNS.iterdir()) if NETNS.is_dir() else frozenset[str]()
+    ghosts = files - {Path(point).name for point in mounts.mounted() if Path(point).parent == NETNS}
+    return Existing(frozenset(name for _, name in socket.if_nameindex()), files - ghosts, ghosts)
 
 
 def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
@@ -58,6 +60,8 @@ def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
         f"link set {layout.BRIDGE} up",
     ]
     for node in nodes:
+        if node.netns in existing.ghosts:
+            commands.append(f"netns delete {node.netns}")
         if node.netns not in existing.namespaces:
             commands.append(f"netns add {node.netns}")
         if node.link not in existing.links:
@@ -81,10 +85,13 @@ def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
 
 
 def plan_down(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
-    """The `ip` commands that remove everything; routes and cables go with their bridge and namespaces."""
+    """The `ip` commands that remove everything; routes go with the bridge.
+
+    Cables go first: the kernel removes those of a deleted namespace some time later, maybe under an `up` that has taken them for its own.
+    """
     return [
-        *(f"netns delete {node.netns}" for node in nodes if node.netns in existing.namespaces),
-        *(f"link delete {node.link}" for node in nodes if node.link in existing.links and node.netns not in existing.namespaces),
+        *(f"link delete {node.link}" for node in nodes if node.link in existing.links),
+        *(f"netns delete {node.netns}" for node in nodes if node.netns in existing.namespaces | existing.ghosts),
         *([f"link delete {layout.BRIDGE}"] if layout.BRIDGE in existing.links else []),
     ]
 
