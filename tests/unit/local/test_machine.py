@@ -68,6 +68,22 @@ def test_only_missing_packages_are_installed(present: list[str], missing: list[s
     assert packages.missing_packages(present) == missing
 
 
+def test_install_that_was_killed_is_ended_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else apt refuses: "dpkg was interrupted, you must manually run 'dpkg --configure -a'"."""
+    for name in ("dpkg", "apt-get", "systemctl"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/said\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(packages, "POLICY", tmp_path / "policy-rc.d")
+    monkeypatch.setattr(packages, "find_missing", list)
+    packages.install(["runc"])
+    said = (tmp_path / "said").read_text().splitlines()
+    assert said[0] == "dpkg --configure -a"
+    assert said[1].startswith("apt-get ")
+    assert said[1].endswith(" install -y --no-install-recommends runc")
+    assert not packages.POLICY.exists()
+
+
 @pytest.mark.parametrize(
     ("current", "raised"),
     [
