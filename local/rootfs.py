@@ -113,7 +113,8 @@ def add_files(image: Image, files: Mapping[str, str]) -> bool:
     """Puts files, by their paths from the root, into the unpacked image: it is this machine's own, and so may be what they say. True where
     one was not there yet, or was another. Certificates are trusted then, by the image's own update-ca-certificates. Raises LocalError.
     """
-    changed = False
+    unfinished = image.rootfs.with_suffix(".unfinished")
+    changed = unfinished.exists()  # a run that was killed here may have had no time to trust the certificates
     for name, text in files.items():
         file = image.rootfs / name
         if not file.resolve().is_relative_to(image.rootfs.resolve()):
@@ -121,6 +122,7 @@ def add_files(image: Image, files: Mapping[str, str]) -> bool:
         if file.is_file() and file.read_text() == text:
             continue
         changed = True
+        unfinished.touch()
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_name(f".{file.name}.partial")
         partial.write_text(text)
@@ -128,6 +130,7 @@ def add_files(image: Image, files: Mapping[str, str]) -> bool:
         partial.replace(file)
     if changed and any(name.endswith(".crt") for name in files):
         run(["chroot", str(image.rootfs), "/usr/sbin/update-ca-certificates"])
+    unfinished.unlink(missing_ok=True)
     return changed
 
 

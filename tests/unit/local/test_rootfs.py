@@ -186,6 +186,23 @@ def test_unpacked_image_gets_this_machines_files_once(tmp_path: Path) -> None:
     assert rootfs.add_files(image, {**files, "etc/pip.conf": "c\n"})
 
 
+def test_certificates_are_trusted_by_the_next_run_where_one_was_killed_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trusted: list[list[str]] = []
+
+    def killed(_: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    image = rootfs.unpack(oci_archive(tmp_path / "a.tar", {"a": "1"}), tmp_path / "cache")
+    files = {"usr/local/share/ca-certificates/own.crt": "c\n"}
+    monkeypatch.setattr(rootfs, "run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        rootfs.add_files(image, files)
+    monkeypatch.setattr(rootfs, "run", trusted.append)
+    assert rootfs.add_files(image, files)
+    assert not rootfs.add_files(image, files)
+    assert trusted == [["chroot", str(image.rootfs), "/usr/sbin/update-ca-certificates"]]
+
+
 def test_file_whose_folder_is_a_link_out_of_the_image_is_refused(tmp_path: Path) -> None:
     image = rootfs.unpack(oci_archive(tmp_path / "a.tar", {"a": "1"}), tmp_path / "cache")
     (image.rootfs / "etc").symlink_to(tmp_path)
