@@ -27,9 +27,14 @@ def up() -> None:
 
 
 @app.command()
-def down() -> None:
+def down(
+    *,
+    any_checkout: Annotated[
+        bool, typer.Option("--any-checkout", help="Also a cluster that another checkout made on this machine.")
+    ] = False,
+) -> None:
     """End what `up` started and remove it, volumes of the StorageClass `local-path` included. Host paths and built programs stay."""
-    cluster.down(PATHS, console)
+    cluster.down(PATHS, console, any_checkout=any_checkout)
 
 
 @app.command()

@@ -70,8 +70,9 @@ def up(paths: Paths, console: Console) -> None:
         if preflight.recorded_owner(paths) != paths.state:
             with steps.step("Leftovers") as step:
                 abandoned = replace(paths, state=preflight.recorded_owner(paths))
+                ended = _end(abandoned, step)
                 _give_machine_back(abandoned, step)
-                step.note = f"of {abandoned.state}, where nothing runs any more"
+                step.note = f"of {abandoned.state}, whose control plane has ended{f'; {ended} other programs ended' if ended else ''}"
         started = _start(paths, programs, steps)
     outcome = f"The cluster is up after {steps.seconds:.0f} s." if started else "The cluster was up already; nothing had to be started."
     console.print(f"   {outcome} KUBECONFIG={paths.kubeconfig}", highlight=False, soft_wrap=True)
@@ -85,8 +86,9 @@ def build_programs(paths: Paths, console: Console) -> None:
         cache.build(lambda text: console.print(f"   · {text}", highlight=False, soft_wrap=True))
 
 
-def down(paths: Paths, console: Console) -> None:
-    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
+def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
+    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state. With
+    `any_checkout`, what another checkout started, too.
 
     Data in volumes of the StorageClass `local-path` (`.slipway/volumes`) goes with it; data in host paths stays where it is, and so do
     built programs, logs and the images that were in use. Raises LocalError when this is not root's or not this checkout's cluster.
@@ -94,19 +96,17 @@ def down(paths: Paths, console: Console) -> None:
     steps = Steps(console)
     if os.geteuid() != 0:
         raise LocalError("root: ending the local cluster needs it. Run the command again with sudo.")
-    other = preflight.other_owner(paths)
-    if other:
-        raise LocalError(f"the local cluster on this machine belongs to {other}. End it there.")
+    if any_checkout and (owner := preflight.recorded_owner(paths)).is_dir():  # else that checkout was removed: control groups say what runs
+        paths = replace(paths, state=owner)
+    elif not any_checkout and (other := preflight.other_owner(paths)):
+        raise LocalError(
+            f"the local cluster on this machine belongs to {other}. End it there, or here: python -m local down --any-checkout"
+        )
     paths.state.mkdir(parents=True, exist_ok=True)
     with _exclusive(paths, console):
         with steps.step("Programs and pods") as step:
-            records = processes.running(paths.records)
-            # All that they would save on their way out is thrown away below.
-            processes.stop(records.values(), paths.records, grace_s=0)
-            left = cgroups.kill()
-            step.note = f"{len(records)} programs ended" if records else "none were running"
-            if left:
-                step.say(f"these processes do not go away: {' '.join(map(str, left))}")
+            ended = _end(paths, step)
+            step.note = f"{ended} programs ended" if ended else "none were running"
         with steps.step("Network and namespaces") as step:
             _give_machine_back(paths, step)
         with steps.step("State"):
@@ -191,6 +191,15 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
     return started
 
 
+def _end(paths: Paths, step: Step) -> int:
+    """Ends all programs and pods of a cluster. Gives the number of its programs; what they would save on their way out is for nobody."""
+    records = processes.running(paths.records)
+    processes.stop(records.values(), paths.records, grace_s=0)
+    if left := cgroups.kill():
+        step.say(f"these processes do not go away: {' '.join(map(str, left))}")
+    return len(records)
+
+
 def _give_machine_back(paths: Paths, step: Step) -> None:
     """Removes what a cluster has on the machine outside its state folder. Nothing of it may run any more."""
     network.down(NODES)
@@ -233,7 +242,9 @@ def _write(path: Path, text: str) -> None:
     """Writes a file whose content is new: kube-proxy ends itself when its configuration is written, changed or not."""
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        partial = path.with_name(f".{path.name}.new")
+        partial.write_text(text)
+        partial.replace(path)
 
 
 def _answers(paths: Paths, at: layout.Node) -> bool:

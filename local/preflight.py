@@ -3,12 +3,13 @@
 `observe` reads the machine, `faults` decides.
 """
 
+import fcntl
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from shutil import disk_usage, which
@@ -25,6 +26,7 @@ MEMORY_MIB = 4 * 1024
 """What the cluster and a small Slurm use together."""
 IP_FREEBIND = 15
 
+CONTROL_PLANE = frozenset({"etcd", "kube-apiserver"})
 PORT_OWNERS = {
     layout.API_PORT: "kube-apiserver",
     layout.ETCD_PORT: "etcd",
@@ -91,7 +93,8 @@ def faults(facts: Facts) -> list[str]:
         found.append(f"control groups: {names} missing in {cgroups.ROOT}. Enable them on the kernel command line (cgroup_enable=...).")
     found += [f"kernel: {feature} cannot be used. Load its module, or use a kernel that has it." for feature in facts.missing_features]
     if facts.other_cluster:
-        found.append(f"another local cluster: {facts.other_cluster} has one on this machine. End it there: python -m local down")
+        where = "End it there, or here: python -m local down --any-checkout"
+        found.append(f"another local cluster: {facts.other_cluster} has one on this machine. {where}")
     for port in facts.ports_in_use if not facts.other_cluster else ():
         found.append(f"port {port}: another program listens on it, on every address; {PORT_OWNERS[port]} needs it. End that program.")
     for used in facts.ranges_in_use:
@@ -138,11 +141,14 @@ def recorded_owner(paths: Paths) -> Path:
 
 
 def other_owner(paths: Paths) -> Path | None:
-    """The state folder of another checkout's cluster that runs on this machine, or whose pods do. None when there is none."""
+    """The state folder of another checkout that works on its cluster on this machine, or whose control plane runs. None when there is none:
+    without these, nobody uses what else may run of it."""
     owner = recorded_owner(paths)
-    if owner == paths.state or not (processes.running(owner / paths.records.name) or cgroups.processes()):
+    if owner == paths.state:
         return None
-    return owner
+    other = replace(paths, state=owner)
+    is_used = _is_locked(other.lock) or not CONTROL_PLANE.isdisjoint(processes.running(other.records))
+    return owner if is_used else None
 
 
 def available_mib(meminfo: str) -> int:
@@ -166,6 +172,18 @@ def _address(word: str) -> IPv4Address:
 
 def _free_mib(folder: Path) -> int:
     return disk_usage(_existing(folder)).free >> 20
+
+
+def _is_locked(file: Path) -> bool:
+    """True while another process holds the lock."""
+    if not file.exists():
+        return False
+    with file.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _is_free(port: int) -> bool:

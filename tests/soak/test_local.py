@@ -50,6 +50,23 @@ def test_down_leaves_nothing_behind_and_the_next_up_completes_what_was_cut_off(o
     stack.wait_for_job(job)
 
 
+def test_all_that_is_killed_at_once_gives_way_to_another_checkout(own_cluster: None, stack: DevStack, tmp_path: Path) -> None:
+    """A cluster with pods, and no process of it is left to put anything away: `up` of a fresh checkout, and again of this one."""
+    local(stack, "prepare")
+    shutil.copytree(ROOT / "local", tmp_path / "local")
+    assert cgroups.kill() == []
+    other = subprocess.run([sys.executable, "-m", "local", "up"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert other.returncode == 0, other.stdout + other.stderr
+    assert f"Leftovers: of {ROOT}" in other.stdout
+    assert cgroups.kill() == []
+    assert f"Leftovers: of {tmp_path}" in local(stack, "up")
+    local(stack, "down")
+    assert machine()["namespaces"] == []
+    local(stack, "prepare")
+    stack.standalone("up")
+    stack.wait_until_open()
+
+
 def cut_off(checkout: Path, by: signal.Signals) -> str:
     """`local up` that ends in the middle of its work; what it said until then."""
     up = subprocess.Popen([sys.executable, "-m", "local", "up"], cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

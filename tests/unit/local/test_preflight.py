@@ -1,11 +1,12 @@
 """Every thing that a machine may lack is named, all at once, with a remedy."""
 
+import fcntl
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from local import cgroups, layout
+from local import layout, processes
 from local.layout import find_paths
 from local.preflight import Disk, Facts, PreflightError, available_mib, faults, foreign_routes, other_owner, require
 
@@ -105,19 +106,28 @@ def test_available_memory_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "processes", "is_other"),
+    ("mine", "runs", "works", "is_other"),
     [
-        pytest.param(True, [7], False, id="ours"),
-        pytest.param(False, [7], True, id="another's, and it runs"),
-        pytest.param(False, [], False, id="another's, of which nothing runs"),
+        pytest.param(True, "etcd", False, False, id="ours"),
+        pytest.param(False, "etcd", False, True, id="another's, and its control plane runs"),
+        pytest.param(False, "kubelet-system", False, False, id="another's, of which a kubelet is left"),
+        pytest.param(False, "", False, False, id="another's, of which nothing runs"),
+        pytest.param(False, "", True, True, id="another's, which is being made"),
     ],
 )
-def test_owner_is_another_checkout_only_while_its_cluster_runs(
-    mine: bool, processes: list[int], is_other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_owner_is_another_checkout_only_while_somebody_can_use_its_cluster(
+    mine: bool, runs: str, works: bool, is_other: bool, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cgroups, "processes", lambda: processes)
-    other = tmp_path / "other/.slipway"
     paths = replace(find_paths(tmp_path / "mine"), runtime=tmp_path)
+    other = replace(paths, state=tmp_path / "other/.slipway")
     assert other_owner(paths) is None
-    paths.owner.write_text(str(paths.state if mine else other))
-    assert other_owner(paths) == (other if is_other else None)
+    paths.owner.write_text(str(paths.state if mine else other.state))
+    other.state.mkdir(parents=True)
+    with other.lock.open("w") as lock:
+        if works:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if runs:
+            processes.start(processes.Program(runs, ("sleep", "60")), other.records, other.logs)
+        assert other_owner(paths) == (other.state if is_other else None)
+    processes.stop(processes.running(other.records).values(), other.records, grace_s=0)
+    assert other_owner(paths) is None
