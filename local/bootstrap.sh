@@ -18,7 +18,7 @@ if ((${#missing[@]})); then
 fi
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or later is needed; this is $(python3 -V)."
 
-[[ -x .venv/bin/python ]] || python3 -m venv .venv
+.venv/bin/python -c 'import pip' 2>/dev/null || python3 -m venv --clear .venv  # it may have been killed before
 uv_pin=$(grep -E '^uv==' requirements-dev.txt)
 .venv/bin/python -c 'import importlib.metadata as m, sys; sys.exit("uv==" + m.version("uv") != sys.argv[1])' "$uv_pin" 2>/dev/null ||
   .venv/bin/python -m pip install -q --disable-pip-version-check "$uv_pin"

@@ -32,6 +32,7 @@ def restore(file: Path, proc: Path = Path("/proc/sys")) -> None:
     if not file.exists():
         return
     for name, value in json.loads(file.read_text()).items():
-        if int((proc / name).read_text()) != value:
+        # The machine may have started again since, with another kernel.
+        if (proc / name).exists() and int((proc / name).read_text()) != value:
             (proc / name).write_text(str(value))
     file.unlink()

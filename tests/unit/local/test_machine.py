@@ -112,6 +112,15 @@ def test_machine_gets_its_own_settings_back_however_often_they_were_raised(tmp_p
     tunables.restore(file, proc)
 
 
+def test_setting_that_another_kernel_lacks_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "kernel").mkdir()
+    (tmp_path / "kernel/panic").write_text("10")
+    (tmp_path / "saved.json").write_text('{"vm/panic_on_oom": 1, "kernel/panic": 3}')
+    tunables.restore(tmp_path / "saved.json", tmp_path)
+    assert (tmp_path / "kernel/panic").read_text() == "3"
+    assert not (tmp_path / "saved.json").exists()
+
+
 def test_saved_settings_are_plain_json(tmp_path: Path) -> None:
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel/panic").write_text("3\n")
