@@ -55,6 +55,7 @@ from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
+from slurm.instances import ENVIRONMENT as MACHINE
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -376,8 +377,10 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     ]
     gpu_metrics = [("gpu-metrics", GPU_METRICS_PORT)] if _simulates_exporter(args) else []
     ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
+    slurmd = container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker"))
     return {
-        **container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker")),
+        **slurmd,
+        "env": [*slurmd["env"], {"name": MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "workingDir": PACKAGES_PATH,
         "resources": build_resources(args),
         "ports": [{"name": name, "containerPort": port} for name, port in ports],

@@ -37,6 +37,10 @@ class Failure:
     """False where the check holds as many nodes as it may, so this one keeps its jobs."""
     passes: int = 0
     """So many times in a row the check has passed since."""
+    machine: str = ""
+    """The machine that it was seen on, as the node's InstanceId in Slurm has it (slurm.instances); empty where that is not known."""
+    seen: str = ""
+    """When it was first seen there, RFC 3339 in UTC."""
 
 
 @record
@@ -95,6 +99,8 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
         given["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
     if result.passed_for is not None:
         given["passedFor"] = _told(result.passed_for)
+    if result.failure is not None and result.failure.machine:
+        given["failure"] |= {"machine": result.failure.machine, "seen": result.failure.seen}
     fields.setdefault(_KEY, {})[check] = given
     return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
@@ -123,6 +129,16 @@ def following(
     if result != FAILED:
         return CheckResult(result, at, earlier, driver, passed_for)
     return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains), driver, passed_for)
+
+
+def seen_on(machine: str, before: CheckResult | None, after: CheckResult) -> CheckResult:
+    """The result of a run with the machine that the node was on in it: a failure keeps the machine on which a run has last seen it."""
+    earlier = before.failure if before is not None else None
+    if after.result == FAILED and not (earlier is not None and earlier.machine == machine):
+        failure = _seen(after.failure, machine, after.at if machine else "")
+    else:
+        failure = _seen(after.failure, earlier.machine, earlier.seen) if earlier is not None else after.failure
+    return CheckResult(after.result, after.at, failure, after.driver, after.passed_for)
 
 
 def requests_text(requests: Mapping[str, Request]) -> str:
@@ -187,7 +203,17 @@ def _result(given: Any) -> CheckResult | None:
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+    told: Any = given.get("failure") or {}
+    failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", "")))
     return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
+
+
+def _seen(failure: Failure | None, machine: str, seen: str) -> Failure | None:
+    if failure is None:
+        return None
+    known: dict[str, Any] = {name: getattr(failure, name) for name in Failure.__match_args__}
+    known |= {"machine": machine, "seen": seen}
+    return Failure(**known)
 
 
 def failures(results: Mapping[str, CheckResult]) -> dict[str, Failure]:

@@ -45,6 +45,8 @@ class Node:
     """Slurm's free field of the node."""
     comment: str = ""
     """Its other one, which `scontrol show node` shows as Comment."""
+    instance: str = ""
+    """Which machine it is on (slurm.instances), as its slurmd has said; empty where it has not."""
 
 
 @record
@@ -152,6 +154,7 @@ def _node(entry: "dict[str, Any]") -> Node:
         partitions=tuple(entry["partitions"]),
         extra=entry.get("extra") or "",
         comment=entry.get("comment") or "",
+        instance=entry.get("instance_id") or "",
     )
 
 

@@ -23,6 +23,7 @@ from slurm.check_results import (
     failures,
     following,
     read_results,
+    seen_on,
     with_result,
 )
 from slurm.scontrol import Node
@@ -127,6 +128,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
                 earlier = before.get(found.check)
                 text = reasons.plain(found.found)
                 after = following(earlier, found.result, text, at, found.kind, drains_it, found.passes, found.driver)
+                after = seen_on(node.instance, earlier, after)
                 if after.failure is not None and found.result != FAILED:
                     kept.append(found.check)
                 if not _is_same(earlier, after):

@@ -33,6 +33,7 @@ from slurm.check_results import (
     following,
     read_requests,
     read_results,
+    seen_on,
     with_result,
 )
 from slurm.pump import take_stderr
@@ -199,7 +200,7 @@ class Notes:
         found = reasons.plain(outcome.found)
         asked = (self._spec.asked or {}).get(node.name)
         result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=outcome.driver, asked=asked)
-        return with_result(node.extra, self._spec.name, result)
+        return with_result(node.extra, self._spec.name, seen_on(node.instance, earlier, result))
 
 
 def check_node(

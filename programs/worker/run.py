@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from programs.munged.daemon import LATEST_S, Munged
 from slurm import logs, reasons
+from slurm.instances import ENVIRONMENT, instance
 from slurm.pump import Pump, take_stderr
 from slurm.scontrol import Node
 from slurm.signals import Signals
@@ -45,6 +46,8 @@ _BCAST = "/usr/lib/slipway/slurmd_bcast.so"
 _GPU_METRICS = ("python3", "-EsSB", "-m", "programs.worker.gpu_metrics")
 _SSHD = ("bash", "/opt/slipway/programs/worker/sshd.sh")
 _SSHD_KEYS = "/etc/slipway/node-host-keys"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+"""The same in every container of the machine; Kubernetes has it as bootID of the node."""
 
 say = logs.teller("worker")
 
@@ -55,8 +58,17 @@ class Worker:
     The main thread waits until a signal comes, also that of a child's end, or a wish of the other thread.
     """
 
-    def __init__(self, name: str, controller: str, is_elastic: bool, gpus: Declared | None = None, is_checked_first: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        controller: str,
+        is_elastic: bool,
+        gpus: Declared | None = None,
+        is_checked_first: bool = False,
+        instance: str = "",
+    ) -> None:
         self._name = name
+        self._instance = instance
         self._controller = controller
         self._server = f"{controller}:{_PORT}"
         self._is_elastic = is_elastic
@@ -97,6 +109,7 @@ class Worker:
 
     def _run_slurmd(self, is_booted: bool) -> int:
         command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
+        command += ["--instance-id", self._instance] if self._instance else []
         self._is_to_restart = False
         out = self._log.fd
         slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST}, stdout=out, stderr=out)
@@ -266,6 +279,11 @@ def _held(fault: str) -> str:
     return f"slurmd waits until the GPUs are those of the config: {fault}"
 
 
+def _boot() -> str:
+    with open(_BOOT_ID, encoding="ascii") as file:
+        return file.read()
+
+
 def _answers(host: str) -> bool:
     try:
         socket.create_connection((host, _PORT), _DIAL_S).close()
@@ -312,7 +330,8 @@ def main() -> int:
     controller = os.environ["SLIPWAY_SLURMCTLD"]
     gpus = read_declared(os.environ.get("SLIPWAY_DECLARED_GPUS", ""), is_simulated=os.environ.get("SLIPWAY_SIMULATED_GPUS", "0") != "0")
     is_elastic, is_checked_first = (bool(os.environ.get(f"SLIPWAY_{name}")) for name in ("ELASTIC", "CHECKED_FIRST"))
-    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first)
+    machine = instance(os.environ.get(ENVIRONMENT, ""), _boot())
+    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first, machine)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
     _keep("munged", Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)).run)
     return worker.run()

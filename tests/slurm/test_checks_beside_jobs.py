@@ -15,6 +15,7 @@ import pytest
 
 from components.pods import program_command
 from slurm.check_results import CheckResult, read_results
+from slurm.instances import ENVIRONMENT, read_instance
 from slurm.prologs import CHECKS
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for
@@ -109,7 +110,7 @@ def started(image_root: Path) -> Iterator[ChecksCluster]:
         cluster.reconfigure()
         cluster.checks()
         for node in NODES:
-            cluster.slurmd(node)
+            cluster.slurmd(node, more={ENVIRONMENT: f"machine-of-{node}"})
         cluster.idle()
         yield cluster
     finally:
@@ -191,6 +192,11 @@ def test_gpu_that_vanishes_under_a_job_is_noted_within_an_interval_and_so_is_its
     wait_for("a pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.result == "passed")
     cluster.lose_gpu("gpu-1")
     wait_for("the failure", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is not None)
+    noted = cluster.noted("gpu-1")
+    assert noted is not None
+    assert noted.failure is not None
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert (read_instance(noted.failure.machine), noted.failure.seen) == (("machine-of-gpu-1", boot), noted.at)
     cluster.find_gpu("gpu-1")
     wait_for("the pass", lambda: (noted := cluster.noted("gpu-1")) is not None and noted.failure is None)
     assert cluster.job(job)["job_state"] == ["RUNNING"]

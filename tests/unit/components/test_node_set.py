@@ -87,6 +87,11 @@ def test_workers_of_elastic_sets_know_it() -> None:
     assert "SLIPWAY_ELASTIC" not in {one["name"] for one in slurmd()["env"]}
 
 
+def test_workers_know_their_machine() -> None:
+    [found] = [each for each in slurmd()["env"] if each["name"] == "SLIPWAY_MACHINE"]
+    assert found["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+
+
 @pytest.mark.parametrize("limit", [pytest.param(3, id="number"), pytest.param("10%", id="percentage")])
 def test_number_of_unavailable_nodes_is_a_number_or_a_percentage(limit: int | str) -> None:
     assert settings_spec(update={"type": "OnDelete", "maxUnavailable": limit})["updateStrategy"] == {

@@ -17,8 +17,10 @@ from slurm.check_results import (
     failures,
     following,
     read_results,
+    seen_on,
     with_result,
 )
+from slurm.instances import instance, read_instance
 
 AT, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 FULL = Failure(BEFORE, "full", "node")
@@ -27,7 +29,9 @@ results = st.builds(
     CheckResult,
     st.sampled_from([PASSED, FAILED, UNKNOWN]),
     texts,
-    st.none() | st.builds(Failure, texts, texts, st.sampled_from(["node", "hardware"]), st.booleans()),
+    st.none()
+    | st.builds(Failure, texts, texts, st.sampled_from(["node", "hardware"]), st.booleans())
+    | st.builds(Failure, texts, texts, machine=texts.filter(bool), seen=texts),
     st.none() | st.builds(Driver, st.from_regex(r"[0-9][0-9.]{0,20}", fullmatch=True), st.integers(0, 9)),
 )
 
@@ -110,3 +114,32 @@ def test_skipped_check_keeps_its_failure() -> None:
     """A card that falls off the bus leaves nothing to look at."""
     before = CheckResult(FAILED, BEFORE, FULL)
     assert following(before, SKIPPED, "new", AT, "node", True) == CheckResult(SKIPPED, AT, FULL)
+
+
+OLD, NEW = instance("m-1", "b-1\n"), instance("m-2", "b-2")
+HERE = CheckResult(FAILED, BEFORE, Failure(BEFORE, "full", machine=OLD, seen=BEFORE))
+
+
+@pytest.mark.parametrize(
+    ("before", "result", "machine", "seen_at"),
+    [
+        pytest.param(None, FAILED, OLD, (OLD, AT), id="first-failure"),
+        pytest.param(HERE, FAILED, OLD, (OLD, BEFORE), id="seen-there-again"),
+        pytest.param(HERE, FAILED, NEW, (NEW, AT), id="seen-on-the-next-machine"),
+        pytest.param(HERE, UNKNOWN, NEW, (OLD, BEFORE), id="unknown-on-the-next-machine"),
+        pytest.param(HERE, SKIPPED, NEW, (OLD, BEFORE), id="skipped-on-the-next-machine"),
+        pytest.param(HERE, PASSED, NEW, (OLD, BEFORE), id="one-pass-of-two-on-the-next-machine"),
+        pytest.param(CheckResult(FAILED, BEFORE, FULL), FAILED, NEW, (NEW, AT), id="a-note-of-an-earlier-release"),
+        pytest.param(CheckResult(FAILED, BEFORE, FULL), FAILED, "", ("", ""), id="a-worker-of-an-earlier-release"),
+    ],
+)
+def test_failure_keeps_the_machine_on_which_it_was_last_seen(
+    before: CheckResult | None, result: str, machine: str, seen_at: tuple[str, str]
+) -> None:
+    after = seen_on(machine, before, following(before, result, "full", AT, "node", True, passes=2)).failure
+    assert after is not None
+    assert (after.since, after.machine, after.seen) == (AT if before is None else BEFORE, *seen_at)
+
+
+def test_instance_has_the_kubernetes_node_and_its_boot_and_is_empty_for_none() -> None:
+    assert (read_instance(OLD), read_instance(instance("", "b-1")), read_instance("i-0abc")) == (("m-1", "b-1"), ("", ""), ("i-0abc", ""))

@@ -32,8 +32,9 @@ def entry(**more: Any) -> dict[str, Any]:
 
 
 def test_reason_is_whole_whatever_stands_in_it() -> None:
-    found = read_nodes(answer(entry(extra='{"slipway": {}}')))
-    assert found == {"gpu-1": Node("gpu-1", node_state(["IDLE", "CLOUD", "DRAIN"]), TRAP, "root", ("main",), '{"slipway": {}}')}
+    found = read_nodes(answer(entry(extra='{"slipway": {}}', instance_id="m-1/b-1")))
+    state = node_state(["IDLE", "CLOUD", "DRAIN"])
+    assert found == {"gpu-1": Node("gpu-1", state, TRAP, "root", ("main",), '{"slipway": {}}', instance="m-1/b-1")}
 
 
 def test_unknown_node_is_missing_from_a_good_answer() -> None:

@@ -50,6 +50,19 @@ def noted_on(slurm: FakeSlurm, name: str) -> CheckResult | None:
     return (read_results(slurm.known[name].extra) or {}).get("mounts")
 
 
+def test_failure_on_another_machine_is_news_and_has_that_machine() -> None:
+    there = noted(CheckResult(FAILED, EARLIER, Failure(EARLIER, GONE.found, machine="m-1/b-1", seen=EARLIER)))
+    same, other = (replace_instance(node(name, extra=there), machine) for name, machine in (("n-0", "m-1/b-1"), ("n-1", "m-2/b-2")))
+    plan = plan_collect([report("n-0", FAILED), report("n-1", FAILED)], {"n-0": same, "n-1": other}, {}, AT)
+    [(text, names)] = plan.extras.items()
+    failure = failures(read_results(text) or {})["mounts"]
+    assert (names, failure.machine, failure.seen, failure.since) == (("n-1",), "m-2/b-2", AT, EARLIER)
+
+
+def replace_instance(known: Node, machine: str) -> Node:
+    return Node(known.name, known.state, known.reason, "", known.partitions, known.extra, instance=machine)
+
+
 @pytest.mark.parametrize(
     ("before", "result", "after"),
     [
