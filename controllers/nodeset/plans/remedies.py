@@ -13,6 +13,7 @@ from math import inf
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.plans.causes import find_faults
+from controllers.nodeset.plans.steps import MACHINE_STEPS, WAITING, MachineStep, is_free, is_held, is_to_be_recreated, machine_step
 from controllers.nodeset.plans.verification import CHECK_CAUSE, find_checks, find_outstanding, is_peoples
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, Worker
@@ -23,26 +24,8 @@ DAY_S = 86_400.0
 MACHINE_CAUSES = ("machine-not-ready",)
 """Causes that a new pod on the same machine would have, too."""
 _OPEN: tuple[RepairState, ...] = ("Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying")
-MACHINE_STEPS: tuple[Step, ...] = ("RebootMachine", "ReplaceMachine")
 _TOO_LITTLE: Mapping[Wish, tuple[Step, ...]] = {"reboot": ("RecreatePod",), "replace": ("RecreatePod", "RebootMachine")}
 """Steps that do not help against a cause that asks for more."""
-_WAITING: tuple[RepairState, ...] = ("Suspect", "Verifying", "GivenUp")
-"""States in which no step is under way: checks may look."""
-_UNDRAINED = ("condition/", "taint/")
-"""Causes that drain no node by themselves: the repair does."""
-
-
-@dataclass(frozen=True)
-class MachineStep:
-    """A machine to reboot or to replace now."""
-
-    ordinal: int
-    step: Step
-    at: float
-    """When the step was recorded: with node and step it names the request, which may be sent more than once."""
-    machine: str
-    """Name of the Kubernetes node."""
-    causes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -122,18 +105,18 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     repairs = Repairs(moved, systemic_since)
     stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
     may_act = [ordinal for ordinal in stored if systemic_since is None and not is_peoples(observed, workers[ordinal])]
-    machines = [step for ordinal in may_act if (step := _machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
+    machines = [step for ordinal in may_act if (step := machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
     return Remedies(
         repairs,
         held=tuple(
-            one for one, each in moved.items() if _is_held(workers[one], each, faults[one], one in outstanding, systemic_since is not None)
+            one for one, each in moved.items() if is_held(workers[one], each, faults[one], one in outstanding, systemic_since is not None)
         ),
-        recreate=tuple(ordinal for ordinal in may_act if _is_to_be_recreated(observed, workers[ordinal], stored[ordinal])),
+        recreate=tuple(ordinal for ordinal in may_act if is_to_be_recreated(observed, workers[ordinal], stored[ordinal])),
         machines=tuple(machines),
         failing=len(failing),
         most_failing=most,
         capped=capped,
-        outstanding={one: found for one, found in outstanding.items() if moved[one].state in _WAITING},
+        outstanding={one: found for one, found in outstanding.items() if moved[one].state in WAITING},
         checks=find_checks(nodeset, observed, stored, faults, outstanding),
         next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
         has_changed=repairs != observed.repairs,
@@ -299,7 +282,7 @@ def _begin_steps(
             continue
         machine, identity = observed.machine_of(worker), observed.identity_of(worker)
         step = next_step(policy, repair, machine, faults[ordinal])
-        may_begin = worker.pod is not None and _is_free(observed, worker) and (step == "RecreatePod" or machine is not None)
+        may_begin = worker.pod is not None and is_free(observed, worker) and (step == "RecreatePod" or machine is not None)
         if step is None or worker.pod is None or not may_begin or under_way >= most:
             continue
         if sum(each.step == step for each in taken) >= policy.max_per_day:
@@ -331,44 +314,6 @@ def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
     failures = (worker.node.failures if worker.node is not None else None) or {}
     spared = [name for name, each in failures.items() if not each.drains and each.kind in policy.causes]
     return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
-
-
-def _machine_step(observed: Observed, worker: Worker, repair: Repair, faults: Iterable[str]) -> MachineStep | None:
-    """The step to ask for now: recorded, not accepted yet, the same machine still, and no job can be there."""
-    if repair.state not in MACHINE_STEPS or repair.asked_at is not None or not _is_free(observed, worker):
-        return None
-    machine, pod = observed.machine_of(worker), worker.pod
-    if (
-        machine is None
-        or pod is None
-        or pod.machine is None
-        or pod.terminating
-        or pod.finished
-        or machine.identity != repair.machine
-        or machine.workers > 1
-    ):
-        return None
-    return MachineStep(worker.ordinal, repair.state, repair.since, pod.machine, tuple(faults))
-
-
-def _is_held(worker: Worker, repair: Repair, faults: Mapping[str, Wish], is_unverified: bool, is_systemic: bool) -> bool:
-    """True for a node that is to have a drain: for a step, until checks say that it has helped, or because it has not helped, or none
-    would, and nobody else drains it."""
-    if is_unverified and repair.state in _WAITING and (worker.is_draining or not is_systemic):
-        return True
-    if repair.state in ("Verifying", "GivenUp") and (worker.is_draining or not is_systemic):
-        return any(wish != "none" and name.startswith(_UNDRAINED) for name, wish in faults.items())
-    return repair.state in ("Draining", "RecreatePod", *MACHINE_STEPS)
-
-
-def _is_to_be_recreated(observed: Observed, worker: Worker, repair: Repair) -> bool:
-    is_same = worker.pod is not None and worker.pod.uid == repair.pod
-    return repair.state == "RecreatePod" and is_same and _is_free(observed, worker)
-
-
-def _is_free(observed: Observed, worker: Worker) -> bool:
-    """True when a reading says that no job can be there, and no check looks at the node."""
-    return worker.may_go and not worker.is_off and worker.ordinal not in observed.looked_at
 
 
 def _is_done(view: _View, repair: Repair) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.observed import Observed, Repair
 from controllers.nodeset.plans.causes import faults_among, rfc3339
-from controllers.nodeset.plans.remedies import MACHINE_STEPS, Remedies, next_step, wait_s
+from controllers.nodeset.plans.remedies import Remedies, next_step, wait_s
+from controllers.nodeset.plans.steps import MACHINE_STEPS
 from controllers.nodeset.plans.verification import LOOK_AGAIN_S, is_unanswered, last_step
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine

@@ -8,7 +8,8 @@ from controllers.nodeset.machines import delete_node, post, post_to_ec2
 from controllers.nodeset.observe import machine
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.remedies import MachineStep, with_asked
+from controllers.nodeset.plans.remedies import with_asked
+from controllers.nodeset.plans.steps import MachineStep
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.rounds import Round
 from controllers.runtime.errors import ApiError, Conflict, NotFound

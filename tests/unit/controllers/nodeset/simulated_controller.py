@@ -6,7 +6,8 @@ from functools import partial
 from controllers.nodeset.observed import Repairs
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
-from controllers.nodeset.plans.remedies import DAY_S, MachineStep, with_asked
+from controllers.nodeset.plans.remedies import DAY_S, with_asked
+from controllers.nodeset.plans.steps import MachineStep
 from controllers.nodeset.plans.verification import find_outstanding
 from controllers.nodeset.pods import revision
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
