@@ -136,6 +136,7 @@ def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...
         *(node.spec.unschedulable, words, answers, node.metadata.labels),
         identity=node.spec.provider_id or node.metadata.uid,
         boot=node.status.node_info.boot_id,
+        made_at=timestamp(node.metadata.creation_timestamp),
         workers=workers,
         causes=(*causes, *(announced_cause(name, text) for name, text in announced.items())),
         maintenance_begins=min(begins, default=None),

@@ -20,6 +20,7 @@ from controllers.nodeset.plans.leaving import find_leaving
 from controllers.nodeset.plans.remedies import Remedies, plan_remedies, without
 from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
+from controllers.nodeset.plans.second_looks import merged, plan_second_looks
 from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.plans.windows import Windows, plan_windows
@@ -49,6 +50,8 @@ class Plan:
     remedies: Remedies = field(default_factory=Remedies)
     admission: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
     """Checks to start before nodes take their first jobs on their machines."""
+    second_looks: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
+    """Checks to start where they had failed on another machine."""
     reasons: Mapping[int, str] = field(default_factory=dict[int, str])
     """For which reason of the controller's own nodes should be drained, by ordinal."""
     is_finished: bool = False
@@ -63,11 +66,7 @@ class Plan:
     @property
     def checks(self) -> dict[str, dict[int, Request]]:
         """All checks to start now, and what they are to prove on which nodes: a repair's proof counts for the machine as well."""
-        names = dict.fromkeys([*self.remedies.checks, *self.admission])
-        repaired = {ordinal for asked in self.remedies.checks.values() for ordinal in asked}
-        new = {name: {one: each for one, each in asked.items() if one not in repaired} for name, asked in self.admission.items()}
-        checks = {name: {**new.get(name, {}), **self.remedies.checks.get(name, {})} for name in names}
-        return {name: asked for name, asked in checks.items() if asked}
+        return merged(self.remedies.checks, self.admission, self.second_looks)
 
     @property
     def needs_fresh_reading(self) -> bool:
@@ -115,6 +114,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         windows=plan_windows(observed),
         remedies=remedies,
         admission=plan_admission(observed),
+        second_looks=plan_second_looks(nodeset, observed),
         reasons=causes,
         is_finished=is_finished,
     )

@@ -157,6 +157,8 @@ class Machine:
     """Which machine it is: another machine of the same name has another."""
     boot: str = ""
     """Its present boot."""
+    made_at: float = 0.0
+    """When its Kubernetes node was made, in seconds since 1970."""
     workers: int = 1
     """Workers' pods on it, of all node sets."""
     causes: tuple[MachineCause, ...] = ()

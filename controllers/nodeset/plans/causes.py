@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.drivers import OTHER_DRIVER
+from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
@@ -15,6 +16,7 @@ from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
 from slurm.causes import Cause, Kind, Wish, in_order
 from slurm.check_results import Failure
+from slurm.instances import read_instance
 from slurm.reasons import (
     CHECK,
     CORDON,
@@ -76,7 +78,9 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _own(nodeset, worker, reason)
     yield from _of_machine(observed, worker)
     yield from _of_pod(worker)
-    yield from _of_checks(nodeset, worker)
+    inherited = {f"check/{name}": each for name, each in find_inherited(observed, worker).items()}
+    for cause in _of_checks(nodeset, worker):
+        yield _inherited(nodeset, worker, cause, inherited[cause.name]) if cause.name in inherited else cause
     yield from _of_admission(nodeset, observed, worker)
     yield from _of_others(nodeset, name, worker)
     yield from _down(nodeset, worker, name)
@@ -172,6 +176,17 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         wish = "drain" if failure.drains else "none"
         since = _second_of(failure.since)
         yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)
+
+
+def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure) -> Cause:
+    """What a check has found on another machine: no fault of this one, and no repair begins for it."""
+    name, here = cause.name.removeprefix("check/"), (worker.pod.machine if worker.pod is not None else None) or "its machine"
+    evidence = _cut(f"not looked for on {here} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
+    after = f"The drain is lifted once {name} has passed on {here}." if failure.drains else f"{name} looks at its next run."
+    if failure.drains and name in nodeset.spec.check_jobs:
+        job = job_name(nodeset.spec.cluster, name)
+        after = f"{after} It is started at once. See: kubectl -n {nodeset.metadata.namespace} logs --follow job/{job}"
+    return Cause(cause.name, "maintenance", cause.source, evidence, cause.owner, after, cause.wish, cause.since)
 
 
 def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Iterable[Cause]:

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.plans.steps import MACHINE_STEPS, WAITING, MachineStep, is_free, is_held, is_to_be_recreated, machine_step
-from controllers.nodeset.plans.verification import CHECK_CAUSE, find_checks, find_outstanding, is_peoples
+from controllers.nodeset.plans.verification import CHECK_CAUSE, find_checks, find_outstanding, is_peoples, last_step
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, Worker
 from slurm.causes import Wish
@@ -90,7 +91,8 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     most = max(1, len(wanted) * policy.systemic_percent // 100)
     failing = {ordinal: each.began for ordinal, each in seen.items() if each.state in _OPEN and faults[ordinal]}
     failing = {ordinal: began for ordinal, began in failing.items() if not is_peoples(observed, workers[ordinal])}
-    failing |= {ordinal: at for ordinal, worker in workers.items() if ordinal not in seen and (at := _spared_since(worker, policy))}
+    spared = {ordinal: _spared_since(observed, worker, policy) for ordinal, worker in workers.items() if ordinal not in seen}
+    failing |= {ordinal: at for ordinal, at in spared.items() if at}
     systemic_since = _systemic_since(known.systemic_since, failing.values(), most, policy.window_seconds, now)
 
     moved: dict[int, Repair] = {}
@@ -104,6 +106,8 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     outstanding = {one: checks for one, checks in lacking.items() if checks}
     repairs = Repairs(moved, systemic_since)
     stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
+    unseen = {one: [name for name, each in find_inherited(observed, workers[one]).items() if each.drains] for one in stored}
+    looked_for = {one: [*faults[one], *(f"{CHECK_CAUSE}{name}" for name in names)] for one, names in unseen.items()}
     may_act = [ordinal for ordinal in stored if systemic_since is None and not is_peoples(observed, workers[ordinal])]
     machines = [step for ordinal in may_act if (step := machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
     return Remedies(
@@ -117,7 +121,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
         most_failing=most,
         capped=capped,
         outstanding={one: found for one, found in outstanding.items() if moved[one].state in WAITING},
-        checks=find_checks(nodeset, observed, stored, faults, outstanding),
+        checks=find_checks(nodeset, observed, stored, looked_for, outstanding),
         next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
         has_changed=repairs != observed.repairs,
     )
@@ -182,8 +186,14 @@ class _View:
 
     @property
     def is_well(self) -> bool:
-        """True when the node answers, and nothing is known against it."""
-        return not self.faults and self.worker.is_registered
+        """True when the node answers, and nothing is known against it, nor waits for a look at its machine."""
+        return not self.faults and not self.is_unseen and self.worker.is_registered
+
+    @property
+    def is_unseen(self) -> bool:
+        """True when a check has found a fault on another machine, and has not looked at this one."""
+        inherited = find_inherited(self.observed, self.worker).values()
+        return any(each.drains and each.kind in self.policy.causes for each in inherited)
 
     def is_verified(self, repair: Repair) -> bool:
         """True when every check that has to pass after the repair's last step has passed, and where no step was taken."""
@@ -222,6 +232,8 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
             return _recovered(repair, now)
         # No step is due without a fault, and a machine that was not asked for yet is not touched.
         return _to(repair, "Verifying", now) if state in ("Draining", *MACHINE_STEPS) else repair
+    if state in ("Suspect", "Draining") and not view.faults and view.is_unseen:
+        return _to(repair, "Verifying", now) if last_step(repair) else _recovered(repair, now)
     if state == "GivenUp" and (repair.machine and view.identity and view.identity != repair.machine):
         return Repair("Suspect", now, began=now, steps=repair.steps)  # somebody has replaced the machine
     return repair
@@ -248,7 +260,8 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
 def _is_confirmed(view: _View, repair: Repair) -> bool:
     """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing, however
     long it has not: the machine may be well."""
-    failed_at: Mapping[str, float] = view.worker.node.failed_at if view.worker.node is not None else {}
+    inherited, node = find_inherited(view.observed, view.worker), view.worker.node
+    failed_at = {name: at for name, at in node.failed_at.items() if name not in inherited} if node is not None else {}
     is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
     if repair.state == "Verifying" and not view.worker.is_registered and is_overdue:
         return True  # it has not come back, so no check can look
@@ -309,9 +322,10 @@ def _systemic_since(since: float | None, began: Iterable[float], most: int, wind
     return now if sum(at > now - window_s for at in times) > most else None
 
 
-def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
+def _spared_since(observed: Observed, worker: Worker, policy: RemedyPolicy) -> float:
     """When a check found a node failing that it does not drain, as it holds as many as it may; 0 for all others."""
     failures = (worker.node.failures if worker.node is not None else None) or {}
+    failures = {name: each for name, each in failures.items() if name not in find_inherited(observed, worker)}
     spared = [name for name, each in failures.items() if not each.drains and each.kind in policy.causes]
     return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
 

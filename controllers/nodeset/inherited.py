@@ -1,0 +1,39 @@
+"""Failures that health checks have seen on another machine than the one that a worker's pod is on now. Pure.
+
+A failure stays noted at its Slurm node, whatever machine the node is on. Of a machine that it was not seen on it proves nothing: it starts
+no repair there, and holds the node drained only until the check has looked at that machine, too.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from controllers.nodeset.observed import Observed
+from controllers.nodeset.workers import Machine, Worker
+from slurm.check_results import Failure
+from slurm.instances import read_instance
+
+
+def find_inherited(observed: Observed, worker: Worker) -> Mapping[str, Failure]:
+    """The failures of a worker's node that were seen on another machine, by the names of the checks. A failure whose machine nobody has
+    noted was seen on the present one, and so was every failure of a worker whose pod has no machine yet."""
+    failures, pod = worker.node.failures if worker.node is not None else None, worker.pod
+    if not failures or pod is None or pod.machine is None:
+        return {}
+    machine = observed.machine_of(worker)
+    return {name: each for name, each in failures.items() if each.machine and not _was_seen_on(each, pod.machine, machine)}
+
+
+def _was_seen_on(failure: Failure, name: str, machine: Machine | None) -> bool:
+    """True unless the failure was seen on a machine of another name, or before the machine of that name was made."""
+    seen_on, boot = read_instance(failure.machine)
+    if seen_on != name or machine is None or boot == machine.boot:
+        return seen_on == name
+    return _seconds(failure.seen) >= machine.made_at
+
+
+def _seconds(text: str) -> float:
+    """Seconds since 1970; infinite for a text that is no time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return float("inf")
