@@ -192,7 +192,7 @@ class Remedies(TypedDict):
     causes: NotRequired[list[str]]
     """Kinds of causes that are acted on. Type: list, each one of `hardware`, `node`. Default: `[hardware, node]`."""
     confirmedBy: NotRequired[str]
-    """A health check that has to find the node failing, too, before the first step. Type: string. Default: none."""
+    """A health check that has to find the node failing, too, before the first step. If it runs as a job, it is started as soon as the fault has lasted for `waitS`. Type: string. Default: none."""
     verifiedBy: NotRequired[list[str]]
     """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as the step is done. For fixed sets. Type: list of string. Default: `[]` (none; the checks that had failed are run again)."""
     waitS: NotRequired[int]

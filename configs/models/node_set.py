@@ -146,7 +146,8 @@ class Remedies(Model):
     causes: tuple[Literal["hardware", "node"], ...] = ("hardware", "node")
     """Kinds of causes that are acted on."""
     confirmed_by: Name | None = Field(default=None, examples=["gpu"])
-    """A health check that has to find the node failing, too, before the first step. Default: none."""
+    """A health check that has to find the node failing, too, before the first step. If it runs as a job, it is started as soon as the
+    fault has lasted for `waitS`. Default: none."""
     verified_by: tuple[Name, ...] = Field(default=(), examples=[["gpu", "stream"]])
     """Health checks that have to pass after a step before the node returns to service. They run as jobs, one after another, as soon as
     the step is done. For fixed sets. Default: none; the checks that had failed are run again."""

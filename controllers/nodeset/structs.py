@@ -170,7 +170,8 @@ class NodeSetSpec(_Struct, frozen=True):
     @property
     def asks_for_checks(self) -> bool:
         """True when nodes wait for checks that the controller starts."""
-        return bool(self.checks_before_jobs) or (self.remedies is not None and bool(self.remedies.verified_by))
+        remedies = self.remedies
+        return bool(self.checks_before_jobs) or (remedies is not None and bool(remedies.verified_by or remedies.confirmed_by))
 
     @property
     def node_count(self) -> int:

@@ -14,6 +14,7 @@ from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed, Repair, Repairs, RepairState, Step, TakenStep
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.plans.causes import find_faults
+from controllers.nodeset.plans.second_looks import find_confirming, merged
 from controllers.nodeset.plans.steps import MACHINE_STEPS, WAITING, MachineStep, is_free, is_held, is_to_be_recreated, machine_step
 from controllers.nodeset.plans.verification import CHECK_CAUSE, find_checks, find_outstanding, is_peoples, last_step
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
@@ -108,6 +109,8 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
     unseen = {one: [name for name, each in find_inherited(observed, workers[one]).items() if each.drains] for one in stored}
     looked_for = {one: [*faults[one], *(f"{CHECK_CAUSE}{name}" for name in names)] for one, names in unseen.items()}
+    due = {one: each for one, each in stored.items() if each.state == "Suspect" and now - each.since >= wait_s(policy, each)}
+    confirming = find_confirming(nodeset, observed, due if systemic_since is None else {}, faults)
     may_act = [ordinal for ordinal in stored if systemic_since is None and not is_peoples(observed, workers[ordinal])]
     machines = [step for ordinal in may_act if (step := machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
     return Remedies(
@@ -121,7 +124,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
         most_failing=most,
         capped=capped,
         outstanding={one: found for one, found in outstanding.items() if moved[one].state in WAITING},
-        checks=find_checks(nodeset, observed, stored, looked_for, outstanding),
+        checks=merged(find_checks(nodeset, observed, stored, looked_for, outstanding), {policy.confirmed_by or "": confirming}),
         next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
         has_changed=repairs != observed.repairs,
     )

@@ -7,7 +7,7 @@ from controllers.nodeset.observed import Observed, Repair
 from controllers.nodeset.plans.causes import faults_among, rfc3339
 from controllers.nodeset.plans.remedies import Remedies, next_step, wait_s
 from controllers.nodeset.plans.steps import MACHINE_STEPS
-from controllers.nodeset.plans.verification import LOOK_AGAIN_S, is_unanswered, last_step
+from controllers.nodeset.plans.verification import CHECK_CAUSE, LOOK_AGAIN_S, is_unanswered, last_step
 from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.causes import Cause, Wish
@@ -71,7 +71,9 @@ def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, faults: Map
     if repair.state in ("Suspect", "Verifying"):
         due = rfc3339(repair.since + wait_s(policy, repair))
         looks = "A check looks whether the step has helped. " if repair.state == "Verifying" else ""
-        return f"{looks}If it still fails at {due}, {then}, unless somebody drains or cordons it."
+        confirms = policy.confirmed_by if repair.state == "Suspect" else None
+        too = f" and {confirms} fails as well," if confirms and f"{CHECK_CAUSE}{confirms}" not in faults else ""
+        return f"{looks}If it still fails at {due},{too} {then}, unless somebody drains or cordons it."
     if repair.state == "Draining":
         return f"Once no job is on it, {then}."
     if repair.state == "RecreatePod":

@@ -1,14 +1,15 @@
 """Which health checks look at nodes at once, instead of at the next run of their schedule. Pure; part of `plan`.
 
-A failure that was seen on another machine needs a look at the present one. Checks beside jobs look by themselves. A check that gives no
-answer is started again: unknown ends no failure.
+A failure that was seen on another machine needs a look at the present one, and a fault that has lasted for long a second check that
+confirms it. Checks beside jobs look by themselves. A check that gives no answer is started again: unknown ends no failure.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from controllers.nodeset.inherited import find_inherited
-from controllers.nodeset.observed import Observed
-from controllers.nodeset.plans.verification import is_peoples, may_be_looked_at
+from controllers.nodeset.observed import Observed, Repair
+from controllers.nodeset.plans.causes import rfc3339
+from controllers.nodeset.plans.verification import CHECK_CAUSE, is_peoples, may_be_looked_at
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
 from slurm.check_results import Request
@@ -23,6 +24,26 @@ def plan_second_looks(nodeset: NodeSet, observed: Observed) -> dict[str, dict[in
         if name is not None and identity and _may_look(observed, worker):
             checks.setdefault(name, {})[worker.ordinal] = Request(identity)
     return checks
+
+
+def find_confirming(
+    nodeset: NodeSet, observed: Observed, suspects: Mapping[int, Repair], faults: Mapping[int, Collection[str]]
+) -> dict[int, Request]:
+    """The nodes that the check of `confirmedBy` is to look at now. `suspects` are those whose faults have lasted for long enough. Once it
+    has answered, its next look is that of its schedule."""
+    policy = nodeset.spec.remedies
+    if policy is None or policy.confirmed_by is None or policy.confirmed_by not in nodeset.spec.check_jobs:
+        return {}
+    name, asked = policy.confirmed_by, dict[int, Request]()
+    for ordinal, repair in suspects.items():
+        worker = observed.worker(ordinal)
+        request = Request(observed.identity_of(worker), rfc3339(repair.since))
+        is_open = bool(faults[ordinal]) and f"{CHECK_CAUSE}{name}" not in faults[ordinal]
+        is_idle = worker.is_registered and worker.is_idle and not worker.is_draining and not is_peoples(observed, worker)
+        may_look = bool(request.machine) and (is_idle or _may_look(observed, worker))
+        if is_open and may_look and not _has_answered(worker, name, request, repair):
+            asked[ordinal] = request
+    return asked
 
 
 def merged(*kinds: Mapping[str, Mapping[int, Request]]) -> dict[str, dict[int, Request]]:
@@ -43,3 +64,9 @@ def _ordinals(requests: Iterable[Mapping[int, Request]]) -> set[int]:
 
 def _may_look(observed: Observed, worker: Worker) -> bool:
     return may_be_looked_at(worker, worker.ordinal in observed.looked_at) and not is_peoples(observed, worker)
+
+
+def _has_answered(worker: Worker, name: str, request: Request, repair: Repair) -> bool:
+    """True once the check has passed for this request, or failed since, on a node that it may not drain."""
+    node = worker.node
+    return node is not None and (node.passed_for.get(name) == request or node.failed_at.get(name, 0) > repair.since)
