@@ -176,7 +176,7 @@ class Update(TypedDict):
 
 
 class Drain(TypedDict):
-    """What happens to the jobs of a node that is to be removed or updated."""
+    """What happens to the jobs of a node that is to be removed, updated or repaired."""
 
     action: NotRequired[str]
     """Wait: for as long as the jobs run. Requeue, Cancel: done to jobs that still run after the deadline. Type: one of `Wait`, `Requeue`, `Cancel`. Default: `Wait`."""

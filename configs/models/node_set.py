@@ -125,7 +125,7 @@ class Update(Model):
 
 
 class Drain(Model):
-    """What happens to the jobs of a node that is to be removed or updated."""
+    """What happens to the jobs of a node that is to be removed, updated or repaired."""
 
     action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
     """Wait: for as long as the jobs run. Requeue, Cancel: done to jobs that still run after the deadline."""

@@ -107,7 +107,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         disks=disks,
         drains=drains,
         resumes=plan_resumes(nodeset, observed, {*causes, *drained}),
-        deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at),
+        deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at, remedies.draining_since),
         roll=describe_roll(observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),

@@ -33,10 +33,18 @@ class Deadlines:
         return bool(self.requeue or self.cancel)
 
 
-def plan_deadlines(nodeset: NodeSet, observed: Observed, leaving: Collection[Worker], drained_at: Mapping[int, float]) -> Deadlines:
-    """What Slurm is asked of jobs past the deadline. `drained_at` says when each node of `leaving` was drained, where it was."""
+def plan_deadlines(
+    nodeset: NodeSet,
+    observed: Observed,
+    leaving: Collection[Worker],
+    drained_at: Mapping[int, float],
+    repaired_since: Mapping[int, float],
+) -> Deadlines:
+    """What Slurm is asked of jobs past the deadline. `drained_at` says when each node of `leaving` was drained, where it was;
+    `repaired_since` since when its repair waits for the jobs there. That counts where a check has drained it."""
     action = nodeset.spec.drain.action
-    left_s = {worker: _time_left_s(nodeset, worker, drained_at.get(worker.ordinal), observed.now) for worker in leaving}
+    since = {worker: (repaired_since if worker.has_check_drain else drained_at).get(worker.ordinal) for worker in leaving}
+    left_s = {worker: _time_left_s(nodeset, worker, since[worker], observed.now) for worker in leaving}
     over = [worker for worker, seconds in left_s.items() if seconds <= 0]
     listed = [worker for worker in over if observed.jobs.read_at >= observed.now + left_s[worker]]
     late = {worker.ordinal: _staying(worker) for worker in listed}
@@ -55,12 +63,12 @@ def plan_deadlines(nodeset: NodeSet, observed: Observed, leaving: Collection[Wor
     )
 
 
-def _time_left_s(nodeset: NodeSet, worker: Worker, drained_at: float | None, now: float) -> float:
+def _time_left_s(nodeset: NodeSet, worker: Worker, since: float | None, now: float) -> float:
     """Seconds that the jobs of a drained worker still have, by our own clock; infinite without a deadline, or without jobs."""
     deadline = nodeset.spec.drain.deadline_seconds
-    if deadline is None or drained_at is None or not worker.has_our_drain or worker.may_go:
+    if deadline is None or since is None or not (worker.has_our_drain or worker.has_check_drain) or worker.may_go:
         return inf
-    return drained_at + deadline - now
+    return since + deadline - now
 
 
 def _staying(worker: Worker) -> list[NodeJob]:

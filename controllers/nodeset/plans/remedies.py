@@ -52,6 +52,8 @@ class Remedies:
     """Checks that have to pass after the last step, by the nodes that wait for them."""
     checks: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
     """Checks to start now, and what they are to prove on which nodes."""
+    draining_since: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Nodes whose repair waits for their last job, and since when, in seconds since 1970: as the status has it already."""
     next_s: float = inf
     """Seconds until a repair may go on."""
     has_changed: bool = False
@@ -125,6 +127,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
         capped=capped,
         outstanding={one: found for one, found in outstanding.items() if moved[one].state in WAITING},
         checks=merged(find_checks(nodeset, observed, stored, looked_for, outstanding), {policy.confirmed_by or "": confirming}),
+        draining_since={ordinal: each.since for ordinal, each in stored.items() if each.state == "Draining"},
         next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
         has_changed=repairs != observed.repairs,
     )
@@ -237,6 +240,8 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
         return _to(repair, "Verifying", now) if state in ("Draining", *MACHINE_STEPS) else repair
     if state in ("Suspect", "Draining") and not view.faults and view.is_unseen:
         return _to(repair, "Verifying", now) if last_step(repair) else _recovered(repair, now)
+    if state == "Draining" and worker.is_registered and not worker.is_draining:
+        return replace(repair, since=now)  # jobs that come before the next drain have their whole time
     if state == "GivenUp" and (repair.machine and view.identity and view.identity != repair.machine):
         return Repair("Suspect", now, began=now, steps=repair.steps)  # somebody has replaced the machine
     return repair

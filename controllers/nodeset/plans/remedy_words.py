@@ -32,6 +32,8 @@ def with_remedies(
             faults = faults_among(told[ordinal], policy.causes)
             worker, outstanding = observed.worker(ordinal), remedies.outstanding.get(ordinal, ())
             words = _words(policy, remedies, repair, faults, observed.machine_of(worker))
+            if repair.state == "Draining" and worker.has_check_drain:
+                words = f"{words} {_late_jobs(nodeset, repair)}".rstrip()
             if is_late := is_unanswered(policy, observed, repair, worker, faults, outstanding):
                 words = _unanswered(repair)
             told[ordinal] = tuple(_told(cause, words) if cause.kind in policy.causes else cause for cause in told[ordinal])
@@ -54,6 +56,15 @@ def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], wo
     so_far = ", without an answer" if is_late else ""
     evidence = f"its repair is not verified yet: {', '.join(outstanding)} outstanding{so_far}"
     return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, f"{after}. {words}", cause.wish, cause.since)
+
+
+def _late_jobs(nodeset: NodeSet, repair: Repair) -> str:
+    """What becomes of jobs on a node that a check has drained; empty where they may run as long as they like."""
+    drain = nodeset.spec.drain
+    if drain.action == "Wait" or drain.deadline_seconds is None:
+        return ""
+    ended = "requeued" if drain.action == "Requeue" else "cancelled"
+    return f"Jobs that still run at {rfc3339(repair.since + drain.deadline_seconds)} are {ended}."
 
 
 def _unanswered(repair: Repair) -> str:

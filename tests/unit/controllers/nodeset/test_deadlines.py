@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.observed import JobRequests, Observed
+from controllers.nodeset.observed import JobRequests, Observed, Repair, Repairs, RepairState
 from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.plans.causes import rfc3339
 from controllers.nodeset.plans.deadlines import JOBS_SOON_S
 from controllers.nodeset.rounds import SWEEP_S
-from controllers.nodeset.structs import Drain
+from controllers.nodeset.structs import SLURM_NODES, Drain, RemedyPolicy
 from controllers.nodeset.workers import Machine, NodeJob
 from controllers.slurm.structs import Jobs
-from slurm.reasons import SCALE_IN
+from slurm.check_results import Failure as CheckFailure
+from slurm.reasons import SCALE_IN, check
 from tests.fakes.requests import Failure
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.test_repaired import fail, uids
 
 DAY_S = 86_400
 
@@ -265,3 +268,76 @@ async def test_deadline_is_kept_by_a_set_whose_pods_are_refused(cluster: Cluster
     following = await cluster.process.round()
     assert following.has_failed
     assert 0 < following.seconds <= 10
+
+
+CHECKED = check("disk", "full")
+FULL = CheckFailure(rfc3339(LONG_AGO), "full")
+POLICY = RemedyPolicy(("RecreatePod",), systemic_percent=100)
+AT_TEN_MINUTES = Drain("Requeue", 600)
+
+
+def held(reason: str = CHECKED, words: str = "ALLOCATED DRAIN", **facts: Any) -> Any:
+    """A node that a check has found failing, with a job."""
+    usual: dict[str, Any] = {"failures": {"disk": FULL}, "failed_at": {"disk": NOW}, "jobs": JOBS}
+    return pod(machine="m-1"), node(words, reason, **{**usual, **facts})
+
+
+def waiting(state: RepairState = "Draining", since: float = NOW - 630, systemic_since: float | None = None) -> Repairs:
+    return Repairs({0: Repair(state, since, began=since)}, systemic_since)
+
+
+@pytest.mark.parametrize(
+    ("worker", "spec", "repairs", "ends"),
+    [
+        pytest.param(held(), {"drain": AT_TEN_MINUTES}, waiting(), (("7",), ()), id="requeued"),
+        pytest.param(held(), {"drain": Drain("Cancel", 600)}, waiting(), ((), (0,)), id="cancelled"),
+        pytest.param(held(), {"drain": Drain()}, waiting(), ((), ()), id="the-set-waits"),
+        pytest.param(held(), {"drain": AT_TEN_MINUTES, "remedies": None}, waiting(), ((), ()), id="no-remedies"),
+        pytest.param(held(), {"drain": AT_TEN_MINUTES}, waiting(since=NOW - 500), ((), ()), id="not-yet"),
+        pytest.param(held(), {"drain": AT_TEN_MINUTES}, waiting("Suspect"), ((), ()), id="the-fault-may-pass"),
+        pytest.param(held(), {"drain": AT_TEN_MINUTES}, waiting("GivenUp"), ((), ()), id="no-step-waits-for-them"),
+        pytest.param(held(), {"drain": AT_TEN_MINUTES}, Repairs(), ((), ()), id="not-in-the-status"),
+        pytest.param(held("fan is loud"), {"drain": AT_TEN_MINUTES}, waiting(), ((), ()), id="an-administrators-drain"),
+        pytest.param(held("Kill task failed", reason_by="root"), {"drain": AT_TEN_MINUTES}, waiting(), ((), ()), id="slurms-own-drain"),
+        pytest.param(held("", "ALLOCATED"), {"drain": AT_TEN_MINUTES}, waiting(), ((), ()), id="somebody-lifted-the-drain"),
+        pytest.param(held(jobs=(NodeJob("8", is_batch=False),)), {"drain": AT_TEN_MINUTES}, waiting(), ((), ()), id="a-job-of-srun"),
+    ],
+)
+def test_jobs_hold_up_the_repair_of_a_failed_check_until_the_deadline(
+    worker: Any, spec: dict[str, Any], repairs: Repairs, ends: tuple[tuple[str, ...], tuple[int, ...]]
+) -> None:
+    seen = look(worker, machines={"m-1": Machine(identity="i-1")}, repairs=repairs)
+    made = plan_nodeset(nodeset(replicas=1, **{"remedies": POLICY, **spec}), seen)
+    assert (made.deadlines.requeue, made.deadlines.cancel) == ends
+
+
+def test_systemic_cause_ends_no_job_and_a_lifted_drain_restarts_the_time() -> None:
+    declared = nodeset(replicas=3, remedies=RemedyPolicy(("RecreatePod",)), drain=AT_TEN_MINUTES)
+    machines = {"m-1": Machine(identity="i-1")}
+    seen = look(*[held()] * 3, machines=machines, repairs=waiting(systemic_since=NOW - 10))
+    assert (plan_nodeset(declared, seen).remedies.is_systemic, plan_nodeset(declared, seen).deadlines.requeue) == (True, ())
+    lifted = plan_nodeset(declared, look(held("", "ALLOCATED"), machines=machines, repairs=waiting()))
+    assert lifted.remedies.repairs.nodes[0] == Repair("Draining", NOW, began=NOW - 630)
+
+
+@pytest.mark.anyio
+async def test_job_beside_a_failed_check_is_requeued_at_the_deadline(cluster: Cluster) -> None:
+    drain = {"action": "Requeue", "deadlineSeconds": 600}
+    cluster.declare(replicas=4, healthChecks=["disk"], remedies={"steps": ["RecreatePod"], "waitSeconds": 60}, drain=drain)
+    await cluster.rounds(5)
+    cluster.slurm.start_job("gpu-1", 7)
+    cluster.slurm.start_job("gpu-2", 8)
+    fail(cluster, "gpu-1")
+    before = uids(cluster)
+    for _ in range(14):
+        cluster.process.later_s += 45
+        await cluster.rounds(1)
+    assert (cluster.slurm.requeued, uids(cluster)) == ([], before)
+    causes = cluster.server.get(SLURM_NODES, ("slurm", "gpu-1"))["status"]["causes"]
+    [told] = [cause for cause in causes if cause["name"] == "check/disk"]
+    assert "Once no job is on it, its pod is replaced (RecreatePod). Jobs that still run at " in told["next"]
+    for _ in range(10):
+        cluster.process.later_s += 30
+        await cluster.rounds(1)
+    assert (cluster.slurm.requeued, cluster.slurm.jobs_on) == (["7"], {"gpu-2": 8})
+    assert {name for name, uid in uids(cluster).items() if uid != before[name]} == {"gpu-1"}
