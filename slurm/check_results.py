@@ -132,12 +132,15 @@ def following(
 
 
 def seen_on(machine: str, before: CheckResult | None, after: CheckResult) -> CheckResult:
-    """The result of a run with the machine that the node was on in it: a failure keeps the machine on which a run has last seen it."""
-    earlier = before.failure if before is not None else None
-    if after.result == FAILED and not (earlier is not None and earlier.machine == machine):
-        failure = _seen(after.failure, machine, after.at if machine else "")
+    """The result of a run with the machine that the node was on in it: a failure keeps the machine on which a run has last seen it. One
+    that drains no node has none, so that what many nodes share is written with one call."""
+    failure, earlier = after.failure, before.failure if before is not None else None
+    if failure is None or not failure.drains:
+        return after
+    if earlier is not None and (after.result != FAILED or earlier.machine == machine):
+        failure = _seen(failure, earlier.machine, earlier.seen)
     else:
-        failure = _seen(after.failure, earlier.machine, earlier.seen) if earlier is not None else after.failure
+        failure = _seen(failure, machine, after.at if machine else "")
     return CheckResult(after.result, after.at, failure, after.driver, after.passed_for)
 
 
@@ -204,13 +207,11 @@ def _result(given: Any) -> CheckResult | None:
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     told: Any = given.get("failure") or {}
-    failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", "")))
+    failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", ""))) if failure is not None else None
     return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
 
 
-def _seen(failure: Failure | None, machine: str, seen: str) -> Failure | None:
-    if failure is None:
-        return None
+def _seen(failure: Failure, machine: str, seen: str) -> Failure:
     known: dict[str, Any] = {name: getattr(failure, name) for name in Failure.__match_args__}
     known |= {"machine": machine, "seen": seen}
     return Failure(**known)

@@ -14,8 +14,8 @@ from slurm.instances import read_instance
 
 
 def find_inherited(observed: Observed, worker: Worker) -> Mapping[str, Failure]:
-    """The failures of a worker's node that were seen on another machine, by the names of the checks. A failure whose machine nobody has
-    noted was seen on the present one, and so was every failure of a worker whose pod has no machine yet."""
+    """The failures that hold a worker's node and were seen on another machine, by the names of the checks. A failure whose machine nobody
+    has noted was seen on the present one, and so was every failure of a worker whose pod has no machine yet."""
     failures, pod = worker.node.failures if worker.node is not None else None, worker.pod
     if not failures or pod is None or pod.machine is None:
         return {}

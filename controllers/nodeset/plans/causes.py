@@ -182,8 +182,8 @@ def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure)
     """What a check has found on another machine: no fault of this one, and no repair begins for it."""
     name, here = cause.name.removeprefix("check/"), (worker.pod.machine if worker.pod is not None else None) or "its machine"
     evidence = _cut(f"not looked for on {here} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
-    after = f"The drain is lifted once {name} has passed on {here}." if failure.drains else f"{name} looks at its next run."
-    if failure.drains and name in nodeset.spec.check_jobs:
+    after = f"The drain is lifted once {name} has passed on {here}."
+    if name in nodeset.spec.check_jobs:
         job = job_name(nodeset.spec.cluster, name)
         after = f"{after} It is started at once. See: kubectl -n {nodeset.metadata.namespace} logs --follow job/{job}"
     return Cause(cause.name, "maintenance", cause.source, evidence, cause.owner, after, cause.wish, cause.since)

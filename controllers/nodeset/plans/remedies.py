@@ -94,8 +94,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     most = max(1, len(wanted) * policy.systemic_percent // 100)
     failing = {ordinal: each.began for ordinal, each in seen.items() if each.state in _OPEN and faults[ordinal]}
     failing = {ordinal: began for ordinal, began in failing.items() if not is_peoples(observed, workers[ordinal])}
-    spared = {ordinal: _spared_since(observed, worker, policy) for ordinal, worker in workers.items() if ordinal not in seen}
-    failing |= {ordinal: at for ordinal, at in spared.items() if at}
+    failing |= {ordinal: at for ordinal, worker in workers.items() if ordinal not in seen and (at := _spared_since(worker, policy))}
     systemic_since = _systemic_since(known.systemic_since, failing.values(), most, policy.window_seconds, now)
 
     moved: dict[int, Repair] = {}
@@ -109,8 +108,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     outstanding = {one: checks for one, checks in lacking.items() if checks}
     repairs = Repairs(moved, systemic_since)
     stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
-    unseen = {one: [name for name, each in find_inherited(observed, workers[one]).items() if each.drains] for one in stored}
-    looked_for = {one: [*faults[one], *(f"{CHECK_CAUSE}{name}" for name in names)] for one, names in unseen.items()}
+    looked_for = {one: [*faults[one], *(f"{CHECK_CAUSE}{name}" for name in find_inherited(observed, workers[one]))] for one in stored}
     due = {one: each for one, each in stored.items() if each.state == "Suspect" and now - each.since >= wait_s(policy, each)}
     confirming = find_confirming(nodeset, observed, due if systemic_since is None else {}, faults)
     may_act = [ordinal for ordinal in stored if systemic_since is None and not is_peoples(observed, workers[ordinal])]
@@ -198,8 +196,7 @@ class _View:
     @property
     def is_unseen(self) -> bool:
         """True when a check has found a fault on another machine, and has not looked at this one."""
-        inherited = find_inherited(self.observed, self.worker).values()
-        return any(each.drains and each.kind in self.policy.causes for each in inherited)
+        return any(each.kind in self.policy.causes for each in find_inherited(self.observed, self.worker).values())
 
     def is_verified(self, repair: Repair) -> bool:
         """True when every check that has to pass after the repair's last step has passed, and where no step was taken."""
@@ -330,10 +327,9 @@ def _systemic_since(since: float | None, began: Iterable[float], most: int, wind
     return now if sum(at > now - window_s for at in times) > most else None
 
 
-def _spared_since(observed: Observed, worker: Worker, policy: RemedyPolicy) -> float:
+def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
     """When a check found a node failing that it does not drain, as it holds as many as it may; 0 for all others."""
     failures = (worker.node.failures if worker.node is not None else None) or {}
-    failures = {name: each for name, each in failures.items() if name not in find_inherited(observed, worker)}
     spared = [name for name, each in failures.items() if not each.drains and each.kind in policy.causes]
     return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
 

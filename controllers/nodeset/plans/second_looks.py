@@ -20,7 +20,7 @@ def plan_second_looks(nodeset: NodeSet, observed: Observed) -> dict[str, dict[in
     checks: dict[str, dict[int, Request]] = {}
     for worker in observed.workers():
         identity, inherited = observed.identity_of(worker), find_inherited(observed, worker)
-        name = next((name for name in nodeset.spec.check_jobs if name in inherited and inherited[name].drains), None)
+        name = next((name for name in nodeset.spec.check_jobs if name in inherited), None)
         if name is not None and identity and _may_look(observed, worker):
             checks.setdefault(name, {})[worker.ordinal] = Request(identity)
     return checks

@@ -141,5 +141,12 @@ def test_failure_keeps_the_machine_on_which_it_was_last_seen(
     assert (after.since, after.machine, after.seen) == (AT if before is None else BEFORE, *seen_at)
 
 
+def test_failure_that_drains_no_node_is_alike_on_all_machines() -> None:
+    spared = {seen_on(machine, None, following(None, FAILED, "full", AT, "node", False)) for machine in (OLD, NEW)}
+    assert spared == {CheckResult(FAILED, AT, Failure(AT, "full", drains=False))}
+    [before] = spared
+    assert seen_on(NEW, before, following(before, FAILED, "full", AT, "node", True)).failure == Failure(AT, "full", machine=NEW, seen=AT)
+
+
 def test_instance_has_the_kubernetes_node_and_its_boot_and_is_empty_for_none() -> None:
     assert (read_instance(OLD), read_instance(instance("", "b-1")), read_instance("i-0abc")) == (("m-1", "b-1"), ("", ""), ("i-0abc", ""))

@@ -67,7 +67,7 @@ def test_failure_is_inherited_where_it_was_seen_on_another_machine(found: Failur
         pytest.param((HERE, drained(failure("m-2/b-2"))), {}, False, id="seen-here"),
         pytest.param((HERE, drained(failure(), words="MIXED DRAIN")), {}, False, id="a-job-is-left"),
         pytest.param((HERE, drained(failure(), words="DOWN DRAIN")), {}, False, id="not-up-yet"),
-        pytest.param((HERE, drained(failure(drains=False), "", words="IDLE")), {}, False, id="spared"),
+        pytest.param((HERE, drained(failure("", drains=False), "", words="IDLE")), {}, False, id="spared"),
         pytest.param((HERE, drained(failure(), "fan is loud")), {}, False, id="an-administrators-drain"),
         pytest.param((HERE, drained(failure())), {"silent": True}, False, id="slurm-is-silent"),
         pytest.param((HERE, drained(failure())), {"machines": {}}, False, id="machine-not-known"),
@@ -113,11 +113,6 @@ def test_no_step_follows_from_what_was_seen_elsewhere(repair: Repair | None, sta
     found = made.remedies.repairs.nodes.get(0)
     assert (found.state if found else "", made.remedies.failing) == (state, 0)
     assert (made.deletions.free, made.remedies.machines, made.drains.undrain) == ((), (), ())
-
-
-def test_failures_of_the_old_machines_do_not_count_as_systemic() -> None:
-    seen = look(*[(HERE, node("IDLE", failures={"disk": failure(drains=False)}, failed_at={"disk": NOW}))] * 3, machines=MACHINES)
-    assert not plan_nodeset(nodeset(replicas=3, remedies=RemedyPolicy(("RecreatePod",))), seen).remedies.is_systemic
 
 
 def test_cause_says_where_it_was_seen_and_what_happens_next() -> None:

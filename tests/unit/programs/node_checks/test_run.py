@@ -272,6 +272,14 @@ def test_spared_node_is_noted_as_one_that_keeps_its_jobs() -> None:
     assert [noted(slurm, name) for name in slurm.known] == [Failure(AT, "full"), Failure(AT, "full", drains=False)]
 
 
+def test_failure_is_noted_with_the_machine_that_the_node_is_on() -> None:
+    slurm = cluster(["idle", "ours"], [FAILED, UNKNOWN])
+    slurm.known = {name: Node(**{**vars(each), "instance": f"m-{name}/b-1"}) for name, each in slurm.known.items()}
+    run(slurm, 2)
+    assert noted(slurm, "n-0") == Failure(AT, "full", machine="m-n-0/b-1", seen=AT)
+    assert noted(slurm, "n-1") == Failure(EARLIER, "it was full")
+
+
 def test_failure_that_cannot_be_noted_drains_and_says_who_lifts_it() -> None:
     slurm = cluster(["idle"], [FAILED])
     slurm.record(["n-0"], "rack 7")
