@@ -74,9 +74,13 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     off = [worker for worker in others if worker.is_off]
     lost = [worker for worker in others if worker.ordinal in away and not worker.is_off]
     able = [worker for worker in others if worker.ordinal not in away and not worker.is_off]
-    lost_now = scale_in_order(lost)[: max(0, budget - len(under_way))]
+    # One that Slurm hears takes jobs all the same, as where only the kubelet is silent: all others that are away count beside it.
+    heard = [worker for worker in lost if worker.answers_slurm]
+    beside = {*away, *(worker.ordinal for worker in under_way)}.difference(worker.ordinal for worker in heard)
+    heard_now = scale_in_order(heard)[: max(0, budget - len(beside))]
+    lost_now = scale_in_order([worker for worker in lost if worker not in heard])[: max(0, budget - len(under_way))]
     able_now = scale_in_order(able)[: max(0, budget - len(away))]
-    return [*under_way, *broken, *off, *lost_now, *able_now]
+    return [*under_way, *broken, *off, *lost_now, *heard_now, *able_now]
 
 
 def unavailable(observed: Observed, wanted: frozenset[int]) -> frozenset[int]:

@@ -197,6 +197,18 @@ def acts(spec: dict[str, Any], seen: Observed) -> dict[str, Any]:
             id="silent-for-a-moment-uses-the-budget",
         ),
         pytest.param(
+            {"replicas": 2},
+            look((pod(ready=False, revision="old", machine="m"), node("ALLOCATED")), (pod(machine="m", terminating=True), node())),
+            {},
+            id="silent-kubelet-beside-a-pod-that-goes",
+        ),
+        pytest.param(
+            {"replicas": 2},
+            look((pod(ready=False, revision="old", machine="m"), node("ALLOCATED")), IDLE),
+            {"drain": {UPDATE: (0,)}},
+            id="silent-kubelet-alone",
+        ),
+        pytest.param(
             {"replicas": 1, "update_strategy": UpdateStrategy("Maintenance", 1, "window")},
             look((pod(ready=False, revision="old", machine="m"), node("DOWN"))),
             {"drain": {UPDATE: (0,)}},
