@@ -83,12 +83,21 @@ def _report(world: World, made: Plan, asked: dict[int, float]) -> Callable[[int]
         for ordinal, repair in made.remedies.repairs.nodes.items():
             known = world.repairs.nodes[ordinal].steps if ordinal in world.repairs.nodes else ()
             for step in set(repair.steps) - set(known):
+                world.law(not _is_blameless(world, ordinal), f"{step} of gpu-{ordinal} for what was seen on another machine: {world.nodes}")
                 world.taken.append((step.step, step.at))
                 lately = sum(each == step.step and world.now - at < DAY_S for each, at in world.taken)
                 world.law(lately <= POLICY.max_per_day, f"{lately} steps {step.step} in a day: {world.taken}")
         world.repairs = _as_read(with_asked(made.remedies.repairs, asked))
 
     return report
+
+
+def _is_blameless(world: World, ordinal: int) -> bool:
+    """True where only checks have something against the node, and all of that they have seen on other machines."""
+    node, pod = world.nodes[ordinal], world.pods.get(ordinal)
+    is_up = pod is not None and pod.ready and pod.machine not in world.unheard and not node.words & {"DOWN", "NOT_RESPONDING"}
+    others = world.broken(ordinal) or node.reason.startswith(KILL_FAILED) or not node.faults
+    return is_up and not others and all(world.is_inherited(ordinal, check) for check in node.faults)
 
 
 def _as_read(repairs: Repairs) -> Repairs:
@@ -103,7 +112,7 @@ def _start(world: World, check: str, requests: Mapping[int, Request]) -> Callabl
     def start(_: int) -> None:
         for ordinal in requests:
             repair = world.repairs.nodes.get(ordinal)
-            is_due = repair is not None or world.is_unchecked(ordinal)
+            is_due = repair is not None or world.is_unchecked(ordinal) or world.is_inherited(ordinal, check)
             world.law(is_due, f"{check} was started on gpu-{ordinal}, of which the status has no repair")
             is_out = bool(world.nodes[ordinal].words & {"DRAIN", "DOWN"})
             world.law(not (is_out and world.is_peoples(ordinal)), f"{check} was started on gpu-{ordinal}, which people have")
@@ -219,8 +228,12 @@ def _end_jobs(world: World, action: str) -> Callable[[int], None]:
         node, drain = world.nodes[ordinal], world.nodeset.spec.drain
         world.law(action != "Requeue" or not node.is_interactive, f"Slurm refuses to requeue the job on gpu-{ordinal}")
         world.law(drain.action == action, f"{action} although the set says {drain.action}")
-        late = drain.deadline_seconds is not None and world.now - node.drained_since >= drain.deadline_seconds
-        world.law(late and world.is_ours(ordinal), f"{action} on gpu-{ordinal} before the deadline, or without a drain of ours")
+        repair = world.repairs.nodes.get(ordinal)
+        is_repaired = is_check(node.reason) and repair is not None and repair.state == "Draining"
+        since = repair.since if is_repaired and repair is not None else node.drained_since
+        late = drain.deadline_seconds is not None and world.now - since >= drain.deadline_seconds
+        is_held = world.is_ours(ordinal) or (is_repaired and world.nodeset.spec.remedies is not None)
+        world.law("DRAIN" in node.words and late and is_held, f"{action} on gpu-{ordinal} before the deadline, or without a drain: {node}")
         node.set_job(None)
 
     return end

@@ -60,12 +60,15 @@ def happen(world: World) -> None:
             fail_kill,
             run_asked,
             run_asked,
+            silence_kubelet,
+            wake_kubelet,
         ),
     )
     repairs = (
         *(pass_time, pass_time, start_pods, start_pods, stop_pods, start_job, end_jobs, end_jobs, ping, wake),
         *(fail_check, fail_again, fail_again, look_again, look_again, serve_machine, administrate, lift, lift),
         *(break_machine, mend_machine, announce, take_back, take_back, fail_kill, run_asked, run_asked),
+        *(silence_kubelet, wake_kubelet, lose_request, lose_machine, change_drain),
     )
     # Most histories with a policy of repairs are about these: in all that may happen at once, no fault lasts long enough.
     is_about_repairs = world.nodeset.spec.remedies is not None and world.rng.random() < 0.93
@@ -86,7 +89,30 @@ def start_pods(world: World) -> None:
 
 def stop_pods(world: World) -> None:
     for ordinal in [one for one, pod in world.pods.items() if pod.terminating and world.nodes[one].job_ends is None]:
-        del world.pods[ordinal]
+        if world.pods[ordinal].machine not in world.unheard:
+            del world.pods[ordinal]
+
+
+def silence_kubelet(world: World) -> None:
+    """A kubelet falls silent. Pods there run on, with their jobs, and Slurm notices nothing."""
+    used = sorted({pod.machine for pod in world.pods.values() if pod.machine is not None})
+    if used and world.rng.random() < 0.5:
+        world.unheard.add(world.rng.choice(used))
+
+
+def wake_kubelet(world: World) -> None:
+    """It is back, and stops what it was told to stop meanwhile."""
+    for machine in sorted(world.unheard):
+        if world.is_calm or world.rng.random() < 0.7:
+            world.unheard.discard(machine)
+            for ordinal in [one for one, pod in world.pods.items() if pod.machine == machine and pod.terminating]:
+                world.stop(ordinal)
+
+
+def lose_request(world: World) -> None:
+    """The cloud has accepted a step, and never does it: no machine arrives."""
+    if world.asked and world.rng.random() < 0.3:
+        world.asked.pop(world.rng.randrange(len(world.asked)))
 
 
 def start_job(world: World) -> None:
@@ -246,9 +272,9 @@ def fail_check(world: World) -> None:
     """A check finds an idle node failing: it notes that, and drains the node then, unless it ends before it does or holds too many."""
     idle = [one for one in world.nodes if world.takes_jobs(one) and world.nodes[one].job_ends is None]
     if idle:
-        node, check = world.nodes[world.rng.choice(idle)], world.rng.choice(sorted(CHECKS))
-        node.faults[check] = world.rng.random() < 0.8
-        node.failed_at[check] = world.now
+        ordinal, check = world.rng.choice(idle), world.rng.choice(sorted(CHECKS))
+        node = world.nodes[ordinal]
+        world.fail(ordinal, check, world.rng.random() < 0.8)
         if node.faults[check] and world.rng.random() < 0.7:
             node.words.add("DRAIN")
             node.reason = reasons.check(check, "broken")
@@ -263,11 +289,12 @@ def pass_check(world: World) -> None:
 
 def look_again(world: World) -> None:
     """A check resumes a drained node in a reservation of its own; later it drains the node again, notes a pass, and lets the node go."""
-    for node in world.nodes.values():
+    for ordinal, node in world.nodes.items():
         if node.looked_at and world.rng.random() < 0.5:
             has_passed = world.rng.random() < (0.2 if world.nodeset.spec.remedies is not None else 0.7)
             end_look(node, world.rng.choice(["", *sorted(node.faults)]) if has_passed else "")
-            node.failed_at |= dict.fromkeys(node.faults, world.now)
+            for check, drains in list(node.faults.items()):
+                world.fail(ordinal, check, drains)
         elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith(CHECK) and node.job_ends is None and not node.looked_at:
             node.looked_at, node.reason = node.reason, ""
             node.words = {"IDLE", "CLOUD"}
@@ -284,7 +311,7 @@ def run_asked(world: World) -> None:
                 if has_passed:
                     node.passed_for[check] = request
                 elif world.rng.random() < 0.5:
-                    node.faults[check], node.failed_at[check] = world.rng.random() < 0.8, world.now
+                    world.fail(ordinal, check, world.rng.random() < 0.8)
                 del requests[ordinal]
             elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith((CHECK, REMEDY, ADMISSION)) and not node.looked_at:
                 node.looked_at, node.reason, node.words = node.reason, "", {"IDLE", "CLOUD"}
@@ -303,8 +330,10 @@ def end_look(node: Node, passed: str) -> None:
 
 def fail_again(world: World) -> None:
     """Checks look beside jobs, and find the same again."""
-    for node in world.nodes.values():
-        node.failed_at |= dict.fromkeys(node.faults, world.now)
+    for ordinal, node in world.nodes.items():
+        if (pod := world.pods.get(ordinal)) is not None and pod.ready:
+            for check, drains in list(node.faults.items()):
+                world.fail(ordinal, check, drains)
 
 
 def serve_machine(world: World) -> None:
@@ -313,7 +342,9 @@ def serve_machine(world: World) -> None:
         step, machine = world.asked.pop(world.rng.randrange(len(world.asked)))
         replaced, boot = world.generations.get(machine, (0, 0))
         world.generations[machine] = (replaced, boot + 1) if step == "RebootMachine" else (replaced + 1, 0)
+        world.unheard.discard(machine)
         if step == "ReplaceMachine":
+            world.made_at[machine] = world.now
             world.machine_causes.pop(machine, None)
         else:
             world.machine_causes.get(machine, set()).difference_update(cause for cause in BROKEN if cause.wish == "reboot")

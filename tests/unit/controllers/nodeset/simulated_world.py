@@ -9,12 +9,14 @@ import msgspec
 from controllers.nodeset.observe import find_unchecked
 from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
+from controllers.nodeset.plans.causes import rfc3339
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate, RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure, Request
+from slurm.instances import instance, read_instance
 from slurm.reasons import ADMISSION, CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
 from slurm.states import node_state
 
@@ -83,6 +85,8 @@ class Node:
     """Checks that have found it failing, and whether that takes its jobs away."""
     failed_at: dict[str, float] = field(default_factory=dict[str, float])
     """When each of these checks last looked and failed."""
+    seen_on: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
+    """On which machine each of these checks has seen it last, and since when."""
     stuck: tuple[int, str] | None = None
     """The pod and the boot of its machine in which a job did not end when Slurm drained the node for that."""
     stuck_at: float = 0
@@ -154,6 +158,10 @@ class World:
     cordoned: set[str] = field(default_factory=set[str])
     absent: set[str] = field(default_factory=set[str])
     """Machines whose Kubernetes nodes were deleted; the pods on them end some time later."""
+    unheard: set[str] = field(default_factory=set[str])
+    """Machines whose kubelets are silent: what runs there runs on."""
+    made_at: dict[str, float] = field(default_factory=dict[str, float])
+    """When machines that were replaced came."""
     machine_causes: dict[str, set[MachineCause]] = field(default_factory=dict[str, set[MachineCause]])
     """By machine: what its conditions and taints say."""
     is_silent: bool = False
@@ -183,7 +191,7 @@ class World:
     def look(self) -> Observed:
         pods = {
             ordinal: WorkerPod(
-                *(str(pod.uid), pod.revision, pod.created_at, pod.ready, pod.terminating),
+                *(str(pod.uid), pod.revision, pod.created_at, pod.ready and pod.machine not in self.unheard, pod.terminating),
                 finished=pod.finished,
                 marked_busy=pod.marked_busy,
                 has_run=pod.has_run,
@@ -229,7 +237,32 @@ class World:
         workers = sum(pod.machine == name for pod in self.pods.values())
         identity = f"{name}-{replaced}"
         causes = tuple(sorted(self.machine_causes.get(name, ()), key=lambda cause: cause.name))
-        return Machine(name in self.cordoned, "new fans", identity=identity, boot=f"{identity}-{boot}", workers=workers, causes=causes)
+        return Machine(
+            *(name in self.cordoned, "new fans", name not in self.unheard),
+            identity=identity,
+            boot=f"{identity}-{boot}",
+            made_at=self.made_at.get(name, 0),
+            workers=workers,
+            causes=causes,
+        )
+
+    def fail(self, ordinal: int, check: str, drains: bool) -> None:
+        """A check looks at the node, and finds it failing."""
+        node, pod = self.nodes[ordinal], self.pods.get(ordinal)
+        node.faults[check], node.failed_at[check] = drains, self.now
+        if not drains:
+            node.seen_on.pop(check, None)
+        elif pod is not None and pod.machine is not None:
+            here = instance(pod.machine, self.machine(pod.machine).boot)
+            node.seen_on[check] = node.seen_on[check] if node.seen_on.get(check, ("", 0))[0] == here else (here, self.now)
+
+    def is_inherited(self, ordinal: int, check: str) -> bool:
+        """The check has seen the fault, and never on a machine that is the present one."""
+        pod = self.pods.get(ordinal)
+        if pod is None or pod.machine is None or check not in self.nodes[ordinal].seen_on:
+            return False
+        name, boot = read_instance(self.nodes[ordinal].seen_on[check][0])
+        return name != pod.machine or boot.rpartition("-")[0] != self.machine(name).identity
 
     def is_peoples(self, ordinal: int) -> bool:
         """People have drained it, set it down, or cordoned its machine, or a cloud is about to take that."""
@@ -257,7 +290,9 @@ class World:
     def place(self, ordinal: int) -> None:
         """A scheduler finds a machine that is not cordoned, the kubelet starts the pod."""
         pod = self.pods[ordinal]
-        free = [name for name in MACHINES if name not in self.cordoned | self.absent]
+        free = [name for name in MACHINES if name not in self.cordoned | self.absent | self.unheard]
+        if pod.machine in self.unheard:
+            return
         if pod.machine is not None or (free and pod.fits):
             pod.machine = pod.machine or self.rng.choice(free)
             pod.version += 1
@@ -325,6 +360,8 @@ class World:
             del self.pods[ordinal]
             return
         pod.terminating = True
+        if pod.machine in self.unheard:
+            return  # its kubelet hears of that when it is back
         is_down = "DOWN" in node.words and node.reason.startswith(PEOPLE)
         if (
             pod.ready
@@ -389,7 +426,11 @@ class World:
 
 
 def _failures(node: Node) -> dict[str, Failure]:
-    return {name: Failure("2026-01-01T00:00:00Z", "broken", CHECKS[name], drains) for name, drains in node.faults.items()}
+    return {
+        name: Failure("2026-01-01T00:00:00Z", "broken", CHECKS[name], drains, machine=machine, seen=rfc3339(seen) if machine else "")
+        for name, drains in node.faults.items()
+        for machine, seen in [node.seen_on.get(name, ("", 0.0))]
+    }
 
 
 def _jobs(ordinal: int, node: Node) -> tuple[NodeJob, ...]:

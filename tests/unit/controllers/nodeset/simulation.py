@@ -14,7 +14,7 @@ from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
 from slurm.reasons import KILL_FAILED, RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
-from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, serve_machine, stop_pods, take_sizes
+from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, serve_machine, stop_pods, take_sizes, wake_kubelet
 from tests.unit.controllers.nodeset.simulated_world import (
     ANNOUNCED,
     NOWHERE,
@@ -35,6 +35,7 @@ def settle(world: World) -> None:
     world.is_silent, world.is_window_open, world.is_calm = False, True, True
     world.cordoned.clear()
     world.absent.clear()
+    wake_kubelet(world)
     for causes in world.machine_causes.values():
         causes -= set(ANNOUNCED)
     world.respec(update_strategy=UpdateStrategy("RollingUpdate", 1))
@@ -76,12 +77,16 @@ def settle(world: World) -> None:
         stop_pods(world)
         ping(world)
         if round_ == _FAILING_ROUNDS - 1:
+            world.check_jobs.clear()
             run_round(world)
             is_braked = world.repairs.systemic_since is not None
             open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
             open_ = {ordinal for ordinal in world.nodes if world.is_unchecked(ordinal) and world.takes_jobs(ordinal)}
             world.law(not open_, f"{open_} take jobs, although their machines have not passed the checks: {world.nodes}")
+            looked_for = {ordinal for asked in world.check_jobs.values() for ordinal in asked}
+            unseen = {ordinal for ordinal in world.nodes if is_to_be_seen(world, ordinal)}
+            world.law(unseen <= looked_for, f"no check looks at {unseen - looked_for}, which it has seen failing elsewhere: {world.nodes}")
             sure = {ordinal for ordinal, each in world.repairs.nodes.items() if each.state in ("Draining", "Verifying", "GivenUp")}
             open_ = {ordinal for ordinal in sure if world.broken(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although their machines are broken: {world.nodes}, {world.repairs}")
@@ -106,6 +111,17 @@ def settle(world: World) -> None:
     world.law(not repaired and world.repairs.systemic_since is None, f"repairs that did not end: {world.repairs}")
     others = {ordinal for ordinal in world.nodes if ordinal not in served and "DRAIN" not in world.nodes[ordinal].words}
     world.law(not others, f"Slurm may give jobs to {others}, which have no pod: {world.nodes}")
+
+
+def is_to_be_seen(world: World, ordinal: int) -> bool:
+    """True for a node that is drained for what a check has seen on another machine alone, and that it may look at now."""
+    pod, node = world.pods.get(ordinal), world.nodes[ordinal]
+    is_up = pod is not None and pod.ready and not pod.terminating and ordinal not in world.struck
+    return (
+        is_up
+        and node.words == {"IDLE", "CLOUD", "DRAIN"}
+        and any(drains and world.is_inherited(ordinal, check) for check, drains in node.faults.items())
+    )
 
 
 def run(seed: int, steps: int) -> int:

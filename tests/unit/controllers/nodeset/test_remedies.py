@@ -227,6 +227,23 @@ def test_three_hundred_nodes_failing_within_a_minute_are_neither_drained_nor_rep
     assert len(build_repairs("gpu", made.remedies.repairs)) == 1
 
 
+def test_three_hundred_failures_within_a_minute_meet_every_cap() -> None:
+    """One hundred of the thousand may fail, and ten get a new pod in a day. Those that fail first are drained, and wait for ten seconds
+    only, before anybody can tell that the cause is systemic."""
+    policy = RemedyPolicy(("RecreatePod",), wait_seconds=10)
+    declared, repairs, drained = nodeset(replicas=1000, ordinals=1000, remedies=policy), Repairs(), set[int]()
+    for second in range(0, 60, 2):
+        failed = range(5 * (second + 2))
+        workers = [(HERE, failing() if ordinal in drained else failing("IDLE", "")) for ordinal in failed]
+        seen = look(*workers, *[IDLE] * (1000 - len(failed)), now=NOW + second, machines=MACHINES, repairs=repairs)
+        made = plan_nodeset(declared, seen)
+        drained |= {ordinal for ordinals in made.drains.drain.values() for ordinal in ordinals}
+        repairs = made.remedies.repairs
+        assert not (made.remedies.is_systemic and made.deletions.free)
+    assert (len(drained), repairs.systemic_since is not None) == (100, True)
+    assert sum(len(each.steps) for each in repairs.nodes.values()) == policy.max_per_day == 10
+
+
 @pytest.mark.parametrize(
     ("fail", "since", "is_systemic"),
     [
