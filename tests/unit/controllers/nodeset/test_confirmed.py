@@ -59,7 +59,8 @@ def spec(*checks: str) -> Any:
     ],
 )
 def test_check_is_asked_for_once_the_fault_has_lasted(worker: Any, facts: dict[str, Any], is_asked: bool) -> None:
-    seen = look((HERE, worker), **{"machines": MACHINES, "repairs": suspect(), **facts})
+    known: dict[str, Any] = {"machines": MACHINES, "repairs": suspect(), **facts}
+    seen = look((HERE, worker), **known)
     made = plan_nodeset(spec("disk", "gpu"), seen)
     assert made.checks == ({"gpu": {0: ASKED}} if is_asked else {})
 

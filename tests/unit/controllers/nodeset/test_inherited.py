@@ -34,7 +34,8 @@ def drained(found: Failure, reason: str = HELD, looked: float = NOW, words: str 
 
 
 def planned(worker: Any, policy: RemedyPolicy | None = ALL, **facts: Any) -> Plan:
-    seen = look(worker, **{"machines": MACHINES, **facts})
+    known: dict[str, Any] = {"machines": MACHINES, **facts}
+    seen = look(worker, **known)
     return plan_nodeset(nodeset(replicas=1, remedies=policy, check_jobs=("disk",)), seen)
 
 

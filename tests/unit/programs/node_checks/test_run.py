@@ -274,7 +274,8 @@ def test_spared_node_is_noted_as_one_that_keeps_its_jobs() -> None:
 
 def test_failure_is_noted_with_the_machine_that_the_node_is_on() -> None:
     slurm = cluster(["idle", "ours"], [FAILED, UNKNOWN])
-    slurm.known = {name: Node(**{**vars(each), "instance": f"m-{name}/b-1"}) for name, each in slurm.known.items()}
+    for name, each in slurm.known.items():
+        slurm.known[name] = Node(name, each.state, each.reason, "", ("main",), each.extra, instance=f"m-{name}/b-1")
     run(slurm, 2)
     assert noted(slurm, "n-0") == Failure(AT, "full", machine="m-n-0/b-1", seen=AT)
     assert noted(slurm, "n-1") == Failure(EARLIER, "it was full")
