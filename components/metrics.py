@@ -3,7 +3,7 @@ programs/metrics; who scrapes it is not known here.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypedDict
 
 import pulumi
@@ -32,7 +32,10 @@ from components.pods import (
     service,
 )
 from configs.models.cluster import Cluster
+from configs.models.health_checks import HealthCheck
 from configs.models.monitoring import Monitoring
+from configs.render.health_checks import interval_s
+from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
 """Tail of its objects' names, and name of its port: `<cluster>-metrics`."""
@@ -59,13 +62,16 @@ class MetricsArgs(TypedDict):
     """Seconds between two readings of slurmctld."""
     accounting_interval_s: float
     """Seconds between two readings of slurmdbd."""
-    checks: Mapping[str, Sequence[str]]
-    """Names of the health checks by node set: what others have found is history."""
+    checks: Mapping[str, Mapping[str, str]]
+    """Names of the health checks by node set, each with what makes its results younger: `interval`, `job`, or nothing, as a pass before or
+    after a job is told once. What others have found is history."""
+    unknown_after_s: float
+    """A check at an interval that has told nothing of a node for so many seconds is unknown there."""
 
 
 def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
     names = {
-        node_set.name: sorted(check.name for check in cluster.health_checks if node_set.name in check.node_sets)
+        node_set.name: {check.name: _told_again(check) for check in cluster.health_checks if node_set.name in check.node_sets}
         for node_set in cluster.node_sets
     }
     return {
@@ -76,7 +82,12 @@ def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) ->
         "interval_s": _INTERVAL_S,
         "accounting_interval_s": _ACCOUNTING_INTERVAL_S,
         "checks": {name: checks for name, checks in names.items() if checks},
+        "unknown_after_s": unknown_after_s(interval_s(cluster)),
     }
+
+
+def _told_again(check: HealthCheck) -> str:
+    return next((context for context in ("interval", "job") if context in check.contexts), "")
 
 
 class Metrics(pulumi.ComponentResource):
@@ -102,6 +113,7 @@ def build_settings(args: MetricsArgs) -> str:
             "accounting": args["accounting"],
             "accounts": args["accounts"],
             "checks": args["checks"],
+            "unknownAfterS": args["unknown_after_s"],
             "intervalS": args["interval_s"],
             "accountingIntervalS": args["accounting_interval_s"],
         },

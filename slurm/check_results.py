@@ -144,6 +144,11 @@ def seen_on(machine: str, before: CheckResult | None, after: CheckResult) -> Che
     return CheckResult(after.result, after.at, failure, after.driver, after.passed_for)
 
 
+def renewed(result: CheckResult, at: str) -> CheckResult:
+    """The same result, found once more at that time."""
+    return CheckResult(result.result, at, result.failure, result.driver, result.passed_for)
+
+
 def requests_text(requests: Mapping[str, Request]) -> str:
     """Requests by the names of nodes, as a run of a check reads them."""
     return json.dumps({name: _told(request) for name, request in requests.items()}, separators=(",", ":"), sort_keys=True)

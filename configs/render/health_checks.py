@@ -16,6 +16,7 @@ from configs.models.shapes import machine_of, shape_of
 from configs.render.shared_root import SPOOL
 from configs.render.wording import template
 from slurm import prologs
+from slurm.conf import known, number_of
 from slurm.gpu_links import least_gb_per_s
 from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
 
@@ -117,6 +118,12 @@ def slurm_settings(cluster: Cluster) -> Mapping[str, str]:
     timeout_s = max(check.timeout_s for check in checks) + _SLACK_S
     interval_s = max(INTERVAL_S, timeout_s + 1)
     return {"HealthCheckInterval": str(interval_s), "HealthCheckNodeState": "ANY,CYCLE", "HealthCheckTimeout": str(timeout_s)}
+
+
+def interval_s(cluster: Cluster) -> int:
+    """Seconds between two runs of the checks at an interval on a node; 0 where there are none."""
+    settings = {known(key, SETTINGS): value for key, value in {**slurm_settings(cluster), **cluster.slurm.settings}.items()}
+    return number_of(settings.get("HealthCheckInterval", "")) or 0
 
 
 SETTINGS = ("HealthCheckInterval", "HealthCheckNodeState", "HealthCheckTimeout")

@@ -4,12 +4,13 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from slurm.check_results import read_results
-from slurm.scontrol import Resources, read_extras, read_resources, read_states
+from slurm.check_results import UNKNOWN, read_results
+from slurm.retelling import UNKNOWN_AFTER_S
+from slurm.scontrol import Resources, read_extras, read_resources, read_starts, read_states
 from slurm.states import NodeState, is_registered, word
 
 from .text import OTHER, Family, Values
@@ -19,10 +20,13 @@ DETAILED = ("scontrol", "--oneliner", "--all", "--details", "show", "nodes")
 """Where TRES do not count GPUs, as without accounting, only GresUsed says how many have a job."""
 _WORKING = frozenset({"idle", "allocated", "mixed"})
 _OFF = frozenset({"powered_down", "powering_down"})
+_SILENT_IN_ORDER = _OFF | {"powering_up"}
+"""States in which no check runs on a node, as it should be."""
 _SHARES = ("allocated", "idle", "unavailable", "powered_down")
 
-Checks = Mapping[str, Sequence[str]]
-"""Names of the declared health checks by node set."""
+Checks = Mapping[str, Mapping[str, str]]
+"""By node set the names of the declared health checks, each with what makes its results younger: `interval`, `job`, or nothing."""
+_INTERVAL = "interval"
 
 
 def node_set_of(node: str) -> str:
@@ -31,8 +35,8 @@ def node_set_of(node: str) -> str:
     return name if name and ordinal.isdecimal() else OTHER
 
 
-def node_metrics(text: str, checks: Checks, now: float) -> list[Family]:
-    """All families of nodes. Raises AnswerError, a ValueError, for text that is no answer."""
+def node_metrics(text: str, checks: Checks, now: float, unknown_after_s: float = UNKNOWN_AFTER_S) -> list[Family]:
+    """All families of nodes; times are in seconds since 1970. Raises AnswerError, a ValueError, for text that is no answer."""
     # A comment may have line breaks, whose rest is no line of a node.
     text = "\n".join(line for line in text.splitlines() if line.startswith("NodeName=")) or text
     states, resources = read_states(text), read_resources(text)
@@ -53,7 +57,7 @@ def node_metrics(text: str, checks: Checks, now: float) -> list[Family]:
         Family("slipway_nodes", "Slurm nodes by state.", ("nodeset", "state"), by_state),
         Family("slipway_cpus", "Processors of nodes by what they do.", ("nodeset", "state"), cpus),
         Family("slipway_gpus", "GPUs of nodes by what they do.", ("nodeset", "state"), gpus),
-        *_check_metrics(text, checks, now),
+        *_check_metrics(text, states, checks, now, unknown_after_s),
     ]
 
 
@@ -67,37 +71,50 @@ def _share(counts: Counter[Values], node_set: str, state: NodeState, used: int, 
     counts[node_set, free] += max(0, total - used)
 
 
-def _check_metrics(text: str, checks: Checks, now: float) -> list[Family]:
-    """What a check that is no longer declared has found says nothing of its node, and is left out."""
+def _check_metrics(text: str, states: Mapping[str, NodeState], checks: Checks, now: float, unknown_after_s: float) -> list[Family]:
+    """What a check that is no longer declared has found says nothing of its node, and is left out. A check at an interval that has told
+    nothing for so long is unknown there, whatever it told before, also where it has never told anything."""
+    extras, starts = read_extras(text), read_starts(text)
     failed: dict[Values, float] = {}
     results: Counter[Values] = Counter()
     oldest: dict[Values, float] = {}
-    for name, extra in read_extras(text).items():
+    for name, state in states.items():
         node_set = node_set_of(name)
-        declared = checks.get(node_set, ())
-        for check, result, at, kind in _results(extra):
-            if check not in declared:
-                continue
-            results[check, result] += 1
+        found = _results(extras.get(name, ""))
+        is_up = word(state) not in _SILENT_IN_ORDER
+        for check, context in checks.get(node_set, {}).items():
+            result, at, kind = found.get(check, ("", None, ""))
+            told_at = max(at or 0, starts.get(name, now if at is None else 0))
+            if is_up and context == _INTERVAL and now - told_at >= unknown_after_s:
+                result = UNKNOWN
+            if result:
+                results[check, result] += 1
             if kind:
                 failed[name, node_set, check, kind] = 1
-            if at is not None:
-                oldest[(check,)] = max(now - at, oldest.get((check,), 0.0))
+            if at is not None and is_up and context:
+                oldest[check, context] = max(now - at, oldest.get((check, context), 0.0))
     return [
         Family("slipway_node_check", "1 for each failure of a health check on a node.", ("node", "nodeset", "check", "kind"), failed),
-        Family("slipway_check_nodes", "Nodes by the last result of a health check.", ("check", "result"), results),
-        Family("slipway_check_age_seconds", "Age of a health check's oldest last result.", ("check",), oldest),
+        Family(
+            "slipway_check_nodes", "Nodes by the last result of a health check; unknown where it is silent.", ("check", "result"), results
+        ),
+        Family(
+            "slipway_check_age_seconds",
+            "Age of the oldest last result of a health check that runs as a job or at an interval.",
+            ("check", "context"),
+            oldest,
+        ),
     ]
 
 
 @lru_cache(maxsize=8192)
-def _results(extra: str) -> tuple[tuple[str, str, float | None, str], ...]:
-    """Of each check its name, its last result, when that was, and the kind of the failure that has not been seen mended, if there is one.
+def _results(extra: str) -> Mapping[str, tuple[str, float | None, str]]:
+    """By check its last result, when that was, and the kind of the failure that has not been seen mended, if there is one.
 
     Remembered, as most nodes have the same from one reading to the next: half of the time of a reading of 5,000 nodes.
     """
     found = read_results(extra) or {}
-    return tuple((name, each.result, _time(each.at), each.failure.kind if each.failure else "") for name, each in found.items())
+    return {name: (each.result, _time(each.at), each.failure.kind if each.failure else "") for name, each in found.items()}
 
 
 def _time(text: str) -> float | None:

@@ -20,6 +20,7 @@ from slurm.commands import SlurmError, call
 from slurm.ended import Gap, back_to, gap_after_answer, gap_after_failure, pause_s
 from slurm.logs import ERROR, teller
 from slurm.pump import take_stderr
+from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.signals import Signals
 
 from . import jobs, nodes, usage
@@ -47,6 +48,8 @@ class Settings:
     accounts: int
     """So many accounts have series of their own."""
     checks: nodes.Checks
+    unknown_after_s: float = UNKNOWN_AFTER_S
+    """A check at an interval that has told nothing of a node for so long is unknown there."""
     interval_s: float = 15.0
     """Seconds between two readings of slurmctld."""
     accounting_interval_s: float = 60.0
@@ -55,7 +58,10 @@ class Settings:
     @classmethod
     def read(cls, text: str) -> "Settings":
         given: dict[str, Any] = json.loads(text)
-        return cls(given["accounting"], given["accounts"], given["checks"], given["intervalS"], given["accountingIntervalS"])
+        return cls(
+            *(given["accounting"], given["accounts"], given["checks"], given["unknownAfterS"]),
+            *(given["intervalS"], given["accountingIntervalS"]),
+        )
 
 
 class Collector:
@@ -89,7 +95,8 @@ class Collector:
 
     def _nodes(self) -> str:
         command = nodes.COMMAND if self._settings.accounting else nodes.DETAILED
-        return render(nodes.node_metrics(self._ask(*command), self._settings.checks, self._wall()))
+        settings = self._settings
+        return render(nodes.node_metrics(self._ask(*command), settings.checks, self._wall(), settings.unknown_after_s))
 
     def _jobs(self) -> str:
         now = self._wall()

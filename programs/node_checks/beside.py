@@ -13,6 +13,8 @@ import signal
 import sys
 import time
 
+from slurm.retelling import TELL_AGAIN_S
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # each job pays for what is imported here
     from typing import Any, NoReturn
@@ -23,8 +25,6 @@ _CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
 """By what slurmd calls them in SLURM_SCRIPT_CONTEXT; a HealthCheckProgram has no such variable."""
 _TOLD = "/run/slurm/slipway-checks.json"
 """What the collector was told last, so that it hears news only."""
-_AGAIN_S = 600
-"""After so many seconds all is told once more, as Slurm may have lost what was noted."""
 _SEND_S = 5
 _PACKAGE = __package__
 
@@ -44,7 +44,7 @@ def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: st
         return True
     if any(each["result"] == "failed" or told.get("results", {}).get(each["check"]) != each["result"] for each in results):
         return True
-    return context == "interval" and not 0 <= now - told.get("at", 0) < _AGAIN_S
+    return context == "interval" and not 0 <= now - told.get("at", 0) < TELL_AGAIN_S
 
 
 def read_answer(code: int, output: str) -> "tuple[str, str, Any] | None":

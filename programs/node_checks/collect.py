@@ -21,9 +21,10 @@ from slurm import logs
 from slurm.check_results import FAILED, PASSED
 from slurm.commands import SlurmError
 from slurm.pump import take_stderr
+from slurm.retelling import RENEW_EVERY_S
 from slurm.signals import Signals
 
-from .collect_plan import Found, Plan, Report, ReportError, plan_collect, read_report
+from .collect_plan import Found, Plan, Report, ReportError, plan_collect, plan_renewal, read_report
 from .credentials import CredentialError, Munge
 from .outcome_lines import check_line
 from .plan import Outcome
@@ -59,16 +60,26 @@ Waiting = queue.Queue[tuple[Report, Answer]]
 class Collector:
     """Writes reports into Slurm, a round at a time."""
 
-    def __init__(self, slurm: Slurm, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._slurm, self._say, self._clock = slurm, say, clock
+    def __init__(
+        self,
+        slurm: Slurm,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], str] = lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    ) -> None:
+        self._slurm, self._say, self._clock, self._wall = slurm, say, clock, wall
         self._last: dict[tuple[str, str], Found] = {}
         self._again: list[tuple[float, Report]] = []
         self._untold: list[tuple[float, str, str, int]] = []
         """When to try again, the job, the text and how often it was tried."""
+        self._told_again: dict[str, set[str]] = {}
+        """By node the checks whose results get a younger time."""
+        self._renewal: tuple[float, str] = (0, "")
+        """When they get it, and the time: when the first of them was told."""
 
     def take(self, reports: Sequence[Report]) -> list[Reply]:
         """One round: the reply to each report. Raises SlurmError."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        at = self._wall()
         names = ",".join(sorted({report.node for report in reports}))
         nodes = self._slurm.nodes(names)
         has_failures = any(found.result == FAILED for report in reports for found in report.found)
@@ -81,7 +92,7 @@ class Collector:
         for node in plan.unnoted:
             error = "its Extra in Slurm is somebody else's text: nothing is noted there"
             self._say(logs.line("checks", f"node {node}: {error}", logs.ERROR, node=node, at=at, error=error))
-        self._remember(plan)
+        self._remember(plan, at)
         return [Reply(refused, held) for refused, held in zip(plan.refused, plan.held, strict=True)]
 
     def settle(self) -> None:
@@ -96,13 +107,17 @@ class Collector:
             self._again = [(when, report) for when, report in self._again if when > now]
             latest = [replace(report, found=tuple(self._latest(report.node, found) for found in report.found)) for report in due]
             latest = [replace(report, found=tuple(found for found in report.found if not _is_counted(found))) for report in latest]
-            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             names = ",".join(sorted({report.node for report in latest}))
-            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), at))
+            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), self._wall()))
+        if self._told_again and self._renewal[0] <= now:
+            told, self._told_again = self._told_again, {}
+            for text, each in plan_renewal(told, self._slurm.nodes(",".join(sorted(told))), self._renewal[1]).items():
+                self._slurm.record(each, text)
 
     def pause_s(self) -> float | None:
         """Seconds until `settle` has something to do; None where it has not."""
         times = [*(when for when, _ in self._again), *(when for when, _, _, _ in self._untold)]
+        times += [self._renewal[0]] if self._told_again else []
         return max(0.0, min(times) - self._clock()) if times else None
 
     def _latest(self, node: str, found: Found) -> Found:
@@ -128,7 +143,11 @@ class Collector:
                 why = f"has no comment {text!r}: {error}"
                 self._say(logs.line("checks", f"job {job} {why}", logs.ERROR, job=job, error=why))
 
-    def _remember(self, plan: Plan) -> None:
+    def _remember(self, plan: Plan, at: str) -> None:
+        if plan.told_again and not self._told_again:
+            self._renewal = (self._clock() + RENEW_EVERY_S, at)
+        for node, check in plan.told_again:
+            self._told_again.setdefault(node, set()).add(check)
         for node, found in plan.changed:
             self._last[node, found.check] = found
             if found.result == FAILED:

@@ -5,7 +5,7 @@ that the job goes elsewhere. No check holds more nodes than it may: where more f
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,12 @@ from slurm.check_results import (
     failures,
     following,
     read_results,
+    renewed,
     seen_on,
     with_result,
 )
+from slurm.listed import read_time
+from slurm.retelling import RENEW_AFTER_S
 from slurm.scontrol import Node
 from slurm.states import may_be_drained
 
@@ -83,6 +86,8 @@ class Plan:
     """What is news, with its nodes."""
     unnoted: tuple[str, ...] = ()
     """Nodes whose `Extra` is somebody else's text."""
+    told_again: tuple[tuple[str, str], ...] = ()
+    """Node and check of each result that is no news, and whose time is old."""
 
 
 def read_report(text: bytes) -> Report:
@@ -118,6 +123,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
     refused: list[tuple[str, ...]] = []
     stays: list[tuple[str, ...]] = []
     changed: list[tuple[str, Found]] = []
+    told_again: list[tuple[str, str]] = []
     for report in reports:
         stops: list[str] = []
         kept: list[str] = []
@@ -135,6 +141,8 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
                     before[found.check] = after
                     extras[report.node] = with_result(extras[report.node], found.check, after) or extras[report.node]
                     changed.append((report.node, found))
+                elif _is_old(earlier, at):
+                    told_again.append((report.node, found.check))
             if not drains_it:
                 continue
             reason = reasons.check(found.check, found.found)
@@ -147,19 +155,35 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
                 drains.setdefault(reason, []).append(report.node)
         refused.append(tuple(stops))
         stays.append(tuple(kept))
-    texts: dict[str, list[str]] = {}
-    for name, extra in extras.items():
-        if extra != nodes[name].extra:
-            texts.setdefault(extra, []).append(name)
     return Plan(
-        {text: tuple(names) for text, names in texts.items()},
+        _by_text({name: extra for name, extra in extras.items() if extra != nodes[name].extra}),
         {reason: tuple(dict.fromkeys(names)) for reason, names in drains.items()},
         {job: text for job, text in comments.items() if job},
         tuple(refused),
         tuple(stays),
         tuple(changed),
         tuple(dict.fromkeys(report.node for report in reports if report.node in nodes and results[report.node] is None)),
+        tuple(dict.fromkeys(told_again)),
     )
+
+
+def plan_renewal(told: Mapping[str, Collection[str]], nodes: Mapping[str, Node], at: str) -> Mapping[str, tuple[str, ...]]:
+    """New texts of `Extra`, each with its nodes: what checks have told again, found once more `at` that time. `told` has the checks by
+    node. What is news since then has a younger time."""
+    extras: dict[str, str] = {}
+    for name, checks in told.items():
+        extra = nodes[name].extra if name in nodes else ""
+        for check, earlier in (read_results(extra) or {}).items():
+            if check in checks and _is_old(earlier, at):
+                extras[name] = with_result(extras.get(name, extra), check, renewed(earlier, at)) or extra
+    return _by_text(extras)
+
+
+def _by_text(extras: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    texts: dict[str, list[str]] = {}
+    for name, extra in extras.items():
+        texts.setdefault(extra, []).append(name)
+    return {text: tuple(names) for text, names in texts.items()}
 
 
 def held_by(check: str, extras: Mapping[str, str]) -> set[str]:
@@ -178,6 +202,11 @@ def _take(held: set[str], node: str, most: int) -> bool:
         return False
     held.add(node)
     return True
+
+
+def _is_old(result: CheckResult | None, at: str) -> bool:
+    """True where a result that is told again gets a younger time."""
+    return result is not None and (read_time(at) or 0) - (read_time(result.at) or 0) >= RENEW_AFTER_S
 
 
 def _is_same(before: CheckResult | None, after: CheckResult) -> bool:

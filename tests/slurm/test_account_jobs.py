@@ -204,6 +204,7 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
         "accounting": True,
         "accounts": 100,
         "checks": {},
+        "unknown_after_s": 1800,
         "interval_s": 0.5,
         "accounting_interval_s": 0.5,
     }

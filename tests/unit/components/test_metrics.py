@@ -53,7 +53,11 @@ def test_program_reads_its_settings() -> None:
         accounting=True,
         accounts=100,
         checks={
-            node_set.name: sorted(check.name for check in DEV.health_checks if node_set.name in check.node_sets)
+            node_set.name: {
+                check.name: "interval" if "interval" in check.contexts else "job"
+                for check in DEV.health_checks
+                if node_set.name in check.node_sets
+            }
             for node_set in DEV.node_sets
             if any(node_set.name in check.node_sets for check in DEV.health_checks)
         },

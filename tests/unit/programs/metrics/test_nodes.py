@@ -1,6 +1,7 @@
 """Metrics of nodes from recorded lines of scontrol."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,7 +10,7 @@ from programs.metrics.text import render
 from slurm.scontrol import AnswerError
 from tests.unit.programs.metrics.recorded import NOW, node, of
 
-CHECKS: Checks = {"gpu": ["disk", "gpu"]}
+CHECKS: Checks = {"gpu": {"disk": "job", "gpu": "job"}}
 
 
 def extra(**results: object) -> str:
@@ -80,7 +81,63 @@ def test_failures_results_and_ages_of_checks() -> None:
     )
     assert of(text, "slipway_node_check") == {"disk/node/gpu-0/gpu": 1, "disk/node/gpu-1/gpu": 1}
     assert of(text, "slipway_check_nodes") == {"disk/failed": 1, "disk/unknown": 1, "disk/passed": 1}
-    assert of(text, "slipway_check_age_seconds") == {"disk": 600}
+    assert of(text, "slipway_check_age_seconds") == {"disk/job": 600}
+
+
+def seconds_ago(age: float) -> str:
+    return datetime.fromtimestamp(NOW - age, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.mark.parametrize(
+    ("state", "started", "told", "context", "result"),
+    [
+        pytest.param("IDLE+CLOUD", 9000, ("passed", 1700), "interval", "passed", id="told-lately"),
+        pytest.param("IDLE+CLOUD", 9000, ("passed", 1801), "interval", "unknown", id="silent"),
+        pytest.param("IDLE+CLOUD", 9000, ("failed", 1801), "interval", "unknown", id="silent-since-a-failure"),
+        pytest.param("IDLE+CLOUD", 9000, None, "interval", "unknown", id="runner-was-never-there"),
+        pytest.param("IDLE+CLOUD", 100, None, "interval", None, id="has-just-started"),
+        pytest.param("IDLE+CLOUD", 100, ("passed", 90_000), "interval", "passed", id="old-result-of-a-node-that-has-just-started"),
+        pytest.param("DOWN+CLOUD+NOT_RESPONDING", 9000, ("passed", 1801), "interval", "unknown", id="down"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", None, ("passed", 90_000), "interval", "passed", id="off"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", None, None, "interval", None, id="never-up"),
+        pytest.param("MIXED+CLOUD+POWERING_UP", 90_000, ("passed", 90_000), "interval", "passed", id="waking"),
+        pytest.param("IDLE+CLOUD", 90_000, ("passed", 90_000), "job", "passed", id="as-a-job"),
+        pytest.param("IDLE+CLOUD", 90_000, None, "job", None, id="as-a-job-that-has-not-run"),
+        pytest.param("IDLE+CLOUD", 90_000, ("passed", 90_000), "", "passed", id="before-jobs-alone"),
+    ],
+)
+def test_check_at_an_interval_that_is_silent_is_unknown(
+    state: str, started: int | None, told: tuple[str, int] | None, context: str, result: str | None
+) -> None:
+    noted = extra(mounts={"result": told[0], "at": seconds_ago(told[1])}) if told else "{}"
+    line = node("gpu-0", state, extra=noted).replace(
+        "SlurmdStartTime=1795540687", f"SlurmdStartTime={NOW - started if started else 'None'}"
+    )
+    text = page(line, checks={"gpu": {"mounts": context}})
+    assert of(text, "slipway_check_nodes") == ({f"mounts/{result}": 1} if result else {})
+
+
+def test_failure_of_a_check_that_is_silent_stays_a_failure() -> None:
+    failure = {"since": "2026-11-24T10:00:00Z", "found": "full", "kind": "node", "drains": True}
+    line = node("gpu-0", extra=extra(disk={"result": "failed", "at": "2026-11-24T10:00:00Z", "failure": failure}))
+    line = line.replace("SlurmdStartTime=1795540687", "SlurmdStartTime=1795500000")
+    text = page(line, checks={"gpu": {"disk": "interval"}})
+    assert of(text, "slipway_check_nodes") == {"disk/unknown": 1}
+    assert of(text, "slipway_node_check") == {"disk/node/gpu-0/gpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("state", "context", "age"),
+    [
+        pytest.param("IDLE+CLOUD", "job", {"disk/job": 7200}, id="as-a-job"),
+        pytest.param("IDLE+CLOUD", "interval", {"disk/interval": 7200}, id="at-an-interval"),
+        pytest.param("IDLE+CLOUD", "", {}, id="before-jobs-alone-a-pass-is-told-once"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", "job", {}, id="node-is-off"),
+    ],
+)
+def test_age_is_that_of_checks_that_are_told_again(state: str, context: str, age: dict[str, float]) -> None:
+    line = node("gpu-0", state, extra=extra(disk={"result": "passed", "at": seconds_ago(7200)}))
+    assert of(page(line, checks={"gpu": {"disk": context}}), "slipway_check_age_seconds") == age
 
 
 def test_words_in_a_comment_are_not_read_as_fields() -> None:

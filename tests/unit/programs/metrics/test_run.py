@@ -18,7 +18,7 @@ from slurm.commands import SlurmError
 from slurm.ended import LATE_S, LONGEST_PAUSE_S, LOOK_BACK_S, pause_s
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
-SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": ["disk"]})
+SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": {"disk": "job"}})
 
 
 class Slurm:

@@ -9,9 +9,10 @@ from queue import Queue
 import pytest
 
 from programs.node_checks.collect import Answer, Collector, gather, one_round
-from programs.node_checks.collect_plan import Found, Report, ReportError, plan_collect, read_report
+from programs.node_checks.collect_plan import Found, Report, ReportError, plan_collect, plan_renewal, read_report
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Driver, Failure, failures, read_results, with_result
 from slurm.commands import SlurmError
+from slurm.retelling import RENEW_AFTER_S, RENEW_EVERY_S
 from slurm.scontrol import Node
 from slurm.states import node_state
 from tests.unit.programs.node_checks.fake import FakeSlurm
@@ -182,6 +183,51 @@ def test_node_that_slurm_does_not_know_is_nobodys() -> None:
     slurm = slurm_of(node("gpu-0"))
     assert take(slurm, report("gpu-9", FAILED, "prolog", "12")) == [()]
     assert (slurm.log, slurm.remarks) == ([], {})
+
+
+def test_results_told_again_get_a_younger_time_together_and_not_at_each_look() -> None:
+    now = [0.0]
+    slurm = slurm_of(*(node(f"gpu-{at}", extra=noted(CheckResult(PASSED, EARLIER))) for at in range(3)))
+    collector = Collector(slurm, lambda _: None, lambda: now[0], lambda: f"2026-01-02T03:{int(now[0]) // 60:02}:{int(now[0]) % 60:02}Z")
+    for name in slurm.known:
+        collector.take([report(name, PASSED)])
+        now[0] += 10
+    collector.settle()
+    assert slurm.log == []
+    now[0] = RENEW_EVERY_S
+    collector.settle()
+    assert slurm.log == [("record", name) for name in slurm.known]
+    assert {noted_on(slurm, name) for name in slurm.known} == {CheckResult(PASSED, "2026-01-02T03:00:00Z")}
+    now[0] = RENEW_AFTER_S - 1
+    collector.take([report("gpu-0", PASSED)])
+    assert collector.pause_s() is None
+    now[0] += 1
+    collector.take([report("gpu-0", PASSED)])
+    assert collector.pause_s() == RENEW_EVERY_S
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(noted(FAILS), noted(CheckResult(FAILED, AT, GONE)), id="failure-keeps-its-beginning"),
+        pytest.param(
+            noted(CheckResult(PASSED, EARLIER), noted(CheckResult(PASSED, EARLIER)).replace("mounts", "disk")),
+            noted(CheckResult(PASSED, AT), noted(CheckResult(PASSED, EARLIER)).replace("mounts", "disk")),
+            id="other-checks-keep-their-time",
+        ),
+        pytest.param(noted(CheckResult(PASSED, "2026-01-02T03:00:00Z")), None, id="news-since-then"),
+        pytest.param("rack 7", None, id="text-of-somebody-else"),
+        pytest.param("", None, id="result-that-is-gone"),
+    ],
+)
+def test_time_alone_is_renewed(before: str, after: str | None) -> None:
+    nodes = {"gpu-0": node("gpu-0", extra=before)}
+    assert plan_renewal({"gpu-0": {"mounts"}, "gone-1": {"mounts"}}, nodes, AT) == ({after: ("gpu-0",)} if after else {})
+
+
+def test_nodes_with_equal_texts_are_renewed_by_one_write() -> None:
+    nodes = {f"gpu-{at}": node(f"gpu-{at}", extra=noted(CheckResult(PASSED, EARLIER))) for at in range(300)}
+    assert [*plan_renewal(dict.fromkeys(nodes, ("mounts",)), nodes, AT).values()] == [tuple(nodes)]
 
 
 def test_failure_that_a_job_of_a_check_has_overwritten_is_noted_again() -> None:
