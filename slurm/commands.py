@@ -9,16 +9,16 @@ class SlurmError(Exception):
     """Slurm did not answer in time, or refused; in its own words where it has said any."""
 
 
-def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None, is_silence_wanted: bool = False) -> str:
-    """What the command prints. `env` is added to this process's own. With `is_silence_wanted`, words on standard error are a failure, too:
-    some commands end well all the same. Raises SlurmError.
+def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None, is_silence_wanted: bool = False, stdin: str = "") -> str:
+    """What the command prints. `env` is added to this process's own, `stdin` is what the command can read. With `is_silence_wanted`, words
+    on standard error are a failure, too: some commands end well all the same. Raises SlurmError.
 
     Slurm keeps any byte that a reason or a comment was given (measured on 26.05): bytes that are not UTF-8 are read as U+FFFD.
     """
     try:
         done = subprocess.run(
             command,
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -1,7 +1,5 @@
 """Slurm's own commands for programs.maintenance: two readings, and four writes for all jobs of a round. Thin."""
 
-import os
-import subprocess
 from collections.abc import Iterable, Mapping
 
 from slurm.commands import SlurmError, call
@@ -49,22 +47,7 @@ class Slurm:
     def notify(self, words: Mapping[str, str]) -> None:
         """One scontrol says it to all jobs. Raises SlurmError with what it could not say."""
         lines = "".join(f"notify {job} {text}\n" for job, text in words.items())
-        try:
-            done = subprocess.run(
-                ["scontrol", "--quiet"],
-                input=lines,
-                capture_output=True,
-                encoding="utf-8",
-                timeout=_CALL_S,
-                check=False,
-                env={**os.environ},
-            )
-        except subprocess.TimeoutExpired:
-            raise SlurmError(f"scontrol did not say it within {_CALL_S} s") from None
-        except OSError as error:
-            raise SlurmError(f"scontrol: {error.strerror}") from None
-        if said := done.stderr.strip():
-            raise SlurmError("; ".join(said.splitlines()))
+        call("scontrol", "--quiet", timeout_s=_CALL_S, is_silence_wanted=True, stdin=lines)
 
 
 def _parts(jobs: Iterable[str]) -> Iterable[list[str]]:

@@ -2,19 +2,20 @@
 
 `python3 -m programs.node_checks.collect`, as SlurmUser. Nodes send one line each, a credential of munge that root of a node has made
 (programs/node_checks/beside.py). They get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`.
-Reports that come together are read and written together. It keeps nothing that Slurm does not have: a node tells again what was not noted.
+Reports that come together are read and written together, so a storm of failures costs a few processes; those of prologs go first. It keeps
+nothing that Slurm does not have: a node tells again what was not noted.
 """
 
-import contextlib
 import json
 import queue
 import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple, cast
 
 from slurm import logs
@@ -29,11 +30,14 @@ from .credentials import CredentialError, Munge
 from .outcome_lines import check_line
 from .plan import Outcome
 from .slurm import Slurm
+from .updates import Update
 
 PORT = 6823
 _GATHER_S = 0.05
-_MOST = 512
-"""Reports of one round: what comes meanwhile waits for the next one."""
+_MOST = 256
+"""Reports of one round: what comes meanwhile waits for the next one, which begins about a second later."""
+_MOST_COMMENTS = 16
+"""Jobs that one round comments on, by two processes each. The others have their turn after the answers."""
 _ANSWER_S = 20
 _LONGEST = 256 * 1024
 _READ_S = 5
@@ -54,7 +58,37 @@ class Reply(NamedTuple):
 
 Answer = Future[Reply]
 """The reply to a report; or the SlurmError that kept it from being noted."""
-Waiting = queue.Queue[tuple[Report, Answer]]
+
+
+class Waiting:
+    """Reports that have no answer yet, in the order in which they came; those of prologs first, as jobs wait for them."""
+
+    def __init__(self) -> None:
+        self._queue = queue.PriorityQueue[tuple[bool, int, Report, Answer]]()
+        self._numbers = count()
+
+    def put(self, report: Report, answer: Answer) -> None:
+        self._queue.put((report.context != "prolog", next(self._numbers), report, answer))
+
+    def gather(self, timeout_s: float | None) -> list[tuple[Report, Answer]]:
+        """What has come, and what comes right after it: of prologs, or of all else. Nothing after so many seconds without a report."""
+        try:
+            first = self._queue.get(timeout=timeout_s)
+        except queue.Empty:
+            return []
+        time.sleep(_GATHER_S)
+        self._queue.put(first)  # a prolog may have come meanwhile
+        batch: list[tuple[Report, Answer]] = []
+        are_of_prologs = False
+        while len(batch) < _MOST and not self._queue.empty():
+            each = self._queue.get()
+            if not batch:
+                are_of_prologs = not each[0]
+            elif are_of_prologs and each[0]:
+                self._queue.put(each)
+                break
+            batch.append(each[2:])
+        return batch
 
 
 class Collector:
@@ -77,42 +111,48 @@ class Collector:
         self._renewal: tuple[float, str] = (0, "")
         """When they get it, and the time: when the first of them was told."""
 
-    def take(self, reports: Sequence[Report]) -> list[Reply]:
-        """One round: the reply to each report. Raises SlurmError."""
+    def take(self, reports: Sequence[Report]) -> list[Reply | SlurmError]:
+        """One round: the reply to each report, or why it is not noted. Raises SlurmError where Slurm does not answer."""
         at = self._wall()
         names = ",".join(sorted({report.node for report in reports}))
         nodes = self._slurm.nodes(names)
         has_failures = any(found.result == FAILED for report in reports for found in report.found)
         plan = plan_collect(reports, nodes, self._slurm.extras() if has_failures else {}, at)
-        self._write(plan)
+        refused = self._write(plan, reports)
         for node, found in plan.changed:
+            if node in refused:
+                continue
             job = next((report.job for report in reports if report.node == node and found in report.found), "")
             outcome = Outcome(found.result, found.found)
             self._say(check_line("checks", found.check, {"node": node, "job": job}, at, outcome))
+        for node, why in refused.items():
+            self._say(logs.line("checks", f"node {node}: Slurm refuses it: {why}", logs.ERROR, node=node, at=at, error=str(why)))
         for node in plan.unnoted:
             error = "its Extra in Slurm is somebody else's text: nothing is noted there"
             self._say(logs.line("checks", f"node {node}: {error}", logs.ERROR, node=node, at=at, error=error))
-        self._remember(plan, at)
-        return [Reply(refused, held) for refused, held in zip(plan.refused, plan.held, strict=True)]
+        self._remember(plan, refused, at)
+        replies = zip(reports, plan.refused, plan.held, strict=True)
+        return [refused.get(report.node) or Reply(stops, held) for report, stops, held in replies]
 
     def settle(self) -> None:
         """Looks again for failures that were noted a moment ago, and comments on jobs that could not be commented on. Raises SlurmError."""
         now = self._clock()
         untold = [each for each in self._untold if each[0] <= now]
         self._untold = [each for each in self._untold if each[0] > now]
-        for _, job, text, tries in untold:
+        for _, job, text, tries in untold[:_MOST_COMMENTS]:
             self._comment(job, text, tries)
+        self._untold += untold[_MOST_COMMENTS:]
         due = [report for when, report in self._again if when <= now]
         if due:
             self._again = [(when, report) for when, report in self._again if when > now]
             latest = [replace(report, found=tuple(self._latest(report.node, found) for found in report.found)) for report in due]
             latest = [replace(report, found=tuple(found for found in report.found if not _is_counted(found))) for report in latest]
             names = ",".join(sorted({report.node for report in latest}))
-            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), self._wall()))
+            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), self._wall()), ())
         if self._told_again and self._renewal[0] <= now:
             told, self._told_again = self._told_again, {}
-            for text, each in plan_renewal(told, self._slurm.nodes(",".join(sorted(told))), self._renewal[1]).items():
-                self._slurm.record(each, text)
+            renewed = plan_renewal(told, self._slurm.nodes(",".join(sorted(told))), self._renewal[1])
+            self._slurm.write([Update(each, text) for text, each in renewed.items()])
 
     def pause_s(self) -> float | None:
         """Seconds until `settle` has something to do; None where it has not."""
@@ -123,15 +163,20 @@ class Collector:
     def _latest(self, node: str, found: Found) -> Found:
         return self._last.get((node, found.check), found)
 
-    def _write(self, plan: Plan) -> None:
-        for text, names in plan.extras.items():
-            self._slurm.record(names, text)
-        for reason, names in plan.drains.items():
-            self._slurm.drain(",".join(names), reason)
-        for job, text in plan.comments.items():
-            self._comment(job, text)
-            with contextlib.suppress(SlurmError):  # nobody may be waiting at a screen
-                self._slurm.notify(job, text)
+    def _write(self, plan: Plan, reports: Sequence[Report]) -> dict[str, SlurmError]:
+        """Notes first, and drains where that went well. The nodes of which Slurm has refused something, with its words."""
+        refused = self._slurm.write([Update(names, text) for text, names in plan.extras.items()])
+        noted = {reason: tuple(name for name in names if name not in refused) for reason, names in plan.drains.items()}
+        refused |= self._slurm.write([Update(names, drain=reason) for reason, names in noted.items() if names])
+        start = {report.job for report in reports if report.node in refused}
+        comments = {job: text for job, text in plan.comments.items() if job not in start}
+        self._slurm.notify(comments)
+        for number, (job, text) in enumerate(comments.items()):
+            if number < _MOST_COMMENTS:
+                self._comment(job, text)
+            else:
+                self._untold.append((self._clock(), job, text, 0))
+        return refused
 
     def _comment(self, job: str, text: str, tries: int = 0) -> None:
         try:
@@ -143,14 +188,14 @@ class Collector:
                 why = f"has no comment {text!r}: {error}"
                 self._say(logs.line("checks", f"job {job} {why}", logs.ERROR, job=job, error=why))
 
-    def _remember(self, plan: Plan, at: str) -> None:
+    def _remember(self, plan: Plan, refused: Collection[str], at: str) -> None:
         if plan.told_again and not self._told_again:
             self._renewal = (self._clock() + RENEW_EVERY_S, at)
         for node, check in plan.told_again:
             self._told_again.setdefault(node, set()).add(check)
         for node, found in plan.changed:
             self._last[node, found.check] = found
-            if found.result == FAILED:
+            if found.result == FAILED and node not in refused:
                 self._again.append((self._clock() + _SETTLES_S, Report(node, "interval", "", (found,))))
 
 
@@ -159,23 +204,10 @@ def _is_counted(found: Found) -> bool:
     return found.result == PASSED and found.passes > 1
 
 
-def gather(waiting: Waiting, timeout_s: float | None) -> list[tuple[Report, Answer]]:
-    """What has come, and what comes right after it; nothing after so many seconds without a report."""
-    batch: list[tuple[Report, Answer]] = []
-    try:
-        batch.append(waiting.get(timeout=timeout_s))
-        time.sleep(_GATHER_S)
-        while len(batch) < _MOST:
-            batch.append(waiting.get_nowait())
-    except queue.Empty:
-        pass
-    return batch
-
-
 def work(collector: Collector, waiting: Waiting) -> None:
     """Rounds without end."""
     while True:
-        one_round(collector, gather(waiting, collector.pause_s()))
+        one_round(collector, waiting.gather(collector.pause_s()))
 
 
 def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> None:
@@ -183,7 +215,10 @@ def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> N
     try:
         if batch:
             for (_, answer), reply in zip(batch, collector.take([report for report, _ in batch]), strict=True):
-                answer.set_result(reply)
+                if isinstance(reply, SlurmError):
+                    answer.set_exception(reply)
+                else:
+                    answer.set_result(reply)
         collector.settle()
     except SlurmError as error:
         for _, answer in batch:
@@ -222,7 +257,7 @@ class _Handler(socketserver.StreamRequestHandler):
         if user != 0:
             raise CredentialError(f"sealed by user {user}, not by root of a node")
         answer = Answer()
-        server.waiting.put((read_report(text), answer))
+        server.waiting.put(read_report(text), answer)
         return answer.result(_ANSWER_S)
 
 

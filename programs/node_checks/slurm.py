@@ -3,13 +3,15 @@
 Every call has a deadline in seconds. Whatever goes wrong is a `SlurmError` with Slurm's own words.
 """
 
+import contextlib
 import getpass
 import json
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from .beside import could_not_run, read_answer
 from .bundle import bundle
 from .measured import Measured, read_measured
 from .plan import BUSY, ENDED, NOT_BEGUN, PREEMPTED, Outcome, Reservation
+from .updates import MOST_ALONE, SIDE_BY_SIDE, Update, alone, in_lots
 
 _CALL_S = 30
 _IMMEDIATE_S = 5
@@ -125,14 +128,36 @@ class Slurm:
         """Writes the `Extra` field of nodes, all the same."""
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
+    def write(self, updates: Sequence[Update]) -> dict[str, SlurmError]:
+        """Makes all of these updates by a few processes; the nodes of which Slurm has refused one, with its words. What lines did not do is
+        tried again, each node alone. Raises SlurmError where Slurm does not answer."""
+        lots = in_lots(updates)
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            suspects = [update for lot, is_done in zip(lots, pool.map(_feed, lots), strict=True) if not is_done for update in lot]
+        left = list(alone(updates))
+        if suspects:
+            seen = self.nodes(",".join(sorted({name for update in suspects for name in update.nodes})))
+            left += [each for update in suspects for each in update.missing(seen)]
+        refused: dict[str, SlurmError] = {}
+        for number, update in enumerate(left):
+            try:
+                if number >= MOST_ALONE:
+                    raise SlurmError("Slurm has refused too many updates of this round")
+                _call("scontrol", "update", *update.words())
+            except SlurmError as error:
+                refused |= dict.fromkeys(update.nodes, error)
+        return refused
+
     def comment(self, job: str, text: str) -> None:
         """Writes a text into the job's record, as AdminComment, beside what maintenance has noted there. Raises SlurmError."""
         before = _call("squeue", "--noheader", "--all", f"--jobs={job}", "--Format=admin_comment:0").strip()
         _call("scontrol", "update", f"JobId={job}", f"AdminComment={with_text(before, text)}")
 
-    def notify(self, job: str, text: str) -> None:
-        """Shows a text on the screen of the job's srun or salloc. Raises SlurmError where nobody waits for the job."""
-        _call("scontrol", "notify", job, text)
+    def notify(self, texts: Mapping[str, str]) -> None:
+        """Shows a text, in one line without quotes, on the screen of each job's srun or salloc, where somebody waits there."""
+        if texts:
+            with contextlib.suppress(SlurmError):
+                call("scontrol", timeout_s=_CALL_S, stdin="".join(f"notify {job} {text}\n" for job, text in texts.items()))
 
     def node_seconds(self, check: str, within_s: int) -> float:
         """What the jobs of a check that ran within these seconds took of nodes, by accounting."""
@@ -300,6 +325,15 @@ def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome
     if any(words in errors for words in _BUSY_WORDS):
         return BUSY
     return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (_TIMED_OUT, 137) else could_not_run(code, errors))
+
+
+def _feed(updates: Sequence[Update]) -> bool:
+    """Gives these updates to one scontrol. False where it complains of any of them, or does not end."""
+    try:
+        call("scontrol", timeout_s=_CALL_S, stdin="".join(f"{update.line}\n" for update in updates))
+    except SlurmError:
+        return False
+    return True
 
 
 def _call(*command: str) -> str:

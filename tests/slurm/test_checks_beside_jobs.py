@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.pods import program_command
+from components.pods import PACKAGES_PATH, program_command
 from slurm.check_results import CheckResult, read_results
 from slurm.instances import ENVIRONMENT, read_instance
 from slurm.prologs import CHECKS
@@ -27,6 +27,33 @@ GPU = {"name": "gpu", "check": "gpu", "nodeSets": ["gpu"], "maxDrained": 1}
 AGE_S = 10
 KERNEL = {"name": "kernel", "check": "kernel", "nodeSets": ["gpu"], "contexts": ["prolog"], "settings": {"maxAgeS": AGE_S}}
 NOTHING = [{"name": name, "check": name, "nodeSets": ["gpu"], "contexts": ["prolog"]} for name in ("nvme", "network")]
+
+
+QUOTED = 'rack "7 B", row 2'
+SEND = """
+import json, subprocess, sys
+from concurrent.futures import ThreadPoolExecutor
+from socket import create_connection
+
+def send(report):
+    sealed = subprocess.run(["munge"], input=json.dumps(report), capture_output=True, text=True, check=True).stdout
+    connection = create_connection(("t-slurmctld", 6823))
+    connection.sendall(sealed.encode())
+    return connection.makefile().readline()
+
+with ThreadPoolExecutor(8) as pool:
+    print("".join(pool.map(send, json.loads(sys.argv[1]))))
+"""
+"""Sends reports at once, as root of a node; prints the answers."""
+WRITE = """
+import json, sys
+from programs.node_checks.slurm import Slurm
+from programs.node_checks.updates import Update
+
+updates = [Update(tuple(nodes), extra, drain) for nodes, extra, drain in json.loads(sys.argv[1])]
+print(json.dumps({node: str(error) for node, error in Slurm().write(updates).items()}))
+"""
+"""Writes updates as the collector does; prints what Slurm refuses."""
 
 
 class ChecksCluster(ImageCluster):
@@ -278,6 +305,41 @@ def test_job_starts_where_nobody_takes_what_the_prolog_has_found(cluster: Checks
     finally:
         cluster.checks()
     cluster.idle()
+
+
+def failed(node: str, found: str) -> dict[str, Any]:
+    """A report of a node."""
+    result = {"check": "gpu", "result": "failed", "found": found, "kind": "hardware", "maxDrained": 2}
+    return {"node": node, "context": "prolog", "job": "", "results": [result]}
+
+
+def test_reports_with_texts_of_their_own_are_noted_and_drained_together(cluster: ChecksCluster) -> None:
+    """One of the texts fits into no line of scontrol: somebody else keeps quotes there."""
+    cluster.slurm("scontrol", "update", "NodeName=gpu-1", f"Extra={json.dumps({'mine': QUOTED})}")
+    reports = [failed(node, f"{at} of 4 GPUs are gone") for at, node in enumerate(NODES, 1)]
+    said = cluster.containers["gpu-0/slurmd"].run("python3", "-c", SEND, json.dumps(reports))
+    assert [json.loads(line)["refused"] for line in said.splitlines()] == [["gpu"]] * 2
+    for at, node in enumerate(NODES, 1):
+        assert cluster.node(node)["reason"] == f"slipway: check gpu: {at} of 4 GPUs are gone"
+        noted = cluster.noted(node)
+        assert noted is not None
+        assert noted.failure is not None
+        assert noted.failure.found == f"{at} of 4 GPUs are gone"
+    assert json.loads(cluster.node("gpu-1")["extra"])["mine"] == QUOTED
+
+
+def test_line_that_slurm_refuses_loses_no_other_line_of_its_round(cluster: ChecksCluster) -> None:
+    extras = {node: json.dumps({"text": f"of {node} alone"}, separators=(",", ":")) for node in ("gpu-0", "gone-7", "gpu-1")}
+    updates = [[[node], extra, None] for node, extra in extras.items()]
+    updates += [[["gpu-0", "gone-7", "gpu-1"], None, "slipway: check gpu: 3 GPU devices, 4 declared"]]
+    env = {"SLURM_CONF": "/etc/slurm/slurm.conf", "PYTHONPATH": PACKAGES_PATH}
+    said = cluster.containers["t-slurmctld-0/checks"].run("python3", "-c", WRITE, json.dumps(updates), user=SLURM, env=env)
+    refused = json.loads(said)
+    assert refused.keys() == {"gone-7"}
+    assert "Invalid node name specified" in refused["gone-7"]
+    for node in NODES:
+        assert cluster.node(node)["extra"] == extras[node]
+        assert cluster.node(node)["reason"] == "slipway: check gpu: 3 GPU devices, 4 declared"
 
 
 def test_user_cannot_report_for_a_node(cluster: ChecksCluster) -> None:

@@ -9,6 +9,7 @@ from programs.node_checks.measured import Measured
 from programs.node_checks.pairs import Pair, pair
 from programs.node_checks.plan import BUSY, ENDED, Outcome, Reservation
 from programs.node_checks.slurm import Slurm
+from programs.node_checks.updates import Update
 from slurm.check_results import FAILED
 from slurm.commands import SlurmError
 from slurm.scontrol import Node
@@ -42,6 +43,8 @@ class FakeSlurm(Slurm):
     """The comments of jobs."""
     gpus: set[int] = field(default_factory=set[int])
     """How many GPUs of each node jobs over several asked for."""
+    refuses: set[str] = field(default_factory=set[str])
+    """Nodes of which it takes no update that comes with others."""
     refuses_comments: int = 0
     """So many comments are refused first: those on a job whose script has ended, while Slurm takes the job back."""
 
@@ -88,9 +91,19 @@ class FakeSlurm(Slurm):
             raise SlurmError("Job has already finished for job 12")
         self.remarks[job] = text
 
-    def notify(self, job: str, text: str) -> None:
-        self._operate("notify", job)
-        raise SlurmError("job notify failure: Job/step already completing or completed")
+    def notify(self, texts: Mapping[str, str]) -> None:
+        for job in texts:
+            self._operate("notify", job)
+
+    def write(self, updates: Sequence[Update]) -> dict[str, SlurmError]:
+        refused = {name: SlurmError("Invalid node name specified") for update in updates for name in update.nodes if name in self.refuses}
+        for update in updates:
+            names = [name for name in update.nodes if name not in refused]
+            if update.extra is not None:
+                self.record(names, update.extra)
+            if update.drain is not None:
+                self.drain(",".join(names), update.drain)
+        return refused
 
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None

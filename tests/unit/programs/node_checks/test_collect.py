@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from queue import Queue
 
 import pytest
 
-from programs.node_checks.collect import Answer, Collector, gather, one_round
+from programs.node_checks.collect import Answer, Collector, Reply, Waiting, one_round
 from programs.node_checks.collect_plan import Found, Report, ReportError, plan_collect, plan_renewal, read_report
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Driver, Failure, failures, read_results, with_result
 from slurm.commands import SlurmError
@@ -44,7 +43,14 @@ def slurm_of(*nodes: Node) -> FakeSlurm:
 
 
 def take(slurm: FakeSlurm, *reports: Report) -> list[tuple[str, ...]]:
-    return [reply.refused for reply in Collector(slurm, lambda _: None).take(reports)]
+    return [reply.refused for reply in replies(Collector(slurm, lambda _: None), *reports)]
+
+
+def replies(collector: Collector, *reports: Report) -> list[Reply]:
+    """Of a round in which Slurm refuses nothing."""
+    taken = collector.take(reports)
+    assert not [each for each in taken if isinstance(each, SlurmError)]
+    return [each for each in taken if isinstance(each, Reply)]
 
 
 def noted_on(slurm: FakeSlurm, name: str) -> CheckResult | None:
@@ -263,7 +269,7 @@ def test_node_tells_of_each_pass_until_its_failure_has_ended() -> None:
     collector = Collector(slurm, lambda _: None)
     passed = Report("gpu-0", "interval", "", (replace(found(PASSED), passes=3),))
     collector.take([report("gpu-0", FAILED)])
-    assert [collector.take([passed])[0].held for _ in range(4)] == [("mounts",), ("mounts",), (), ()]
+    assert [replies(collector, passed)[0].held for _ in range(4)] == [("mounts",), ("mounts",), (), ()]
     assert not failures(read_results(slurm.known["gpu-0"].extra) or {})
 
 
@@ -297,12 +303,49 @@ def test_slurm_that_is_silent_is_told_to_the_node_which_tells_again() -> None:
     assert isinstance(answer.exception(0), SlurmError)
 
 
-def test_what_comes_together_is_one_round() -> None:
-    waiting: Queue[tuple[Report, Answer]] = Queue()
-    for name in ("gpu-0", "gpu-1"):
-        waiting.put((report(name, FAILED), Future()))
-    assert [each.node for each, _ in gather(waiting, 0)] == ["gpu-0", "gpu-1"]
-    assert gather(waiting, 0) == []
+def waiting_for(*reports: Report) -> Waiting:
+    waiting = Waiting()
+    for each in reports:
+        waiting.put(each, Future())
+    return waiting
+
+
+@pytest.mark.parametrize(
+    ("contexts", "rounds"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param(["interval", "interval"], [["gpu-0", "gpu-1"]], id="what-comes-together-is-one-round"),
+        pytest.param(["interval", "prolog", "epilog", "prolog"], [["gpu-1", "gpu-3"], ["gpu-0", "gpu-2"]], id="prologs-first"),
+        pytest.param(["interval"] * 600, [256, 256, 88], id="a-round-has-an-end"),
+    ],
+)
+def test_reports_are_taken_in_rounds(contexts: list[str], rounds: list[list[str] | int]) -> None:
+    waiting = waiting_for(*(report(f"gpu-{at}", FAILED, context) for at, context in enumerate(contexts)))
+    taken = [[each.node for each, _ in batch] for batch in iter(lambda: waiting.gather(0), [])]
+    assert [len(names) if isinstance(expected, int) else names for names, expected in zip(taken, rounds, strict=True)] == rounds
+
+
+def test_node_that_slurm_refuses_tells_again_and_the_others_of_its_round_are_noted() -> None:
+    slurm, said = slurm_of(*(node(f"gpu-{at}", "MIXED") for at in range(3))), list[str]()
+    slurm.refuses = {"gpu-1"}
+    batch = [(report(name, FAILED, "prolog", name, most=3), Answer()) for name in slurm.known]
+    one_round(Collector(slurm, said.append), batch)
+    answers = {each.node: answer for each, answer in batch}
+    assert isinstance(answers.pop("gpu-1").exception(0), SlurmError)
+    assert [answer.result(0).refused for answer in answers.values()] == [("mounts",)] * 2
+    assert slurm.remarks.keys() == {"gpu-0", "gpu-2"}, "the job of the other one starts"
+    assert "DRAIN" not in slurm.known["gpu-1"].state.flags
+    assert sum("Invalid node name specified" in line for line in said) == 1
+
+
+def test_storm_of_prologs_comments_on_some_jobs_before_the_answers_and_on_all_after_them() -> None:
+    slurm = slurm_of(*(node(f"gpu-{at}", "MIXED") for at in range(40)))
+    collector = Collector(slurm, lambda _: None, lambda: 0)
+    collector.take([report(name, FAILED, "prolog", name, most=40) for name in slurm.known])
+    assert len(slurm.remarks) == 16
+    for _ in range(2):
+        collector.settle()
+    assert slurm.remarks.keys() == slurm.known.keys()
 
 
 RESULT = {"check": "mounts", "result": "failed", "found": "x", "kind": "node", "maxDrained": 1}
