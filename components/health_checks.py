@@ -57,6 +57,8 @@ class CheckedNodesArgs(TypedDict):
     """How many nodes it has."""
     gpus: int
     """GPUs of a node that the check's job asks for; 0 for checks of other things."""
+    maxDrained: int
+    """Nodes of this set that all checks together may hold drained when this one drains another."""
     settings: dict[str, Any]
     """Everything that the program of the check reads, limits and facts of the nodes."""
 
@@ -74,8 +76,6 @@ class HealthCheckArgs(TypedDict):
     """Cron's five fields."""
     timeout_s: int
     """After so many seconds on a node the check counts as unknown."""
-    max_drained: int
-    """Nodes that the check may hold drained at once."""
     per: Per
     """How many nodes a job of the check has: one, two, or all that are idle."""
     after: list[str]
@@ -112,7 +112,6 @@ def _health_check(cluster: Cluster, check: HealthCheck, schedule: str) -> Health
         "cause": check.cause or CAUSE_KINDS[check.check],
         "schedule": schedule,
         "timeout_s": check.timeout_s,
-        "max_drained": most_drained(cluster, check),
         "per": per_of(check),
         "after": list(check.after),
         "budget_node_minutes": check.budget_node_minutes,
@@ -126,6 +125,7 @@ def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> C
         "name": node_set.name,
         "size": node_set.ordinals,
         "gpus": shape.gres_count if check.check in (*GPU_CHECKS, "command") else 0,
+        "maxDrained": most_drained(check, node_set),
         "settings": check_settings(cluster, check, node_set),
     }
 
@@ -197,7 +197,6 @@ def build_spec(check: HealthCheckArgs) -> str:
             "parallel": _PARALLEL,
             "deadlineS": build_deadline(check),
             "longestS": build_longest(check),
-            "maxDrained": check["max_drained"],
             "causeKind": check["cause"],
             **({"per": check["per"]} if check["per"] != "node" else {}),
             **({"after": check["after"]} if check["after"] else {}),

@@ -954,7 +954,7 @@ class HealthCheck(TypedDict):
     timeoutS: NotRequired[int]
     """Time for one run on one node, in seconds. After that the result counts as unknown. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
     maxDrained: NotRequired[Any]
-    """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"25%"`."""
+    """Most nodes of a node set that all health checks together may hold drained when this one drains another: a number, or a percentage of the set (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"10%"`."""
     otherDrivers: NotRequired[str]
     """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job away; drain drains such nodes, at most `maxDrained` of each set. Type: one of `report`, `drain`. Default: report."""
     passes: NotRequired[int]

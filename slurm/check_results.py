@@ -34,7 +34,7 @@ class Failure:
     kind: Kind = "node"
     """Kind of the cause that it is: see slurm.causes."""
     drains: bool = True
-    """False where the check holds as many nodes as it may, so this one keeps its jobs."""
+    """False where checks hold as many nodes as they may, so this one keeps its jobs."""
     passes: int = 0
     """So many times in a row the check has passed since."""
     machine: str = ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
 _STATE = r"(?:NodeName|PartitionName)=(\S+) (?:.*? )??State=(\S+)"
 """The first State= of a line is the state; others may stand in comments and reasons, which come after it."""
 _START = r"NodeName=(\S+) .*? SlurmdStartTime=(\S+)"
+_REASON = r"NodeName=(\S+) .*? Reason=(.*?) \[[^\]\s]*@"
 _PLACE = r"NodeName=(\S+) .*? Topology=(\S+)"
 _NAME = re.compile(r"NodeName=(\S+) ")
 _CPUS = re.compile(r" CPUAlloc=(\d+) (?:CPUEfctv=(\d+) )?CPUTot=(\d+) ")
@@ -118,6 +119,13 @@ def read_extras(text: str) -> "dict[str, str]":
             except ValueError:
                 continue  # somebody else's text
     return found
+
+
+def read_brief_nodes(text: str) -> dict[str, Node]:
+    """Name, state, reason and JSON `Extra` of each node in `scontrol --oneliner show nodes`. Raises AnswerError as `read_states` does."""
+    states, extras = read_states(text), read_extras(text)
+    reasons = {match[1]: match[2] for line in text.splitlines() if (match := re.match(_REASON, line))}
+    return {name: Node(name, state, reasons.get(name, ""), extra=extras.get(name, "")) for name, state in states.items()}
 
 
 def read_starts(text: str) -> "dict[str, int]":

@@ -178,8 +178,9 @@ class HealthCheck(Model):
     """Names of the node sets whose nodes are checked."""
     timeout_s: Seconds = 60
     """Time for one run on one node, in seconds. After that the result counts as unknown."""
-    max_drained: MaxUnavailable = "25%"
-    """Most nodes that this check may hold drained at once: a number, or a percentage of its nodes (at least one node)."""
+    max_drained: MaxUnavailable = "10%"
+    """Most nodes of a node set that all health checks together may hold drained when this one drains another: a number, or a percentage of
+    the set (at least one node)."""
     other_drivers: OtherDrivers | None = None
     """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job
     away; drain drains such nodes, at most `maxDrained` of each set. Default: report."""

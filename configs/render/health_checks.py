@@ -46,9 +46,9 @@ def share_of(said: int | str, total: int) -> int:
     return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
 
 
-def most_drained(cluster: Cluster, check: HealthCheck) -> int:
-    """Nodes that a check may hold drained at once."""
-    return share_of(check.max_drained, sum(cluster.node_set(name).ordinals for name in check.node_sets))
+def most_drained(check: HealthCheck, node_set: NodeSet) -> int:
+    """Nodes of a set that all checks together may hold drained when this one drains another."""
+    return share_of(check.max_drained, node_set.ordinals)
 
 
 def expected_bus_gbs(cluster: Cluster, check: HealthCheck) -> int:
@@ -82,7 +82,7 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
         vendor = shape.gpus.vendor if shape.gpus else "nvidia"
         facts = {"vendor": vendor, "count": shape.gpu_count, "simulated": node_set.simulated_gpus}
         if check.other_drivers == "drain":
-            facts["otherDrivers"] = share_of(check.max_drained, node_set.ordinals)
+            facts["otherDrivers"] = most_drained(check, node_set)
     elif check.check == "mounts":
         facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
     elif check.check == "storage":
@@ -156,7 +156,7 @@ def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:
             "contexts": [context for context in check.contexts if context in _BESIDE],
             "timeoutS": check.timeout_s,
             "causeKind": check.cause or CAUSE_KINDS[check.check],
-            "maxDrained": most_drained(cluster, check),
+            "maxDrained": most_drained(check, node_set),
             "passes": check.passes,
             "settings": {**check_settings(cluster, check, node_set), **_BESIDE_JOBS.get(check.check, {})},
         }

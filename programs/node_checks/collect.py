@@ -117,7 +117,7 @@ class Collector:
         names = ",".join(sorted({report.node for report in reports}))
         nodes = self._slurm.nodes(names)
         has_failures = any(found.result == FAILED for report in reports for found in report.found)
-        plan = plan_collect(reports, nodes, self._slurm.extras() if has_failures else {}, at)
+        plan = plan_collect(reports, nodes, self._slurm.all_briefly() if has_failures else {}, at)
         refused = self._write(plan, reports)
         for node, found in plan.changed:
             if node in refused:
@@ -148,7 +148,7 @@ class Collector:
             latest = [replace(report, found=tuple(self._latest(report.node, found) for found in report.found)) for report in due]
             latest = [replace(report, found=tuple(found for found in report.found if not _is_counted(found))) for report in latest]
             names = ",".join(sorted({report.node for report in latest}))
-            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.extras(), self._wall()), ())
+            self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.all_briefly(), self._wall()), ())
         if self._told_again and self._renewal[0] <= now:
             told, self._told_again = self._told_again, {}
             renewed = plan_renewal(told, self._slurm.nodes(",".join(sorted(told))), self._renewal[1])

@@ -1,7 +1,7 @@
 """Decides what becomes of what checks beside jobs have found. Pure.
 
 A failure is noted in the node's `Extra`, and the NodeSet controller drains the node for it; in a prolog the node is drained at once, so
-that the job goes elsewhere. No check holds more nodes than it may: where more fail, what they share is broken, and jobs start all the same.
+that the job goes elsewhere. Checks hold no more nodes of a set than they may (allowance.py).
 """
 
 import json
@@ -13,14 +13,12 @@ from slurm import reasons
 from slurm.causes import Kind, kind_of
 from slurm.check_results import (
     FAILED,
-    FAILURE,
     PASSED,
     SKIPPED,
     UNKNOWN,
     CheckResult,
     Driver,
     driver_of,
-    failures,
     following,
     read_results,
     renewed,
@@ -31,6 +29,8 @@ from slurm.listed import read_time
 from slurm.retelling import RENEW_AFTER_S
 from slurm.scontrol import Node
 from slurm.states import may_be_drained
+
+from .allowance import Allowance, held_by_checks
 
 _CLOSED = frozenset({"DRAIN", "DOWN"})
 _KEPT = _CLOSED | {"RESERVED", "MAINTENANCE"}
@@ -49,7 +49,7 @@ class Found:
     found: str
     kind: Kind
     max_drained: int
-    """Nodes that the check may hold drained at once."""
+    """Nodes of this set that checks may hold drained at once, for this one to drain another."""
     passes: int = 1
     """So many times in a row the check has to pass before a failure ends."""
     driver: Driver | None = None
@@ -109,15 +109,15 @@ def read_report(text: bytes) -> Report:
         raise ReportError(f"no report: {error!r}") from None
 
 
-def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: Mapping[str, str], at: str) -> Plan:
-    """What becomes of reports that came together. `nodes` are those of the reports, `others` the `Extra` of all that have one, both by
-    name; `at` is when they were read, RFC 3339 in UTC.
+def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: Mapping[str, Node], at: str) -> Plan:
+    """What becomes of reports that came together. `nodes` are those of the reports, `others` all that there are, both by name; `at` is when
+    they were read, RFC 3339 in UTC.
 
     What Slurm has already is not written again.
     """
     results = {name: read_results(node.extra) for name, node in nodes.items()}
     extras = {name: node.extra for name, node in nodes.items()}
-    held = {check: held_by(check, {**others, **extras}) for check in {found.check for report in reports for found in report.found}}
+    allowance = Allowance(held_by_checks({**others, **nodes}, at))
     drains: dict[str, list[str]] = {}
     comments: dict[str, str] = {}
     refused: list[tuple[str, ...]] = []
@@ -129,7 +129,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
         kept: list[str] = []
         for found in report.found if report.node in nodes else ():
             node, before = nodes[report.node], results[report.node]
-            drains_it = found.result == FAILED and _take(held[found.check], report.node, found.max_drained)
+            drains_it = found.result == FAILED and allowance.take(report.node, found.max_drained)
             if before is not None:
                 earlier = before.get(found.check)
                 text = reasons.plain(found.found)
@@ -184,24 +184,6 @@ def _by_text(extras: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     for name, extra in extras.items():
         texts.setdefault(extra, []).append(name)
     return {text: tuple(names) for text, names in texts.items()}
-
-
-def held_by(check: str, extras: Mapping[str, str]) -> set[str]:
-    """The nodes that a check holds, or is about to: those whose failure it has noted to drain them."""
-    return {name for name, extra in extras.items() if FAILURE in extra and _drains(check, extra)}
-
-
-def _drains(check: str, extra: str) -> bool:
-    failure = failures(read_results(extra) or {}).get(check)
-    return failure is not None and failure.drains
-
-
-def _take(held: set[str], node: str, most: int) -> bool:
-    """True when the check may hold that node, and counts it."""
-    if node not in held and len(held) >= most:
-        return False
-    held.add(node)
-    return True
 
 
 def _is_old(result: CheckResult | None, at: str) -> bool:

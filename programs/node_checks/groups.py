@@ -20,11 +20,12 @@ from slurm.commands import SlurmError
 from slurm.pump import take_stderr
 from slurm.scontrol import Node
 
+from .allowance import Allowance, held_by_checks
 from .measured import Measured, baseline, judge
 from .order import Budget, in_order
 from .pairs import PROOF, Pair, Verdict, pair, plan_pairs, verdict
 from .plan import BUSY, ENDED, PREEMPTED, Done, Outcome, Reservation, Reserve, Run, Step, next_step, plan_checks
-from .run import OTHERS_S, PAUSE_S, Allowance, Notes, Spec, budget_of, check_node, end_on_signal, exit_code, held_by, read_spec, write_line
+from .run import OTHERS_S, PAUSE_S, Notes, Spec, budget_of, check_node, end_on_signal, exit_code, read_spec, write_line
 from .slurm import Slurm
 
 _TURN_S = 900
@@ -146,7 +147,7 @@ def run_groups(
     steps = _wait_for_others(spec, slurm, min(end, clock() + OTHERS_S), clock, pause)
     nodes = slurm.nodes()
     steps = in_order(spec.name, spec.after, steps, nodes)
-    notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, slurm.reservations())), at)
+    notes = Notes(spec, slurm, Allowance(held_by_checks(nodes, at, slurm.reservations())), at)
     free = [name for name, step in steps.items() if isinstance(step, Run)]
     tests = Tests(spec, slurm, budget, report_pair, clock, pause)
     outcomes = {name: step.outcome for name, step in steps.items() if isinstance(step, Done)}
@@ -247,7 +248,7 @@ def _in_reservation(tests: Tests, node: Node, held: Reservation | None, nodes: M
 def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
     """What a killed run left is put back first: its reservations have good nodes, too."""
     nodes, reservations = slurm.nodes(), slurm.reservations()
-    notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
+    notes = Notes(spec, slurm, Allowance(held_by_checks(nodes, at, reservations)), at)
     left = Outcome(UNKNOWN, "an earlier run was killed here")
     for name in [name for name, held in reservations.items() if held.is_of(spec.name) and spec.is_for(name)]:
         is_asked = name in spec.asked_nodes

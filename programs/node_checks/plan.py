@@ -64,7 +64,7 @@ class Outcome:
     action: str = ""
     """`drained`, `kept drained`, `cleared` (nothing of this check holds the node any more) or nothing."""
     is_spared: bool = False
-    """This one failed and keeps its jobs: the check holds as many nodes as it may, or a link is at fault."""
+    """This one failed and keeps its jobs: checks hold as many nodes as they may, or a link is at fault."""
     driver: Driver | None = None
     """The driver of the node's GPUs, where the check has met it."""
 

@@ -11,12 +11,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from threading import Lock
 from types import FrameType
 from typing import Any
 
@@ -29,7 +28,6 @@ from slurm.check_results import (
     SKIPPED,
     UNKNOWN,
     Request,
-    failures,
     following,
     read_requests,
     read_results,
@@ -39,6 +37,7 @@ from slurm.check_results import (
 from slurm.pump import take_stderr
 from slurm.scontrol import Node
 
+from .allowance import Allowance, held_by_checks
 from .order import DAY_S, Budget, in_order
 from .outcome_lines import check_line
 from .plan import (
@@ -57,7 +56,6 @@ from .plan import (
     actions,
     next_step,
     plan_checks,
-    reason_prefix,
 )
 from .slurm import Slurm, SlurmError
 
@@ -83,6 +81,8 @@ class Target:
     settings: dict[str, Any]
     gpus: int
     """GPUs that the check's job asks for: all of the node's for a check of GPUs, else none."""
+    max_drained: int = 0
+    """Nodes of this set that checks may hold drained at once, for this one to drain another."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,6 @@ class Spec:
     parallel: int
     deadline_s: int
     """Seconds after which no further node is begun."""
-    max_drained: int
-    """Nodes that this check may hold drained at once."""
     kind: Kind
     """Kind of the cause that a failure is: see slurm.causes."""
     targets: Mapping[str, Target]
@@ -126,33 +124,18 @@ def read_spec(text: str, asked: str = "") -> Spec:
     ValueError for a text there that is not the controller's."""
     raw = json.loads(text)
     targets = {
-        f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"]) for each in raw["nodeSets"] for ordinal in range(each["size"])
+        f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"], each["maxDrained"])
+        for each in raw["nodeSets"]
+        for ordinal in range(each["size"])
     }
     return Spec(
-        *(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["maxDrained"], raw["causeKind"], targets),
+        *(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["causeKind"], targets),
         per=raw.get("per", "node"),
         after=tuple(raw.get("after", ())),
         budget_node_minutes=raw.get("budgetNodeMinutes"),
         asked=read_requests(asked),
         longest_s=raw.get("longestS", inf),
     )
-
-
-class Allowance:
-    """How many more nodes a check may drain: when most of a cluster fails, the check or what they share is broken, not the nodes."""
-
-    def __init__(self, most: int, held: Iterable[str]) -> None:
-        self.most = most
-        self._held = set(held)
-        self._lock = Lock()
-
-    def take(self, node: str) -> bool:
-        """True when that node may be drained, and counts it; one that this check holds already is counted."""
-        with self._lock:
-            if node not in self._held and len(self._held) >= self.most:
-                return False
-            self._held.add(node)
-            return True
 
 
 class Notes:
@@ -165,10 +148,17 @@ class Notes:
         self._noted: dict[str, Outcome] = {}
 
     def may_drain(self, node: str) -> bool:
-        """True when a failure of that node takes its jobs away."""
+        """True when a failure of that node takes its jobs away. Raises SlurmError."""
         if node not in self._drains:
-            self._drains[node] = self._allowance.take(node)
+            most = self.most_drained(node)
+            if has_room := self._allowance.has_room(node, most):  # other checks may have taken nodes since this run began
+                self._allowance.add(held_by_checks(self._slurm.all_briefly(), self._at))
+            self._drains[node] = has_room and self._allowance.take(node, most)
         return self._drains[node]
+
+    def most_drained(self, node: str) -> int:
+        """Nodes of that one's set that checks may hold drained, for this check to drain another."""
+        return self._spec.targets[node].max_drained if node in self._spec.targets else 0
 
     def write(self, outcomes: Mapping[str, Outcome]) -> bool:
         """One call for all nodes that get the same text. A skipped node keeps its last result, and one that this run has noted keeps that.
@@ -225,7 +215,9 @@ def check_node(
                 if not notes.write({name: outcome}):
                     outcome = replace(outcome, found=f"{outcome.found}; {_NO_ROOM}")
                 if outcome.result == FAILED and not outcome.is_spared and not notes.may_drain(name):
-                    spared = f"{outcome.found}; not drained: this check holds {spec.max_drained} nodes already, the most it may"
+                    spared = (
+                        f"{outcome.found}; not drained: all checks together may hold no more than {notes.most_drained(name)} of its set"
+                    )
                     outcome = replace(outcome, found=spared, is_spared=True)
             case Reserve(held):
                 if not slurm.reserve(held):
@@ -266,7 +258,7 @@ def run_all(
     planned = plan_checks(spec.name, spec.targets, nodes, reservations, spec.asked_nodes, spec.longest_s)
     steps = in_order(spec.name, spec.after, {name: step for name, step in planned.items() if spec.is_for(name)}, nodes)
     budget = budget_of(spec, slurm)
-    notes = Notes(spec, slurm, Allowance(spec.max_drained, held_by(spec.name, nodes, reservations)), at)
+    notes = Notes(spec, slurm, Allowance(held_by_checks(nodes, at, reservations)), at)
     end = clock() + spec.deadline_s
     program = Path(__file__).with_name(f"{spec.check}.py")
     left_over = Target({}, 0)
@@ -319,14 +311,6 @@ def budget_of(spec: Spec, slurm: Slurm) -> Budget:
     """What is left of the check's budget, by Slurm's accounting: so it holds across runs, whatever becomes of them."""
     used_s = 0.0 if spec.budget_node_minutes is None else slurm.node_seconds(spec.name, DAY_S)
     return Budget(spec.budget_node_minutes, used_s)
-
-
-def held_by(check: str, nodes: Mapping[str, Node], reservations: Mapping[str, Reservation]) -> set[str]:
-    """The nodes that a check holds drained, those that it looks at again included."""
-    found = {name: read_results(node.extra) or {} for name, node in nodes.items() if "DRAIN" in node.state.flags}
-    failed = {name for name, results in found.items() if (failure := failures(results).get(check)) is not None and failure.drains}
-    named = {name for name in found if nodes[name].reason.startswith(reason_prefix(check))}
-    return failed | named | {name for name, held in reservations.items() if held.is_of(check)}
 
 
 def end_on_signal(slurm: Slurm) -> None:

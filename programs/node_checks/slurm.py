@@ -21,7 +21,7 @@ from slurm.commands import SlurmError, call
 from slurm.conf import CHECKS_PARTITION
 from slurm.hostlists import expand
 from slurm.job_marks import with_text
-from slurm.scontrol import AnswerError, Node, read_extras, read_nodes
+from slurm.scontrol import AnswerError, Node, read_brief_nodes, read_nodes
 
 from .beside import could_not_run, read_answer
 from .bundle import bundle
@@ -74,10 +74,10 @@ class Slurm:
         except AnswerError as error:
             raise SlurmError(str(error)) from None
 
-    def extras(self) -> dict[str, str]:
-        """The `Extra` of each node that has one as JSON: a twentieth of the time that all nodes take."""
+    def all_briefly(self) -> dict[str, Node]:
+        """All nodes by name, of each its state, its reason and an `Extra` that is JSON: a twentieth of the time that whole nodes take."""
         try:
-            return read_extras(_call("scontrol", "show", "node", "--oneliner"))
+            return read_brief_nodes(_call("scontrol", "show", "node", "--oneliner"))
         except AnswerError as error:
             raise SlurmError(str(error)) from None
 

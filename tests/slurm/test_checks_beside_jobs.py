@@ -42,7 +42,7 @@ def send(report):
     return connection.makefile().readline()
 
 with ThreadPoolExecutor(8) as pool:
-    print("".join(pool.map(send, json.loads(sys.argv[1]))))
+    print("".join(pool.map(send, json.loads(sys.argv[1]))), end="")
 """
 """Sends reports at once, as root of a node; prints the answers."""
 WRITE = """

@@ -172,7 +172,7 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
     for name, failure in failures.items():
         source, job = f"health check {name}", f"--from=cronjob/{nodeset.spec.cluster}-check-{name} {name}-now"
         after = f"The check looks again at its next run. To run it now: kubectl -n {nodeset.metadata.namespace} create job {job}"
-        held = "" if failure.drains else "This one keeps taking jobs: the check holds as many nodes as it may, or only a link is at fault. "
+        held = "" if failure.drains else "This one keeps taking jobs: checks hold as many nodes as they may, or only a link is at fault. "
         wish = "drain" if failure.drains else "none"
         since = _second_of(failure.since)
         yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)

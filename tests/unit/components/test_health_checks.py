@@ -13,14 +13,19 @@ from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 from tests.unit.configs.stacks import cluster
 
-CPU: CheckedNodesArgs = {"name": "cpu", "size": 2, "gpus": 0, "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0}}
+CPU: CheckedNodesArgs = {
+    "name": "cpu",
+    "size": 2,
+    "gpus": 0,
+    "maxDrained": 1,
+    "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0},
+}
 CHECK: HealthCheckArgs = {
     "name": "disk",
     "check": "disk",
     "cause": "node",
     "schedule": "*/15 * * * *",
     "timeout_s": 60,
-    "max_drained": 1,
     "per": "node",
     "after": [],
     "budget_node_minutes": None,
@@ -76,7 +81,7 @@ def test_program_reads_what_the_component_writes() -> None:
     assert container["workingDir"] == "/opt/slipway"
     spec = read_spec(container["command"][4])
     assert (spec.name, spec.check, spec.timeout_s, spec.parallel) == ("disk", "disk", 60, 16)
-    assert spec.targets == {"cpu-0": Target(CPU["settings"], 0), "cpu-1": Target(CPU["settings"], 0)}
+    assert spec.targets == dict.fromkeys(("cpu-0", "cpu-1"), Target(CPU["settings"], 0, 1))
 
 
 @pytest.mark.parametrize(
@@ -118,3 +123,18 @@ def test_ports_are_tested_without_gpus_so_that_sets_of_both_kinds_can_be() -> No
     check = {"name": "ib", "check": "ib", "schedule": "0 3 * * *", "nodeSets": ["h100", "cpu"]}
     [ib] = health_checks_args(cluster("h100", {"healthChecks": [check]}), PODS)["checks"]
     assert (ib["per"], ib["cause"], [each["gpus"] for each in ib["node_sets"]]) == ("pair", "hardware", [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({}, {"cpu": 6, "gpu": 1}, id="a-tenth-and-at-least-one"),
+        pytest.param({"maxDrained": "50%"}, {"cpu": 32, "gpu": 1}, id="a-share-is-rounded-down"),
+        pytest.param({"maxDrained": 3}, {"cpu": 3, "gpu": 3}, id="a-number"),
+    ],
+)
+def test_checks_may_hold_a_share_of_each_node_set(given: dict[str, Any], expected: dict[str, int]) -> None:
+    check = {"name": "disk", "check": "disk", "schedule": "* * * * *", "nodeSets": ["cpu", "gpu"], **given}
+    edits = {"healthChecks": [check], "nodePools[0].max": 64, "nodeSets[0].size": 64, "nodeSets[1].size": 3}
+    [made] = health_checks_args(cluster("dev", edits), PODS)["checks"]
+    assert {each["name"]: each["maxDrained"] for each in made["node_sets"]} == expected

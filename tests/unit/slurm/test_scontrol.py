@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from slurm.scontrol import AnswerError, Node, read_nodes, read_partitions, read_states
+from slurm.scontrol import AnswerError, Node, read_brief_nodes, read_nodes, read_partitions, read_states
 from slurm.states import node_state
 
 TRAP = "x State=IDLE [root@2020-01-01T00:00:00] more"
@@ -62,6 +62,21 @@ def test_state_is_the_first_one_whatever_a_comment_says() -> None:
         "gpu-1": node_state(["MIXED", "CLOUD", "DRAIN"]),
         "gpu-2": node_state(["IDLE"]),
     }
+
+
+@pytest.mark.parametrize(
+    ("rest", "reason", "extra"),
+    [
+        pytest.param("", "", "", id="in-order"),
+        pytest.param("Reason=slipway: check x: 4 of 8 [slurm@2026-11-25T22:15:20]", "slipway: check x: 4 of 8", "", id="drained"),
+        pytest.param("Reason=a [b] c [root@2026-11-25T22:15:20] Comment=x", "a [b] c", "", id="brackets-in-a-reason"),
+        pytest.param('Reason=x [slurm@2026-11-25T22:15:20] Comment=y Extra={"a":"b c"}', "x", '{"a":"b c"}', id="noted"),
+        pytest.param("Extra=rack 7", "", "", id="text-of-somebody-else"),
+    ],
+)
+def test_brief_node_has_its_state_its_reason_and_what_is_noted(rest: str, reason: str, extra: str) -> None:
+    line = f"NodeName=gpu-0 CPUTot=1 State=IDLE+DRAIN ThreadsPerCore=1 AveWatts=0 {rest}\n"
+    assert read_brief_nodes(line) == {"gpu-0": Node("gpu-0", node_state(["IDLE", "DRAIN"]), reason, extra=extra)}
 
 
 def test_line_of_a_comment_is_no_node() -> None:

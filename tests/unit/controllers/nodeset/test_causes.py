@@ -148,7 +148,7 @@ ROLLED = "its pod is replaced: the template or the node's size has changed, or S
             cause(look((pod(), node(failures={"disk": Failure("lately", "full", drains=False)})))),
             Cause(
                 *("check/disk", "node", "health check disk", "full", "health check disk"),
-                f"This one keeps taking jobs: the check holds as many nodes as it may, or only a link is at fault. {NEXT_RUN}",
+                f"This one keeps taking jobs: checks hold as many nodes as they may, or only a link is at fault. {NEXT_RUN}",
                 "none",
             ),
             id="health-check-that-takes-no-job-away",

@@ -51,8 +51,8 @@ class FakeSlurm(Slurm):
     def nodes(self, name: str = "") -> dict[str, Node]:
         return {each: node for each, node in self.known.items() if not name or each in name.split(",")}
 
-    def extras(self) -> dict[str, str]:
-        return {name: node.extra for name, node in self.known.items() if node.extra.startswith("{")}
+    def all_briefly(self) -> dict[str, Node]:
+        return dict(self.known)
 
     def reservations(self) -> dict[str, Reservation]:
         return dict(self.held)

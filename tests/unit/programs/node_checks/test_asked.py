@@ -165,9 +165,7 @@ def test_check_between_nodes_takes_a_few_idle_ones_to_test_with() -> None:
 
 def test_requests_travel_as_text() -> None:
     asked = {"n-0": ASKED, "n-1": Request("i-2")}
-    text = (
-        '{"name": "a", "check": "disk", "timeoutS": 1, "parallel": 1, "deadlineS": 1, "maxDrained": 1, "causeKind": "node", "nodeSets": []}'
-    )
+    text = '{"name": "a", "check": "disk", "timeoutS": 1, "parallel": 1, "deadlineS": 1, "causeKind": "node", "nodeSets": []}'
     assert read_requests(requests_text(asked)) == asked
     assert read_spec(text, requests_text(asked)).asked == asked
     assert read_spec(text).asked is None

@@ -153,14 +153,15 @@ def test_failure_beside_a_job_is_noted_and_the_controller_drains(context: str) -
     assert slurm.remarks == {}
 
 
-def test_check_holds_no_more_nodes_than_it_may_and_jobs_start_on_the_others() -> None:
+def test_checks_hold_no_more_nodes_of_a_set_than_they_may_and_jobs_start_on_the_others() -> None:
     names = [f"gpu-{at}" for at in range(6)]
-    others = [node("cpu-0", extra=noted(FAILS))]
+    disk = with_result("", "disk", FAILS) or ""
+    others = [node("gpu-9", "IDLE", "DRAIN", extra=disk), node("cpu-0", "IDLE", "DRAIN", extra=disk)]
     slurm = slurm_of(*others, *(node(name) for name in names))
     refused = take(slurm, *(report(name, FAILED, "prolog", name) for name in names))
     assert refused == [("mounts",), (), (), (), (), ()]
     drained = {name for name, each in slurm.known.items() if "DRAIN" in each.state.flags}
-    assert drained == {"gpu-0"}
+    assert drained == {"gpu-0", "gpu-9", "cpu-0"}
     drains = {name: failures(read_results(slurm.known[name].extra) or {})["mounts"].drains for name in names}
     assert drains == {name: name == "gpu-0" for name in names}
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from programs.node_checks.allowance import Allowance
 from programs.node_checks.plan import ENDED, Outcome, Reservation, reserve
-from programs.node_checks.run import Allowance, Notes, Spec, Target, read_spec, run_all
+from programs.node_checks.run import Notes, Spec, Target, read_spec, run_all
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.scontrol import Node
 from slurm.states import node_state
@@ -52,7 +53,7 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
 
 
 def spec(size: int, max_drained: int = 100) -> Spec:
-    return Spec("disk", "disk", 60, 1, 600, max_drained, "node", {f"n-{ordinal}": Target({}, 0) for ordinal in range(size)})
+    return Spec("disk", "disk", 60, 1, 600, "node", {f"n-{ordinal}": Target({}, 0, max_drained) for ordinal in range(size)})
 
 
 def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:
@@ -235,6 +236,7 @@ def test_node_with_a_job_of_a_user_is_skipped_at_once() -> None:
         pytest.param(["ours", "idle", "idle"], 2, id="those-drained-before-count"),
         pytest.param(["ours", "ours", "ours", "idle"], 3, id="a-lower-cap-lifts-nothing"),
         pytest.param(["admin", "idle", "idle", "idle"], 3, id="drains-of-others-do-not-count"),
+        pytest.param(["other-check", "idle", "idle"], 2, id="those-of-other-checks-count"),
         pytest.param(["left-resumed", "left-drained", "idle", "idle"], 2, id="what-a-killed-run-left-counts-and-is-drained-again"),
     ],
 )
@@ -245,7 +247,7 @@ def test_check_that_fails_everywhere_drains_no_more_than_its_cap(states: list[st
     drained = {name for name, node in slurm.known.items() if "DRAIN" in node.state.flags}
     assert len(drained) == expected
     spared = {name for name, state in zip(slurm.known, states, strict=True) if state == "idle"} - drained
-    assert all("not drained: this check holds 2 nodes already" in outcomes[name].found for name in spared)
+    assert all("not drained: all checks together may hold no more than 2 of its set" in outcomes[name].found for name in spared)
     assert all(outcomes[name].result == FAILED for name in spared)
 
 
@@ -257,13 +259,12 @@ def test_spec_names_the_nodes_of_its_sets() -> None:
             "timeoutS": 60,
             "parallel": 16,
             "deadlineS": 900,
-            "maxDrained": 1,
             "causeKind": "hardware",
-            "nodeSets": [{"name": "gpu", "size": 2, "gpus": 8, "settings": {"count": 8}}],
+            "nodeSets": [{"name": "gpu", "size": 2, "gpus": 8, "maxDrained": 1, "settings": {"count": 8}}],
         }
     )
-    target = Target({"count": 8}, 8)
-    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, 1, "hardware", {"gpu-0": target, "gpu-1": target})
+    target = Target({"count": 8}, 8, 1)
+    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, "hardware", {"gpu-0": target, "gpu-1": target})
 
 
 def test_spared_node_is_noted_as_one_that_keeps_its_jobs() -> None:
@@ -292,7 +293,7 @@ def test_failure_that_cannot_be_noted_drains_and_says_who_lifts_it() -> None:
 
 
 def notes(slurm: FakeSlurm, size: int) -> Notes:
-    return Notes(spec(size), slurm, Allowance(100, ()), AT)
+    return Notes(spec(size), slurm, Allowance(()), AT)
 
 
 def test_results_are_noted_with_one_call_for_equal_texts_and_none_for_a_skipped_node() -> None:

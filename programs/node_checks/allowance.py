@@ -1,0 +1,65 @@
+"""How many nodes health checks may hold drained, all of them together: where more fail, what they share is broken, and jobs start all the
+same. Pure, but for what an Allowance counts.
+
+Every node set has one allowance. The runs of checks as jobs and the collector of checks beside jobs take nodes from it by the same rule.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from threading import Lock
+
+from slurm import reasons
+from slurm.check_results import FAILURE, failures, read_results
+from slurm.listed import read_time
+from slurm.retelling import UNKNOWN_AFTER_S
+from slurm.scontrol import Node
+
+_HELD = frozenset({"DRAIN", "RESERVED", "MAINTENANCE"})
+"""A check looks at a drained node again in a reservation, for which the drain is lifted."""
+
+
+def held_by_checks(nodes: Mapping[str, Node], at: str, reserved: Collection[str] = ()) -> set[str]:
+    """The nodes that any check holds drained, or is about to; those that checks have reserved count, too. `at` is when the nodes were read,
+    RFC 3339 in UTC.
+
+    A failure that was noted a moment ago holds a node that is not drained yet. One of a check that is no longer declared stays noted, and
+    holds none: nobody tells it again.
+    """
+    return {name for name, node in nodes.items() if name in reserved or _is_held(node, read_time(at) or 0)}
+
+
+def _is_held(node: Node, now: float) -> bool:
+    if "DRAIN" in node.state.flags and reasons.is_check(node.reason):
+        return True
+    results = (read_results(node.extra) or {}) if FAILURE in node.extra else {}
+    drains = {name for name, failure in failures(results).items() if failure.drains}
+    is_closed = bool(node.state.flags & _HELD)
+    return any(is_closed or now - (read_time(results[name].at) or 0) < UNKNOWN_AFTER_S for name in drains)
+
+
+class Allowance:
+    """The nodes that checks hold, by node set, and who may be the next. Any thread may ask."""
+
+    def __init__(self, held: Iterable[str]) -> None:
+        self._held = set(held)
+        self._lock = Lock()
+
+    def add(self, held: Iterable[str]) -> None:
+        """Counts further nodes that checks hold."""
+        with self._lock:
+            self._held.update(held)
+
+    def has_room(self, node: str, most: int) -> bool:
+        """True when checks may hold that node, of whose set they may hold so many. One that is held already is counted."""
+        with self._lock:
+            return self._has_room(node, most)
+
+    def take(self, node: str, most: int) -> bool:
+        """As `has_room`, and counts the node."""
+        with self._lock:
+            if has_room := self._has_room(node, most):
+                self._held.add(node)
+            return has_room
+
+    def _has_room(self, node: str, most: int) -> bool:
+        node_set = node.rpartition("-")[0]
+        return node in self._held or sum(each.rpartition("-")[0] == node_set for each in self._held) < most
