@@ -38,7 +38,7 @@ def render(cluster: Cluster, monitoring: Monitoring) -> str:
         "inhibit_rules": [
             {
                 "source_matchers": ['alertname="SlurmSilent"'],
-                "target_matchers": ['alertname=~"SlurmReadingOld|QueueBlocked|NodesDown|CheckOld"'],
+                "target_matchers": ['alertname=~"SlurmReadingOld|QueueBlocked|NodesDown|ChecksNotNoted|CheckOld"'],
                 "equal": ["slurm_cluster"],
             }
         ],

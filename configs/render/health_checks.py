@@ -110,6 +110,11 @@ def checks_beside_jobs(cluster: Cluster) -> list[HealthCheck]:
     return checks_in(cluster, *_BESIDE)
 
 
+def collector_of(cluster: Cluster) -> tuple[str, int]:
+    """Host and port of the program that takes what nodes found."""
+    return f"{cluster.name}-slurmctld", COLLECTOR_PORT
+
+
 def slurm_settings(cluster: Cluster) -> Mapping[str, str]:
     """Keys of slurm.conf for checks at an interval, which `slurm.settings` may replace: nodes in every state, and not all at once."""
     checks = checks_in(cluster, "interval")
@@ -135,7 +140,7 @@ def render(cluster: Cluster) -> dict[str, str]:
     if not checks_beside_jobs(cluster):
         return {}
     spec = {
-        "collector": [f"{cluster.name}-slurmctld", COLLECTOR_PORT],
+        "collector": collector_of(cluster),
         "slurmUser": ACCOUNTS["slurm"],
         "nodeSets": {node_set.name: specs for node_set in cluster.node_sets if (specs := _specs(cluster, node_set))},
     }

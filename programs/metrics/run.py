@@ -23,7 +23,7 @@ from slurm.pump import take_stderr
 from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.signals import Signals
 
-from . import jobs, nodes, usage
+from . import checks, jobs, nodes, usage
 from .readings import Readings
 from .text import CONTENT_TYPE, render
 
@@ -50,6 +50,8 @@ class Settings:
     checks: nodes.Checks
     unknown_after_s: float = UNKNOWN_AFTER_S
     """A check at an interval that has told nothing of a node for so long is unknown there."""
+    checks_collector: tuple[str, int] | None = None
+    """Host and port of the program that notes what checks beside jobs find; None where there are no such checks."""
     interval_s: float = 15.0
     """Seconds between two readings of slurmctld."""
     accounting_interval_s: float = 60.0
@@ -58,8 +60,9 @@ class Settings:
     @classmethod
     def read(cls, text: str) -> "Settings":
         given: dict[str, Any] = json.loads(text)
+        collector = tuple(given["checksCollector"]) if given["checksCollector"] else None
         return cls(
-            *(given["accounting"], given["accounts"], given["checks"], given["unknownAfterS"]),
+            *(given["accounting"], given["accounts"], given["checks"], given["unknownAfterS"], collector),
             *(given["intervalS"], given["accountingIntervalS"]),
         )
 
@@ -68,9 +71,14 @@ class Collector:
     """Reads one kind after the other. `ask` runs a command; `clock` is monotonic, `wall` is seconds since 1970."""
 
     def __init__(
-        self, settings: Settings, ask: Ask, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+        self,
+        settings: Settings,
+        ask: Ask,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        notes_checks: Callable[[str, int], bool] = checks.notes,
     ) -> None:
-        self._settings, self._ask, self._clock, self._wall = settings, ask, clock, wall
+        self._settings, self._ask, self._clock, self._wall, self._notes_checks = settings, ask, clock, wall, notes_checks
         began = wall()
         self._waits = jobs.Waits(began)
         self._usage = usage.Usage(began, settings.accounts)
@@ -94,9 +102,13 @@ class Collector:
         return took
 
     def _nodes(self) -> str:
+        """Nodes, with what checks have told of them, and whether anybody notes that."""
         command = nodes.COMMAND if self._settings.accounting else nodes.DETAILED
         settings = self._settings
-        return render(nodes.node_metrics(self._ask(*command), settings.checks, self._wall(), settings.unknown_after_s))
+        families = nodes.node_metrics(self._ask(*command), settings.checks, self._wall(), settings.unknown_after_s)
+        if settings.checks_collector is not None:
+            families.append(checks.family(self._notes_checks(*settings.checks_collector)))
+        return render(families)
 
     def _jobs(self) -> str:
         now = self._wall()

@@ -1,7 +1,8 @@
 """The program beside slurmctld that takes what checks beside users' jobs have found, and writes it into Slurm.
 
 `python3 -m programs.node_checks.collect`, as SlurmUser. Nodes send one line each, a credential of munge that root of a node has made
-(programs/node_checks/beside.py). They get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`.
+(programs/node_checks/beside.py). They get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`. The
+line `status` needs no credential: `{"notes": false}` is the answer while Slurm takes nothing of what nodes tell, else `{"notes": true}`.
 Reports that come together are read and written together, so a storm of failures costs a few processes; those of prologs go first. It keeps
 nothing that Slurm does not have: a node tells again what was not noted.
 """
@@ -33,6 +34,8 @@ from .slurm import Slurm
 from .updates import Update
 
 PORT = 6823
+STATUS = b"status"
+_LOOKS_S = 10
 _GATHER_S = 0.05
 _MOST = 256
 """Reports of one round: what comes meanwhile waits for the next one, which begins about a second later."""
@@ -110,6 +113,8 @@ class Collector:
         """By node the checks whose results get a younger time."""
         self._renewal: tuple[float, str] = (0, "")
         """When they get it, and the time: when the first of them was told."""
+        self.notes = True
+        """False after a round of which nothing was noted, as Slurm did not answer."""
 
     def take(self, reports: Sequence[Report]) -> list[Reply | SlurmError]:
         """One round: the reply to each report, or why it is not noted. Raises SlurmError where Slurm does not answer."""
@@ -219,11 +224,13 @@ def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> N
                     answer.set_exception(reply)
                 else:
                     answer.set_result(reply)
+            collector.notes = True
         collector.settle()
     except SlurmError as error:
         for _, answer in batch:
             if not answer.done():
                 answer.set_exception(error)
+                collector.notes = False
         logs.write(logs.line("checks", str(error), logs.ERROR))
 
 
@@ -232,9 +239,9 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, port: int, munge: Munge, waiting: Waiting) -> None:
+    def __init__(self, port: int, munge: Munge, waiting: Waiting, collector: Collector) -> None:
         super().__init__(("", port), _Handler)
-        self.munge, self.waiting = munge, waiting
+        self.munge, self.waiting, self.collector = munge, waiting, collector
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -242,7 +249,8 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         try:
-            answer: dict[str, object] = {**self._reply()._asdict()}
+            line = self.rfile.readline(_LONGEST).strip()
+            answer: dict[str, object] = {"notes": self._server.collector.notes} if line == STATUS else self._reply(line)._asdict()
         except (CredentialError, ReportError, SlurmError) as error:
             answer = {"error": str(error)}
         except TimeoutError:
@@ -251,24 +259,28 @@ class _Handler(socketserver.StreamRequestHandler):
             return
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
-    def _reply(self) -> Reply:
-        server = cast("_Server", self.server)
-        user, text = server.munge.read(self.rfile.readline(_LONGEST).strip())
+    @property
+    def _server(self) -> _Server:
+        return cast("_Server", self.server)
+
+    def _reply(self, line: bytes) -> Reply:
+        user, text = self._server.munge.read(line)
         if user != 0:
             raise CredentialError(f"sealed by user {user}, not by root of a node")
         answer = Answer()
-        server.waiting.put(read_report(text), answer)
+        self._server.waiting.put(read_report(text), answer)
         return answer.result(_ANSWER_S)
 
 
 def main() -> int:
-    signals, waiting = Signals(), Waiting()
-    server = _Server(PORT, Munge(), waiting)
-    threading.Thread(target=work, args=(Collector(Slurm(), logs.write), waiting), daemon=True).start()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    while not signals.is_stopping:
-        signals.wait(None)
-    return 0
+    signals, waiting, collector = Signals(), Waiting(), Collector(Slurm(), logs.write)
+    server = _Server(PORT, Munge(), waiting, collector)
+    worker = threading.Thread(target=work, args=(collector, waiting), daemon=True)
+    for thread in (worker, threading.Thread(target=server.serve_forever, daemon=True)):
+        thread.start()
+    while not signals.is_stopping and worker.is_alive():  # a fault of ours ends the process, which comes back
+        signals.wait(_LOOKS_S)
+    return int(not signals.is_stopping)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,15 @@ def jobs_text() -> str:
 def measure() -> Cost:
     """Starts the program, waits for its first reading, scrapes it, and leaves it alone for two minutes."""
     checks = {f"set{number}": dict.fromkeys(("disk", "gpu", "memory", "mounts"), "job") for number in range(10)}
-    settings = {"accounting": True, "accounts": 100, "checks": checks, "unknownAfterS": 1800, "intervalS": 15, "accountingIntervalS": 60}
+    settings = {
+        "accounting": True,
+        "accounts": 100,
+        "checks": checks,
+        "unknownAfterS": 1800,
+        "checksCollector": None,
+        "intervalS": 15,
+        "accountingIntervalS": 60,
+    }
     texts = {"scontrol": (nodes_text(), 0.07 * NODES / 1000), "squeue": (jobs_text(), 0.2 * JOBS / 50_000), "sacct": ("", 0.02)}
     with tempfile.TemporaryDirectory() as folder:
         for name, (text, cpu_s) in texts.items():

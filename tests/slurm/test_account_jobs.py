@@ -205,6 +205,7 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
         "accounts": 100,
         "checks": {},
         "unknown_after_s": 1800,
+        "checks_collector": None,
         "interval_s": 0.5,
         "accounting_interval_s": 0.5,
     }

@@ -342,6 +342,14 @@ def test_line_that_slurm_refuses_loses_no_other_line_of_its_round(cluster: Check
         assert cluster.node(node)["reason"] == "slipway: check gpu: 3 GPU devices, 4 declared"
 
 
+def test_anyone_may_ask_whether_reports_are_noted(cluster: ChecksCluster) -> None:
+    ask = (
+        "from socket import create_connection; connection = create_connection(('t-slurmctld', 6823)); "
+        "connection.sendall(b'status\\n'); print(connection.makefile().readline())"
+    )
+    assert json.loads(cluster.alice("python3", "-c", ask)) == {"notes": True}
+
+
 def test_user_cannot_report_for_a_node(cluster: ChecksCluster) -> None:
     report: dict[str, Any] = {"node": "gpu-1", "context": "interval", "job": "", "results": []}
     ask = (

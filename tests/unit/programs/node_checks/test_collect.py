@@ -299,9 +299,19 @@ def test_slurm_that_is_silent_is_told_to_the_node_which_tells_again() -> None:
         def nodes(self, name: str = "") -> dict[str, Node]:
             raise SlurmError("scontrol did not answer within 30 s")
 
-    answer: Answer = Future()
-    one_round(Collector(Silent({}, {}), lambda _: None), [(report("gpu-0", FAILED), answer)])
+    answer, silent = Answer(), Collector(Silent({}, {}), lambda _: None)
+    one_round(silent, [(report("gpu-0", FAILED), answer)])
     assert isinstance(answer.exception(0), SlurmError)
+    assert not silent.notes
+
+
+def test_collector_notes_again_after_a_round_that_went_well() -> None:
+    collector = Collector(slurm_of(node("gpu-0")), lambda _: None)
+    collector.notes = False
+    one_round(collector, [])
+    assert not collector.notes, "a round without reports has shown nothing"
+    one_round(collector, [(report("gpu-0", PASSED), Answer())])
+    assert collector.notes
 
 
 def waiting_for(*reports: Report) -> Waiting:
