@@ -120,8 +120,8 @@ def cold() -> float:
 def scaled() -> list[Figure]:
     """Real slurmds by the hundred and by the thousand, side by side with a loop that starts as many; a job on a sleeping node."""
     figures: list[Figure] = []
-    small, many, bare_small, bare_many, woken, prolog = run.measure(
-        ("whole", 100), ("whole", 1000), ("bare", 100), ("bare", 1000), ("zero", 20), ("prolog", 200)
+    small, many, bare_small, bare_many, woken, prolog, faults = run.measure(
+        *(("whole", 100), ("whole", 1000), ("bare", 100), ("bare", 1000), ("zero", 20), ("prolog", 200), ("faults", 1000))
     )
     for nodes, whole, bare in ((100, small, bare_small), (1000, many, bare_many)):
         say = f"{nodes} real slurmds from zero to idle"
@@ -134,6 +134,8 @@ def scaled() -> list[Figure]:
         figures.append(figure(f"{nodes} idle nodes back to no pod", None, [whole["to_zero_s"]]))
     figures.append(figure("idle controller with 1,000 nodes, share of a core", 2, [many["idle_controller_percent"]], unit="%"))
     figures.append(figure("PrologSlurmctld of a job on a fixed set", 5, [prolog["prolog_ms"]], unit="ms"))
+    figures.append(figure("from a failed check to a drained node at 1,000 nodes: 99 % of 100", 2, [faults["p99_s"]]))
+    figures.append(figure("the same of 900 nodes that fail at once: 99 % of them", None, [faults["storm_p99_s"]]))
     figures.append(figure("node given to a job to its pod made", 0.5, [woken["allocated_to_pod_median_s"]]))
     figures.append(figure("node registered to its job running", None, [woken["registered_to_running_median_s"]]))
     return figures

@@ -4,6 +4,7 @@
 `whole`: the same nodes by a NodeSet scaled from 0, through API server, scheduler and controller; then idle; then back to 0.
 `zero`: jobs one after another, each on an elastic node that is powered down.
 `prolog`: what PrologSlurmctld takes for jobs that it does not concern.
+`faults`: checks that fail on nodes of a set, until the nodes are drained.
 `files`: a changed line of slurm.conf, from the moment that it is in slurmctld's pod until every slurmd has it.
 """
 
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
@@ -31,6 +32,7 @@ from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from controllers.runtime.api import connect
 from tests.apiserver.server import ApiServer, run_process, serve
+from tests.bench.scale import faults as failing
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines
 from tests.bench.scale.slurm import ADDRESS, Slurm
 from tests.slurm.image_pods import wait_for
@@ -79,7 +81,7 @@ def _measure(mode: str, number: int, image: Path, work: Path) -> Figures:
     return json.loads(done.stdout)
 
 
-def describe(number: int, elastic: bool) -> Cluster:
+def describe(number: int, elastic: bool, checks: Sequence[Mapping[str, Any]] = ()) -> Cluster:
     """A stack of one set."""
     size: dict[str, int] = {"min": 0, "max": number} if elastic else {"size": number}
     stack: dict[str, Any] = {
@@ -98,6 +100,7 @@ def describe(number: int, elastic: bool) -> Cluster:
         "storage": {"sharedRoot": {"hostPath": "/srv/shared"}, "home": {"hostPath": "/srv/home"}},
         "login": {"users": [{"name": "alice", "uid": USER, "sshKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "A" * 43]}]},
         "accounting": {"enabled": False},
+        "healthChecks": [*checks],
         "slurm": {"suspendTimeS": 3000, "suspendTimeoutS": 60},
     }
     return load_cluster(stack, Path(), "Pulumi.bench.yaml")
@@ -180,6 +183,14 @@ async def whole(slurm: Slurm, number: int) -> Figures:
         }
 
 
+async def faults(slurm: Slurm, number: int) -> Figures:
+    """From a failed check to a drained node, in a set that is idle before."""
+    async with lab(slurm, number) as (server, _machines, _pids):
+        scale(server, number)
+        await until_async(lambda: status(server).get("idle") == number, "every node idle", 0.5)
+        return await failing.measure(slurm, number)
+
+
 async def zero(slurm: Slurm, number: int) -> Figures:
     """Jobs on nodes that are powered down, one after another: the medians of the parts of their way."""
     prepare_user(slurm)
@@ -255,7 +266,9 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
 
 def _node_set(cluster: Cluster) -> Mapping[str, Any]:
     args = node_set_args(
-        cluster, pod_defaults(cluster, "slurm", "scripts", {name: name for name in ("slurm", "munged", "worker")}), cluster.node_sets[0]
+        cluster,
+        pod_defaults(cluster, "slurm", "scripts", {name: name for name in ("slurm", "munged", "worker", "node_checks")}),
+        cluster.node_sets[0],
     )
     manifest = build_node_set(args)
     if "replicas" in manifest["spec"]:
@@ -343,6 +356,7 @@ def prepare_user(slurm: Slurm) -> None:
 
 _PLAIN: dict[str, Callable[[Slurm, int], Figures]] = {"bare": bare, "prolog": prolog, "files": files}
 """Modes without Kubernetes."""
+_WITH_KUBERNETES: dict[str, Callable[[Slurm, int], Coroutine[Any, Any, Figures]]] = {"whole": whole, "zero": zero, "faults": faults}
 
 
 def main(mode: str, number: int, image: Path, folder: Path) -> None:
@@ -352,10 +366,10 @@ def main(mode: str, number: int, image: Path, folder: Path) -> None:
     subprocess.run(["ip", "address", "add", f"{ADDRESS}/24", "dev", "lab0"], check=True)
     subprocess.run(["ip", "route", "add", "default", "dev", "lab0"], check=True)  # kubeadm and kube-apiserver look for an address there
     subprocess.run(["hostname", "bench-slurmctld-0"], check=True)
-    slurm = Slurm(describe(number, elastic=mode == "zero"), image, folder, configless=mode == "files")
+    slurm = Slurm(describe(number, mode == "zero", [failing.CHECK] if mode == "faults" else ()), image, folder, configless=mode == "files")
     slurm.start()
     prepare_user(slurm)
-    figures = _PLAIN[mode](slurm, number) if mode in _PLAIN else asyncio.run((whole if mode == "whole" else zero)(slurm, number))
+    figures = _PLAIN[mode](slurm, number) if mode in _PLAIN else asyncio.run(_WITH_KUBERNETES[mode](slurm, number))
     sys.stdout.write(json.dumps(figures) + "\n")
     sys.stdout.flush()
     os._exit(0)  # the namespace ends with this process, and all programs with it

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMCTLD_PORT, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
+from configs.render.health_checks import COLLECTOR_PORT
 from configs.render.slurm import render
 from slurm.logs import said
 from tests.slurm.image_cluster import write_volume
@@ -26,6 +27,7 @@ _PROJECT = Path(__file__).parents[3]
 _SCRIPTS = _PROJECT / "programs" / "start"
 _ALIVE_S = 60.0
 _REGISTERED = re.compile(r"Node (\S+) now responding")
+_DRAINED = re.compile(r"update_node: node (\S+) state set to DRAIN")
 _ALLOCATED = re.compile(r"sched: Allocate JobId=\d+ NodeList=(\S+)")
 
 _ONE_MACHINE = {
@@ -114,6 +116,11 @@ class Slurm:
         self._run("config_sync", program_command("config_sync"), SLURM_UID)
         self._await("config_sync", lambda: "slurmctld runs with the files of" in self.log("config_sync"))
 
+    def start_checks(self) -> None:
+        """The collector of what checks beside jobs find; returns when it listens."""
+        self._run("checks", program_command("node_checks", module="collect"), SLURM_UID)
+        self._await("checks", lambda: _listens(COLLECTOR_PORT))
+
     def offer(self, more: str) -> None:
         """Slurm's files with a further line of slurm.conf, in one step, as the kubelet brings them."""
         folder = self.root / "etc/slurm"
@@ -145,6 +152,10 @@ class Slurm:
         """When each node was given to its last job, in seconds since 1970; for jobs of one node."""
         return self._said(_ALLOCATED)
 
+    def drained(self) -> dict[str, float]:
+        """When each node was last drained, in seconds since 1970."""
+        return self._said(_DRAINED)
+
     def _said(self, of_node: re.Pattern[str]) -> dict[str, float]:
         """When slurmctld last said this of each node."""
         lines = (said(line) for line in self.log("slurmctld").splitlines())
@@ -172,7 +183,7 @@ class Slurm:
         for script in _SCRIPTS.glob("*.sh"):
             (scripts / script.name).write_bytes(script.read_bytes())
             (scripts / script.name).chmod(0o755)
-        for package in ("slurm", "programs/munged", "programs/slurmctld", "programs/config_sync"):
+        for package in ("slurm", "programs/munged", "programs/slurmctld", "programs/config_sync", "programs/node_checks"):
             shutil.copytree(_PROJECT / package, self.root / PACKAGES_PATH.lstrip("/") / package)
 
     def _write_files(self) -> None:
