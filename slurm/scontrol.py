@@ -124,7 +124,8 @@ def read_extras(text: str) -> "dict[str, str]":
 def read_brief_nodes(text: str) -> dict[str, Node]:
     """Name, state, reason and JSON `Extra` of each node in `scontrol --oneliner show nodes`. Raises AnswerError as `read_states` does."""
     states, extras = read_states(text), read_extras(text)
-    reasons = {match[1]: match[2] for line in text.splitlines() if (match := re.match(_REASON, line))}
+    lines = [line for line in text.splitlines() if " Reason=" in line]
+    reasons = {match[1]: match[2] for line in lines if (match := re.match(_REASON, line))}
     return {name: Node(name, state, reasons.get(name, ""), extra=extras.get(name, "")) for name, state in states.items()}
 
 

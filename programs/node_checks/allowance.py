@@ -40,26 +40,30 @@ class Allowance:
     """The nodes that checks hold, by node set, and who may be the next. Any thread may ask."""
 
     def __init__(self, held: Iterable[str]) -> None:
-        self._held = set(held)
+        self._held: dict[str, set[str]] = {}
         self._lock = Lock()
+        self.add(held)
 
     def add(self, held: Iterable[str]) -> None:
         """Counts further nodes that checks hold."""
         with self._lock:
-            self._held.update(held)
+            for node in held:
+                self._of_its_set(node).add(node)
 
     def has_room(self, node: str, most: int) -> bool:
         """True when checks may hold that node, of whose set they may hold so many. One that is held already is counted."""
         with self._lock:
-            return self._has_room(node, most)
+            held = self._of_its_set(node)
+            return node in held or len(held) < most
 
     def take(self, node: str, most: int) -> bool:
         """As `has_room`, and counts the node."""
         with self._lock:
-            if has_room := self._has_room(node, most):
-                self._held.add(node)
-            return has_room
+            held = self._of_its_set(node)
+            if node in held or len(held) < most:
+                held.add(node)
+                return True
+            return False
 
-    def _has_room(self, node: str, most: int) -> bool:
-        node_set = node.rpartition("-")[0]
-        return node in self._held or sum(each.rpartition("-")[0] == node_set for each in self._held) < most
+    def _of_its_set(self, node: str) -> set[str]:
+        return self._held.setdefault(node.rpartition("-")[0], set())
