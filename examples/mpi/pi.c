@@ -19,6 +19,6 @@ int main(int argc, char **argv) {
     }
     MPI_Reduce(&mine, &pi, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     printf("rank %d of %d on %s\n", rank, size, host);
-    if (rank == 0) printf("pi is %.10f, by %.*s\n", pi / slices, (int)strcspn(library, ",\n"), library);
+    if (rank == 0) printf("pi is %.10f\nlibrary: %.*s\n", pi / slices, (int)strcspn(library, ",\n"), library);
     return MPI_Finalize();
 }

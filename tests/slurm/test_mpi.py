@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -30,6 +31,18 @@ table inet firewall {{
 MPIRUN = "start the program with mpirun in a batch job or salloc"
 ASK = """srun bash -c 'echo "$SLURMD_NODENAME $OMPI_MCA_part"'"""
 """What a program that is not MPI sees of it."""
+
+SILENT = """#!/usr/bin/python3
+import socket, sys
+hub = socket.socket(fileno=3)
+hub.listen(0)
+waiting = [socket.socket() for _ in range(4)]
+for each in waiting:
+    each.setblocking(False)
+    each.connect_ex(("127.0.0.1", hub.getsockname()[1]))
+sys.stdin.read(33)
+"""
+"""A hub as behind a firewall that drops packets: its queue is full, and the kernel answers no further connection."""
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +134,21 @@ def test_node_that_cannot_start_its_server_tells_the_others_which_start_at_once(
     assert took_s(said) < 15 * patience()
 
 
-def test_nodes_that_do_not_reach_srun_start_and_say_so(cluster: RootCluster) -> None:
-    """Whose hub has ended, so that nobody listens. Where nothing answers at all, mpi_reach gives up after a time: tests/unit/root."""
+@pytest.mark.parametrize(
+    ("hub", "why"),
+    [
+        pytest.param("#!/bin/sh\n", "Connection refused", id="nobody-listens"),
+        pytest.param(SILENT, "Connection timed out", id="nothing-answers"),
+    ],
+)
+def test_nodes_that_do_not_reach_srun_start_after_a_few_seconds_and_say_so(cluster: RootCluster, hub: str, why: str) -> None:
     with without(cluster, "mpi-hub", "gpu-0"):  # srun runs there
-        cluster.inside("gpu-0", "ln -s /bin/true /usr/lib/slipway/mpi-hub")
+        cluster.inside("gpu-0", f"cd /usr/lib/slipway; printf %s {quote(hub)} > mpi-hub; chmod 755 mpi-hub")
         job = cluster.batch(f"{ASK}; echo took $SECONDS", *NODES)
     said = cluster.out(job)
-    why = r"cannot connect to srun at port \d+ of .*: Connection refused"
     for node in WORKERS:
-        assert re.search(rf"^{node} srun has no PMIx server for this step \({node} {why}\) - {MPIRUN}", said, re.MULTILINE)
+        reason = rf"{node} cannot connect to srun at port \d+ of .*: {why}"
+        assert re.search(rf"^{node} srun has no PMIx server for this step \({reason}\) - {MPIRUN}", said, re.MULTILINE)
     assert took_s(said) < 15 * patience()
 
 
