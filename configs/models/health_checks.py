@@ -67,6 +67,7 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
         "maxThrottled": 0,
         "maxIdleMemoryMiB": 1024,
         "minNvlinks": 0,
+        "maxForeignProcesses": 0,
     },
     "mounts": {"maxAnswerS": 20},
     "processes": {"maxStuck": 0, "stuckS": 10},
@@ -190,7 +191,8 @@ class HealthCheck(Model):
     settings: dict[LimitName, Count] = {}
     """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
     maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90), maxThrottled (0),
-    maxIdleMemoryMiB (1024), minNvlinks (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600),
+    maxIdleMemoryMiB (1024), minNvlinks (0), maxForeignProcesses (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10).
+    kernel: maxAgeS (3600),
     maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
     (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600),
     minBondPorts (0), maxBondPortsDown (0).

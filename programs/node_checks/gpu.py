@@ -1,4 +1,5 @@
-"""Health check of a node's GPUs: as many as declared, and none that is broken, hot or held back. Runs on the node; standard library only.
+"""Health check of a node's GPUs: as many as declared, none that is broken, hot or held back, and beside jobs none that a process of no job
+uses. Runs on the node; standard library only.
 
 Settings: `vendor`, `count`, `simulated`, limits, `otherDrivers` (so many nodes of the set may be drained for another driver), and
 `maxIdleMemoryMiB`, which is 0 beside users' jobs: how much memory a job uses is its own affair. Device files are counted first; then
@@ -15,6 +16,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from .gpu_processes import QUERY, fault, foreign, read_processes
 
 _DEVICES = {"nvidia": ("/dev", r"nvidia\d+"), "amd": ("/dev/dri", r"renderD\d+")}
 _FOLDERS = ("/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/bin", "/opt/rocm/bin")
@@ -80,8 +83,9 @@ class State:
     """Version of the driver."""
 
 
-def judge(devices: int, states: list[State] | None, settings: dict[str, Any]) -> tuple[str, str]:
-    """From the number of device files, and the states where they could be asked: the result, and what was found; every fault is named."""
+def judge(devices: int, states: list[State] | None, settings: dict[str, Any], strangers: list[str] | None = None) -> tuple[str, str]:
+    """From the number of device files, the states where they could be asked, and processes that belong to no job: the result, and what was
+    found; every fault is named."""
     wanted = settings["count"]
     faults: list[str] = []
     if devices != wanted:
@@ -93,6 +97,8 @@ def judge(devices: int, states: list[State] | None, settings: dict[str, Any]) ->
     throttled = [gpu for gpu in states or [] if gpu.throttled]
     if len(throttled) > settings["maxThrottled"]:
         faults += [f"GPU {gpu.index} is held back by {gpu.throttled}" for gpu in throttled]
+    if stranger := fault(strangers or [], settings["maxForeignProcesses"]):
+        faults.append(stranger)
     if faults:
         return "failed", "; ".join(faults)
     if states is None and not settings["simulated"]:
@@ -228,10 +234,14 @@ def count_devices(vendor: str) -> int:
     return sum(1 for file in Path(folder).iterdir() if re.fullmatch(pattern, file.name) and stat.S_ISCHR(file.stat().st_mode))
 
 
+def _tool(vendor: str) -> str | None:
+    name = "nvidia-smi" if vendor == "nvidia" else "amd-smi"
+    return next((f"{folder}/{name}" for folder in _FOLDERS if os.access(f"{folder}/{name}", os.X_OK)), None)
+
+
 def ask(vendor: str, asks_nvlinks: bool) -> list[State] | None:
     """The states of all GPUs; None where the vendor's tool is not there. Raises CalledProcessError when the driver does not answer."""
-    name = "nvidia-smi" if vendor == "nvidia" else "amd-smi"
-    tool = next((f"{folder}/{name}" for folder in _FOLDERS if os.access(f"{folder}/{name}", os.X_OK)), None)
+    tool = _tool(vendor)
     if tool is None:
         return None
     if vendor == "nvidia":
@@ -239,6 +249,17 @@ def ask(vendor: str, asks_nvlinks: bool) -> list[State] | None:
         return with_nvlinks(states, _output(tool, "nvlink", "--status")) if asks_nvlinks else states
     states, driver = read_amd(_output(tool, "metric", "--json"), _output(tool, "bad-pages", "--json")), amd_driver(_AMD_MODULE)
     return [replace(state, driver=driver) for state in states]
+
+
+def ask_strangers(vendor: str, proc: Path) -> list[str]:
+    """Processes on NVIDIA's GPUs that belong to no job; none where the driver does not list processes."""
+    tool = _tool(vendor)
+    if vendor != "nvidia" or tool is None:
+        return []
+    try:
+        return foreign(read_processes(_output(tool, *QUERY)), proc)
+    except subprocess.CalledProcessError:
+        return []
 
 
 def amd_driver(module: Path) -> str:
@@ -272,7 +293,8 @@ def main() -> None:
     try:
         states = None if settings["simulated"] else ask(settings["vendor"], settings["minNvlinks"] > 0)
         driver = states[0].driver if states else ""
-        result, found = judge(count_devices(settings["vendor"]), states, settings)
+        strangers = ask_strangers(settings["vendor"], Path("/proc")) if states else []
+        result, found = judge(count_devices(settings["vendor"]), states, settings, strangers)
     except subprocess.CalledProcessError as error:
         said = (error.stdout + error.stderr).strip().splitlines() or ["nothing"]
         result = "failed" if error.returncode in _FAULTS and "nvidia-smi" in error.cmd[0] else "unknown"

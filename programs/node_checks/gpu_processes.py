@@ -1,0 +1,63 @@
+"""Processes on NVIDIA's GPUs that belong to no job, as of somebody who has entered the node beside Slurm. Runs on the node, for gpu.py;
+standard library only.
+
+A process counts where all of this is sure: nvidia-smi lists it, /proc here has it with a GPU open, no step of Slurm's has it in its cgroup,
+and it is no program of the driver's own. Current drivers list processes by their numbers here, and leave out those that are not visible
+here; older ones list the machine's numbers, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel modules). How much of a GPU
+a process uses is its own affair.
+"""
+
+import re
+from pathlib import Path
+
+QUERY = ("--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits")
+"""What nvidia-smi is asked for."""
+_STEP = re.compile(r"/(job_\d+|step_\w+)(/|$)", re.MULTILINE)
+"""In a process's cgroups: `/slurm/uid_1000/job_7/step_0` of v1, `/s7F1M7YKC71F00/step_extern` of v2."""
+_DRIVERS = re.compile(r"nvidia-(persistenced|smi|cuda-mps-\w+)|nv-(hostengine|fabricmanager)|dcgm-exporter|dcgmi")
+"""Programs of the driver and of DCGM, by the names of their files."""
+_DEVICE = re.compile(r"/dev/nvidia\d+")
+_NAMED = 3
+"""So many processes are named."""
+
+
+def read_processes(text: str) -> dict[int, str]:
+    """The UUID of a GPU by the process that uses it, from what nvidia-smi prints. Lines of another form, such as `[Insufficient
+    Permissions]`, tell of no process."""
+    lines = [[field.strip() for field in line.split(",")] for line in text.splitlines()]
+    return {int(words[0]): words[1] for words in lines if len(words) == 3 and words[0].isdigit()}
+
+
+def foreign(listed: dict[int, str], proc: Path) -> list[str]:
+    """Those of the listed processes that belong to no job, each with its name and GPU. A process that has ended meanwhile, is not visible
+    here, or may not be looked at is left out."""
+    found: list[str] = []
+    for process, gpu in sorted(listed.items()):
+        try:
+            folder = proc / str(process)
+            program = Path(str((folder / "exe").readlink()).removesuffix(" (deleted)")).name
+            in_job = _STEP.search((folder / "cgroup").read_text()) is not None
+            if not in_job and _DRIVERS.fullmatch(program) is None and _has_gpu(folder / "fd"):
+                found.append(f"{program} ({process}) on {gpu}")
+        except OSError:
+            continue
+    return found
+
+
+def _has_gpu(files: Path) -> bool:
+    """True where a process has a GPU open. Raises OSError for one that has ended, or may not be looked at."""
+    for file in files.iterdir():
+        try:
+            if _DEVICE.fullmatch(str(file.readlink())):
+                return True
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return False
+
+
+def fault(processes: list[str], most: int) -> str:
+    """What is wrong with so many processes; empty where nothing is."""
+    if len(processes) <= most:
+        return ""
+    more = f" and {len(processes) - _NAMED} more" if len(processes) > _NAMED else ""
+    return f"processes of no job use GPUs: {', '.join(processes[:_NAMED])}{more}{f' ({most} allowed)' if most else ''}"
