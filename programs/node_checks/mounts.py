@@ -1,7 +1,8 @@
 """Health check of shared folders: each is mounted where jobs see it, and answers in time. Runs on the node; standard library only.
 
-Settings: `paths`, `maxAnswerS`. Each path is asked by a process of its own, which is killed at the deadline, and not waited for: a server
-that is away holds up nothing else.
+Settings: `paths`, `maxAnswerS`. Each path is asked by a process of its own, all at once. At the deadline the process is killed, and not
+waited for, as it may hang in the kernel (state D), where no signal ends it. It has none of the check's files, so nobody who reads the
+check's output waits for it either: a server that is away holds up nothing else.
 """
 
 import errno
@@ -54,6 +55,7 @@ def _begin(path: str) -> int:
     """A process that asks for the path's file system, and ends with the number of the error."""
     process = os.fork()
     if process == 0:
+        os.closerange(0, os.sysconf("SC_OPEN_MAX"))
         try:
             os.statvfs(path)
         except OSError as error:

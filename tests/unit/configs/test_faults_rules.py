@@ -273,6 +273,7 @@ HEALTH = [
     pytest.param({"healthChecks[3].nodeSets": ["gpu", "cpu"]}, "cluster.healthChecks[3].nodeSets[1]", 'the node set "cpu" has no GPUs to check', id="gpu-check-without-gpus"),
     pytest.param({"healthChecks[+]": {**DISK, "check": "command"}}, "cluster.healthChecks[8].command", "give the command as a list of words", id="check-without-its-command"),
     pytest.param({"healthChecks[+]": {**DISK, "command": ["/opt/fabric"]}}, "cluster.healthChecks[8].command", "the disk check runs no command", id="command-of-another-check"),
+    pytest.param({"healthChecks[+]": {**DISK, "check": "mounts", "settings": {"maxAnswerS": 60}}}, "cluster.healthChecks[8].timeoutS", "60 is not more than maxAnswerS (60)", id="answer-that-could-never-be-late"),
     pytest.param({"healthChecks[+]": {**DISK, "check": "processes", "settings": {"stuckS": 60}}}, "cluster.healthChecks[8].timeoutS", "60 is not more than stuckS (60)", id="check-that-could-never-end"),
     pytest.param({"healthChecks[4].contexts": ["interval", "interval"]}, "cluster.healthChecks[4].contexts[1]", "names interval again", id="same-context"),
     pytest.param({"healthChecks[4].contexts": []}, "cluster.healthChecks[4].contexts", "the check would never run", id="check-without-a-context"),

@@ -1,6 +1,8 @@
 """What a node runs beside jobs, and what it tells of it."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -78,6 +80,30 @@ def test_checks_run_at_once_and_one_that_hangs_is_unknown(tmp_path: Path, monkey
         ("broken", "unknown", "could not run: ValueError: bad driver (exit code 1)"),
     ]
     assert not subprocess.run(["pgrep", "--full", "sleep 600.25"], stdout=subprocess.PIPE, check=False).stdout
+
+
+def test_mounts_that_hang_fail_at_their_own_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no signal ends the processes that ask: they have nothing that the reader of the check's output waits for."""
+    asking = tmp_path / "asking"
+
+    def hang(path: str) -> None:
+        with asking.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        time.sleep(600)
+
+    monkeypatch.setattr(os, "statvfs", hang)
+    monkeypatch.setattr(os, "kill", lambda *_: None)  # pyright: ignore[reportUnknownLambdaType]
+    began = time.monotonic()
+    try:
+        [found] = run_checks([check("mounts", program="mounts", timeout_s=60, paths=["/proc", "/sys"], maxAnswerS=1)])
+        assert time.monotonic() - began < 50
+    finally:
+        monkeypatch.undo()
+        hanging = asking.read_text().split()
+        for process in hanging:
+            os.kill(int(process), signal.SIGKILL)
+    assert len(hanging) == 2
+    assert (found["result"], found["found"]) == ("failed", "/proc does not answer within 1 s; /sys does not answer within 1 s")
 
 
 def test_real_checks_answer_in_this_form() -> None:
