@@ -13,7 +13,7 @@ from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, COMMAND_CH
 from configs.models.node_pool import NodePool
 from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
-from configs.render.shared_root import SPOOL
+from configs.render.shared_root import SPOOL, TMP
 from configs.render.wording import template
 from slurm import prologs
 from slurm.conf import known, number_of
@@ -28,8 +28,13 @@ INTERVAL_S = 60
 """Seconds between two runs on a node, unless checks may take longer."""
 _SLACK_S = 15
 _BESIDE: tuple[Context, ...] = ("interval", "prolog", "epilog")
-_BESIDE_JOBS: Mapping[CheckKind, Mapping[str, int]] = {"memory": {"minAvailablePercent": 0}, "gpu": {"maxIdleMemoryMiB": 0}}
-"""Users' jobs need memory, too, also all of a GPU's: how much is in use says nothing beside them."""
+_BESIDE_JOBS: Mapping[CheckKind, Mapping[str, Any]] = {
+    "memory": {"minAvailablePercent": 0},
+    "gpu": {"maxIdleMemoryMiB": 0},
+    "disk": {"paths": ["/", TMP, SPOOL]},
+}
+"""Users' jobs need memory, too, also all of a GPU's: how much is in use says nothing beside them. slurmd sees its pod's own root, in the
+machine's storage for containers, and the jobs' /tmp where that lies."""
 _SCRIPT_CONTEXTS: Mapping[Context, str] = {"interval": "interval", "prolog": "prolog_slurmd", "epilog": "epilog_slurmd"}
 """What SLURM_SCRIPT_CONTEXT says; a HealthCheckProgram has none."""
 
@@ -74,8 +79,9 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
     shape = shape_of(cluster, node_set)
     facts: dict[str, Any] = {}
     if check.check == "disk":
-        # A node's own folders: draining nodes would not help against a shared folder that fills up.
-        facts = {"paths": ["/tmp", SPOOL]}  # noqa: S108 - a folder to look at
+        # A node's own folders: draining nodes would not help against a shared folder that fills up, nor a shared root.
+        root = [] if cluster.storage.root is not None else ["/"]
+        facts = {"paths": [*root, "/tmp", SPOOL]}  # noqa: S108 - a folder to look at
     elif check.check == "memory":
         facts = {"configuredMiB": shape.memory_mib}
     elif check.check == "gpu":

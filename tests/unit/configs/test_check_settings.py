@@ -1,0 +1,37 @@
+"""What checks of nodes are told, as a job and beside jobs."""
+
+import json
+from typing import Any
+
+import pytest
+
+from configs.render.health_checks import check_settings, render
+from slurm.prologs import CHECKS
+from tests.unit.configs.stacks import GONE, cluster
+
+
+def settings(edits: dict[str, Any], check: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a check that runs in every context is told: as a job, and beside jobs."""
+    every = {"name": "it", "nodeSets": ["gpu"], **check}
+    loaded = cluster("dev", {**edits, "healthChecks": [every]})
+    script = render(loaded)[CHECKS]
+    spec = json.loads(script[script.index("<<'END'\n") + 8 : script.index("\nEND\n")])
+    return check_settings(loaded, loaded.health_checks[0], loaded.node_set("gpu")), spec["nodeSets"]["gpu"][0]["settings"]
+
+
+DISK = {"check": "disk", "contexts": ["job", "interval"], "schedule": "0 * * * *"}
+BESIDE = ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"]
+
+
+@pytest.mark.parametrize(
+    ("edits", "as_job"),
+    [
+        pytest.param({}, ["/tmp", "/var/spool/slurmd"], id="shared-root-is-left-out"),
+        pytest.param(
+            {"storage.root": GONE, "login.users[0].admin": GONE}, ["/", "/tmp", "/var/spool/slurmd"], id="jobs-see-the-root-of-the-pod"
+        ),
+    ],
+)
+def test_file_systems_of_the_node_alone_are_looked_at(edits: dict[str, Any], as_job: list[str]) -> None:
+    job, beside = settings(edits, DISK)
+    assert (job["paths"], beside["paths"]) == (as_job, BESIDE)
