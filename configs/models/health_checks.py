@@ -1,10 +1,12 @@
 """Config of health checks: what runs on nodes and drains those that fail."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
+from configs.faults import quoted
 from configs.models.fields import (
     AbsolutePath,
     Count,
@@ -13,9 +15,45 @@ from configs.models.fields import (
     MaxUnavailable,
     Model,
     Name,
+    Positive,
     Seconds,
+    Shown,
     dns_label,
+    is_one_line,
+    refuse,
 )
+
+_LONGEST_PATTERN = 200
+_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
+"""What may hold a parenthesis that is no group: an escaped character, and a set of characters."""
+
+
+def _line_pattern(value: str) -> str:
+    if len(value) > _LONGEST_PATTERN:
+        raise refuse(f"{quoted(value)} has {len(value)} characters; {_LONGEST_PATTERN} are allowed.")
+    if not is_one_line(value):
+        raise refuse(f"{quoted(value)} holds a control character, which no line of the kernel's log has.")
+    try:
+        pattern = re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise refuse(f"{quoted(value)} is not a regular expression of Python's: {error}.") from None
+    if re.search(r"\)[*+{]", _GROUPS.sub("x", value)):
+        raise refuse(f"{quoted(value)} repeats a group, which may take for ever to match. Repeat single characters or sets only.")
+    if pattern.search(""):
+        raise refuse(f"{quoted(value)} matches every line.")
+    return value
+
+
+PatternName = Annotated[StrictStr, AfterValidator(dns_label(30, "thermal-trip"))]
+LinePattern = Annotated[
+    StrictStr,
+    AfterValidator(_line_pattern),
+    Shown(
+        "a regular expression of Python's that looks for a part of a line, without repeated groups",
+        "temperature above threshold",
+        {"maxLength": _LONGEST_PATTERN},
+    ),
+]
 
 CheckName = Annotated[StrictStr, AfterValidator(dns_label(20, "disk"))]
 """A CronJob is called `<cluster>-check-<name>`, and its name may have 52 characters."""
@@ -81,6 +119,7 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
         "maxLinkDowns": 3,
         "maxHungTasks": 3,
         "maxOoms": 0,
+        "maxPatterns": 0,
     },
     "network": {
         "minPorts": 0,
@@ -159,6 +198,13 @@ class HealthCheck(Model):
     folders: tuple[AbsolutePath, ...] = Field(default=(), examples=[["/scratch", "/home/.checks"]])
     """With `check: storage`: the folders that are written to and read from. Slurm's user needs to be able to write there. Default:
     /tmp."""
+    xids: tuple[Positive, ...] = Field(default=(), examples=[[63, 94]])
+    """With `check: kernel`: Xids of NVIDIA's driver that count as GPU errors, beside those that docs/health.md lists."""
+    ignored_xids: tuple[Positive, ...] = Field(default=(), examples=[[119]])
+    """With `check: kernel`: Xids that do not count."""
+    patterns: dict[PatternName, LinePattern] = Field(default={}, examples=[{"thermal": "temperature above threshold"}])
+    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern
+    and the line. The first 500 characters of a line are looked at. More than `maxPatterns` such lines fail the check."""
     after: tuple[CheckName, ...] = Field(default=(), examples=[["gpu"]])
     """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran."""
     budget_node_minutes: Count | None = Field(default=None, ge=1, examples=[600])
@@ -194,14 +240,16 @@ class HealthCheck(Model):
     maxIdleMemoryMiB (1024), minNvlinks (0), maxForeignProcesses (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10).
     kernel: maxAgeS (3600),
     maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
-    (3), maxOoms (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600),
+    (3), maxOoms (0), maxPatterns (0).
+    network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600),
     minBondPorts (0), maxBondPortsDown (0).
     nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
     arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
     maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl:
     minBusBandwidthGBs (0), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2). burn: seconds (60),
     minShareOfMedianPercent (80). ib: minRateGbps (0), minShareOfRatePercent (80), seconds (2), rounds (1). 0 is no limit for
-    maxTemperatureC, maxAgeS, minRateGbps, maxFsyncMs, maxLatencyUs and minBusBandwidthGBs; docs/health.md says what each of them counts.
+    maxTemperatureC, maxAgeS, minRateGbps, maxFsyncMs,
+    maxLatencyUs and minBusBandwidthGBs; docs/health.md says what each of them counts.
     Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of
     what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses."""
 

@@ -96,6 +96,8 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
     elif check.check == "network":
         pool = cluster.node_pool(node_set.pool)
         facts = {"efaDevices": len(machine_of(pool).efa_cards) if pool.eks is not None and pool.eks.efa else 0}
+    elif check.check == "kernel":
+        facts = {"xids": list(check.xids), "ignoredXids": list(check.ignored_xids), "patterns": dict(check.patterns)}
     elif check.check == "shm":
         facts = {"leastUser": LEAST_ID, "accounts": sorted(TAKEN)}
     elif check.check in COMMAND_CHECKS:

@@ -109,6 +109,7 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
     if check.check != "gpu" and check.other_drivers is not None:
         message = f'the {check.check} check reads no driver. Take it out, or set "check: gpu".'
         faults.append(Fault(f"{path}.otherDrivers", message, (f"{path}.check",)))
+    faults += _check_log(path, check)
     limits = CHECK_SETTINGS[check.check]
     waits = _WAITS.get(check.check, "")
     takes, around = check.settings.get(waits, limits.get(waits, 0)), _AROUND_S.get(check.check, 0)
@@ -125,6 +126,19 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
         elif key.endswith("Percent") and value == 100 and key != "minShareOfMedianPercent":
             faults.append(Fault(f"{path}.settings.{key}", "100 would drain every node: something is always in use. Lower it."))
     return faults
+
+
+def _check_log(path: str, check: HealthCheck) -> list[Fault]:
+    """Faults of what only the check of the kernel's log can have."""
+    if check.check != "kernel":
+        given = {"xids": check.xids, "ignoredXids": check.ignored_xids, "patterns": check.patterns}
+        message = f'the {check.check} check does not read the kernel\'s log. Take it out, or set "check: kernel".'
+        return [Fault(f"{path}.{key}", message, (f"{path}.check",)) for key, value in given.items() if value]
+    return [
+        Fault(f"{path}.ignoredXids[{at}]", f"{number} is in xids, too, which counts it. Take it out of one of them.", (f"{path}.xids",))
+        for at, number in enumerate(check.ignored_xids)
+        if number in check.xids
+    ]
 
 
 def _check_contexts(path: str, check: HealthCheck) -> list[Fault]:

@@ -1,8 +1,9 @@
 """Health check of the kernel's log: faults of GPUs, memory, disks, links and file systems that nothing else tells. Runs on the node, beside
 jobs; standard library only.
 
-Settings: `maxAgeS` (0: since the machine started) and a limit for each kind of fault. The log is the machine's: all nodes on it see the
-same lines. A user's job may end with an Xid, or be killed at its own memory limit: neither is a fault of the node.
+Settings: `maxAgeS` (0: since the machine started), a limit for each kind of fault, `xids` and `ignoredXids` (numbers that count beside or
+instead of those below), and `patterns` of the user's, by their names. The log is the machine's: all nodes on it see the same lines. A
+user's job may end with an Xid, or be killed at its own memory limit: neither is a fault of the node.
 """
 
 import errno
@@ -21,6 +22,8 @@ _RECORD = 8192
 """Bytes; the kernel's longest record."""
 _NAMED = 3
 _LONGEST = 120
+_MATCHED = 500
+"""Characters of a line that patterns of the user's see."""
 
 XIDS = {
     46: "GPU stopped processing",
@@ -84,7 +87,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 _HINTS = ("NVRM", "nvidia-", "amdgpu", "EDAC", "emory", "Hardware Error", "AER", "mlx5_", "nvme", "error", "md/", "EXT4", "XFS", "BTRFS")
 _STARTS = re.compile("|".join([*_HINTS, "INFO: task", "ink is "]))
 """Most lines have none of these, and are looked at no further."""
-LIMITS = tuple(dict.fromkeys(limit for limit, _ in PATTERNS))
+LIMITS = (*dict.fromkeys(limit for limit, _ in PATTERNS), "maxPatterns")
 _WORDS = {
     "maxGpuErrors": "GPU errors",
     "maxMemoryErrors": "uncorrectable memory errors",
@@ -94,6 +97,7 @@ _WORDS = {
     "maxLinkDowns": "lost links",
     "maxHungTasks": "hung tasks",
     "maxOoms": "times out of memory",
+    "maxPatterns": "lines that match patterns",
 }
 
 
@@ -106,21 +110,35 @@ class Line:
     text: str
 
 
-def fault_of(text: str) -> tuple[str, str] | None:
+def fault_of(text: str, settings: dict[str, Any]) -> tuple[str, str] | None:
     """The limit that counts the line, and what it says; None for a line that is no fault of the node."""
     if _STARTS.search(text) is None:
         return None
     if xid := _XID.match(text):
         number, rest = int(xid[2]), xid[3]
+        if number in settings["ignoredXids"]:
+            return None
         if number in XIDS or (number in _NVLINK_XIDS and " Fatal" in rest):
             return "maxGpuErrors", f"GPU {xid[1]}: Xid {number} ({XIDS.get(number, 'NVLink error')})"
         if number == 154 and (action := _RECOVERY.search(rest)):
             return "maxGpuErrors", f"GPU {xid[1]}: {action[1]}"
-        return None
+        return ("maxGpuErrors", f"GPU {xid[1]}: Xid {number}") if number in settings["xids"] else None
     for limit, pattern in PATTERNS:
         if re.match(pattern, text):  # compiled once a line may be one: most looks need none
-            return limit, text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+            return limit, _cut(text)
     return None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _faults_of(text: str, settings: dict[str, Any], patterns: dict[str, re.Pattern[str]]) -> list[tuple[str, str]]:
+    """Each limit that counts the line, with what it says: at most one of ours, and one for the first of the user's patterns."""
+    ours = fault_of(text, settings)
+    seen = text[:_MATCHED]
+    name = next((name for name, pattern in patterns.items() if pattern.search(seen)), None)
+    return [*([ours] if ours else []), *([("maxPatterns", f"{name}: {_cut(text)}")] if name is not None else [])]
 
 
 def judge(lines: list[Line], now_s: float, settings: dict[str, Any]) -> tuple[str, str]:
@@ -129,10 +147,11 @@ def judge(lines: list[Line], now_s: float, settings: dict[str, Any]) -> tuple[st
     young = [line for line in lines if line.at_s >= oldest]
     counts = dict.fromkeys(LIMITS, 0)
     said: dict[str, dict[str, None]] = {limit: {} for limit in LIMITS}
+    patterns = {name: re.compile(pattern) for name, pattern in settings["patterns"].items()}
     for line in young:
-        if (fault := fault_of(line.text)) is not None:
-            counts[fault[0]] += 1
-            said[fault[0]][fault[1]] = None
+        for limit, words in _faults_of(line.text, settings, patterns):
+            counts[limit] += 1
+            said[limit][words] = None
     faults: list[str] = []
     for limit, count in counts.items():
         if count > settings[limit]:

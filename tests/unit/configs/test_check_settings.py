@@ -35,3 +35,10 @@ BESIDE = ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"]
 def test_file_systems_of_the_node_alone_are_looked_at(edits: dict[str, Any], as_job: list[str]) -> None:
     job, beside = settings(edits, DISK)
     assert (job["paths"], beside["paths"]) == (as_job, BESIDE)
+
+
+def test_patterns_reach_the_nodes_as_they_were_given() -> None:
+    given = {"xids": [63], "ignoredXids": [119], "patterns": {"hot": r"CPU\d+: [^'\"$`]*[\\)]+ above (a|\"b\")?'END'"}}
+    _, beside = settings({}, {"check": "kernel", "contexts": ["interval"], **given})
+    assert {key: beside[key] for key in given} == given
+    assert beside["maxPatterns"] == 0

@@ -255,6 +255,9 @@ ACCESS = [
     pytest.param({"login.banner": "x" * 4001}, "cluster.login.banner", "has 4001 characters; 4000 are allowed", id="banner-of-pages"),
 ]  # fmt: skip
 
+KERNEL: dict[str, Any] = {**DISK, "check": "kernel", "contexts": ["interval"]}
+KERNEL.pop("schedule")
+
 HEALTH = [
     pytest.param({"healthChecks[+]": {**DISK, "per": "pair"}}, "cluster.healthChecks[8].per", "the disk check looks at each node by itself", id="pairs-of-a-disk-check"),
     pytest.param({"healthChecks[+]": {**DISK, "folders": ["/data"]}}, "cluster.healthChecks[8].folders", "the disk check has no folders", id="folders-of-a-disk-check"),
@@ -292,6 +295,15 @@ HEALTH = [
     pytest.param({"healthChecks[+]": {**DISK, "schedule": "*/0 * * * *"}}, "cluster.healthChecks[8].schedule", 'the minute "*/0"', id="step-of-none"),
     pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 9-7 * * *"}}, "cluster.healthChecks[8].schedule", 'the hour "9-7"', id="range-backwards"),
     pytest.param({"healthChecks[+]": {**DISK, "schedule": "0 0 * * fry"}}, "cluster.healthChecks[8].schedule", 'the day of the week "fry"', id="no-such-day"),
+    pytest.param({"healthChecks[+]": {**DISK, "patterns": {"x": "y"}}}, "cluster.healthChecks[8].patterns", "the disk check does not read the kernel's log", id="patterns-of-a-disk-check"),
+    pytest.param({"healthChecks[+]": {**DISK, "xids": [63]}}, "cluster.healthChecks[8].xids", "the disk check does not read the kernel's log", id="xids-of-a-disk-check"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "xids": [63, 94], "ignoredXids": [79, 94]}}, "cluster.healthChecks[8].ignoredXids[1]", "94 is in xids, too", id="xid-that-counts-and-does-not"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "xids": [0]}}, "cluster.healthChecks[8].xids[0]", "0 is less than 1", id="xid-0"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "patterns": {"Hot": "x"}}}, "cluster.healthChecks[8].patterns", '"Hot" is not a DNS label', id="name-of-a-pattern"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "patterns": {"x": "(half"}}}, "cluster.healthChecks[8].patterns.x", "is not a regular expression of Python's: missing )", id="half-a-pattern"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "patterns": {"x": "(a+)+b"}}}, "cluster.healthChecks[8].patterns.x", "repeats a group, which may take for ever", id="pattern-that-takes-for-ever"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "patterns": {"x": "a*"}}}, "cluster.healthChecks[8].patterns.x", "matches every line", id="pattern-of-every-line"),
+    pytest.param({"healthChecks[+]": {**KERNEL, "patterns": {"x": "a" * 201}}}, "cluster.healthChecks[8].patterns.x", "has 201 characters; 200 are allowed", id="pattern-of-pages"),
     pytest.param({"healthChecks[+]": {**NCCL, "nodeSets": ["cpu"]}}, "cluster.healthChecks[8].nodeSets[0]", 'the node set "cpu" has no GPUs to check', id="nccl-without-gpus"),
     pytest.param({"healthChecks[+]": {**NCCL, "settings": {}}}, "cluster.healthChecks[8].settings.minBusBandwidthGBs", "the machine catalogue does not tell", id="nccl-on-unknown-hardware"),
     pytest.param({"healthChecks[+]": {**NCCL, "per": "set", "settings": {"minBusBandwidthGBs": 0}}}, "cluster.healthChecks[8].settings.minBusBandwidthGBs", "nothing to compare with", id="nccl-over-all-without-a-limit"),

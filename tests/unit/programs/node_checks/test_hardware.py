@@ -93,7 +93,10 @@ def test_leftovers_are_those_of_users_without_a_process(tmp_path: Path) -> None:
     assert shm.judge({1001: size}, {1001}, limits) == ("passed", "0 MiB in /dev/shm of users without a job here")
 
 
-@pytest.mark.parametrize(("check", "facts"), [("kernel", {}), ("nvme", {}), ("pcie", {}), ("network", {"efaDevices": 0})])
+@pytest.mark.parametrize(
+    ("check", "facts"),
+    [("kernel", {"xids": [], "ignoredXids": [], "patterns": {"x": "y"}}), ("nvme", {}), ("pcie", {}), ("network", {"efaDevices": 0})],
+)
 def test_check_answers_on_this_machine(
     check: str, facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -1,13 +1,14 @@
 """What the check of the kernel's log makes of recorded lines."""
 
 import os
+from typing import Any
 
 import pytest
 
 from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import kernel
 
-KERNEL = CHECK_SETTINGS["kernel"]
+KERNEL: dict[str, Any] = {**CHECK_SETTINGS["kernel"], "xids": [], "ignoredXids": [], "patterns": {}}
 NOW = 10_000.0
 
 XID = "NVRM: Xid (PCI:0000:3f:00): {}, pid='<unknown>', name=<unknown>, {}"
@@ -67,14 +68,14 @@ def lines(*texts: str, at_s: float = NOW - 60) -> list[kernel.Line]:
 
 @pytest.mark.parametrize(("text", "said"), FAULTS.items())
 def test_kernel_line_that_is_a_fault(text: str, said: str) -> None:
-    result, found = kernel.judge(lines(text), NOW, dict(KERNEL))
+    result, found = kernel.judge(lines(text), NOW, KERNEL)
     assert result == "failed"
     assert (said or text[:100]) in found
 
 
 @pytest.mark.parametrize("text", FINE)
 def test_kernel_line_of_a_jobs_own_error_drains_nothing(text: str) -> None:
-    assert kernel.judge(lines(text), NOW, dict(KERNEL))[0] == "passed"
+    assert kernel.judge(lines(text), NOW, KERNEL)[0] == "passed"
 
 
 def test_no_xid_of_an_application_is_in_the_table() -> None:
@@ -97,16 +98,73 @@ def test_kernel_line_counts_while_it_is_young(at_s: float, most_s: int, result: 
 def test_link_that_flaps_and_tasks_that_hang_count_beyond_their_limits() -> None:
     down = "mlx5_core 0000:17:00.0 eth2: Link down"
     hung = "INFO: task python3:4711 blocked for more than 120 seconds."
-    assert kernel.judge(lines(*[down] * 3, *[hung] * 3), NOW, dict(KERNEL))[0] == "passed"
-    assert kernel.judge(lines(*[down] * 4), NOW, dict(KERNEL)) == ("failed", f"{down} (4 lost links, 3 allowed)")
-    assert kernel.judge(lines(*[hung] * 4), NOW, dict(KERNEL)) == ("failed", f"{hung} (4 hung tasks, 3 allowed)")
+    assert kernel.judge(lines(*[down] * 3, *[hung] * 3), NOW, KERNEL)[0] == "passed"
+    assert kernel.judge(lines(*[down] * 4), NOW, KERNEL) == ("failed", f"{down} (4 lost links, 3 allowed)")
+    assert kernel.judge(lines(*[hung] * 4), NOW, KERNEL) == ("failed", f"{hung} (4 hung tasks, 3 allowed)")
 
 
 def test_every_kind_of_fault_is_named_and_a_long_list_is_cut() -> None:
     xids = [XID.format(79, "").replace("3f", f"{at:02x}") for at in range(5)]
-    found = kernel.judge(lines(*xids, "Out of memory: Killed process 1 (x)"), NOW, dict(KERNEL))[1]
+    found = kernel.judge(lines(*xids, "Out of memory: Killed process 1 (x)"), NOW, KERNEL)[1]
     assert found.startswith("GPU 0000:00:00: Xid 79 (GPU has fallen off the bus), ")
     assert found.endswith(" and 2 more; Out of memory: Killed process 1 (x)")
+
+
+HOT = "CPU3: Core temperature above threshold, cpu clock throttled (total events = 7)"
+TRIP = {"patterns": {"hot": r"CPU\d+: .* above threshold", "late": "clocksource: .*unstable"}}
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings", "answer"),
+    [
+        pytest.param([XID.format(63, "")], {}, ("passed", "no fault in 1 lines of the kernel's log"), id="xid-that-does-not-count"),
+        pytest.param([XID.format(63, "")], {"xids": [63]}, ("failed", "GPU 0000:3f:00: Xid 63"), id="xid-that-counts-by-the-config"),
+        pytest.param(
+            [XID.format(79, "")], {"ignoredXids": [79]}, ("passed", "no fault in 1 lines of the kernel's log"), id="xid-that-is-ignored"
+        ),
+        pytest.param(
+            [XID.format(154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")],
+            {"ignoredXids": [154]},
+            ("passed", "no fault in 1 lines of the kernel's log"),
+            id="xid-of-the-recovery-action-that-is-ignored",
+        ),
+        pytest.param(
+            [XID.format(94, "")],
+            {"xids": [94], "maxGpuErrors": 1},
+            ("passed", "no fault in 1 lines of the kernel's log"),
+            id="xid-below-the-limit-of-all",
+        ),
+        pytest.param([HOT], {}, ("passed", "no fault in 1 lines of the kernel's log"), id="line-without-a-pattern"),
+        pytest.param([HOT], TRIP, ("failed", f"hot: {HOT}"), id="line-with-a-pattern"),
+        pytest.param(
+            [HOT, HOT], {**TRIP, "maxPatterns": 2}, ("passed", "no fault in 2 lines of the kernel's log"), id="as-many-lines-as-may-be"
+        ),
+        pytest.param(
+            [HOT, HOT, "clocksource: tsc unstable"],
+            {**TRIP, "maxPatterns": 2},
+            ("failed", f"hot: {HOT}, late: clocksource: tsc unstable (3 lines that match patterns, 2 allowed)"),
+            id="lines-of-all-patterns-count-together",
+        ),
+        pytest.param(
+            ["x" * 490 + "deadline"],
+            {"patterns": {"late": "deadline"}},
+            ("failed", f"late: {'x' * 117}..."),
+            id="long-line-is-cut",
+        ),
+        pytest.param(
+            ["Out of memory: Killed process 1 (x)"],
+            {"patterns": {"own": "Killed process"}},
+            ("failed", "Out of memory: Killed process 1 (x); own: Out of memory: Killed process 1 (x)"),
+            id="line-that-is-a-fault-anyway",
+        ),
+    ],
+)
+def test_kernel_line_that_the_config_decides_on(texts: list[str], settings: dict[str, Any], answer: tuple[str, str]) -> None:
+    assert kernel.judge(lines(*texts), NOW, {**KERNEL, **settings}) == answer
+
+
+def test_end_of_a_long_line_is_not_matched() -> None:
+    assert kernel.judge(lines("x" * 493 + "deadline"), NOW, {**KERNEL, "patterns": {"late": "deadline"}})[0] == "passed"
 
 
 @pytest.mark.parametrize(
