@@ -127,6 +127,12 @@ CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
         "minRateGbps": 0,
         "maxLinkDowns": 3,
         "maxSymbolErrors": 100,
+        "maxIcrcErrors": 100,
+        "maxSequenceErrors": 0,
+        "maxAckTimeouts": 10_000,
+        "maxDrops": 10_000,
+        "maxRetransmitTimeouts": 10_000,
+        "maxRemoteFaults": 10_000,
         "windowS": 3600,
         "minBondPorts": 0,
         "maxBondPortsDown": 0,
@@ -241,14 +247,15 @@ class HealthCheck(Model):
     kernel: maxAgeS (3600),
     maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
     (3), maxOoms (0), maxPatterns (0).
-    network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), windowS (3600),
+    network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100),
+    maxSequenceErrors (0), maxAckTimeouts (10000), maxDrops (10000), maxRetransmitTimeouts (10000), maxRemoteFaults (10000), windowS (3600),
     minBondPorts (0), maxBondPortsDown (0).
     nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
     arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
     maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl:
     minBusBandwidthGBs (0), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2). burn: seconds (60),
     minShareOfMedianPercent (80). ib: minRateGbps (0), minShareOfRatePercent (80), seconds (2), rounds (1). 0 is no limit for
-    maxTemperatureC, maxAgeS, minRateGbps, maxFsyncMs,
+    maxTemperatureC, maxAgeS, minRateGbps, maxSequenceErrors, maxAckTimeouts, maxDrops, maxRetransmitTimeouts, maxRemoteFaults, maxFsyncMs,
     maxLatencyUs and minBusBandwidthGBs; docs/health.md says what each of them counts.
     Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of
     what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses."""

@@ -1,10 +1,10 @@
 """Health check of InfiniBand, RoCE and EFA ports, and of Ethernet bonds: they are up, as fast as the others of their kind, and their errors
 do not grow. Runs on the node; standard library only.
 
-Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), `maxLinkDowns` and `maxSymbolErrors`
-of one port within `windowS`, `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond of the
-node's own network. Counters of an earlier look are kept beside slurmd: a check that may
-not write there, as one that runs as a job, does not judge growth. The ports are the machine's: all nodes on it see the same.
+Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), a limit for each error counter of one
+port within `windowS` (see below), `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond of the
+node's own network. Counters of an earlier look are kept beside slurmd: a check that may not write there, as one that runs as a job, does
+not judge growth. The ports are the machine's: all nodes on it see the same.
 """
 
 import json
@@ -17,6 +17,26 @@ from typing import Any
 
 _KEPT = Path("/run/slurm/slipway-check-network.json")
 _COUNTERS = {"link_downed": "maxLinkDowns", "symbol_error": "maxSymbolErrors"}
+_ROCE = {
+    "rx_icrc_encapsulated": "maxIcrcErrors",
+    "out_of_sequence": "maxSequenceErrors",
+    "packet_seq_err": "maxSequenceErrors",
+    "local_ack_timeout_err": "maxAckTimeouts",
+}
+"""Damaged packets; lost ones, as the receiver and the sender see them; answers that never came. Loss and time-outs may be the fault of the
+fabric or of the other node, and some fabrics lose packets in good health. Source: Linux, drivers/infiniband/hw/mlx5/counters.c; NVIDIA,
+"Understanding mlx5 Linux Counters and Status Parameters"."""
+_EFA = {
+    "rx_drops": "maxDrops",
+    "retrans_timeout_events": "maxRetransmitTimeouts",
+    "impaired_remote_conn_events": "maxRemoteFaults",
+    "unresponsive_remote_events": "maxRemoteFaults",
+}
+"""Packets that came and were dropped; time-outs that changed the path; connections that got slow or silent, as they also do where the other
+node dies. Source: Linux, drivers/infiniband/hw/efa/efa_verbs.c; AWS, "Monitor an Elastic Fabric Adapter"."""
+_LIMITS = {**_COUNTERS, **_ROCE, **_EFA}
+_MAY_BE_NONE = frozenset({*_ROCE.values(), *_EFA.values()} - {"maxIcrcErrors"})
+"""The limits of which 0 is none."""
 _WORDS = {"link_downed": "lost its link", "symbol_error": "had symbol errors"}
 _DISABLED = "Disabled"
 _UP = "up"
@@ -67,10 +87,11 @@ def judge(
         wanted = settings["minRateGbps"] or fastest
         if port.is_up and port.rate_gbps < wanted:
             faults.append(f"port {port.name} has {port.rate_gbps:g} Gbit/s, {wanted:g} wanted")
-        for counter, limit in _COUNTERS.items():
-            times = (growth or {}).get(port.name, {}).get(counter, 0)
-            if times > settings[limit]:
-                faults.append(f"port {port.name} {_WORDS[counter]} more than {settings[limit]} times in {settings['windowS']} s")
+        for counter, times in (growth or {}).get(port.name, {}).items():
+            most = settings[_LIMITS[counter]]
+            if times > most and (most or _LIMITS[counter] not in _MAY_BE_NONE):
+                words = _WORDS.get(counter, f"counted {counter}")
+                faults.append(f"port {port.name} {words} more than {most} times in {settings['windowS']} s")
     if faults:
         return "failed", "; ".join(faults)
     if not used and not bonds:
@@ -123,17 +144,27 @@ def read_ports(folder: Path) -> list[Port]:
 
 def _port(port: Path) -> Port:
     device = port.parent.parent
-    driver = (device / "device" / "driver").resolve().name
+    is_efa = (device / "device" / "driver").resolve().name == "efa"
     counters = {name: int(file.read_text()) for name in _COUNTERS if (file := port / "counters" / name).exists()}
+    more = _EFA if is_efa else _ROCE if _text(port / "link_layer") == "Ethernet" else ()
+    counters |= {name: count for name in more if (count := _hardware_count(port / "hw_counters" / name)) is not None}
     return Port(
         f"{device.name}/{port.name}",
         _text(device / "board_id") or _text(device / "hca_type"),
-        driver == "efa",
+        is_efa,
         _text(port / "state").partition(": ")[2],
         _text(port / "phys_state").partition(": ")[2],
         float(_text(port / "rate").split(" ")[0] or 0),
         counters,
     )
+
+
+def _hardware_count(file: Path) -> int | None:
+    """None for what cannot be read, and is not judged: cards and drivers differ in what they count."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _text(path: Path) -> str:

@@ -12,6 +12,19 @@ from tests.unit.programs.node_checks.trees import write
 NETWORK = {**CHECK_SETTINGS["network"], "efaDevices": 0}
 
 
+FINE = ("passed", "1 of 1 ports are up")
+HARDWARE = {
+    "rx_icrc_encapsulated": "maxIcrcErrors",
+    "out_of_sequence": "maxSequenceErrors",
+    "packet_seq_err": "maxSequenceErrors",
+    "local_ack_timeout_err": "maxAckTimeouts",
+    "rx_drops": "maxDrops",
+    "retrans_timeout_events": "maxRetransmitTimeouts",
+    "unresponsive_remote_events": "maxRemoteFaults",
+    "impaired_remote_conn_events": "maxRemoteFaults",
+}
+
+
 def port(
     name: str, state: str = "ACTIVE", physical: str = "LinkUp", rate: float = 400, is_efa: bool = False, **counters: int
 ) -> network.Port:
@@ -60,6 +73,39 @@ def port(
             ),
             id="flaps",
         ),
+        *(
+            pytest.param(
+                [port("mlx5_0")],
+                {"mlx5_0/1": {counter: 101}},
+                {**NETWORK, limit: 100},
+                ("failed", f"port mlx5_0/1 counted {counter} more than 100 times in 3600 s"),
+                id=counter,
+            )
+            for counter, limit in HARDWARE.items()
+        ),
+        *(
+            pytest.param([port("mlx5_0")], {"mlx5_0/1": {counter: 100}}, {**NETWORK, limit: 100}, FINE, id=f"{counter}-as-often-as-may-be")
+            for counter, limit in HARDWARE.items()
+        ),
+        *(
+            pytest.param([port("mlx5_0")], {"mlx5_0/1": {counter: 10**9}}, {**NETWORK, limit: 0}, FINE, id=f"{counter}-without-a-limit")
+            for counter, limit in HARDWARE.items()
+            if limit != "maxIcrcErrors"
+        ),
+        pytest.param(
+            [port("mlx5_0")],
+            {"mlx5_0/1": {"rx_icrc_encapsulated": 1}},
+            {**NETWORK, "maxIcrcErrors": 0},
+            ("failed", "port mlx5_0/1 counted rx_icrc_encapsulated more than 0 times in 3600 s"),
+            id="no-damaged-packet-is-allowed",
+        ),
+        pytest.param(
+            [port("mlx5_0")],
+            {"mlx5_0/1": {"out_of_sequence": 10**9, "local_ack_timeout_err": 10_000}},
+            NETWORK,
+            FINE,
+            id="fabric-that-loses-packets",
+        ),
         pytest.param(
             [port("rdmap0s6", is_efa=True)], {}, {**NETWORK, "efaDevices": 2}, ("failed", "1 EFA devices, 2 declared"), id="efa-missing"
         ),
@@ -94,6 +140,33 @@ def test_ports_are_read_from_the_kernel(tmp_path: Path) -> None:
         network.Port("rdmap0s6/1", "", True, "DOWN", "Disabled", 100, {}),
     ]
     assert network.read_ports(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("link_layer", "driver", "counters"),
+    [
+        pytest.param("InfiniBand", "mlx5_core", {}, id="infiniband"),
+        pytest.param("Ethernet", "mlx5_core", {"rx_icrc_encapsulated": 4, "out_of_sequence": 5}, id="roce"),
+        pytest.param("Unspecified", "efa", {"rx_drops": 6}, id="efa"),
+    ],
+)
+def test_hardware_counters_are_those_of_the_kind_of_port(link_layer: str, driver: str, counters: dict[str, int], tmp_path: Path) -> None:
+    found = {"rx_icrc_encapsulated": "4", "out_of_sequence": "5", "packet_seq_err": "", "np_cnp_sent": "7", "rx_drops": "6"}
+    write(
+        tmp_path,
+        {
+            "card0/ports/1/link_layer": link_layer,
+            "card0/ports/1/state": "4: ACTIVE",
+            "card0/ports/1/phys_state": "5: LinkUp",
+            "card0/ports/1/rate": "400 Gb/sec (4X NDR)",
+            **{f"card0/ports/1/hw_counters/{name}": text for name, text in found.items()},
+            f"drivers/{driver}/x": "",
+            "card0/device/x": "",
+        },
+    )
+    (tmp_path / "card0/device/driver").symlink_to(tmp_path / "drivers" / driver)
+    [seen] = network.read_ports(tmp_path)
+    assert seen.counters == counters
 
 
 def bonded(folder: Path, aggregator: str = "", bond: str = "up", **cards: tuple[str, str]) -> list[network.Bond]:
