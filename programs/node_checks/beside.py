@@ -104,6 +104,7 @@ def _be(check: "dict[str, Any]", into: int) -> "NoReturn":
     code = 1
     try:
         os.setsid()
+        os.dup2(into, 1)  # slurmd waits for whoever has its file, also for a check that cannot be killed
         os.dup2(into, 2)
         sys.stdout = open(into, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
         os.environ["SLURM_CONF"] = "/run/slurm/conf/slurm.conf"

@@ -22,6 +22,7 @@ _FACTS: dict[str, dict[str, Any]] = {
     "memory": {"configuredMiB": 1, "minAvailablePercent": 0},
     "gpu": {"vendor": "nvidia", "count": 0, "simulated": True},
     "mounts": {"paths": ["/proc"]},
+    "kernel": {"xids": [], "ignoredXids": [], "patterns": {}},
     "network": {"efaDevices": 0},
     "shm": {"leastUser": 1000, "accounts": []},
 }

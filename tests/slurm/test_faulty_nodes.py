@@ -1,0 +1,184 @@
+"""Health checks beside jobs on nodes with real faults: a mount that does not answer, a check that hangs itself, and a disk that fills. The
+tests are the NodeSet controller: they lift a drain once nothing that is noted holds the node.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.check_results import CheckResult, failures, read_results
+from slurm.prologs import CHECKS
+from tests.slurm.image_cluster import NAMES, STACK, program_mount
+from tests.slurm.image_pods import Container, Machine, PodError, wait_for
+from tests.slurm.test_checks_beside_jobs import NODES, ChecksCluster
+
+FOLDER = Path("/var/tmp/slipway-faulty")
+NODE = "gpu-1"
+CHECK: dict[str, Any] = {"nodeSets": ["gpu"], "contexts": ["interval", "prolog"], "passes": 1}
+JOBS_TMP = "/var/spool/slipway/tmp"
+SILENT = """
+import ctypes, os, signal, struct, sys
+path, fuse, system = sys.argv[1].encode(), os.open("/dev/fuse", os.O_RDWR), ctypes.CDLL(None)
+if system.mount(b"silent", path, b"fuse", 0, f"fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other".encode()):
+    sys.exit("cannot mount")
+def end(*_):
+    system.umount2(path, 2)  # MNT_DETACH
+    os.unlink("/run/silent.pid")
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+while asked := os.read(fuse, 1 << 20):
+    _, operation, number = struct.unpack_from("<IIQ", asked)
+    if operation == 26:
+        answer = struct.pack("<IIIIHHIIHH32x", 7, 31, 4096, 0, 8, 8, 4096, 1, 1, 0)
+        os.write(fuse, struct.pack("<IiQ", 16 + len(answer), 0, number) + answer)
+        open("/run/silent.pid", "w").write(str(os.getpid()))
+"""
+"""A file system that answers how it begins (FUSE_INIT, 26) and nothing else. Who has asked it is in state D until this process ends, and no
+signal ends that, as with a server that is away."""
+
+
+@pytest.fixture(scope="module")
+def started(image_root: Path) -> Iterator[ChecksCluster]:
+    machine = Machine(FOLDER, image_root, "swflt-")
+    machine.close()  # what a killed run left
+    FOLDER.mkdir(mode=0o755)
+    stack = {**STACK, "accounting": {"enabled": False}}
+    cluster = ChecksCluster(machine, stack=stack, names={pod: NAMES[pod] for pod in ("t-slurmctld-0", *NODES)})
+    try:
+        cluster.user_mounts = program_mount("node_checks")
+        cluster.prepare()
+        for pod in cluster.names:
+            cluster.munged(pod)
+        cluster.slurmctld()
+        cluster.reconfigure()
+        cluster.checks()
+        for node in NODES:
+            cluster.slurmd(node)
+        cluster.idle()
+        yield cluster
+    finally:
+        machine.close()
+
+
+@pytest.fixture
+def cluster(started: ChecksCluster) -> Iterator[ChecksCluster]:
+    """As each test starts: no fault, nothing noted, no drain."""
+    yield started
+    speak(started)
+    started.cancel_all()
+    started.slurm("scontrol", "update", f"NodeName={NODE}", "Extra={}")
+    started.slurm("scontrol", "update", f"NodeName={NODE}", "State=RESUME", check=False)
+    started.idle()
+
+
+def worker(cluster: ChecksCluster) -> Container:
+    return cluster.containers[f"{NODE}/slurmd"]
+
+
+def declare(cluster: ChecksCluster, name: str, **more: Any) -> None:
+    """This one check, once the node has it. slurmd itself looks before jobs only, so that each look is one that the test knows of."""
+    cluster.declare({**CHECK, "name": name, "check": name, **more}, HealthCheckInterval="3600")
+    rendered = (cluster.path("slurm")[0] / CHECKS).read_text().strip()
+    wait_for("the check", lambda: worker(cluster).run("bash", "-c", f"cat /run/slurm/conf/{CHECKS} || true").strip() == rendered, 60)
+    cluster.forget(NODE)
+    cluster.idle()
+
+
+def silence(cluster: ChecksCluster, path: str) -> None:
+    """Lays a file system that does not answer over a folder of the node."""
+    begin = '[[ -e /dev/fuse ]] || mknod /dev/fuse c 10 229; rm -f /run/silent.pid; mkdir -p "$1"'
+    worker(cluster).run("bash", "-c", begin, "-", path)
+    worker(cluster).run("bash", "-c", 'setsid python3 -c "$1" "$2" </dev/null >/run/silent.log 2>&1 &', "-", SILENT, path)
+    wait_for("the silent file system", lambda: worker(cluster).run("bash", "-c", "cat /run/silent.pid || true").strip().isdigit())
+
+
+def speak(cluster: ChecksCluster) -> None:
+    """Takes it away again, where there is one: whoever waits for it gets an error."""
+    worker(cluster).run("bash", "-c", '[[ ! -e /run/silent.pid ]] || kill "$(cat /run/silent.pid)"')
+    wait_for("no silent file system", lambda: worker(cluster).run("bash", "-c", "ls /run/silent.pid 2>/dev/null || true") == "")
+
+
+def look(cluster: ChecksCluster) -> None:
+    """What slurmd does every minute."""
+    worker(cluster).run("env", f"SLURMD_NODENAME={NODE}", f"/run/slurm/conf/{CHECKS}", timeout_s=60)
+
+
+def noted(cluster: ChecksCluster) -> dict[str, CheckResult]:
+    return read_results(cluster.node(NODE)["extra"]) or {}
+
+
+def hostname(cluster: ChecksCluster) -> str:
+    """What a user's job on the node prints, or Slurm about it."""
+    return cluster.alice("srun", "--chdir=/tmp", f"--nodelist={NODE}", "hostname")
+
+
+def lift(cluster: ChecksCluster) -> None:
+    """Lifts the drain as the NodeSet controller does: once no check says that the node fails."""
+    assert failures(noted(cluster)) == {}
+    cluster.slurm("scontrol", "update", f"NodeName={NODE}", "State=RESUME")
+    cluster.idle()
+
+
+def test_mount_that_hangs_drains_its_node_within_its_deadline_and_one_that_answers_again_returns_it(cluster: ChecksCluster) -> None:
+    declare(cluster, "mounts", timeoutS=60, settings={"maxAnswerS": 2})
+    assert hostname(cluster) == NODE
+    silence(cluster, "/home")
+    found = "/home does not answer within 2 s"
+    assert f"did not start on {NODE}: check mounts: {found}" in hostname(cluster)
+    node = cluster.node(NODE)
+    assert "DRAIN" in node["state"]
+    assert node["reason"] == f"slipway: check mounts: {found}"
+    look(cluster)
+    assert noted(cluster)["mounts"].result == "failed"
+    speak(cluster)
+    look(cluster)
+    lift(cluster)
+    assert hostname(cluster) == NODE
+
+
+def test_check_that_hangs_is_unknown_ends_its_runner_and_drains_nothing(cluster: ChecksCluster) -> None:
+    declare(cluster, "disk", timeoutS=2)
+    silence(cluster, JOBS_TMP)
+    look(cluster)
+    assert noted(cluster)["disk"].result == "unknown"
+    assert "check disk unknown: did not end within 2 s" in cluster.containers["t-slurmctld-0/checks"].log
+    assert "DRAIN" not in cluster.node(NODE)["state"]
+    speak(cluster)
+    look(cluster)
+    assert noted(cluster)["disk"].result == "passed"
+
+
+@pytest.fixture
+def small_disk(cluster: ChecksCluster) -> Iterator[str]:
+    """64 MiB for the /tmp of all jobs of the node."""
+    worker(cluster).run("mkdir", "-p", JOBS_TMP)
+    worker(cluster).run("mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "none", JOBS_TMP)
+    yield JOBS_TMP
+    cluster.cancel_all()
+    wait_for("the end of all jobs' files", lambda: gone(cluster), 60)
+
+
+def gone(cluster: ChecksCluster) -> bool:
+    """True once the disk is unmounted."""
+    try:
+        worker(cluster).run("umount", JOBS_TMP)
+    except PodError:  # a job's files are still being removed
+        return False
+    return True
+
+
+def test_disk_that_fills_drains_its_node_and_one_that_is_emptied_returns_it(cluster: ChecksCluster, small_disk: str) -> None:
+    declare(cluster, "disk", settings={"minFreeMiB": 32})
+    assert hostname(cluster) == NODE
+    worker(cluster).run("fallocate", "--length=48MiB", f"{small_disk}/full")
+    found = f"{small_disk} has 16 MiB free, 32 wanted"
+    said = hostname(cluster)
+    assert f"did not start on {NODE}: check disk: {found}" in said
+    assert cluster.node(NODE)["reason"] == f"slipway: check disk: {found}"
+    assert cluster.alice("srun", "--chdir=/tmp", "hostname") == "gpu-0"
+    worker(cluster).run("rm", f"{small_disk}/full")
+    look(cluster)
+    lift(cluster)
+    assert hostname(cluster) == NODE
