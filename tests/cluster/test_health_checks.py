@@ -447,3 +447,20 @@ def test_budget_of_a_day_is_counted_by_accounting(stack: DevStack) -> None:
     eventually("accounting has a second of the check", lambda: any(int(row.split("|")[0]) for row in stack.slurm(used).split()), 60)
     said = check(stack, "stream", budgetNodeMinutes=0)
     assert {(line["result"], line["found"]) for line in said.values()} == {("skipped", "the 0 node minutes of 24 hours are used up")}
+
+
+def test_disk_that_fills_drains_its_node_until_it_is_emptied(stack: DevStack) -> None:
+    folder = "/var/spool/slipway/tmp"  # where jobs have their /tmp
+    stack.worker("gpu-0", f"mount -t tmpfs -o size=64m,mode=755 none {folder}")
+    try:
+        assert of_nodes(check(stack, "disk", nodes=["gpu"], minFreeMiB=32)) == dict.fromkeys(("gpu-0", "gpu-1"), ("passed", ""))
+        stack.worker("gpu-0", f"fallocate --length=48MiB {folder}/full")
+        full = check(stack, "disk", nodes=["gpu"], minFreeMiB=32)
+        assert of_nodes(full) == {"gpu-0": ("failed", "drained"), "gpu-1": ("passed", "")}
+        assert full["gpu-0"]["found"] in ("/tmp has 15 MiB free, 32 wanted", "/tmp has 16 MiB free, 32 wanted")  # the job's own files
+        assert "DRAIN" in node(stack, "gpu-0")["state"]
+        stack.worker("gpu-0", f"rm {folder}/full")
+        assert of_nodes(check(stack, "disk", nodes=["gpu"], minFreeMiB=32))["gpu-0"] == ("passed", "cleared")
+        eventually("nothing holds the node", lambda: "DRAIN" not in node(stack, "gpu-0")["state"], 30)
+    finally:
+        stack.worker("gpu-0", f"umount --lazy {folder}")
