@@ -13,6 +13,7 @@ from slurm.check_results import CheckResult, Failure, with_result
 from tests.cluster.dev_stack import NAMESPACE, DevStack, eventually
 
 POD = f"/api/v1/namespaces/{NAMESPACE}/pods/dev-prometheus-0:9090/proxy/api/v1"
+PROMETHEUS = "statefulset/dev-prometheus"
 CHECK = CheckResult("failed", "2026-01-02T03:04:05Z", Failure("2026-01-02T03:04:05Z", "the link is slow"))
 
 
@@ -79,3 +80,24 @@ def test_watchdog_is_at_alertmanager(loaded: DevStack) -> None:
         return bool(json.loads(loaded.kubectl("exec", "dev-prometheus-0", "-c", "alertmanager", "--", *command)))
 
     eventually("Watchdog is at Alertmanager", there, 90)
+
+
+@pytest.fixture
+def unobserved(loaded: DevStack) -> Iterator[DevStack]:
+    """Without Prometheus and Alertmanager; at the end both are back, and know all again."""
+    loaded.pause_guard(PROMETHEUS)
+    loaded.kubectl("scale", PROMETHEUS, "--replicas=0")
+    eventually("no Prometheus", lambda: not loaded.kubectl("get", "pod", "dev-prometheus-0", "--ignore-not-found"), 60)
+    yield loaded
+    loaded.kubectl("scale", PROMETHEUS, "--replicas=1")
+    loaded.resume_guard(PROMETHEUS)
+    test_every_target_is_read(loaded)
+    test_watchdog_is_at_alertmanager(loaded)
+
+
+def test_faults_are_drained_and_lifted_and_jobs_run_without_prometheus(unobserved: DevStack) -> None:
+    unobserved.slurm("scontrol update NodeName=cpu-1 Extra={}")
+    eventually("the drain is lifted", lambda: "DRAIN" not in unobserved.nodes()["cpu-1"], 60)
+    unobserved.wait_for_job(unobserved.submit("#!/bin/bash\ntrue\n", "--partition=main", "--nodelist=cpu-1"))
+    unobserved.slurm(f"scontrol update NodeName=cpu-1 Extra={shlex.quote(with_result('', 'mpi', CHECK) or '')}")
+    eventually("the drain", lambda: "DRAIN" in unobserved.nodes()["cpu-1"], 60)

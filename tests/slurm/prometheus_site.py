@@ -97,7 +97,7 @@ class Site:
     def __init__(self, root: Path) -> None:
         self.root, self.exporter = root, Exporter()
         self.port, self.alertmanager_port = free_ports()
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, files: Mapping[str, str]) -> None:
         """Both, with these files of the component."""
@@ -105,10 +105,19 @@ class Site:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (folder / name).write_text(self._placed(text) if name == "prometheus.yml" else text)
-        self._run("prometheus", f"--config.file=/{folder.relative_to(self.root)}/prometheus.yml", "--storage.tsdb.path=/tmp/prometheus",
-                  f"--web.listen-address=127.0.0.1:{self.port}")  # fmt: skip
+        self.start_prometheus()
         self._run("slipway-alertmanager", "--storage.path=/tmp/alertmanager", "--cluster.listen-address=",
                   f"--web.listen-address=127.0.0.1:{self.alertmanager_port}")  # fmt: skip
+
+    def start_prometheus(self) -> None:
+        """With its files, and the data that it has."""
+        self._run("prometheus", "--config.file=/etc/slipway/prometheus/prometheus.yml", "--storage.tsdb.path=/tmp/prometheus",
+                  f"--web.listen-address=127.0.0.1:{self.port}")  # fmt: skip
+
+    def kill_prometheus(self) -> None:
+        """Ends it at once, as a machine does that loses power."""
+        self._running["prometheus"].kill()
+        self._running["prometheus"].wait(30)
 
     def _placed(self, text: str) -> str:
         config = yaml.safe_load(text)
@@ -124,8 +133,8 @@ class Site:
         return yaml.safe_dump(config)
 
     def _run(self, *command: str) -> None:
-        with (self.root / "tmp" / f"{command[0]}.log").open("wb") as log:
-            self._running.append(subprocess.Popen(["chroot", str(self.root), *command], stdout=log, stderr=log))
+        with (self.root / "tmp" / f"{command[0]}.log").open("ab") as log:
+            self._running[command[0]] = subprocess.Popen(["chroot", str(self.root), *command], stdout=log, stderr=log)
 
     def logs(self) -> str:
         """What both wrote, for a failed test."""
@@ -142,14 +151,20 @@ class Site:
         found = cast(list[dict[str, Any]], self.ask("query", query=expression)["result"])
         return [each for each in found if each["value"][1] != "NaN"]
 
+    def raised(self, alert: str) -> str:
+        """When Alertmanager last heard of an alert; empty where it has none of this name. Raises OSError while it does not answer."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.alertmanager_port}/api/v2/alerts", timeout=5) as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return max((each["updatedAt"] for each in found if each["labels"]["alertname"] == alert), default="")
+
     def tool(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Runs a program of the image, such as promtool."""
         return subprocess.run(["chroot", str(self.root), *command], capture_output=True, text=True, check=False, timeout=120)
 
     def close(self) -> None:
         """Ends both."""
-        for one in self._running:
+        for one in self._running.values():
             one.terminate()
-        for one in self._running:
+        for one in self._running.values():
             one.wait(30)
         self.exporter.close()

@@ -2,6 +2,7 @@
 data, each alert can be evaluated, fires on its fault and on nothing less, and reaches its receiver."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -172,3 +173,18 @@ def _series(name: str) -> str:
 def test_each_alert_has_a_case_and_all_but_the_watchdog_one_of_order() -> None:
     assert [case["alert"] for case in alert_cases()] == list(alert_names())
     assert [case["alert"] for case in alert_cases() if not case.get("order")] == ["Watchdog"]
+
+
+def test_prometheus_that_was_killed_keeps_its_data_reads_all_again_and_raises_its_alerts_again(site: Site) -> None:
+    wait_for("the alert", lambda: site.raised("GpusMissing"), 60)
+    before = time.time()
+    read = {each["metric"]["job"] for each in site.ask("query", query="up", time=str(before))["result"]}
+    site.kill_prometheus()
+    with pytest.raises(OSError, match="refused"):
+        site.ask("targets")
+    raised = site.raised("GpusMissing")
+    assert raised, "Alertmanager does not wait for Prometheus to keep an alert"
+    site.start_prometheus()
+    wait_for("each target", lambda: _is_read(site), 60)
+    assert {each["metric"]["job"] for each in site.ask("query", query="up", time=str(before))["result"]} == read
+    wait_for("the alert again", lambda: site.raised("GpusMissing") not in ("", raised), 60)
