@@ -138,6 +138,31 @@ async def test_kubernetes_node_is_deleted_once_no_job_is_on_it(cluster: Cluster)
     assert [each["state"] for each in cluster.status()["repairs"]] == ["ReplaceMachine"]
 
 
+def hear(cluster: Cluster, is_heard: bool) -> None:
+    """The kubelet of the machine falls silent, or is back: Kubernetes calls the pods there ready no more, and they run on."""
+    cluster.machine("machine", ready=is_heard)
+    for key in cluster.server.keys(PODS):
+        pod = cluster.server.get(PODS, key)
+        cluster.server.put(PODS, {**pod, "status": {**pod["status"], "conditions": [{"type": "Ready", "status": str(is_heard)}]}})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("policy", [MACHINE, {**POLICY, "systemicPercent": 100}], ids=["replaced", "nothing-helps"])
+async def test_machine_that_is_not_ready_is_left_to_its_job(cluster: Cluster, policy: dict[str, Any]) -> None:
+    cluster.declare(replicas=1, healthChecks=["disk"], remedies=policy)
+    await cluster.rounds(5)
+    before = uids(cluster)
+    cluster.slurm.start_job("gpu-0", 7)
+    hear(cluster, False)
+    await repaired(cluster, {})
+    assert (uids(cluster), cluster.slurm.jobs_on) == (before, {"gpu-0": 7})
+    assert list(cluster.server.keys(KUBE_NODES)) == [("", "machine")]
+    assert [each["state"] for each in cluster.status()["repairs"]] == ["Draining" if policy is MACHINE else "GivenUp"]
+    hear(cluster, True)
+    await repaired(cluster, {}, rounds=3)
+    assert (cluster.slurm.words["gpu-0"], cluster.ended_with_a_job) == ({"ALLOCATED", "CLOUD"}, [])
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("answer", ["200 OK", "500 Internal Server Error"])
 async def test_webhook_is_asked_again_until_it_accepts(cluster: Cluster, answer: str) -> None:
