@@ -6,33 +6,25 @@ starts over ssh, so it counts while a process of a user is in its cgroup.
 
 import os
 
+from slurm.processes import first_bytes, step_of, titles
+
 
 def has_steps(processes: str = "/proc") -> bool:
     """True when a step of a job runs in this pod, and when that cannot be told."""
     try:
-        for entry in os.scandir(processes):
-            if entry.name.isdecimal():
-                try:
-                    if _is_step(entry.path):
-                        return True
-                except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
-                    continue
+        for process, title in titles(processes):
+            try:
+                if _is_step(process, title):
+                    return True
+            except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
+                continue
     except OSError:
         return True
     return False
 
 
-def _is_step(process: str) -> bool:
-    title = _first_bytes(f"{process}/cmdline").partition(b"\0")[0]
-    if title.startswith(b"slurmstepd: ["):
-        return not title.endswith(b".extern]")
+def _is_step(process: str, title: bytes) -> bool:
+    if (step := step_of(title)) is not None:
+        return step[1] != "extern"
     is_users = os.stat(process).st_uid != 0
-    return is_users and b"/step_extern" in _first_bytes(f"{process}/cgroup")
-
-
-def _first_bytes(path: str) -> bytes:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(file, 4096)
-    finally:
-        os.close(file)
+    return is_users and b"/step_extern" in first_bytes(f"{process}/cgroup")
