@@ -22,6 +22,7 @@ EC2_INSTANCE = "EC2InstanceImpaired"
 EC2_CONDITIONS = (EC2_RETIREMENT, EC2_MAINTENANCE, EC2_SYSTEM, EC2_INSTANCE)
 """Conditions of a Kubernetes node that our own program for EC2 sets: an event that takes the instance, any other event, and failed checks
 of what is under the instance and of the instance."""
+WISHES: tuple[Wish, ...] = ("drain", "replace", "reboot", "none")
 KINDS: tuple[Kind, ...] = ("hardware", "node", "maintenance", "user", "administrator")
 
 
@@ -51,6 +52,14 @@ def kind_of(text: object) -> Kind:
         if kind == text:
             return kind
     return "node"
+
+
+def wish_of(text: object) -> Wish:
+    """The wish of that name; `drain` for a name that is not known here."""
+    for wish in WISHES:
+        if wish == text:
+            return wish
+    return "drain"
 
 
 def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:

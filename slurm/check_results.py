@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from slurm.causes import Kind, kind_of
+from slurm.causes import Kind, Wish, kind_of, wish_of
 from slurm.records import record
 
 PASSED, FAILED, UNKNOWN, SKIPPED = "passed", "failed", "unknown", "skipped"
@@ -37,6 +37,8 @@ class Failure:
     """False where checks hold as many nodes as they may, so this one keeps its jobs."""
     passes: int = 0
     """So many times in a row the check has passed since."""
+    wish: Wish = "drain"
+    """What the failure asks for. With `none` it never drains."""
     machine: str = ""
     """The machine that it was seen on, as the node's InstanceId in Slurm has it (slurm.instances); empty where that is not known."""
     seen: str = ""
@@ -94,7 +96,9 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
     if result.failure is not None:
         failure = result.failure
         seen = {"passes": failure.passes} if failure.passes else {}
-        given["failure"] = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains, **seen}
+        wish = {"wish": failure.wish} if failure.wish != "drain" else {}
+        about = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains}
+        given["failure"] = {**about, **seen, **wish}
     if result.driver is not None:
         given["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
     if result.passed_for is not None:
@@ -115,6 +119,7 @@ def following(
     passes: int = 1,
     driver: Driver | None = None,
     asked: Request | None = None,
+    wish: Wish = "drain",
 ) -> CheckResult:
     """The result to keep after a run. So many passes in a row end the failure; unknown and skipped keep it as it was, and a failure keeps
     the time of the first. A run that did not see the driver keeps what an earlier one has seen. Only a pass answers what was asked."""
@@ -124,11 +129,11 @@ def following(
         passed_for = asked or passed_for
         if earlier is None or earlier.passes + 1 >= passes:
             return CheckResult(result, at, None, driver, passed_for)
-        again = Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1)
+        again = Failure(earlier.since, earlier.found, earlier.kind, earlier.drains, earlier.passes + 1, earlier.wish)
         return CheckResult(result, at, again, driver, passed_for)
     if result != FAILED:
         return CheckResult(result, at, earlier, driver, passed_for)
-    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains), driver, passed_for)
+    return CheckResult(result, at, Failure(earlier.since if earlier else at, found, kind, drains, wish=wish), driver, passed_for)
 
 
 def seen_on(machine: str, before: CheckResult | None, after: CheckResult) -> CheckResult:
@@ -203,9 +208,9 @@ def _result(given: Any) -> CheckResult | None:
     try:
         result, at = str(given["result"]), str(given["at"])
         if (told := given.get("failure")) is not None:
-            failure = Failure(
-                str(told["since"]), str(told["found"]), kind_of(told["kind"]), bool(told["drains"]), int(told.get("passes", 0))
-            )
+            wish = wish_of(told.get("wish"))
+            drains = bool(told["drains"]) and wish != "none"
+            failure = Failure(str(told["since"]), str(told["found"]), kind_of(told["kind"]), drains, int(told.get("passes", 0)), wish)
         else:
             # As earlier releases wrote it.
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None

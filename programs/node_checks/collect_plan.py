@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurm import reasons
-from slurm.causes import Kind, kind_of
+from slurm.causes import Kind, Wish, kind_of, wish_of
 from slurm.check_results import (
     FAILED,
     PASSED,
@@ -54,6 +54,8 @@ class Found:
     """So many times in a row the check has to pass before a failure ends."""
     driver: Driver | None = None
     """The driver of the node's GPUs, where the check has met it."""
+    wish: Wish = "drain"
+    """What a failure asks for: with `none` it drains nobody, and holds up no job."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def read_report(text: bytes) -> Report:
                 *(str(each["check"]), str(each["result"]), str(each["found"]), kind_of(each["kind"]), int(each["maxDrained"])),
                 int(each.get("passes", 1)),  # a node from before does not say
                 driver_of(each.get("driver")),
+                wish_of(each.get("wish")),
             )
             for each in given["results"]
         )
@@ -129,11 +132,11 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
         kept: list[str] = []
         for found in report.found if report.node in nodes else ():
             node, before = nodes[report.node], results[report.node]
-            drains_it = found.result == FAILED and allowance.take(report.node, found.max_drained)
+            drains_it = found.result == FAILED and found.wish != "none" and allowance.take(report.node, found.max_drained)
             if before is not None:
                 earlier = before.get(found.check)
                 text = reasons.plain(found.found)
-                after = following(earlier, found.result, text, at, found.kind, drains_it, found.passes, found.driver)
+                after = following(earlier, found.result, text, at, found.kind, drains_it, found.passes, found.driver, wish=found.wish)
                 after = seen_on(node.instance, earlier, after)
                 if after.failure is not None and found.result != FAILED:
                     kept.append(found.check)

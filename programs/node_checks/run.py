@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from slurm import logs, reasons
-from slurm.causes import Kind
+from slurm.causes import Kind, Wish, wish_of
 from slurm.check_results import (
     ASKED,
     FAILED,
@@ -98,6 +98,8 @@ class Spec:
     kind: Kind
     """Kind of the cause that a failure is: see slurm.causes."""
     targets: Mapping[str, Target]
+    wish: Wish = "drain"
+    """What a failure asks for: with `none` it drains nobody."""
     per: str = "node"
     """`node`, `pair` or `set`: how many nodes a job of the check looks at. See groups.py."""
     after: tuple[str, ...] = ()
@@ -130,6 +132,7 @@ def read_spec(text: str, asked: str = "") -> Spec:
     }
     return Spec(
         *(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["causeKind"], targets),
+        wish=wish_of(raw.get("wish")),
         per=raw.get("per", "node"),
         after=tuple(raw.get("after", ())),
         budget_node_minutes=raw.get("budgetNodeMinutes"),
@@ -149,6 +152,8 @@ class Notes:
 
     def may_drain(self, node: str) -> bool:
         """True when a failure of that node takes its jobs away. Raises SlurmError."""
+        if self._spec.wish == "none":
+            return False
         if node not in self._drains:
             most = self.most_drained(node)
             if has_room := self._allowance.has_room(node, most):  # other checks may have taken nodes since this run began
@@ -189,7 +194,8 @@ class Notes:
         earlier = before.get(self._spec.name)
         found = reasons.plain(outcome.found)
         asked = (self._spec.asked or {}).get(node.name)
-        result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=outcome.driver, asked=asked)
+        wish, driver = self._spec.wish, outcome.driver
+        result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=driver, asked=asked, wish=wish)
         return with_result(node.extra, self._spec.name, seen_on(node.instance, earlier, result))
 
 
@@ -215,10 +221,9 @@ def check_node(
                 if not notes.write({name: outcome}):
                     outcome = replace(outcome, found=f"{outcome.found}; {_NO_ROOM}")
                 if outcome.result == FAILED and not outcome.is_spared and not notes.may_drain(name):
-                    spared = (
-                        f"{outcome.found}; not drained: all checks together may hold no more than {notes.most_drained(name)} of its set"
-                    )
-                    outcome = replace(outcome, found=spared, is_spared=True)
+                    most = f"all checks together may hold no more than {notes.most_drained(name)} of its set"
+                    why = "its wish is none" if spec.wish == "none" else most
+                    outcome = replace(outcome, found=f"{outcome.found}; not drained: {why}", is_spared=True)
             case Reserve(held):
                 if not slurm.reserve(held):
                     return BUSY

@@ -172,10 +172,22 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
     for name, failure in failures.items():
         source, job = f"health check {name}", f"--from=cronjob/{nodeset.spec.cluster}-check-{name} {name}-now"
         after = f"The check looks again at its next run. To run it now: kubectl -n {nodeset.metadata.namespace} create job {job}"
-        held = "" if failure.drains else "This one keeps taking jobs: checks hold as many nodes as they may, or only a link is at fault. "
-        wish = "drain" if failure.drains else "none"
+        wish = failure.wish if failure.drains else "none"
         since = _second_of(failure.since)
-        yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, held + after, wish, since)
+        yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)
+
+
+def _told(nodeset: NodeSet, failure: Failure) -> str:
+    """What a failure does to its node, where that is not a drain alone."""
+    if failure.wish == "none":
+        return "This one keeps taking jobs: its wish is none. "
+    if not failure.drains:
+        return "This one keeps taking jobs: checks hold as many nodes as they may, or only a link is at fault. "
+    policy = nodeset.spec.remedies
+    if failure.wish == "drain" or (policy is not None and failure.kind in policy.causes):
+        return ""
+    done = "rebooted" if failure.wish == "reboot" else "replaced"
+    return f"Its wish cannot be met, as the node set has no remedies for such faults: have the machine {done} by hand. "
 
 
 def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure) -> Cause:

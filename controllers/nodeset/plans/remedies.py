@@ -330,7 +330,7 @@ def _systemic_since(since: float | None, began: Iterable[float], most: int, wind
 def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
     """When a check found a node failing that it does not drain, as checks hold as many as they may; 0 for all others."""
     failures = (worker.node.failures if worker.node is not None else None) or {}
-    spared = [name for name, each in failures.items() if not each.drains and each.kind in policy.causes]
+    spared = [name for name, each in failures.items() if not each.drains and each.wish != "none" and each.kind in policy.causes]
     return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
 
 

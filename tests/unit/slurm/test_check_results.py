@@ -30,7 +30,8 @@ results = st.builds(
     st.sampled_from([PASSED, FAILED, UNKNOWN]),
     texts,
     st.none()
-    | st.builds(Failure, texts, texts, st.sampled_from(["node", "hardware"]), st.booleans())
+    | st.builds(Failure, texts, texts, st.sampled_from(["node", "hardware"]), st.booleans(), wish=st.sampled_from(["drain", "reboot"]))
+    | st.builds(Failure, texts, texts, drains=st.just(False), wish=st.just("none"))
     | st.builds(Failure, texts, texts, machine=texts.filter(bool), seen=texts),
     st.none() | st.builds(Driver, st.from_regex(r"[0-9][0-9.]{0,20}", fullmatch=True), st.integers(0, 9)),
 )
@@ -72,6 +73,16 @@ def test_field_of_somebody_else_is_neither_read_nor_written(extra: str) -> None:
             {"result": "failed", "at": AT, "failure": {"since": AT, "found": "x", "kind": "surprise", "drains": True}},
             CheckResult(FAILED, AT, Failure(AT, "x", "node")),
             id="kind-that-is-not-known-here",
+        ),
+        pytest.param(
+            {"result": "failed", "at": AT, "failure": {"since": AT, "found": "x", "kind": "node", "drains": True, "wish": "repaint"}},
+            CheckResult(FAILED, AT, Failure(AT, "x", "node")),
+            id="wish-that-is-not-known-here",
+        ),
+        pytest.param(
+            {"result": "failed", "at": AT, "failure": {"since": AT, "found": "x", "kind": "node", "drains": True, "wish": "none"}},
+            CheckResult(FAILED, AT, Failure(AT, "x", "node", drains=False, wish="none")),
+            id="without-a-wish-nothing-is-drained",
         ),
         pytest.param({"result": "passed", "at": AT, "driver": {"version": "x" * 41}}, CheckResult(PASSED, AT), id="no-version"),
         pytest.param({"result": "passed", "at": AT, "driver": "550"}, CheckResult(PASSED, AT), id="no-driver"),

@@ -7,7 +7,7 @@ import pytest
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of, rfc3339
-from controllers.nodeset.structs import Drain, NodeSet
+from controllers.nodeset.structs import Drain, NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from slurm.causes import Cause
 from slurm.check_results import Failure
@@ -19,6 +19,8 @@ THEN = rfc3339(AT)
 DISK = Failure("2026-02-03T04:05:06.789+00:00", "/scratch has 3 errors", "hardware")
 ON = "machine-7"
 """The machine of the pod."""
+REBOOT = Failure("lately", "full", "node", wish="reboot")
+UNMET = "Its wish cannot be met, as the node set has no remedies for such faults: have the machine "
 NEXT_RUN = "The check looks again at its next run. To run it now: kubectl -n slurm create job --from=cronjob/dev-check-disk disk-now"
 
 
@@ -152,6 +154,37 @@ ROLLED = "its pod is replaced: the template or the node's size has changed, or S
                 "none",
             ),
             id="health-check-that-takes-no-job-away",
+        ),
+        pytest.param(
+            cause(look((pod(), node(failures={"disk": Failure("lately", "full", drains=False, wish="none")})))),
+            Cause(
+                *("check/disk", "node", "health check disk", "full", "health check disk"),
+                f"This one keeps taking jobs: its wish is none. {NEXT_RUN}",
+                "none",
+            ),
+            id="health-check-without-a-wish",
+        ),
+        pytest.param(
+            cause(look((pod(), node(failures={"disk": REBOOT})))),
+            Cause(
+                *("check/disk", "node", "health check disk", "full", "health check disk"), f"{UNMET}rebooted by hand. {NEXT_RUN}", "reboot"
+            ),
+            id="health-check-whose-wish-nobody-meets",
+        ),
+        pytest.param(
+            cause(look((pod(), node(failures={"disk": REBOOT}))), of=nodeset(replicas=1, remedies=RemedyPolicy(("RebootMachine",)))),
+            Cause(*("check/disk", "node", "health check disk", "full", "health check disk"), NEXT_RUN, "reboot"),
+            id="health-check-whose-wish-is-met",
+        ),
+        pytest.param(
+            cause(
+                look((pod(), node(failures={"disk": REBOOT}))),
+                of=nodeset(replicas=1, remedies=RemedyPolicy(("RebootMachine",), causes=("hardware",))),
+            ),
+            Cause(
+                *("check/disk", "node", "health check disk", "full", "health check disk"), f"{UNMET}rebooted by hand. {NEXT_RUN}", "reboot"
+            ),
+            id="health-check-whose-wish-is-of-another-kind",
         ),
         pytest.param(
             cause(drained("slipway: check disk: full", failures=None)),

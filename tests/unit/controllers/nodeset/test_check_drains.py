@@ -19,6 +19,7 @@ FULL = Failure(SINCE, "/tmp has 3 MiB free", "node")
 ECC = Failure(SINCE, "7 uncorrectable errors", "hardware")
 NOTED = with_result("", "disk", CheckResult("failed", SINCE, FULL)) or ""
 SPARED = Failure(SINCE, "/tmp has 3 MiB free", "node", drains=False)
+TOLD = Failure(SINCE, "/tmp has 3 MiB free", "hardware", drains=False, wish="none")
 FULL_REASON = "slipway: check disk: /tmp has 3 MiB free"
 ECC_REASON = "slipway: check gpu: 7 uncorrectable errors"
 LOOKED_AT = frozenset({0})
@@ -39,6 +40,14 @@ def held(words: str = "IDLE DRAIN", reason: str = FULL_REASON, **failures: Failu
         pytest.param({"replicas": 1}, look((pod(), held(disk=FULL))), {}, id="failing-node-stays-drained"),
         pytest.param({"replicas": 1}, look((pod(), held())), {"undrain": (0,)}, id="passed-node-is-lifted"),
         pytest.param({"replicas": 1}, look((pod(), held(disk=SPARED))), {"undrain": (0,)}, id="spared-node-is-lifted"),
+        pytest.param({"replicas": 1}, look((pod(), held(disk=TOLD))), {"undrain": (0,)}, id="failure-without-a-wish-is-lifted"),
+        pytest.param({"replicas": 1}, look((pod(), held("IDLE", "", disk=TOLD))), {}, id="failure-without-a-wish-puts-no-drain-back"),
+        pytest.param(
+            {"replicas": 1},
+            look((pod(), held(disk=TOLD, gpu=ECC))),
+            {"drain": {ECC_REASON: (0,)}},
+            id="failure-without-a-wish-is-no-reason",
+        ),
         pytest.param({"replicas": 1}, look((pod(), held("MIXED DRAIN"))), {"undrain": (0,)}, id="lifted-while-its-last-jobs-run"),
         pytest.param({"replicas": 1}, look((pod(), node("IDLE", failures={"disk": SPARED}))), {}, id="spared-node-keeps-its-jobs"),
         pytest.param(

@@ -13,11 +13,13 @@ from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import NodeSetStatus, RemedyPolicy
 from controllers.nodeset.workers import Machine
+from slurm.causes import Wish
 from slurm.check_results import Failure
 from slurm.reasons import REMEDY
 from tests.unit.controllers.nodeset.examples import BUSY, IDLE, NOW, acts_of, look, node, nodeset, pod
 
 FULL = Failure("2026-01-01T00:00:00Z", "/tmp has 3 MiB free", "node")
+TOLD = Failure(FULL.since, FULL.found, "node", drains=False, wish="none")
 SPARED = Failure(FULL.since, FULL.found, "node", drains=False)
 HELD = "slipway: check disk: /tmp has 3 MiB free"
 LONG_AGO, SOON = NOW - 400, NOW - 100
@@ -29,6 +31,11 @@ HERE = pod(machine="m-1", uid="p")
 
 def failing(words: str = "IDLE DRAIN", reason: str = HELD, looked: float = NOW - 10, **facts: Any) -> Any:
     return node(words, reason, failures={"disk": FULL}, failed_at={"disk": looked}, **facts)
+
+
+def wishing(wish: Wish) -> Any:
+    """A node whose check asks for that."""
+    return node("IDLE DRAIN", HELD, failures={"disk": Failure(FULL.since, FULL.found, "node", wish=wish)}, failed_at={"disk": NOW - 10})
 
 
 def repair(state: Any, since: float = LONG_AGO, *steps: str, **facts: Any) -> Repair:
@@ -59,6 +66,9 @@ def state_of(made: Plan, ordinal: int = 0) -> str:
     [
         pytest.param((HERE, failing()), None, "Suspect", id="a-fault-is-suspect"),
         pytest.param((HERE, node("MIXED", failures={"disk": SPARED})), None, "", id="a-spared-node-keeps-its-jobs"),
+        pytest.param((HERE, node("MIXED", failures={"disk": TOLD})), None, "", id="what-is-told-only-is-no-fault"),
+        pytest.param((HERE, wishing("reboot")), repair("Draining"), "RebootMachine", id="repairs-begin-with-the-reboot-that-is-asked-for"),
+        pytest.param((HERE, wishing("replace")), repair("Draining"), "ReplaceMachine", id="or-with-a-new-machine"),
         pytest.param((HERE, failing()), repair("Suspect", SOON), "Suspect", id="a-fault-that-may-pass"),
         pytest.param((HERE, node()), repair("Suspect", SOON), "", id="a-fault-that-has-passed"),
         pytest.param((HERE, failing()), repair("Suspect"), "RecreatePod", id="free-already"),

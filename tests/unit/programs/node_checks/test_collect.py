@@ -127,6 +127,16 @@ def test_job_whose_prolog_fails_does_not_start_there(state: tuple[str, ...], rea
     assert slurm.known["gpu-0"].reason == (reason or slurm.known["gpu-0"].reason)
 
 
+@pytest.mark.parametrize("extra", [pytest.param("", id="noted"), pytest.param("rack 7", id="no-room-for-a-note")])
+def test_job_starts_where_the_check_that_fails_has_the_wish_none(extra: str) -> None:
+    slurm = slurm_of(node("gpu-0", "MIXED", extra=extra))
+    told = report("gpu-0", FAILED, "prolog", "12")
+    assert take(slurm, replace(told, found=(replace(told.found[0], wish="none"),))) == [()]
+    assert (slurm.remarks, slurm.known["gpu-0"].reason) == ({}, "")
+    known = noted_on(slurm, "gpu-0")
+    assert extra or (known is not None and known.failure is not None and known.failure.wish == "none" and not known.failure.drains)
+
+
 @pytest.mark.parametrize(
     ("refused", "told"),
     [pytest.param(2, True, id="until-slurm-has-taken-it-back"), pytest.param(99, False, id="not-without-end")],

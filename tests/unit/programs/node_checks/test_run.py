@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -280,6 +281,37 @@ def test_failure_is_noted_with_the_machine_that_the_node_is_on() -> None:
     run(slurm, 2)
     assert noted(slurm, "n-0") == Failure(AT, "full", machine="m-n-0/b-1", seen=AT)
     assert noted(slurm, "n-1") == Failure(EARLIER, "it was full")
+
+
+def test_failure_with_the_wish_none_is_noted_and_drains_nothing() -> None:
+    slurm, outcomes = cluster(["idle"], [FAILED]), dict[str, Outcome]()
+    run_all(replace(spec(1), wish="none"), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    assert noted(slurm, "n-0") == Failure(AT, "full", drains=False, wish="none")
+    assert outcomes["n-0"].found == "full; not drained: its wish is none"
+    assert "DRAIN" not in slurm.known["n-0"].state.flags
+
+
+def test_failure_with_the_wish_none_drains_nothing_where_it_cannot_be_noted() -> None:
+    slurm, outcomes = cluster(["idle"], [FAILED]), dict[str, Outcome]()
+    slurm.record(["n-0"], "rack 7")
+    run_all(replace(spec(1), wish="none"), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    assert "DRAIN" not in slurm.known["n-0"].state.flags
+
+
+def test_failure_with_the_wish_none_leaves_the_drain_of_another_check() -> None:
+    """To look again, the check resumes the node in its reservation; then the other one's drain comes back, with its words."""
+    slurm, outcomes = cluster(["other-check"], [FAILED]), dict[str, Outcome]()
+    before = slurm.known["n-0"].reason
+    run_all(replace(spec(1), wish="none"), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    assert noted(slurm, "n-0") == Failure(AT, "full", drains=False, wish="none")
+    assert ("DRAIN" in slurm.known["n-0"].state.flags, slurm.known["n-0"].reason) == (True, before)
+
+
+def test_failure_that_asks_for_a_reboot_is_noted_so() -> None:
+    slurm = cluster(["idle"], [FAILED])
+    run_all(replace(spec(1), wish="reboot"), slurm, dict[str, Outcome]().__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    assert noted(slurm, "n-0") == Failure(AT, "full", wish="reboot")
+    assert "DRAIN" in slurm.known["n-0"].state.flags
 
 
 def test_failure_that_cannot_be_noted_drains_and_says_who_lifts_it() -> None:
