@@ -1,19 +1,28 @@
-"""Health check of a site's own: a command that is on the node, or in the root of its jobs. Runs on the node; standard library only.
+"""Health check of a site's own: a command in the worker's pod. Runs on the node; standard library only.
 
 Settings: `command`, a list of words. Exit code 0 is passed and 1 is failed; all else is unknown, as a command that is missing or broken
-must not drain a cluster. The last line that it prints is what it found. It runs as Slurm's user, who may do everything in Slurm: so a file
-that others could change is not run.
+must not drain a cluster. The last line that it prints is what it found. As a job it runs as Slurm's user, who may do everything in Slurm,
+and beside jobs as root: so a file that others could change is not run. What it has left running is not waited for.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from typing import Any
+from threading import Thread
+from typing import IO, Any
 
 from .vendor import CannotRunError, refuse_changeable
 
 _LONGEST = 200
+_MOST_BYTES = 65536
+"""So much of what it has printed last is kept."""
+_REST_S = 1.0
+"""So long after its end what it has printed is still read. A process that it has left running may keep the pipes open."""
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_TOLD = ("SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GPUS")
+"""What a command in a prolog or epilog is told of the job. All else there may be its user's."""
 
 
 def judge(code: int, output: str, errors: str, settings: dict[str, Any]) -> tuple[str, str]:
@@ -29,16 +38,44 @@ def judge(code: int, output: str, errors: str, settings: dict[str, Any]) -> tupl
     return "unknown", f"{name} {end}: {said}" if said else f"{name} {end}"
 
 
+def run(words: list[str], program: str, env: dict[str, str] | None) -> tuple[int, str, str]:
+    """Its exit code (negative: minus the signal), and the last of its output and its errors. Raises OSError."""
+    kept = bytearray(), bytearray()
+    process = subprocess.Popen(
+        words, executable=program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env=env
+    )
+    readers = [Thread(target=_read, args=each, daemon=True) for each in ((process.stdout, kept[0]), (process.stderr, kept[1]))]
+    for reader in readers:
+        reader.start()
+    code = process.wait()
+    for reader in readers:
+        reader.join(_REST_S)
+    output, errors = (bytes(each).decode(errors="replace") for each in kept)
+    return code, output, errors
+
+
+def _read(pipe: IO[bytes], into: bytearray) -> None:
+    while part := os.read(pipe.fileno(), _MOST_BYTES):
+        into += part
+        del into[:-_MOST_BYTES]
+
+
+def environment() -> dict[str, str] | None:
+    """What a command beside jobs is told; None for that of its job."""
+    if os.getuid() != 0:
+        return None
+    job = {name: os.environ[name] for name in _TOLD if name in os.environ}
+    return {"PATH": _PATH, "SLURMD_NODENAME": os.environ.get("SLURMD_NODENAME") or os.uname().nodename, **job}
+
+
 def main() -> None:
     settings = json.loads(sys.argv[1])
     words: list[str] = settings["command"]
     try:
         found_at = shutil.which(words[0])
-        real = refuse_changeable(found_at) if found_at is not None else None
-        done = subprocess.run(
-            words, executable=real, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False
-        )
-        result, found = judge(done.returncode, done.stdout, done.stderr, settings)
+        if found_at is None:
+            raise CannotRunError(f"{words[0]} is not on this node, or may not be executed")
+        result, found = judge(*run(words, refuse_changeable(found_at), environment()), settings)
     except CannotRunError as error:
         result, found = "unknown", str(error)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -259,7 +260,9 @@ def test_command(code: int, output: str, errors: str, answer: tuple[str, str]) -
     ("words", "answer"),
     [
         pytest.param(["sh", "-c", "echo port 3 is down; exit 1"], {"result": "failed", "found": "port 3 is down"}, id="failed"),
-        pytest.param(["/nowhere/fabric"], {"result": "unknown", "found": "/nowhere/fabric: No such file or directory"}, id="missing"),
+        pytest.param(
+            ["/nowhere/fabric"], {"result": "unknown", "found": "/nowhere/fabric is not on this node, or may not be executed"}, id="missing"
+        ),
         pytest.param(["cat"], {"result": "passed", "found": "cat has found nothing"}, id="no-input"),
     ],
 )
@@ -269,6 +272,35 @@ def test_command_is_run(
     monkeypatch.setattr("sys.argv", ["-", json.dumps({"command": words})])
     command.main()
     assert json.loads(capsys.readouterr().out) == answer
+
+
+def test_command_beside_jobs_is_told_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_UID": "10001",
+        "SPANK_X": "a user's",
+        "LD_PRELOAD": "",
+        "SLURMD_NODENAME": "n-0",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    expected = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURMD_NODENAME": "n-0", "SLURM_JOB_ID": "7", "SLURM_JOB_UID": "10001"}
+    assert command.environment() == expected
+    monkeypatch.setattr(os, "getuid", lambda: 64030)
+    assert command.environment() is None
+
+
+def test_command_that_prints_without_measure_is_kept_in_part() -> None:
+    code, output, errors = command.run(["sh", "-c", "yes x | head --bytes=9000000; echo y; echo z >&2; exit 1"], "/bin/sh", None)
+    assert (code, len(output), output[-4:], errors) == (1, 65536, "x\ny\n", "z\n")
+
+
+def test_command_that_leaves_a_process_with_its_pipe_is_not_waited_for() -> None:
+    began = time.monotonic()
+    code, output, _ = command.run(["sh", "-c", "sleep 600.5 & echo $!; exit 1"], "/bin/sh", None)
+    os.kill(int(output), signal.SIGKILL)
+    assert code == 1
+    assert time.monotonic() - began < 60
 
 
 STAT = "{} ({}) {} 1 7 7 0 -1 4194304 88 0 0 0 1 0 0 0 20 0 1 0 {} 2400000 200 18446744073709551615"
