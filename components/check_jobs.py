@@ -1,6 +1,7 @@
 """Which health checks the NodeSet controller starts as jobs on a node set: after repairs, and before nodes take their first jobs."""
 
 from configs.models.cluster import Cluster
+from configs.models.health_checks import looks_at
 from configs.models.node_set import NodeSet
 from configs.render.health_checks import checks_in
 
@@ -15,5 +16,5 @@ def starts_checks(node_set: NodeSet) -> bool:
 
 def check_jobs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
     """Names of the checks that it may start there: each has a CronJob."""
-    named = (check.name for check in checks_in(cluster, "job") if node_set.name in check.node_sets)
+    named = (check.name for check in checks_in(cluster, "job") if looks_at(check, node_set))
     return tuple(named) if starts_checks(node_set) else ()

@@ -31,10 +31,10 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, GPU_CHECKS, CheckKind, FaultKind, HealthCheck, Per, per_of
+from configs.models.health_checks import CAUSE_KINDS, GPU_CHECKS, CheckKind, CheckWish, FaultKind, HealthCheck, Per, per_of
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
-from configs.render.health_checks import check_settings, checks_in, most_drained
+from configs.render.health_checks import check_settings, checked_sets, checks_in, most_drained
 
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
@@ -72,6 +72,8 @@ class HealthCheckArgs(TypedDict):
     """What is checked: see HealthCheck."""
     cause: FaultKind
     """What is broken where it fails."""
+    wish: CheckWish
+    """What a failure asks for."""
     schedule: str
     """Cron's five fields."""
     timeout_s: int
@@ -110,12 +112,13 @@ def _health_check(cluster: Cluster, check: HealthCheck, schedule: str) -> Health
         "name": check.name,
         "check": check.check,
         "cause": check.cause or CAUSE_KINDS[check.check],
+        "wish": check.wish,
         "schedule": schedule,
         "timeout_s": check.timeout_s,
         "per": per_of(check),
         "after": list(check.after),
         "budget_node_minutes": check.budget_node_minutes,
-        "node_sets": [_checked_nodes(cluster, check, cluster.node_set(name)) for name in check.node_sets],
+        "node_sets": [_checked_nodes(cluster, check, node_set) for node_set in checked_sets(cluster, check)],
     }
 
 
@@ -198,6 +201,7 @@ def build_spec(check: HealthCheckArgs) -> str:
             "deadlineS": build_deadline(check),
             "longestS": build_longest(check),
             "causeKind": check["cause"],
+            **({"wish": check["wish"]} if check["wish"] != "drain" else {}),
             **({"per": check["per"]} if check["per"] != "node" else {}),
             **({"after": check["after"]} if check["after"] else {}),
             **({} if check["budget_node_minutes"] is None else {"budgetNodeMinutes": check["budget_node_minutes"]}),

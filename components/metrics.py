@@ -32,7 +32,7 @@ from components.pods import (
     service,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import HealthCheck
+from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
 from configs.render.health_checks import checks_beside_jobs, collector_of, interval_s
 from slurm.retelling import unknown_after_s
@@ -73,7 +73,7 @@ class MetricsArgs(TypedDict):
 
 def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
     names = {
-        node_set.name: {check.name: _told_again(check) for check in cluster.health_checks if node_set.name in check.node_sets}
+        node_set.name: {check.name: _told_again(check) for check in cluster.health_checks if looks_at(check, node_set)}
         for node_set in cluster.node_sets
     }
     return {

@@ -46,6 +46,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
+from configs.models.health_checks import looks_at
 from configs.models.machines import Machine
 from configs.models.node_set import Gpus, VolumeClaim
 from configs.models.node_set import NodeSet as NodeSetConfig
@@ -185,14 +186,14 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "resume_timeout_s": cluster.slurm.resume_timeout_s,
         "check_jobs": check_jobs(cluster, node_set),
         "checks_before_jobs": node_set.checks_before_jobs,
-        "health_checks": tuple(check.name for check in cluster.health_checks if node_set.name in check.node_sets),
+        "health_checks": tuple(check.name for check in cluster.health_checks if looks_at(check, node_set)),
         "machine_causes": build_machine_causes(node_set, cluster.ec2 is not None),
     }
     if shape.gpus is not None:
         args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
         if shape.sockets > 1 and (sockets := gpu_sockets(shape)):
             args["declared_gpus"]["sockets"] = list(sockets)
-    if any(node_set.name in check.node_sets for check in checks_beside_jobs(cluster)):
+    if any(looks_at(check, node_set) for check in checks_beside_jobs(cluster)):
         args["runs_checks"] = True
     if notes_gpu_jobs(cluster, node_set):
         args["notes_gpu_jobs"] = True

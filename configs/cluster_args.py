@@ -934,7 +934,7 @@ class HealthCheck(TypedDict):
     check: str
     """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and answer, processes that hang in the kernel (state D), faults in the kernel's log, InfiniBand, RoCE and EFA ports (network), NVMe disks and arrays, PCIe links, leftovers in /dev/shm, what a `command` of your own checks, the bandwidth of memory (stream), how fast folders are written and read (storage), the network between nodes (mpi), the ways between GPUs of one node or several (nccl), NVIDIA's diagnostics (dcgm), GPUs under full load (burn), or InfiniBand and RoCE between nodes (ib). The last four run programs of others, which have to be in the root of the jobs: see docs/health.md. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `kernel`, `network`, `nvme`, `pcie`, `shm`, `command`, `stream`, `storage`, `mpi`, `nccl`, `dcgm`, `burn`, `ib`. Required."""
     command: NotRequired[list[str]]
-    """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that come before those of the check. Type: list of string (one line of printable characters). Default: `[]`."""
+    """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that come before those of the check. Type: list of string (one line of printable characters). Default: `[]`."""
     per: NotRequired[str]
     """With `check: mpi`, nccl and ib, how many nodes a job has. node: each one by itself, with all of its GPUs (nccl only). pair: the nodes two by two. set: all idle nodes at once, with an all-reduce, and in pairs where that is slow (mpi and nccl). Type: one of `node`, `pair`, `set`. Default: node for nccl, else pair."""
     folders: NotRequired[list[str]]
@@ -952,7 +952,11 @@ class HealthCheck(TypedDict):
     cause: NotRequired[str]
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory, gpu, kernel, network, nvme, pcie, stream, mpi, nccl, dcgm, burn and ib, else node."""
     contexts: NotRequired[list[str]]
-    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock, command, stream, storage, mpi, nccl, dcgm, burn and ib run as a job only, kernel and shm only beside jobs, processes not in prolog and epilog, shm not in prolog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
+    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. clock, stream, storage, mpi, nccl, dcgm, burn and ib run as a job only, kernel and shm only beside jobs, processes not in prolog and epilog, shm not in prolog. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
+    nodeStates: NotRequired[list[str]]
+    """With the context interval: it looks only at nodes in these states. idle: no job of a user is on the node. allocated: one is. A node in another state is skipped, and keeps what was found before. Type: list, each one of `idle`, `allocated`. Default: `[idle, allocated]`."""
+    platforms: NotRequired[list[str]]
+    """Vendors of GPUs on whose nodes the check makes sense: nvidia, amd, or none for nodes without GPUs. It leaves all other nodes of its `nodeSets` out. Type: list, each one of `nvidia`, `amd`, `none`. Default: `[]` (all nodes)."""
     schedule: NotRequired[str]
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job. Type: string (one line of printable characters). Default: not set."""
     nodeSets: list[str]
@@ -961,6 +965,8 @@ class HealthCheck(TypedDict):
     """Time for one run on one node, in seconds. After that the result counts as unknown. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
     maxDrained: NotRequired[Any]
     """Most nodes of a node set that all health checks together may hold drained when this one drains another: a number, or a percentage of the set (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"10%"`."""
+    wish: NotRequired[str]
+    """What a failure asks for. drain: the node takes no job until it passes. reboot, replace: as well, and the `remedies` of its node set begin with that step. none: the failure is told, and the node keeps taking jobs. Type: one of `drain`, `reboot`, `replace`, `none`. Default: `drain`."""
     otherDrivers: NotRequired[str]
     """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job away; drain drains such nodes, at most `maxDrained` of each set. Type: one of `report`, `drain`. Default: report."""
     passes: NotRequired[int]

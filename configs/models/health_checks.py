@@ -22,6 +22,7 @@ from configs.models.fields import (
     is_one_line,
     refuse,
 )
+from configs.models.node_set import NodeSet
 
 _LONGEST_PATTERN = 200
 _GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
@@ -94,6 +95,15 @@ OtherDrivers = Literal["report", "drain"]
 
 Context = Literal["job", "interval", "prolog", "epilog"]
 """When a check runs: as a job of its own, every minute, before a job, after a job."""
+
+NodeState = Literal["idle", "allocated"]
+"""Whether a node has a job of a user."""
+
+Platform = Literal["nvidia", "amd", "none"]
+"""The vendor of a node's GPUs; none for a node without GPUs."""
+
+CheckWish = Literal["drain", "reboot", "replace", "none"]
+"""What a failure asks for: see slurm.causes."""
 
 CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
     "disk": {"minFreeMiB": 1024, "minFreePercent": 0},
@@ -173,11 +183,10 @@ CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
     "kernel": ("interval", "prolog", "epilog"),
     "shm": ("interval", "epilog"),
     "clock": ("job",),
-    "command": ("job",),
     **dict.fromkeys(("stream", "storage", "mpi", "nccl", "dcgm", "burn", "ib"), ("job",)),
 }
 """Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one;
-slurmd has nobody's command run as root; the kernel's log and users' files are for root alone; no job is refused for what others left."""
+the kernel's log and users' files are for root alone; no job is refused for what others left."""
 
 
 class HealthCheck(Model):
@@ -193,8 +202,9 @@ class HealthCheck(Model):
     diagnostics (dcgm), GPUs under full load (burn), or InfiniBand and RoCE between nodes (ib). The last four run programs of others, which
     have to be in the root of the jobs: see docs/health.md."""
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
-    """With `check: command`: the command, run on each node in the root of its jobs as Slurm's user, with all of the node's GPUs. Only
-    root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown.
+    """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's
+    GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was
+    found. All else: unknown.
     With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that
     come before those of the check."""
     per: Per | None = None
@@ -223,8 +233,14 @@ class HealthCheck(Model):
     contexts: tuple[Context, ...] = Field(default=("job",), examples=[["job", "interval", "prolog"]])
     """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs
     (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails,
-    the job starts elsewhere. epilog: after each job. clock, command, stream, storage, mpi, nccl, dcgm, burn and ib run as a job only,
+    the job starts elsewhere. epilog: after each job. clock, stream, storage, mpi, nccl, dcgm, burn and ib run as a job only,
     kernel and shm only beside jobs, processes not in prolog and epilog, shm not in prolog."""
+    node_states: tuple[NodeState, ...] = Field(default=("idle", "allocated"), examples=[["idle"]])
+    """With the context interval: it looks only at nodes in these states. idle: no job of a user is on the node. allocated: one is. A node
+    in another state is skipped, and keeps what was found before."""
+    platforms: tuple[Platform, ...] = Field(default=(), examples=[["nvidia", "amd"]])
+    """Vendors of GPUs on whose nodes the check makes sense: nvidia, amd, or none for nodes without GPUs. It leaves all other nodes of its
+    `nodeSets` out. Default: all nodes."""
     schedule: Line | None = None
     """When it runs as a job: cron's five fields, in the time zone of the Kubernetes controller manager. Needed with the context job."""
     node_sets: tuple[Name, ...]
@@ -234,6 +250,9 @@ class HealthCheck(Model):
     max_drained: MaxUnavailable = "10%"
     """Most nodes of a node set that all health checks together may hold drained when this one drains another: a number, or a percentage of
     the set (at least one node)."""
+    wish: CheckWish = "drain"
+    """What a failure asks for. drain: the node takes no job until it passes. reboot, replace: as well, and the `remedies` of its node set
+    begin with that step. none: the failure is told, and the node keeps taking jobs."""
     other_drivers: OtherDrivers | None = None
     """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job
     away; drain drains such nodes, at most `maxDrained` of each set. Default: report."""
@@ -259,6 +278,16 @@ class HealthCheck(Model):
     maxLatencyUs and minBusBandwidthGBs; docs/health.md says what each of them counts.
     Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of
     what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses."""
+
+
+def looks_at(check: HealthCheck, node_set: NodeSet) -> bool:
+    """True where the check looks at the nodes of the set: it names the set, and makes sense on its platform."""
+    return node_set.name in check.node_sets and (not check.platforms or platform_of(node_set) in check.platforms)
+
+
+def platform_of(node_set: NodeSet) -> Platform:
+    """The platform of the set's nodes."""
+    return node_set.gpus.vendor if node_set.gpus is not None else "none"
 
 
 def per_of(check: HealthCheck) -> Per:

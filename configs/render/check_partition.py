@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
-from configs.render.health_checks import checks_in
+from configs.render.health_checks import checked_sets, checks_in
 from slurm.conf import CHECKS_PARTITION, known, pairs_of
 
 _BY_PARTITION, _NONE = "preempt/partition_prio", "preempt/none"
@@ -35,7 +35,7 @@ class ChecksPartition:
 
 def checks_partition(cluster: Cluster) -> ChecksPartition:
     """The partition of the checks that run as jobs."""
-    names = {name for check in checks_in(cluster, "job") for name in check.node_sets}
+    names = {node_set.name for check in checks_in(cluster, "job") for node_set in checked_sets(cluster, check)}
     node_sets = tuple(each for each in cluster.node_sets if each.name in names and each.ordinals)
     if not node_sets:
         return ChecksPartition()

@@ -6,10 +6,21 @@ other.
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, CHECK_SETTINGS, COMMAND_CHECKS, CheckKind, Context, HealthCheck, Per, per_of
+from configs.models.health_checks import (
+    CAUSE_KINDS,
+    CHECK_SETTINGS,
+    COMMAND_CHECKS,
+    CheckKind,
+    Context,
+    HealthCheck,
+    NodeState,
+    Per,
+    looks_at,
+    per_of,
+)
 from configs.models.node_pool import NodePool
 from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
@@ -51,6 +62,12 @@ def share_of(said: int | str, total: int) -> int:
     return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
 
 
+def checked_sets(cluster: Cluster, check: HealthCheck) -> list[NodeSet]:
+    """The node sets that the check looks at, in its own order. Names that are not known are left out."""
+    known = {node_set.name: node_set for node_set in cluster.node_sets}
+    return [known[name] for name in check.node_sets if name in known and looks_at(check, known[name])]
+
+
 def most_drained(check: HealthCheck, node_set: NodeSet) -> int:
     """Nodes of a set that all checks together may hold drained when this one drains another."""
     return share_of(check.max_drained, node_set.ordinals)
@@ -59,7 +76,7 @@ def most_drained(check: HealthCheck, node_set: NodeSet) -> int:
 def expected_bus_gbs(cluster: Cluster, check: HealthCheck) -> int:
     """The least bus bandwidth of an all-reduce between GPUs that a check of kind nccl wants where the user says none, GB/s; 0 where a
     machine is not in the catalogue, or nothing is known of it. Of several node sets the slowest counts."""
-    pools = [cluster.node_pool(cluster.node_set(name).pool) for name in check.node_sets]
+    pools = [cluster.node_pool(node_set.pool) for node_set in checked_sets(cluster, check)]
     return min((_least_gbs(pool, per_of(check)) for pool in pools), default=0)
 
 
@@ -156,7 +173,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         f'"{_SCRIPT_CONTEXTS[context]} {node_set.name}"'
         for node_set in cluster.node_sets
         for context in _BESIDE
-        if any(node_set.name in check.node_sets for check in checks_in(cluster, context))
+        if any(looks_at(check, node_set) for check in checks_in(cluster, context))
     ]
     return {prologs.CHECKS: template("slipway-checks.sh.j2").render(spec=json.dumps(spec, indent=1, sort_keys=True), places=places)}
 
@@ -171,8 +188,10 @@ def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:
             "causeKind": check.cause or CAUSE_KINDS[check.check],
             "maxDrained": most_drained(check, node_set),
             "passes": check.passes,
+            **({"wish": check.wish} if check.wish != "drain" else {}),
+            **({"nodeStates": list(check.node_states)} if {*check.node_states} != {*get_args(NodeState)} else {}),
             "settings": {**check_settings(cluster, check, node_set), **_BESIDE_JOBS.get(check.check, {})},
         }
         for check in checks_beside_jobs(cluster)
-        if node_set.name in check.node_sets
+        if looks_at(check, node_set)
     ]

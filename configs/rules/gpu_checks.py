@@ -2,7 +2,7 @@
 
 from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_SETTINGS, GPU_CHECKS, CheckKind, HealthCheck, per_of
+from configs.models.health_checks import CHECK_SETTINGS, GPU_CHECKS, CheckKind, HealthCheck, looks_at, per_of
 from configs.models.node_set import Gpus
 from configs.models.shapes import known_machine
 from configs.render.health_checks import expected_bus_gbs
@@ -35,12 +35,12 @@ def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
     positions = {node_set.name: position for position, node_set in reversed([*enumerate(cluster.node_sets)])}
     for at, name in enumerate(check.node_sets):
         index = positions.get(name)
-        if index is None or check.check not in GPU_CHECKS:
+        if index is None or check.check not in GPU_CHECKS or not looks_at(check, cluster.node_sets[index]):
             continue
         if mistake := _mistake(check, _gpus_of(cluster, index)):
             about = (f"cluster.nodeSets[{index}].gpus", f"{path}.check")
             faults.append(Fault(f"{path}.nodeSets[{at}]", f"the node set {quoted(name)} has {mistake} Leave it out.", about))
-    counts = {gpus.count for name in check.node_sets if name in positions and (gpus := cluster.node_sets[positions[name]].gpus)}
+    counts = {each.gpus.count for each in cluster.node_sets if each.gpus is not None and looks_at(check, each)}
     if check.check == "nccl" and per_of(check) != "node" and len(counts) > 1:
         message = (
             "the nodes of these sets have different numbers of GPUs, and a job has the same on each. Give each set a check of its own."

@@ -11,9 +11,11 @@ from configs.models.health_checks import (
     GROUP_CHECKS,
     CheckKind,
     HealthCheck,
+    looks_at,
+    platform_of,
 )
 from configs.rules.gpu_checks import check_gpu_checks
-from configs.rules.names import Names, check_references, check_unique
+from configs.rules.names import Names, check_distinct, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
 
 _WAITS: Mapping[CheckKind, str] = {
@@ -72,7 +74,8 @@ def _check_order(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
     checks = {each.name: each for each in cluster.health_checks}
     faults = check_references(f"{path}.after", "health check", check.after, frozenset(checks))
     for at, name in enumerate(check.after):
-        if name in checks and (missing := [each for each in check.node_sets if each not in checks[name].node_sets]):
+        missing = [each.name for each in cluster.node_sets if name in checks and looks_at(check, each) and not looks_at(checks[name], each)]
+        if missing:
             message = f"the check {quoted(name)} does not look at the node set {quoted(missing[0])}, where this one would never run."
             faults.append(Fault(f"{path}.after[{at}]", message, (f"{path}.nodeSets",)))
         if name in checks and check.name in _before(name, checks):
@@ -96,6 +99,8 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
     if not check.node_sets:
         faults.append(Fault(f"{path}.nodeSets", "is empty: the check would look at nothing."))
     faults += _check_contexts(path, check)
+    faults += _check_nodes(path, check, cluster)
+    faults += _check_wish(path, check)
     if check.schedule is not None and (mistake := schedule_mistake(check.schedule)):
         faults.append(Fault(f"{path}.schedule", mistake))
     faults += check_gpu_checks(path, check, cluster)
@@ -139,6 +144,40 @@ def _check_log(path: str, check: HealthCheck) -> list[Fault]:
         for at, number in enumerate(check.ignored_xids)
         if number in check.xids
     ]
+
+
+def _check_nodes(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
+    """Faults of the states and platforms of nodes at which the check looks."""
+    faults = check_distinct(f"{path}.nodeStates", check.node_states) + check_distinct(f"{path}.platforms", check.platforms)
+    states = {*check.node_states}
+    if not states:
+        faults.append(Fault(f"{path}.nodeStates", "is empty: the check would look at nothing. Leave it out for nodes in both states."))
+    elif len(states) == 1 and "interval" not in check.contexts:
+        message = "is for the context interval alone, which contexts does not name. Add that, or leave this out."
+        faults.append(Fault(f"{path}.nodeStates", message, (f"{path}.contexts",)))
+    elif states == {"allocated"} and "job" not in check.contexts and check.wish != "none":
+        message = (
+            "names allocated alone, and a node that is drained gets no job: nothing would ever look at it again. Add idle, or the context "
+            "job, or say wish: none."
+        )
+        faults.append(Fault(f"{path}.nodeStates", message, (f"{path}.contexts", f"{path}.wish")))
+    known = [node_set for node_set in cluster.node_sets if node_set.name in check.node_sets]
+    if known and not any(looks_at(check, node_set) for node_set in known):
+        have = ", ".join(sorted({platform_of(node_set) for node_set in known}))
+        message = f"fits none of the check's node sets, so it would look at nothing. They have: {have}."
+        faults.append(Fault(f"{path}.platforms", message, (f"{path}.nodeSets",)))
+    return faults
+
+
+def _check_wish(path: str, check: HealthCheck) -> list[Fault]:
+    """Faults of what a failure asks for."""
+    if check.cause == "maintenance" and check.wish in ("reboot", "replace"):
+        message = f"{check.wish} is for faults: maintenance is done by others. Say drain or none, or another cause."
+        return [Fault(f"{path}.wish", message, (f"{path}.cause",))]
+    if check.other_drivers == "drain" and check.wish == "none":
+        message = "drain contradicts wish: none, by which the check drains no node. Take one of them out."
+        return [Fault(f"{path}.otherDrivers", message, (f"{path}.wish",))]
+    return []
 
 
 def _check_contexts(path: str, check: HealthCheck) -> list[Fault]:

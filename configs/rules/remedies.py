@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import GROUP_CHECKS, HealthCheck, per_of
+from configs.models.health_checks import GROUP_CHECKS, HealthCheck, looks_at, per_of, platform_of
 from configs.models.node_set import NodeSet
 from configs.rules.names import check_distinct
 from slurm.causes import KUBERNETES_CONDITIONS
@@ -75,10 +75,19 @@ def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
     if check is None:
         message = f"no health check is called {quoted(name)}. {did_you_mean(name, checks)}"
         return [Fault(within, message, ("cluster.healthChecks",))]
+    about = ("cluster.healthChecks", f"{path}.name")
     if node_set.name not in check.node_sets:
         message = f"the health check {quoted(check.name)} does not look at {quoted(node_set.name)}. Add the set to its nodeSets."
-        return [Fault(within, message, ("cluster.healthChecks", f"{path}.name"))]
-    return []
+        return [Fault(within, message, about)]
+    faults: list[Fault] = []
+    if not looks_at(check, node_set):
+        out = f"the platforms of the health check {quoted(check.name)} leave {quoted(node_set.name)} out"
+        message = f"{out}. Add {platform_of(node_set)} there."
+        faults.append(Fault(within, message, about))
+    if check.wish == "none":
+        message = f"the health check {quoted(check.name)} has the wish none, so it holds no node and starts no repair. Name another one."
+        faults.append(Fault(within, message, about))
+    return faults
 
 
 def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, names: Sequence[str]) -> list[Fault]:

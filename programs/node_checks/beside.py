@@ -36,6 +36,14 @@ def due(spec: "dict[str, Any]", node: str, context: str, user: int | None) -> "l
     return [check for check in spec["nodeSets"].get(node.rpartition("-")[0], ()) if context in check["contexts"]]
 
 
+def by_state(checks: "list[dict[str, Any]]", state: str, told: "dict[str, Any]") -> "tuple[list[dict[str, Any]], list[dict[str, Any]]]":
+    """The checks that look at a node in that state, and what is told of the others. What such a one has found before stays the last word,
+    as nodes change their state with each job. Without a state all checks look."""
+    looking = [check for check in checks if not state or state in check.get("nodeStates", (state,))]
+    silent = [check for check in checks if check not in looking and check["name"] not in told.get("results", {})]
+    return looking, [_result(check, "skipped", f"looks at nodes that are {check['nodeStates'][0]}") for check in silent]
+
+
 def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: str, now: float) -> bool:
     """True where the collector has to hear of these results: of a failure at every look, as more nodes may be drained by then, and of each
     pass that a failure needs to end."""
@@ -77,16 +85,20 @@ def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
     results: list[dict[str, Any]] = []
     for check, (process, pipe) in zip(checks, running, strict=True):
         output = _read(pipe, began + check["timeoutS"])
+        _end(process)
         if output is None:
-            os.killpg(process, signal.SIGKILL)
             result, found, driver = "unknown", f"did not end within {check['timeoutS']} s", None
         else:
             code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
             result, found, driver = read_answer(code, output) or ("unknown", could_not_run(code, output), None)
-        about = {"kind": check["causeKind"], "maxDrained": check["maxDrained"], "passes": check.get("passes", 1)}
-        about |= {"driver": driver} if driver else {}
-        results.append({"check": check["name"], "result": result, "found": found, **about})
+        results.append({**_result(check, result, found), **({"driver": driver} if driver else {})})
     return results
+
+
+def _result(check: "dict[str, Any]", result: str, found: str) -> "dict[str, Any]":
+    about = {"kind": check["causeKind"], "maxDrained": check["maxDrained"], "passes": check.get("passes", 1)}
+    about |= {"wish": check["wish"]} if "wish" in check else {}
+    return {"check": check["name"], "result": result, "found": found, **about}
 
 
 def _begin(check: "dict[str, Any]") -> tuple[int, int]:
@@ -115,6 +127,14 @@ def _be(check: "dict[str, Any]", into: int) -> "NoReturn":
         sys.stdout.write(f"{type(error).__name__}: {error}\n")
     sys.stdout.flush()
     os._exit(code)
+
+
+def _end(process: int) -> None:
+    """Ends a check, with what it has left running."""
+    try:
+        os.killpg(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # it has ended before it had a group of its own
 
 
 def _read(pipe: int, end: float) -> str | None:
@@ -171,7 +191,14 @@ def main() -> int:
     checks = due(spec, node, context, int(user) if user.isdecimal() else None)
     if not checks:
         return 0
-    results, told, now = run_checks(checks), _read_told(), time.time()
+    told, now = _read_told(), time.time()
+    state = ""
+    if context == "interval" and any("nodeStates" in check for check in checks):
+        from .node_states import node_state
+
+        state = node_state(spec["slurmUser"])
+    looking, skipped = by_state(checks, state, told)
+    results = [*run_checks(looking), *skipped]
     if not is_news(results, told, context, now):
         return 0
     report = {"node": node, "context": context, "job": os.environ.get("SLURM_JOB_ID", ""), "results": results}

@@ -10,9 +10,9 @@ import pytest
 
 from slurm.check_results import CheckResult, failures, read_results
 from slurm.prologs import CHECKS
+from tests.slurm.checks_cluster import NODES, ChecksCluster
 from tests.slurm.image_cluster import NAMES, STACK, program_mount
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for
-from tests.slurm.test_checks_beside_jobs import NODES, ChecksCluster
 
 FOLDER = Path("/var/tmp/slipway-faulty")
 NODE = "gpu-1"

@@ -24,6 +24,7 @@ CHECK: HealthCheckArgs = {
     "name": "disk",
     "check": "disk",
     "cause": "node",
+    "wish": "drain",
     "schedule": "*/15 * * * *",
     "timeout_s": 60,
     "per": "node",
@@ -138,3 +139,8 @@ def test_checks_may_hold_a_share_of_each_node_set(given: dict[str, Any], expecte
     edits = {"healthChecks": [check], "nodePools[0].max": 64, "nodeSets[0].size": 64, "nodeSets[1].size": 3}
     [made] = health_checks_args(cluster("dev", edits), PODS)["checks"]
     assert {each["name"]: each["maxDrained"] for each in made["node_sets"]} == expected
+
+
+def test_program_reads_the_wish_of_a_check() -> None:
+    given = [read_spec(health_checks.build_spec({**CHECK, "wish": wish})).wish for wish in ("drain", "none")]
+    assert given == ["drain", "none"]

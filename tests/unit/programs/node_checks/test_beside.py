@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from programs.node_checks import beside
-from programs.node_checks.beside import could_not_run, due, is_news, read_answer, run_checks
+from programs.node_checks.beside import by_state, could_not_run, due, is_news, read_answer, run_checks
+from programs.node_checks.collect_plan import read_report
+from tests.unit.programs.node_checks.vendors import wait_until
 
 SLURM, ALICE = 64030, 10001
 
@@ -61,6 +63,44 @@ def test_checks_of_the_node_and_the_context_are_run(node: str, context: str, use
 )
 def test_collector_hears_news_and_failures(result: str, told: dict[str, Any], context: str, news: bool) -> None:
     assert is_news([{"check": "disk", "result": result}], told, context, 120) is news
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "looking", "skipped"),
+    [
+        pytest.param("idle", {}, ["disk", "bandwidth"], [], id="idle"),
+        pytest.param("allocated", {}, ["disk"], ["bandwidth"], id="never-looked-at"),
+        pytest.param("allocated", {"results": {"bandwidth": "failed"}}, ["disk"], [], id="what-was-found-stays-the-last-word"),
+        pytest.param("", {}, ["disk", "bandwidth"], [], id="not-at-an-interval"),
+    ],
+)
+def test_check_looks_at_nodes_in_its_states(state: str, told: dict[str, Any], looking: list[str], skipped: list[str]) -> None:
+    checks = [check("disk", "interval"), {**check("bandwidth", "interval"), "nodeStates": ["idle"]}]
+    now, later = by_state(checks, state, told)
+    assert [each["name"] for each in now] == looking
+    assert [(each["check"], each["result"], each["found"]) for each in later] == [
+        (name, "skipped", "looks at nodes that are idle") for name in skipped
+    ]
+
+
+def test_wish_of_a_check_travels_with_what_it_found() -> None:
+    given = {**check("disk", paths=["/"], minFreeMiB=2**50, minFreePercent=0), "wish": "none"}
+    [told] = run_checks([given])
+    text = json.dumps({"node": "gpu-0", "context": "interval", "job": "", "results": [told]}).encode()
+    assert (told["result"], read_report(text).found[0].wish) == ("failed", "none")
+
+
+def test_what_a_check_leaves_running_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "leaving_checks"
+    folder.mkdir()
+    program = "import json, subprocess\n\ndef main():\n    subprocess.Popen(['sleep', '600.75'])\n    print(json.dumps(%s))\n"
+    (folder / "leaving.py").write_text(program % {"result": "passed", "found": "all"})
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(beside, "_PACKAGE", "leaving_checks")
+    [found] = run_checks([check("leaving", program="leaving", timeout_s=5)])
+    assert found["result"] in ("passed", "unknown")
+    left = ["pgrep", "--full", "sleep 600.75"]
+    assert wait_until(lambda: not subprocess.run(left, stdout=subprocess.PIPE, check=False).stdout)
 
 
 def test_checks_run_at_once_and_one_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
