@@ -201,7 +201,7 @@ def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:
     """
     kinds = {type(step) for step in steps}
     is_held = node is not None and "DRAIN" in node.state.flags and reasons.is_check(node.reason)
-    if outcome.result == FAILED and (Drain in kinds or (Note in kinds and is_held)):
+    if outcome.result == FAILED and not outcome.is_spared and (Drain in kinds or (Note in kinds and is_held)):
         return "drained"
     if outcome.result == PASSED and Release in kinds:
         return "cleared"

@@ -89,11 +89,12 @@ def check(
     stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", nodes: Sequence[str] = (), **limits: Any
 ) -> dict[str, dict[str, str]]:
     """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's.
-    `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after` and `budgetNodeMinutes` are the check's own."""
+    `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after`, `budgetNodeMinutes` and `wish` are the check's
+    own."""
     [*program, given] = _job(stack, kind)["template"]["spec"]["containers"][0]["command"]
     spec = json.loads(given)
     spec["check"] = runs or spec["check"]
-    spec |= {key: limits.pop(key) for key in ("per", "after", "budgetNodeMinutes") if key in limits}
+    spec |= {key: limits.pop(key) for key in ("per", "after", "budgetNodeMinutes", "wish") if key in limits}
     spec["nodeSets"] = [each for each in spec["nodeSets"] if not nodes or each["name"] in nodes]
     for node_set in spec["nodeSets"]:
         node_set["settings"] |= limits
@@ -157,6 +158,34 @@ def test_check_that_fails_on_every_node_drains_its_share_and_no_more(stack: DevS
     assert [name.rpartition("-")[0] for name in drained] == ["cpu", "gpu"], "a tenth of each set, and at least one"
     spared = "not drained: all checks together may hold no more than 1 of its set"
     assert {name for name, line in said.items() if spared in line["found"]} == said.keys() - {*drained}
+
+
+def test_failure_with_the_wish_none_is_told_and_drains_nothing(stack: DevStack) -> None:
+    said = check(stack, "disk", wish="none", **ALL_FULL)
+    assert {(line["result"], line["action"]) for line in said.values()} == {("failed", "")}
+    eventually("the cause", lambda: causes(stack, "cpu-0").get("check/disk", {}).get("wish") == "none", 30)
+    stack.let_controller_look("cpu")
+    assert not any("DRAIN" in state for state in stack.nodes().values())
+    check(stack, "disk")
+    eventually("its end", lambda: causes(stack, "cpu-0") == {}, 30)
+
+
+def test_failure_with_the_wish_none_below_a_drain_of_the_same_check_lifts_it(stack: DevStack) -> None:
+    """As where the wish was changed: the node keeps its failure, and loses its drain."""
+    check(stack, "disk", **ALL_FULL)
+    assert "DRAIN" in node(stack, "cpu-0")["state"]
+    check(stack, "disk", wish="none", **ALL_FULL)
+    stack.wait_until_idle()
+    assert causes(stack, "cpu-0")["check/disk"]["wish"] == "none"
+
+
+def test_failure_that_asks_for_a_reboot_says_where_nobody_can_meet_that(stack: DevStack) -> None:
+    check(stack, "disk", wish="reboot", **ALL_FULL)
+    eventually("the wish", lambda: causes(stack, "cpu-0").get("check/disk", {}).get("wish") == "reboot", 30)
+    assert causes(stack, "cpu-0")["check/disk"]["next"].startswith("Its wish cannot be met, as the node set has no remedies")
+    assert "DRAIN" in node(stack, "cpu-0")["state"]
+    check(stack, "disk")
+    stack.wait_until_idle()
 
 
 def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:

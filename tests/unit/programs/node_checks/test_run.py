@@ -307,6 +307,15 @@ def test_failure_with_the_wish_none_leaves_the_drain_of_another_check() -> None:
     assert ("DRAIN" in slurm.known["n-0"].state.flags, slurm.known["n-0"].reason) == (True, before)
 
 
+def test_wish_that_has_become_none_leaves_its_own_drain_to_the_controller() -> None:
+    slurm, outcomes = cluster(["ours"], [FAILED]), dict[str, Outcome]()
+    run_all(replace(spec(1), wish="none"), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
+    now = noted(slurm, "n-0")
+    assert now is not None
+    assert (now.found, now.drains, now.wish) == ("full", False, "none")
+    assert (outcomes["n-0"].action, slurm.held) == ("kept drained", {})
+
+
 def test_failure_that_asks_for_a_reboot_is_noted_so() -> None:
     slurm = cluster(["idle"], [FAILED])
     run_all(replace(spec(1), wish="reboot"), slurm, dict[str, Outcome]().__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
