@@ -1,9 +1,13 @@
-"""The events that `kubectl describe nodeset` shows: one for each condition that changed its status. Pure. One change, one name."""
+"""The events that `kubectl describe nodeset` shows: one for each condition that changed its status, and for each failure of a health check
+that drains nothing. Pure. One change, one name."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodeset.structs import GROUP_VERSION, NodeSet, NodeSetStatus
+from controllers.nodeset.plans.verification import CHECK_CAUSE
+from controllers.nodeset.pods import node_name
+from controllers.nodeset.structs import GROUP_VERSION, NodeSet, NodeSetStatus, SlurmNodeStatus
 
 CONTROLLER = "slipway.dev/nodeset-controller"
 _GOOD = "True"
@@ -13,29 +17,53 @@ def build_events(nodeset: NodeSet, present: NodeSetStatus, instance: str) -> lis
     """Events for the conditions of `present` whose status differs from the object's. A condition that is new and good needs none."""
     before = {condition.type: condition.status for condition in nodeset.status.conditions}
     turned = [condition for condition in present.conditions if condition.status != before.get(condition.type, _GOOD)]
-    meta = nodeset.metadata
-    events: list[dict[str, Any]] = []
-    for condition in turned:
-        content = f"{meta.uid} {condition.type} {condition.status} {condition.last_transition_time}"
-        events.append(
-            {
-                "apiVersion": "events.k8s.io/v1",
-                "kind": "Event",
-                "metadata": {"name": f"{meta.name}.{hashlib.sha256(content.encode()).hexdigest()[:16]}", "namespace": meta.namespace},
-                "eventTime": f"{condition.last_transition_time.removesuffix('Z')}.000000Z",
-                "reportingController": CONTROLLER,
-                "reportingInstance": instance,
-                "action": condition.type,
-                "reason": condition.reason,
-                "note": condition.message or f"{condition.type} is {condition.status}",
-                "type": "Normal" if condition.status == _GOOD else "Warning",
-                "regarding": {
-                    "apiVersion": GROUP_VERSION,
-                    "kind": "NodeSet",
-                    "name": meta.name,
-                    "namespace": meta.namespace,
-                    "uid": meta.uid,
-                },
-            }
+    return [
+        _event(
+            nodeset,
+            instance,
+            f"{condition.type} {condition.status} {condition.last_transition_time}",
+            condition.last_transition_time,
+            condition.type,
+            condition.reason,
+            condition.message or f"{condition.type} is {condition.status}",
+            condition.status == _GOOD,
         )
+        for condition in turned
+    ]
+
+
+def build_told(
+    nodeset: NodeSet, present: Mapping[int, SlurmNodeStatus], known: Mapping[int, SlurmNodeStatus], instance: str
+) -> list[dict[str, Any]]:
+    """Events for failures of health checks that drain nothing, by ordinal, which the node's object does not have yet: nobody would notice
+    them by a drain."""
+    events: list[dict[str, Any]] = []
+    for ordinal, status in present.items():
+        before = {cause.name for cause in known[ordinal].causes} if ordinal in known else set[str]()
+        for cause in status.causes:
+            if cause.wish == "none" and cause.name.startswith(CHECK_CAUSE) and cause.name not in before:
+                node = node_name(nodeset.metadata.name, ordinal)
+                note = f"{node} fails {cause.source}, and keeps taking jobs: {cause.evidence}"
+                content = f"{node} {cause.name} {cause.since}"
+                events.append(_event(nodeset, instance, content, cause.since, "CheckHealth", "CheckFailed", note, False))
     return events
+
+
+def _event(nodeset: NodeSet, instance: str, content: str, at: str, action: str, reason: str, note: str, is_good: bool) -> dict[str, Any]:
+    """An event of the set. With the set, the content decides its name."""
+    meta = nodeset.metadata
+    name = f"{meta.name}.{hashlib.sha256(f'{meta.uid} {content}'.encode()).hexdigest()[:16]}"
+    about = {"apiVersion": GROUP_VERSION, "kind": "NodeSet", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": meta.namespace},
+        "eventTime": f"{at.removesuffix('Z')}.000000Z",
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+        "action": action,
+        "reason": reason,
+        "note": note,
+        "type": "Normal" if is_good else "Warning",
+        "regarding": about,
+    }

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from controllers.nodeset import pods as build
+from controllers.nodeset.events import build_told
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.plans.slurm_nodes import plan_slurm_nodes
 from controllers.nodeset.rounds import SWEEP_S, Round
 from controllers.nodeset.structs import LABEL_NODESET, SLURM_NODES, SlurmNode
 from controllers.runtime.errors import ApiError
+from controllers.runtime.structs import EVENTS
 from controllers.runtime.writer import Deletion
 from slurm.causes import Cause
 
@@ -24,6 +26,9 @@ async def write_slurm_nodes(round_: Round, observed: Observed, plan: Plan, cause
     objects, is_sweep = _objects(round_), now - memory.swept_at >= SWEEP_S
     made = plan_slurm_nodes(nodeset, observed, causes, objects, lately, is_sweep)
 
+    known = {**{ordinal: each.status for ordinal, each in objects.items()}, **lately}
+    events = build_told(nodeset, made.apply, known, world.identity)
+    round_.fail_any("event", await world.writer.create_many(EVENTS, events))
     manifests = [build.build_slurm_node(nodeset, ordinal, status) for ordinal, status in made.apply.items()]
     written = await world.writer.apply_many(SLURM_NODES, manifests)
     for (ordinal, status), result in zip(made.apply.items(), written, strict=True):

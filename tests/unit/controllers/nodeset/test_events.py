@@ -1,6 +1,9 @@
-from controllers.nodeset.events import build_events
-from controllers.nodeset.structs import Condition, NodeSet, NodeSetSpec, NodeSetStatus, PodTemplate
+import pytest
+
+from controllers.nodeset.events import build_events, build_told
+from controllers.nodeset.structs import Condition, NodeCause, NodeSet, NodeSetSpec, NodeSetStatus, PodTemplate, SlurmNodeStatus
 from controllers.runtime.structs import ObjectMeta
+from slurm.causes import Wish
 
 SILENT = Condition("SlurmAnswers", "False", "SlurmSilent", "no answer for 20 s", 1, "2026-01-02T03:04:05Z")
 
@@ -32,3 +35,28 @@ def test_good_condition_of_a_new_set_is_no_news_and_one_that_turned_good_is() ->
     assert build_events(nodeset(), NodeSetStatus(conditions=(good,)), "a") == []
     [event] = build_events(nodeset(SILENT), NodeSetStatus(conditions=(good,)), "a")
     assert event["type"] == "Normal"
+
+
+def status(*causes: tuple[str, Wish]) -> SlurmNodeStatus:
+    """A node's object with these causes, each with its wish."""
+    since, next_ = "2026-01-02T03:04:05Z", "The check looks again at its next run."
+    made = tuple(NodeCause(name, "node", "health check own", "port 3 is down", since, "own", next_, wish) for name, wish in causes)
+    return SlurmNodeStatus(state="Up", causes=made)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        pytest.param({}, status(("check/own", "none")), 1, id="new"),
+        pytest.param({3: status()}, status(("check/own", "none")), 1, id="new-on-a-known-node"),
+        pytest.param({3: status(("check/own", "none"))}, status(("check/own", "none")), 0, id="told-already"),
+        pytest.param({}, status(("check/own", "drain")), 0, id="the-drain-says-it"),
+        pytest.param({}, status(("condition/Slow", "none")), 0, id="no-check"),
+    ],
+)
+def test_failure_that_drains_nothing_is_an_event(before: dict[int, SlurmNodeStatus], now: SlurmNodeStatus, told: int) -> None:
+    events = build_told(nodeset(), {3: now}, before, "pod-a")
+    note = "gpu-3 fails health check own, and keeps taking jobs: port 3 is down"
+    assert [(event["type"], event["reason"], event["note"]) for event in events] == [("Warning", "CheckFailed", note)] * told
+    again = build_told(nodeset(), {3: now}, before, "pod-b")
+    assert [event["metadata"]["name"] for event in again] == [event["metadata"]["name"] for event in events]
