@@ -43,7 +43,7 @@ static const uint16_t *port_range(void) {
 static int listener = -1; /* until the hub has it */
 static char announced[MPI_PLACE_MAX]; /* what the nodes are told of it */
 
-/* srun forks a process to outlive it. With that one's copy, connections would come in after the hub has ended, and nobody would answer. */
+/* srun forks before it launches. With the child's copy, connections would come in after the hub has ended, and nobody would answer. */
 static void drop_listener(void) { root_close_now(&listener); }
 
 void root_mpi_open(void) {

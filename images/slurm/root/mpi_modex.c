@@ -173,7 +173,7 @@ static pmix_status_t finalized(const pmix_proc_t *proc, void *object, pmix_op_cb
 }
 
 void mpi_lost(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t infos, pmix_info_t results[], size_t result_count,
-                 pmix_event_notification_cbfunc_fn_t done, void *about) {
+              pmix_event_notification_cbfunc_fn_t done, void *about) {
     (void)handler;
     (void)status;
     (void)info;
@@ -183,7 +183,7 @@ void mpi_lost(size_t handler, pmix_status_t status, const pmix_proc_t *source, p
     if (strncmp(source->nspace, step.space, PMIX_MAX_NSLEN) == 0 && source->rank < step.task_count && !has_finalized[source->rank]) {
         char text[256];
         has_finalized[source->rank] = true;
-        snprintf(text, sizeof text, "rank %u on %s ended without MPI_Finalize; the other step.ranks would wait for it", source->rank, step.names[step.node_number]);
+        snprintf(text, sizeof text, "rank %u on %s ended without MPI_Finalize; the other ranks would wait for it", source->rank, step.names[step.node_number]);
         end_step(text);
     }
     if (done) done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, about);
