@@ -23,7 +23,7 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
      "interval",
      "prolog"
     ],
-    "maxDrained": 18,
+    "maxDrained": 1,
     "name": "mounts",
     "passes": 3,
     "settings": {
@@ -44,7 +44,7 @@ python3 -EsSB -m programs.node_checks.beside <<'END'
      "interval",
      "prolog"
     ],
-    "maxDrained": 18,
+    "maxDrained": 6,
     "name": "mounts",
     "passes": 3,
     "settings": {
