@@ -61,10 +61,9 @@ class Ec2Program(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def rights(cluster: str, labels_places: bool = True) -> list[dict[str, Any]]:
-    """The table of what the program may do: `group`, `resource`, `verbs`, `scope`, for some the `name` of the only object, and `why`.
-    Without `labels_places`, less the right that only `topologyLabels` needs."""
-    table = [right for right in api_programs.rights_table("ec2_rbac.yaml") if labels_places or right.get("only") != "TopologyLabels"]
+def rights(cluster: str) -> list[dict[str, Any]]:
+    """The table of what the program may do: `group`, `resource`, `verbs`, `scope`, for some the `name` of the only object, and `why`."""
+    table = api_programs.rights_table("ec2_rbac.yaml")
     return [{**right, "name": right["name"].format(cluster=cluster)} if "name" in right else right for right in table]
 
 
@@ -78,7 +77,7 @@ def build_service_account(args: Ec2Args) -> Manifest:
 
 def build_roles(args: Ec2Args) -> list[Manifest]:
     """The Role for its own namespace, the ClusterRole for Kubernetes nodes, and their bindings."""
-    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["pods"]["cluster"], args["config"].topology_labels))
+    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["pods"]["cluster"]))
 
 
 def build_network_policy(args: Ec2Args) -> Manifest:

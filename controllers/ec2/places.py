@@ -1,5 +1,7 @@
 """Where machines are in EC2's network, as labels of their Kubernetes nodes: those that EKS writes, for clusters where nobody does.
 
+The API server takes labels with a status, too, so this needs no right to change anything else of a node, such as its taints.
+
 Source: the API reference of DescribeInstanceTopology. An instance whose type has no place, or that does not run, has no network nodes in
 the answer, and keeps the labels that it has.
 """
@@ -64,7 +66,7 @@ class Places:
             return ""
         manifest = {"metadata": {"name": node.metadata.name, "uid": node.metadata.uid, "labels": labels}}
         try:
-            await self._api.apply(KUBE_NODES, manifest, field_manager=MANAGER, force=False)
+            await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=MANAGER, force=False)
         except Conflict as error:
             log.info("labels of a machine's place are somebody else's, and stay", machine=node.metadata.name, why=str(error))
             return ""

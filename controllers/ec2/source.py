@@ -62,7 +62,7 @@ class Source:
         machines = self._instances()
         missing = await self._missing_rights(machines)
         silences, refusals = await self._read(machines)
-        unplaced = await self._places.look(machines) if self._places is not None and not missing else []
+        unplaced = await self._places.look(machines) if self._places is not None else []
         faults = list(dict.fromkeys([*missing, *silences, *refusals, *unplaced]))
         if not silences:
             self._answered_at = self._clock.now()

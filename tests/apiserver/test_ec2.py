@@ -21,6 +21,7 @@ from controllers.ec2.steps import Steps
 from controllers.runtime import serve
 from controllers.runtime.api import Api
 from slurm.causes import EC2_MAINTENANCE
+from slurm.topology import EC2_LAYER
 from tests.apiserver.server import ApiServer
 from tests.fakes.clock import eventually
 from tests.unit.components.examples import PODS
@@ -54,7 +55,7 @@ class Real:
         self.make_machine()
         token = folder / "token"
         token.write_text(TOKEN)
-        self._settings = Settings(cluster="dev", namespace=SPACE, region=REGION, token=token, steps=("RebootMachine",))
+        self._settings = Settings(cluster="dev", namespace=SPACE, region=REGION, token=token, steps=("RebootMachine",), labels_places=True)
         self._api = api
         self.source = Source(self._settings, api, client())
         self.steps = Steps(self._settings, api, client())
@@ -82,6 +83,11 @@ class Real:
         """As a kubelet writes its status: a strategic merge patch."""
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": words}
         self.admin("PATCH", f"{NODE}/status", {"status": {"conditions": [ready]}}, "application/strategic-merge-patch+json")
+
+    def layers(self) -> dict[str, str]:
+        with self._server.client() as admin:
+            labels: dict[str, str] = admin.get(NODE).json()["metadata"].get("labels", {})
+        return {name: value for name, value in labels.items() if name.startswith(EC2_LAYER)}
 
     def conditions(self) -> dict[str, tuple[str, str]]:
         with self._server.client() as admin:
@@ -147,6 +153,21 @@ async def test_program_does_its_work_with_its_own_rights(real: Real) -> None:
     path = f"/api/v1/namespaces/{SPACE}/configmaps/dev-ec2-requests"
     [record] = real.admin("GET", path, {})["data"].values()
     assert json.loads(record)["instance"] == real.instance
+
+
+@pytest.mark.parametrize(
+    ("theirs", "labels"),
+    [
+        pytest.param({}, {f"{EC2_LAYER}1": "nn-1", f"{EC2_LAYER}2": "nn-2"}, id="a machine without labels"),
+        pytest.param({f"{EC2_LAYER}1": "eks"}, {f"{EC2_LAYER}1": "eks"}, id="a machine that EKS has labelled"),
+    ],
+)
+async def test_machine_is_labelled_with_its_place_by_its_status_alone(real: Real, theirs: dict[str, str], labels: dict[str, str]) -> None:
+    """Without the right to change anything else of a node; a label of others stays."""
+    real.admin("PATCH", NODE, {"metadata": {"labels": theirs}}, "application/merge-patch+json")
+    real.amazon.place(real.instance, "nn-1", "nn-2")
+    await real.look()
+    assert real.layers() == labels
 
 
 async def test_new_node_of_the_same_name_gets_nothing_of_the_old_one(real: Real) -> None:

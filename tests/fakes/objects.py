@@ -233,9 +233,9 @@ class Objects:
             raise Fault(409, "Conflict", f"Precondition failed: UID in precondition: {said['uid']}, UID in object meta: {stored.uid}")
         if subresource == "status":
             meta = dict(old["metadata"])
-            if kind.kind in ("Pod", "Node"):  # as Kubernetes does (measured)
-                meta.pop("annotations", None)
-                meta |= {"annotations": said["annotations"]} if said.get("annotations") else {}
+            for name in {"Pod": ["annotations"], "Node": ["annotations", "labels"]}.get(kind.kind, []):  # as Kubernetes does (measured)
+                meta.pop(name, None)
+                meta |= {name: said[name]} if said.get(name) else {}
             new = {**old, "metadata": meta, "status": new.get("status", {})}
         else:
             new = {**new, "apiVersion": old.get("apiVersion"), "kind": old.get("kind")}

@@ -1,7 +1,6 @@
 """The controller's rights are what its code uses: nothing refused, nothing to spare. Run against an API server that notes every request."""
 
 import asyncio
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,13 @@ def anyio_backend() -> str:
 
 
 def used(requests: list[Request]) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of each request, as RBAC sees them: an apply that finds nothing is a create as well, unless
-    it names the uid of what it means."""
+    """Group, resource and verb of each request, as RBAC sees them: an apply that finds nothing is a create as well."""
     found: set[tuple[str, str, str]] = set()
     for one in requests:
         group = one.api_version.rpartition("/")[0]
         resource = f"{one.plural}/{one.subresource}" if one.subresource else one.plural
-        verbs = (one.verb,)
-        if one.verb == "apply":
-            is_there = one.subresource or "uid" in json.loads(one.body)["metadata"]  # what has a status is there
-            verbs = ("patch",) if is_there else ("patch", "create")
-        found |= {(group, resource, verb) for verb in verbs}
+        applied = ("patch",) if one.subresource else ("patch", "create")  # what has a status is there
+        found |= {(group, resource, verb) for verb in (applied if one.verb == "apply" else (one.verb,))}
     return found
 
 

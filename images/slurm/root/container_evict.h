@@ -29,7 +29,7 @@ struct container_room {
 };
 
 /* Before a pull of `user`: removes images that nobody uses until `needed` MiB fit beside what others have reserved, and reserves them in `mine`, or says
-   why not. Where they cannot fit, nothing is removed. `needed` 0 gives the reservation back. -1 with a reason where it cannot tell. */
+   why not. Where they cannot fit by the sizes that users have noted, nothing is removed. `needed` 0 gives the reservation back. -1 with a reason where it cannot tell. */
 int container_reserve(int base, uid_t user, int mine, unsigned long bound_mib, unsigned long needed, struct container_room *answer);
 
 #endif

@@ -16,6 +16,7 @@
 
 static struct {
     int base, mine, ours;
+    pid_t parent;
     uid_t user;
     unsigned long bound_mib;
 } service;
@@ -33,8 +34,9 @@ static void __attribute__((noreturn)) answer(const char *request) {
     char text[64];
     struct container_room room = {0};
     unsigned long needed = strtoul(request, NULL, 10);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     int result = setresuid(0, 0, 0) < 0 ? -1 : 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it back */
+    if (getppid() != service.parent) _exit(0);
     if (result == 0)
         result = container_reserve(service.base, service.user, service.mine, service.bound_mib, needed < CONTAINER_MIB_MAX ? needed : CONTAINER_MIB_MAX, &room);
     write_answer(result, &room, text, sizeof text);
@@ -65,7 +67,7 @@ int container_room_serve(int base, uid_t user, unsigned long bound_mib) {
     if (mine < 0) return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return root_fail("a socket for tasks: %m");
     owned_fd ours = ends[0], theirs = ends[1];
-    service.base = held, service.mine = mine, service.ours = ours, service.user = user, service.bound_mib = bound_mib;
+    service.base = held, service.mine = mine, service.ours = ours, service.user = user, service.bound_mib = bound_mib, service.parent = getpid();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failure = pthread_create(&thread, NULL, serve, NULL);
