@@ -48,7 +48,7 @@ unit: .venv/ready  ## pure functions and plans, in seconds
 
 lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, dead code, the reference of the stack file's keys
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
-	@command -v shellcheck >/dev/null || { dpkg --configure -a; apt-get update -qq && \
+	@command -v shellcheck >/dev/null || { DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null; apt-get update -qq && \
 		apt-get install -y -qq -o DPkg::Lock::Timeout=600 --no-install-recommends shellcheck; } >/dev/null
 	@git ls-files -z ':!*.py' | xargs -0 grep -lE '^#!.*[/ ](ba)?sh$$' | xargs shellcheck
 	@found=$$($(PY) -m vulture) || [[ $$? == 3 ]] || exit 1; \

@@ -34,7 +34,7 @@ from components.pods import (
 from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
-from configs.render.health_checks import checks_beside_jobs, collector_of, interval_s
+from configs.render.health_checks import checks_beside_jobs, collector_of, interval_s, is_told_again
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
@@ -73,7 +73,7 @@ class MetricsArgs(TypedDict):
 
 def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
     names = {
-        node_set.name: {check.name: _told_again(check) for check in cluster.health_checks if looks_at(check, node_set)}
+        node_set.name: {check.name: _told_again(cluster, check) for check in cluster.health_checks if looks_at(check, node_set)}
         for node_set in cluster.node_sets
     }
     return {
@@ -89,8 +89,8 @@ def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) ->
     }
 
 
-def _told_again(check: HealthCheck) -> str:
-    return next((context for context in ("interval", "job") if context in check.contexts), "")
+def _told_again(cluster: Cluster, check: HealthCheck) -> str:
+    return "interval" if is_told_again(cluster, check) else "job" if "job" in check.contexts else ""
 
 
 class Metrics(pulumi.ComponentResource):

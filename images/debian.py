@@ -29,7 +29,7 @@ def install(packages: list[str], log: Path) -> None:
         raise BuildError(f"this is no Debian system: install {', '.join(packages)} and run this again, or {docker}")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     # What an install that was killed left: apt refuses all else until then. Where that fails, apt says why.
-    subprocess.run(["dpkg", "--configure", "-a"], stdin=subprocess.DEVNULL, capture_output=True, env=env, check=False)
+    subprocess.run(["dpkg", "--force-confold", "--configure", "-a"], stdin=subprocess.DEVNULL, capture_output=True, env=env, check=False)
     run(["apt-get", "update", "-qq"], log, env=env)
     run(["apt-get", "install", "-y", "-qq", "-o", "DPkg::Lock::Timeout=600", "--no-install-recommends", *packages], log, env=env)
 

@@ -13,7 +13,7 @@ if ((${#missing[@]})); then
   command -v apt-get >/dev/null || fail "these are missing and this is no Debian system: ${missing[*]}. Install them and run this again."
   [[ $(id -u) == 0 ]] || fail "these Debian packages are missing: ${missing[*]}. Run: sudo apt-get install ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  dpkg --configure -a >/dev/null || true  # what an install that was killed left: apt refuses all else until then
+  DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a >/dev/null </dev/null || true  # what an install that was killed left: apt refuses all else until then
   apt-get update -qq && apt-get install -y -qq -o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}" >/dev/null
 fi
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or later is needed; this is $(python3 -V)."

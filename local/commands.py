@@ -26,10 +26,11 @@ def run(argv: Sequence[str], *, stdin: str | None = None, timeout_s: float = 120
     return done.stdout
 
 
-def succeeds(argv: Sequence[str], timeout_s: float = 30) -> bool:
-    """True when the program ran and gave exit code 0; its output is dropped."""
+def succeeds(argv: Sequence[str], timeout_s: float = 30, env: Mapping[str, str] | None = None) -> bool:
+    """True when the program ran and gave exit code 0; its output is dropped, and it is told nothing."""
     try:
-        return subprocess.run(argv, capture_output=True, timeout=timeout_s, check=False).returncode == 0
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=env, check=False)
+        return done.returncode == 0
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return False
 

@@ -122,7 +122,9 @@ def read_extras(text: str) -> "dict[str, str]":
 
 
 def read_brief_nodes(text: str) -> dict[str, Node]:
-    """Name, state, reason and JSON `Extra` of each node in `scontrol --oneliner show nodes`. Raises AnswerError as `read_states` does."""
+    """Name, state, reason and JSON `Extra` of each node in `scontrol --oneliner show nodes`. Raises AnswerError as `read_states` does. A
+    comment may have line breaks: what follows one is left out."""
+    text = "\n".join(line for line in text.splitlines() if line.startswith("NodeName="))
     states, extras = read_states(text), read_extras(text)
     lines = [line for line in text.splitlines() if " Reason=" in line]
     reasons = {match[1]: match[2] for line in lines if (match := re.match(_REASON, line))}

@@ -200,7 +200,7 @@ class HealthCheck(Model):
     and arrays, PCIe links, leftovers in /dev/shm, what a `command` of your own checks, the bandwidth of memory (stream), how fast folders
     are written and read (storage), the network between nodes (mpi), the ways between GPUs of one node or several (nccl), NVIDIA's
     diagnostics (dcgm), GPUs under full load (burn), or InfiniBand and RoCE between nodes (ib). The last four run programs of others, which
-    have to be in the root of the jobs: see docs/health.md."""
+    have to be in the worker: see docs/health.md."""
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
     """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's
     GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was

@@ -68,6 +68,14 @@ def checked_sets(cluster: Cluster, check: HealthCheck) -> list[NodeSet]:
     return [known[name] for name in check.node_sets if name in known and looks_at(check, known[name])]
 
 
+def is_told_again(cluster: Cluster, check: HealthCheck) -> bool:
+    """True where a check at an interval tells all nodes' results again, so that silence means that it does not run: one that looks at some
+    nodes only, as they are free or busy, may have nothing to tell for hours."""
+    looks_always = {*check.node_states} == {*get_args(NodeState)}
+    replaced = {known(key, SETTINGS) for key in cluster.slurm.settings}
+    return "interval" in check.contexts and looks_always and "HealthCheckNodeState" not in replaced
+
+
 def most_drained(check: HealthCheck, node_set: NodeSet) -> int:
     """Nodes of a set that all checks together may hold drained when this one drains another."""
     return share_of(check.max_drained, node_set.ordinals)
@@ -186,7 +194,8 @@ def _specs(cluster: Cluster, node_set: NodeSet) -> list[dict[str, Any]]:
             "contexts": [context for context in check.contexts if context in _BESIDE],
             "timeoutS": check.timeout_s,
             "causeKind": check.cause or CAUSE_KINDS[check.check],
-            "maxDrained": most_drained(check, node_set),
+            # None for a wish of none: workers of an older image do not tell their wish.
+            "maxDrained": most_drained(check, node_set) if check.wish != "none" else 0,
             "passes": check.passes,
             **({"wish": check.wish} if check.wish != "drain" else {}),
             **({"nodeStates": list(check.node_states)} if {*check.node_states} != {*get_args(NodeState)} else {}),

@@ -43,7 +43,7 @@ def build_told(
         for cause in status.causes:
             if cause.wish == "none" and cause.name.startswith(CHECK_CAUSE) and cause.name not in before:
                 node = node_name(nodeset.metadata.name, ordinal)
-                note = f"{node} fails {cause.source}, and keeps taking jobs: {cause.evidence}"
+                note = f"{node} fails {cause.source}, which does not drain it: {cause.evidence}"
                 content = f"{node} {cause.name} {cause.since}"
                 events.append(_event(nodeset, instance, content, cause.since, "CheckHealth", "CheckFailed", note, False))
     return events

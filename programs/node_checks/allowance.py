@@ -22,7 +22,7 @@ def held_by_checks(nodes: Mapping[str, Node], at: str, reserved: Collection[str]
     RFC 3339 in UTC.
 
     A failure that was noted a moment ago holds a node that is not drained yet. One of a check that is no longer declared stays noted, and
-    holds none: nobody tells it again.
+    counts while its node is drained or reserved, whoever did that: too many counted drain too few. A drain for another driver counts.
     """
     return {name for name, node in nodes.items() if name in reserved or _is_held(node, read_time(at) or 0)}
 

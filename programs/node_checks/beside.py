@@ -199,6 +199,7 @@ def main() -> int:
         state = node_state(spec["slurmUser"])
     looking, skipped = by_state(checks, state, told)
     results = [*run_checks(looking), *skipped]
+    told = _read_told()  # a prolog or an epilog may have told something meanwhile
     if not is_news(results, told, context, now):
         return 0
     report = {"node": node, "context": context, "job": os.environ.get("SLURM_JOB_ID", ""), "results": results}

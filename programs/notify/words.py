@@ -23,7 +23,7 @@ _LISTED = 10
 """Jobs of a user, and causes, that a message names."""
 _NOTHING = "\u200b"
 _WORDS = {"OUT_OF_MEMORY": "out of memory", "NODE_FAIL": "failed with their node", "TIMEOUT": "reached the time limit"}
-_STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs run on", "down": "is down"}
+_STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs run on for now", "down": "is down"}
 
 
 @record
@@ -107,7 +107,7 @@ def _of_affected(event: str, affected: Affected, cluster: str) -> Message:
     nodes, jobs = len(affected.faults), len(affected.jobs)
     which = f"Node {fold(affected.faults)}" if nodes == 1 else f"{nodes} nodes ({_cut(fold(affected.faults), _NODES)})"
     runs = f"job {affected.jobs[0]} runs" if jobs == 1 else f"{jobs} jobs run"
-    then = "the job goes on" if jobs == 1 else "the jobs go on"
+    then = "the job goes on for now" if jobs == 1 else "the jobs go on for now"
     if affected.is_silent:
         then = "it does not answer" if nodes == 1 else "not all of them answer"
     facts = [("User", affected.user), ("Cluster", cluster)]

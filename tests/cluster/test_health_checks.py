@@ -165,7 +165,7 @@ def test_failure_with_the_wish_none_is_told_and_drains_nothing(stack: DevStack) 
     assert {(line["result"], line["action"]) for line in said.values()} == {("failed", "")}
     eventually("the cause", lambda: causes(stack, "cpu-0").get("check/disk", {}).get("wish") == "none", 30)
     words = ("get", "events", "--field-selector=reason=CheckFailed", "--output=jsonpath={.items[*].note}{.items[*].message}")
-    eventually("the event", lambda: "cpu-0 fails health check disk, and keeps taking jobs" in stack.kubectl(*words), 30)
+    eventually("the event", lambda: "cpu-0 fails health check disk, which does not drain it" in stack.kubectl(*words), 30)
     stack.let_controller_look("cpu")
     assert not any("DRAIN" in state for state in stack.nodes().values())
     check(stack, "disk")

@@ -86,11 +86,13 @@ def test_watchdog_is_at_alertmanager(loaded: DevStack) -> None:
 def unobserved(loaded: DevStack) -> Iterator[DevStack]:
     """Without Prometheus and Alertmanager; at the end both are back, and know all again."""
     loaded.pause_guard(PROMETHEUS)
-    loaded.kubectl("scale", PROMETHEUS, "--replicas=0")
-    eventually("no Prometheus", lambda: not loaded.kubectl("get", "pod", "dev-prometheus-0", "--ignore-not-found"), 60)
-    yield loaded
-    loaded.kubectl("scale", PROMETHEUS, "--replicas=1")
-    loaded.resume_guard(PROMETHEUS)
+    try:
+        loaded.kubectl("scale", PROMETHEUS, "--replicas=0")
+        eventually("no Prometheus", lambda: not loaded.kubectl("get", "pod", "dev-prometheus-0", "--ignore-not-found"), 60)
+        yield loaded
+    finally:
+        loaded.kubectl("scale", PROMETHEUS, "--replicas=1")
+        loaded.resume_guard(PROMETHEUS)
     test_every_target_is_read(loaded)
     test_watchdog_is_at_alertmanager(loaded)
 

@@ -28,8 +28,8 @@ class ChecksCluster(ImageCluster):
 
     def check_as_job(self, name: str, *words: str) -> Container:
         """What the CronJob of a check with this command runs."""
-        node_set = {"name": "gpu", "size": len(NODES), "gpus": 0, "settings": {"command": words}}
-        limits = {"timeoutS": 60, "parallel": 2, "deadlineS": 60, "maxDrained": 1, "causeKind": "node"}
+        node_set = {"name": "gpu", "size": len(NODES), "gpus": 0, "maxDrained": 1, "settings": {"command": words}}
+        limits = {"timeoutS": 60, "parallel": 2, "deadlineS": 60, "causeKind": "node"}
         spec = json.dumps({"name": name, "check": "command", "nodeSets": [node_set], **limits})
         pod = "t-slurmctld-0"
         mounts = {"/etc/slurm": self.path("slurm"), "/run/munge": (self.empty(f"{pod}-munge"), True), **program_mount("node_checks")}

@@ -48,7 +48,7 @@ def layer(entries: Iterable[tuple[tarfile.TarInfo, bytes]]) -> bytes:
 def base_layer(word: str) -> bytes:
     """A root with busybox, and a word in /etc/word."""
     busybox = Path(shutil.which("busybox") or "/bin/busybox").read_bytes()
-    tools = "sh cat echo ls id env touch grep sleep readlink pwd test chown mkdir head true chroot mknod dd"
+    tools = "sh cat echo ls id env touch grep sleep readlink pwd test chown mkdir head true chroot mknod dd seq"
     return layer(
         [
             *(folder(name) for name in ("bin", "etc", "etc/apt", "etc/apt/apt.conf.d", "work")),

@@ -116,8 +116,8 @@ def test_running_container_is_joined_and_not_taken_by_others(world: Site) -> Non
     script = f"""
 srun {ALONE} --container-name=box:exec true
 srun {ALONE} --container-image={ONE} --container-name=box --container-mounts=/home/alice:/h sh -c \
-  'echo kept > /mine; touch /h/began; until [ -e /h/go ]; do sleep 0.1; done' &
-until [ -e began ]; do sleep 0.1; done
+  'echo kept > /mine; touch /h/began; for i in $(seq 600); do [ -e /h/go ] && break; sleep 0.1; done' &
+for i in $(seq 600); do [ -e began ] && break; sleep 0.1; done
 srun {ALONE} --container-name=box:exec cat /mine
 srun {ALONE} --container-name=box:no_exec cat /mine
 touch go

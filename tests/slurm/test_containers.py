@@ -214,7 +214,7 @@ def test_moved_tag_is_the_same_for_all_steps_of_a_job(world: Site) -> None:
     name = world.push("moving")
     step = f"--container-image={name} cat /etc/word"
     first, second = f"srun --nodes=1 --ntasks=1 --nodelist=gpu-0 {step}", f"srun --nodes=2 --ntasks=2 {step}"
-    script = f"#!/bin/bash\n{first}\ntouch began; until [[ -e go ]]; do sleep 0.1; done\n{second}"
+    script = f"#!/bin/bash\n{first}\ntouch began; for i in $(seq 600); do [[ -e go ]] && break; sleep 0.1; done\n{second}"
     job = world.cluster.ssh(f"sbatch --parsable --nodes=2 --output=out.%j <<'X'\n{script}\nX")
     wait_for("the first step", lambda: "began" in world.cluster.ssh("ls").split())
     world.public.push(world.image("moved", [site.base_layer("moved")]), "team/moving:1")
@@ -363,7 +363,8 @@ FULL = r"slipway: gpu-0: .*{}:1 needs about \d+ MiB, and this node's cache of im
 def test_full_cache_gives_up_idle_images_of_all_users_and_else_is_one_line(world: Site, user: str, number: int) -> None:
     """Once with images of one user, once of two."""
     first, second = big(world, f"full1-{user}", 30), big(world, f"full2-{user}", 30)
-    script = f"#!/bin/sh\nsrun --container-image={first} cat /etc/word; touch began; until [ -e go ]; do sleep 0.1; done"
+    waits = "for i in $(seq 600); do [ -e go ] && break; sleep 0.1; done"
+    script = f"#!/bin/sh\nsrun --container-image={first} cat /etc/word; touch began; {waits}"
     job = world.cluster.ssh(f"rm -f began go; sbatch --parsable --nodelist=gpu-0 --ntasks=1 --output=out.%j <<'X'\n{script}\nX")
     wait_for("a job that uses its image", lambda: "began" in world.cluster.ssh("ls").split(), deadline_s=60)
     said = world.srun(second, "echo INSIDE", "--nodelist=gpu-0", "--ntasks=1", user=user, check=False)

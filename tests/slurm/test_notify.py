@@ -145,7 +145,9 @@ def test_user_who_asked_hears_once_of_a_drained_node_under_a_running_job(cluster
         cluster.state(each, "RUNNING")
     cluster.slurm("scontrol", "update", "nodename=gpu-0", "state=drain", "reason=fan 4 broken")
     drains = wait_for("the news", lambda: cluster.drains(), 60)
-    assert [post["title"] for post in drains] == [f"Node gpu-0, on which your job {job} runs, was drained: fan 4 broken; the job goes on"]
+    assert [post["title"] for post in drains] == [
+        f"Node gpu-0, on which your job {job} runs, was drained: fan 4 broken; the job goes on for now"
+    ]
     assert drains[0]["facts"] == {"user": "alice", "cluster": "t", "job": job}
     wait_for("the note of it", lambda: "told asked: Node gpu-0" in cluster.containers["t-slurmctld-0/notify"].log)
     cluster.containers.pop("t-slurmctld-0/notify").stop("KILL")

@@ -180,9 +180,9 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
 def _told(nodeset: NodeSet, failure: Failure) -> str:
     """What a failure does to its node, where that is not a drain alone."""
     if failure.wish == "none":
-        return "This one keeps taking jobs: its wish is none. "
+        return "It drains no node: its wish is none. "
     if not failure.drains:
-        return "This one keeps taking jobs: checks hold as many nodes as they may, or only a link is at fault. "
+        return "It does not drain this one: checks hold as many nodes as they may, or only a link is at fault. "
     policy = nodeset.spec.remedies
     if failure.wish == "drain" or (policy is not None and failure.kind in policy.causes):
         return ""

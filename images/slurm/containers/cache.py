@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from .refusals import Refused
@@ -72,11 +71,15 @@ class Cache:
         """The answer of the step's slurmstepd; empty where none answers, as one of an older image does not."""
         if self.room is None:
             return ""
-        with suppress(OSError):
+        try:
             self.room.settimeout(ANSWER_S)
             self.room.send(str(needed_mib).encode())
             return self.room.recv(64).decode(errors="replace")
-        return ""
+        except TimeoutError:
+            self.room = None  # a late answer is that to no further question
+            raise Refused("this node has not removed images to make room within ten minutes: try again") from None
+        except OSError:
+            return ""
 
 
 def explain_answer(answer: str, image_name: str, needed_mib: int) -> Refused | None:

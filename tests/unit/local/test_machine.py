@@ -78,7 +78,7 @@ def test_install_that_was_killed_is_ended_before_the_next(tmp_path: Path, monkey
     monkeypatch.setattr(packages, "find_missing", list)
     packages.install(["runc"])
     said = (tmp_path / "said").read_text().splitlines()
-    assert said[0] == "dpkg --configure -a"
+    assert said[0] == "dpkg --force-confold --configure -a"
     assert said[1].startswith("apt-get ")
     assert said[1].endswith(" install -y --no-install-recommends runc")
     assert not packages.POLICY.exists()

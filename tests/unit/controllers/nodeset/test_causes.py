@@ -150,7 +150,7 @@ ROLLED = "its pod is replaced: the template or the node's size has changed, or S
             cause(look((pod(), node(failures={"disk": Failure("lately", "full", drains=False)})))),
             Cause(
                 *("check/disk", "node", "health check disk", "full", "health check disk"),
-                f"This one keeps taking jobs: checks hold as many nodes as they may, or only a link is at fault. {NEXT_RUN}",
+                f"It does not drain this one: checks hold as many nodes as they may, or only a link is at fault. {NEXT_RUN}",
                 "none",
             ),
             id="health-check-that-takes-no-job-away",
@@ -159,7 +159,7 @@ ROLLED = "its pod is replaced: the template or the node's size has changed, or S
             cause(look((pod(), node(failures={"disk": Failure("lately", "full", drains=False, wish="none")})))),
             Cause(
                 *("check/disk", "node", "health check disk", "full", "health check disk"),
-                f"This one keeps taking jobs: its wish is none. {NEXT_RUN}",
+                f"It drains no node: its wish is none. {NEXT_RUN}",
                 "none",
             ),
             id="health-check-without-a-wish",

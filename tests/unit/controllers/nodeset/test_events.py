@@ -56,7 +56,7 @@ def status(*causes: tuple[str, Wish]) -> SlurmNodeStatus:
 )
 def test_failure_that_drains_nothing_is_an_event(before: dict[int, SlurmNodeStatus], now: SlurmNodeStatus, told: int) -> None:
     events = build_told(nodeset(), {3: now}, before, "pod-a")
-    note = "gpu-3 fails health check own, and keeps taking jobs: port 3 is down"
+    note = "gpu-3 fails health check own, which does not drain it: port 3 is down"
     assert [(event["type"], event["reason"], event["note"]) for event in events] == [("Warning", "CheckFailed", note)] * told
     again = build_told(nodeset(), {3: now}, before, "pod-b")
     assert [event["metadata"]["name"] for event in again] == [event["metadata"]["name"] for event in events]

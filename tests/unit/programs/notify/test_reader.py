@@ -194,7 +194,7 @@ def test_user_hears_once_of_a_drain_also_after_a_kill(site: Site) -> None:
     site.sinfo = [{**DRAINED, "Reason": "fan and disk"}]
     for _ in range(3):
         site.round()
-    assert site.told() == ["Node gpu-0, on which your job 7 runs, was drained: fan; the job goes on"]
+    assert site.told() == ["Node gpu-0, on which your job 7 runs, was drained: fan; the job goes on for now"]
     assert sum(command[0] == "squeue" for command in site.asked) == 1
 
 
