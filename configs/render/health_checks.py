@@ -42,10 +42,8 @@ _BESIDE: tuple[Context, ...] = ("interval", "prolog", "epilog")
 _BESIDE_JOBS: Mapping[CheckKind, Mapping[str, Any]] = {
     "memory": {"minAvailablePercent": 0},
     "gpu": {"maxIdleMemoryMiB": 0},
-    "disk": {"paths": ["/", TMP, SPOOL]},
 }
-"""Users' jobs need memory, too, also all of a GPU's: how much is in use says nothing beside them. slurmd sees its pod's own root, in the
-machine's storage for containers, and the jobs' /tmp where that lies."""
+"""Users' jobs need memory, too, also all of a GPU's: how much is in use says nothing beside them."""
 _SCRIPT_CONTEXTS: Mapping[Context, str] = {"interval": "interval", "prolog": "prolog_slurmd", "epilog": "epilog_slurmd"}
 """What SLURM_SCRIPT_CONTEXT says; a HealthCheckProgram has none."""
 
@@ -104,9 +102,9 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
     shape = shape_of(cluster, node_set)
     facts: dict[str, Any] = {}
     if check.check == "disk":
-        # A node's own folders: draining nodes would not help against a shared folder that fills up, nor a shared root.
-        root = [] if cluster.storage.root is not None else ["/"]
-        facts = {"paths": [*root, "/tmp", SPOOL]}  # noqa: S108 - a folder to look at
+        # A node's own folders, as its pod sees them: jobs of Slurm's user are outside a shared root. Draining nodes would not help against
+        # a shared folder that fills up.
+        facts = {"paths": ["/", TMP, SPOOL]}
     elif check.check == "memory":
         facts = {"configuredMiB": shape.memory_mib}
     elif check.check == "gpu":

@@ -104,7 +104,11 @@ def test_deadline_leaves_time_for_every_node(nodes: int, seconds: int) -> None:
 
 def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None:
     checks = {check["name"]: check["node_sets"] for check in health_checks_args(DEV, PODS)["checks"]}
-    assert checks["disk"][0]["settings"] == {"minFreeMiB": 512, "minFreePercent": 0, "paths": ["/tmp", "/var/spool/slurmd"]}
+    assert checks["disk"][0]["settings"] == {
+        "minFreeMiB": 512,
+        "minFreePercent": 0,
+        "paths": ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"],
+    }
     assert checks["memory"][0]["settings"]["configuredMiB"] == 2048
     [gpu] = checks["gpu"]
     assert gpu["gpus"] == 4

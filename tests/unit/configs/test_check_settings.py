@@ -20,21 +20,18 @@ def settings(edits: dict[str, Any], check: dict[str, Any]) -> tuple[dict[str, An
 
 
 DISK = {"check": "disk", "contexts": ["job", "interval"], "schedule": "0 * * * *"}
-BESIDE = ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"]
 
 
 @pytest.mark.parametrize(
-    ("edits", "as_job"),
+    "edits",
     [
-        pytest.param({}, ["/tmp", "/var/spool/slurmd"], id="shared-root-is-left-out"),
-        pytest.param(
-            {"storage.root": GONE, "login.users[0].admin": GONE}, ["/", "/tmp", "/var/spool/slurmd"], id="jobs-see-the-root-of-the-pod"
-        ),
+        pytest.param({}, id="with-a-shared-root"),
+        pytest.param({"storage.root": GONE, "login.users[0].admin": GONE}, id="without-one"),
     ],
 )
-def test_file_systems_of_the_node_alone_are_looked_at(edits: dict[str, Any], as_job: list[str]) -> None:
+def test_file_systems_of_the_node_alone_are_looked_at(edits: dict[str, Any]) -> None:
     job, beside = settings(edits, DISK)
-    assert (job["paths"], beside["paths"]) == (as_job, BESIDE)
+    assert job["paths"] == beside["paths"] == ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"]
 
 
 def test_patterns_reach_the_nodes_as_they_were_given() -> None:
