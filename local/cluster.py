@@ -70,7 +70,7 @@ def up(paths: Paths, console: Console) -> None:
         if preflight.recorded_owner(paths) != paths.state:
             with steps.step("Leftovers") as step:
                 if other := preflight.other_owner(paths):  # it may have begun since the first look
-                    raise LocalError(f"another local cluster: {other} has one on this machine. {preflight.END_IT}")
+                    raise LocalError(f"another local cluster: {other} has one on this machine. End it there, or here: {preflight.END_IT}")
                 abandoned = replace(paths, state=preflight.recorded_owner(paths))
                 ended = _end(abandoned, step)
                 _give_machine_back(abandoned, step)
@@ -101,7 +101,7 @@ def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
     if any_checkout and (owner := preflight.recorded_owner(paths)).is_dir():  # else that checkout was removed: control groups say what runs
         paths = replace(paths, state=owner)
     elif not any_checkout and (other := preflight.other_owner(paths)):
-        raise LocalError(f"the local cluster on this machine belongs to {other}. {preflight.END_IT}")
+        raise LocalError(f"the local cluster on this machine belongs to {other}. End it there, or here: {preflight.END_IT}")
     paths.state.mkdir(parents=True, exist_ok=True)
     with _exclusive(paths, console):
         with steps.step("Programs and pods") as step:

@@ -26,7 +26,7 @@ MEMORY_MIB = 4 * 1024
 """What the cluster and a small Slurm use together."""
 IP_FREEBIND = 15
 
-END_IT = "End it there, or here: python -m local down --any-checkout"
+END_IT = "python -m local down --any-checkout"
 CONTROL_PLANE = frozenset({"etcd", "kube-apiserver"})
 PORT_OWNERS = {
     layout.API_PORT: "kube-apiserver",
@@ -94,7 +94,7 @@ def faults(facts: Facts) -> list[str]:
         found.append(f"control groups: {names} missing in {cgroups.ROOT}. Enable them on the kernel command line (cgroup_enable=...).")
     found += [f"kernel: {feature} cannot be used. Load its module, or use a kernel that has it." for feature in facts.missing_features]
     if facts.other_cluster:
-        found.append(f"another local cluster: {facts.other_cluster} has one on this machine. {END_IT}")
+        found.append(f"another local cluster: {facts.other_cluster} has one on this machine. End it there, or here: {END_IT}")
     for port in facts.ports_in_use if not facts.other_cluster else ():
         found.append(f"port {port}: another program listens on it, on every address; {PORT_OWNERS[port]} needs it. End that program.")
     for used in facts.ranges_in_use:

@@ -221,9 +221,10 @@ def check_node(
                 if not notes.write({name: outcome}):
                     outcome = replace(outcome, found=f"{outcome.found}; {_NO_ROOM}")
                 if outcome.result == FAILED and not outcome.is_spared and not notes.may_drain(name):
-                    most = f"all checks together may hold no more than {notes.most_drained(name)} of its set"
-                    why = "its wish is none" if spec.wish == "none" else most
-                    outcome = replace(outcome, found=f"{outcome.found}; not drained: {why}", is_spared=True)
+                    most = notes.most_drained(name)
+                    spared = f"{outcome.found}; not drained: all checks together may hold no more than {most} of its set"
+                    told = f"{outcome.found}; not drained: its wish is none"
+                    outcome = replace(outcome, found=told if spec.wish == "none" else spared, is_spared=True)
             case Reserve(held):
                 if not slurm.reserve(held):
                     return BUSY
