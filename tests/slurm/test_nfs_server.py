@@ -243,7 +243,8 @@ def test_read_only_mount_refuses_writes(server: Server) -> None:
 
 def test_lock_is_for_one_client_at_a_time(server: Server) -> None:
     one, other = server.client(), server.client()
-    handle, stateid = one.open("/shared-root/lock", create=True)
+    wait_for("an end of the grace period", lambda: try_open(one, "/shared-root/lock", create=True), deadline_s=GRACE_S)
+    handle, stateid = one.open("/shared-root/lock")
     one.lock(handle, stateid)
     refused(nfs_client.DENIED, other.lock, *other.open("/shared-root/lock"))
 
@@ -278,10 +279,10 @@ def test_restarted_server_has_the_data_knows_the_handles_and_gives_locks_back(se
     assert other.read_handle(handle) == b"before and after"
 
 
-def try_open(client: Client, path: str) -> bool:
+def try_open(client: Client, path: str, create: bool = False) -> bool:
     """True once the server gives new opens again."""
     try:
-        client.open(path)
+        client.open(path, create)
     except NfsError as error:
         if error.status != nfs_client.GRACE:
             raise
