@@ -1,4 +1,4 @@
-"""Which machine a Slurm node is on: the name of the Kubernetes node and its boot, as slurmd registers with them (InstanceId). Pure.
+"""Which machine a Slurm node is on: the name of the Kubernetes node and its boot, as the worker tells slurmctld (InstanceId). Pure.
 
 Slurm keeps a node's name when its worker moves to another machine. Whoever notes something about the machine notes this beside it.
 """

@@ -42,6 +42,13 @@ class Remark:
 
 
 @record
+class Place:
+    """Write this as the machine that the node is on: see slurm.instances."""
+
+    instance: str
+
+
+@record
 class Restart:
     """Start slurmd again, which registers the node."""
 
@@ -131,6 +138,12 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
     if "DOWN" in flags and reasons.is_on_purpose(node.reason):
         return None
     return None if has_drain and reasons.gpu_fault(node.reason) == fault else Drain(reasons.gpus(fault))
+
+
+def plan_place(node: Node, instance: str) -> Place | None:
+    """What slurmctld is told of the machine, empty where that is not known. By itself it keeps that of a node's first registration
+    (26.05.5)."""
+    return Place(instance) if instance and node.instance != instance else None
 
 
 def plan_remark(node: Node, remark: str) -> Remark | None:

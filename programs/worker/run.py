@@ -25,7 +25,7 @@ from .gpus import Declared, Gpu, GpuError, compare, compare_sockets, describe, r
 from .gpus import read as read_gpus
 from .mig import MigError
 from .mig import place as place_instances
-from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_remark, plan_settle, plan_watch
+from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_place, plan_remark, plan_settle, plan_watch
 from .prepare import PrepareError, prepare
 from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
@@ -109,7 +109,6 @@ class Worker:
 
     def _run_slurmd(self, is_booted: bool) -> int:
         command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
-        command += ["--instance-id", self._instance] if self._instance else []
         self._is_to_restart = False
         out = self._log.fd
         slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST}, stdout=out, stderr=out)
@@ -146,6 +145,8 @@ class Worker:
                 is_settled = change is None or (tries == _MOST_TRIES and not isinstance(change, Drain))
                 if reading.node and not fault and is_settled:
                     self._tell_sockets(reading.node, reading)
+                    if place := plan_place(reading.node, self._instance):
+                        write(self._name, place, reading, self._server)
                     return reading.node
                 if change:
                     write(self._name, change, reading, self._server)

@@ -111,6 +111,8 @@ def running(folder: Path, prefix: str, image_root: Path) -> Generator[ChecksClus
         cluster.reconfigure()
         cluster.checks()
         for node in NODES:
+            # Slurm keeps what a node registered with first: the worker tells it of another machine.
+            cluster.slurm("scontrol", "update", f"NodeName={node}", "InstanceId=machine-before/boot")
             cluster.slurmd(node, more={ENVIRONMENT: f"machine-of-{node}"})
         cluster.idle()
         yield cluster
