@@ -112,7 +112,8 @@ def running(folder: Path, prefix: str, image_root: Path) -> Generator[ChecksClus
         cluster.checks()
         for node in NODES:
             # Slurm keeps what a node registered with first: the worker tells it of another machine.
-            cluster.slurm("scontrol", "update", f"NodeName={node}", "InstanceId=machine-before/boot")
+            told = ("scontrol", "update", f"NodeName={node}", "InstanceId=machine-before/boot")
+            wait_for("slurmctld", lambda: cluster.slurm(*told) == "")  # noqa: B023 - called at once
             cluster.slurmd(node, more={ENVIRONMENT: f"machine-of-{node}"})
         cluster.idle()
         yield cluster
