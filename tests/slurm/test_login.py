@@ -339,7 +339,7 @@ def test_login_is_quick_and_says_so_while_slurmctld_is_silent(cluster: LoginClus
     "harm",
     [
         pytest.param("rm -rf /run/slipway/login", id="no-state"),
-        pytest.param("echo nonsense >/run/slipway/login/read; echo nonsense >/run/slipway/login/jobs", id="broken-state"),
+        pytest.param("cd /run/slipway; mkdir -p login; echo nonsense | tee login/read >login/jobs", id="broken-state"),
         pytest.param("umount /run/slipway/cgroup/*; rm -rf /run/slipway/cgroup; mkdir -p /run/slipway/cgroup", id="no-cgroups"),
         pytest.param("rm /usr/local/sbin/slipway-login-session", id="no-script"),
     ],
