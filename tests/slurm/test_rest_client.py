@@ -303,7 +303,8 @@ def test_reservation_is_listed(cluster: ElasticCluster) -> None:
 
 def test_node_is_reserved_from_a_time_on_and_released_and_its_job_stays(cluster: ElasticCluster) -> None:
     begin = int(time.time()) + 3600
-    job = cluster.slurm("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "--wrap=sleep 300", user=ALICE).strip()
+    submit = ("sbatch", "--parsable", "--nodelist=fix-0", "--output=/dev/null", "--chdir=/tmp", "--wrap=sleep 300")
+    job = cluster.slurm(*submit, user=ALICE).strip()
     wait_for("the job", lambda: "RUNNING" in cluster.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T"))
     try:
         ask(cluster, lambda client: client.reserve("slipway-event-fix-0", "fix-0", begin, "maintenance was announced"))
