@@ -141,8 +141,8 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
 
 
 def plan_place(node: Node, instance: str) -> Place | None:
-    """What slurmctld is told of the machine, empty where that is not known. By itself it keeps that of a node's first registration
-    (26.05.5)."""
+    """What slurmctld is told of the machine, empty where that is not known. By itself it keeps that of a node's first registration,
+    unless a later one has none (26.05.5)."""
     return Place(instance) if instance and node.instance != instance else None
 
 

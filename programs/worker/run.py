@@ -109,6 +109,7 @@ class Worker:
 
     def _run_slurmd(self, is_booted: bool) -> int:
         command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
+        command += ["--instance-id", self._instance] if self._instance else []
         self._is_to_restart = False
         out = self._log.fd
         slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST}, stdout=out, stderr=out)

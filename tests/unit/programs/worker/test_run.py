@@ -82,7 +82,7 @@ from programs.worker import run
 from slurm.scontrol import Node
 from slurm.states import node_state
 run._AGAIN_S = 0
-made = run.Worker("gpu-0", "ctl", True)
+made = run.Worker("gpu-0", "ctl", True, instance=run.instance("m-1", run._boot()))
 made._await_daemons = made._watch = lambda *_: None
 made._settle = lambda: Node("gpu-0", node_state(["MIXED", "CLOUD", "POWERING_UP"]))
 raise SystemExit(made.run())
@@ -90,3 +90,5 @@ raise SystemExit(made.run())
     done = run(tmp_path, code)
     assert done.returncode == 0, done.stderr
     assert ["-b" in line.split() for line in log.read_text().splitlines()] == [True, False]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert all(line.endswith(f"--instance-id m-1/{boot}") for line in log.read_text().splitlines())
