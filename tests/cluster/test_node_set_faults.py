@@ -107,43 +107,6 @@ def lose_worker_1(stack: DevStack, is_patient: bool) -> None:
     assert stack.ssh("cat moved.out") == f"{lost}\n"
 
 
-def is_ready(stack: DevStack, machine: str) -> bool:
-    """What Kubernetes says of a machine; Unknown is not Ready."""
-    conditions = stack.get("node", machine)["status"]["conditions"]
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def causes(stack: DevStack, name: str) -> list[str]:
-    """Names of the causes that the object of a Slurm node has."""
-    return [cause["name"] for cause in stack.get("slurmnode", name)["status"].get("causes", [])]
-
-
-def test_job_on_a_machine_with_a_silent_kubelet_completes(own_cluster: None, stack: DevStack) -> None:
-    """Kubernetes calls a machine NotReady 50 s after the last word of its kubelet. The worker there runs on, and Slurm hears it."""
-    worker = cpu_on_worker_1(stack)
-    before = {pod: uid(stack, pod) for pod in pods_on(stack, "worker-1")}
-    job = stack.hold(f"--nodelist={worker}")
-    stack.wait_for_job(job, "RUNNING")
-    kubelet = str(pid_of("kubelet-worker-1"))
-    subprocess.run(["kill", "-STOP", kubelet], check=True)
-    try:
-        eventually("the machine is NotReady", lambda: not is_ready(stack, "worker-1"), 120)
-        eventually("its node says so", lambda: "machine-not-ready" in causes(stack, worker), 60)
-        stack.let_controller_look("cpu")
-        assert {pod: uid(stack, pod) for pod in before} == before
-        assert "DRAIN" not in stack.nodes()[worker]
-        assert stack.job_state(job) == "RUNNING"
-        stack.let_go()
-        stack.wait_for_job(job)
-    finally:
-        subprocess.run(["kill", "-CONT", kubelet], check=True)
-        stack.let_go()
-    eventually("the machine is Ready", lambda: is_ready(stack, "worker-1"), 90)
-    eventually("its node says no more", lambda: "machine-not-ready" not in causes(stack, worker), 90)
-    stack.wait_until_settled()
-    assert {pod: uid(stack, pod) for pod in pods_on(stack, "worker-1")} == before
-
-
 def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_before(restored: DevStack) -> None:
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
