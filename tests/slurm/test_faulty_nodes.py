@@ -10,9 +10,8 @@ import pytest
 
 from slurm.check_results import CheckResult, failures, read_results
 from slurm.prologs import CHECKS
-from tests.slurm.checks_cluster import NODES, ChecksCluster
-from tests.slurm.image_cluster import NAMES, STACK, program_mount
-from tests.slurm.image_pods import Container, Machine, PodError, wait_for
+from tests.slurm.checks_cluster import ChecksCluster, running
+from tests.slurm.image_pods import Container, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-faulty")
 NODE = "gpu-1"
@@ -41,25 +40,8 @@ signal ends that, as with a server that is away."""
 
 @pytest.fixture(scope="module")
 def started(image_root: Path) -> Iterator[ChecksCluster]:
-    machine = Machine(FOLDER, image_root, "swflt-")
-    machine.close()  # what a killed run left
-    FOLDER.mkdir(mode=0o755)
-    stack = {**STACK, "accounting": {"enabled": False}}
-    cluster = ChecksCluster(machine, stack=stack, names={pod: NAMES[pod] for pod in ("t-slurmctld-0", *NODES)})
-    try:
-        cluster.user_mounts = program_mount("node_checks")
-        cluster.prepare()
-        for pod in cluster.names:
-            cluster.munged(pod)
-        cluster.slurmctld()
-        cluster.reconfigure()
-        cluster.checks()
-        for node in NODES:
-            cluster.slurmd(node)
-        cluster.idle()
+    with running(FOLDER, "swflt-", image_root) as cluster:
         yield cluster
-    finally:
-        machine.close()
 
 
 @pytest.fixture
