@@ -76,6 +76,11 @@ class ChecksCluster(ImageCluster):
     def find_gpu(self, node: str) -> None:
         self.containers[f"{node}/slurmd"].run("bash", "-c", "[[ -e /dev/nvidia3 ]] || mknod -m 666 /dev/nvidia3 c 195 3")
 
+    def collect(self) -> None:
+        """Starts what takes the news of checks, and waits until it listens."""
+        self.checks()
+        wait_for("the collector", lambda: self.containers["gpu-0/slurmd"].run("bash", "-c", "exec 3<> /dev/tcp/t-slurmctld/6823") == "")
+
     def idle(self) -> None:
         """Waits until both nodes take jobs and have none."""
         wait_for("idle nodes", lambda: self.slurm("sinfo", "--noheader", "--Node", "--format=%N %T") == "gpu-0 idle\ngpu-1 idle", 60)
@@ -87,10 +92,12 @@ class ChecksCluster(ImageCluster):
         self.declare()
         wait_for("no checks", lambda: "slipway-checks" not in self.slurm("scontrol", "show", "config"))
         self.cancel_all()
+        self.containers["t-slurmctld-0/checks"].stop("KILL")  # it looks again, a second later, for a failure of the test before
         for node in NODES:
             self.forget(node)
             self.slurm("scontrol", "update", f"NodeName={node}", "Extra={}")
             self.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        self.collect()
         self.idle()
 
 
@@ -109,7 +116,7 @@ def running(folder: Path, prefix: str, image_root: Path) -> Generator[ChecksClus
             cluster.munged(pod)
         cluster.slurmctld()
         cluster.reconfigure()
-        cluster.checks()
+        cluster.checks()  # which listens before the nodes are idle
         for node in NODES:
             # Slurm keeps what a node registered with first: the worker tells it of another machine.
             told = ("scontrol", "update", f"NodeName={node}", "InstanceId=machine-before/boot")

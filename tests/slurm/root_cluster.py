@@ -150,9 +150,17 @@ class RootCluster(ImageCluster):
 
     def batch(self, script: str, *options: str, deadline_s: float = 60) -> str:
         """Runs a batch script to its end; gives its number. Its output is `out.<number>` in the home, see `out`."""
-        job = self.ssh(f"sbatch --parsable --output=out.%j {' '.join(options)} <<'SCRIPT'\n#!/bin/bash\n{script}\nSCRIPT")
-        wait_for("its end", lambda: self.state(job) not in ("PENDING", "RUNNING", "COMPLETING"), deadline_s=deadline_s)
+        job = self.begin(script, *options)
+        self.end(job, deadline_s)
         return job
+
+    def begin(self, script: str, *options: str) -> str:
+        """Submits a batch script; gives its number. Its output is as that of `batch`."""
+        return self.ssh(f"sbatch --parsable --output=out.%j {' '.join(options)} <<'SCRIPT'\n#!/bin/bash\n{script}\nSCRIPT")
+
+    def end(self, job: str, deadline_s: float = 60) -> None:
+        """Waits for the end of a job."""
+        wait_for("its end", lambda: self.state(job) not in ("PENDING", "RUNNING", "COMPLETING"), deadline_s=deadline_s)
 
     def out(self, job: str) -> str:
         """What a job said."""

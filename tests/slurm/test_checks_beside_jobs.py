@@ -210,7 +210,7 @@ def test_job_starts_where_nobody_takes_what_the_prolog_has_found(cluster: Checks
     try:
         assert cluster.alice("srun", "--chdir=/tmp", "--nodelist=gpu-1", "hostname") == "gpu-1"
     finally:
-        cluster.checks()
+        cluster.collect()
     cluster.idle()
 
 

@@ -7,12 +7,11 @@ import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 
 import pytest
 
 from tests.patience import patience
-from tests.slurm.image_cluster import STACK
+from tests.slurm.image_cluster import ALICE, STACK
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import WORKERS, RootCluster, running
 
@@ -32,17 +31,21 @@ MPIRUN = "start the program with mpirun in a batch job or salloc"
 ASK = """srun bash -c 'echo "$SLURMD_NODENAME $OMPI_MCA_part"'"""
 """What a program that is not MPI sees of it."""
 
-SILENT = """#!/usr/bin/python3
-import socket, sys
-hub = socket.socket(fileno=3)
-hub.listen(0)
-waiting = [socket.socket() for _ in range(4)]
-for each in waiting:
-    each.setblocking(False)
-    each.connect_ex(("127.0.0.1", hub.getsockname()[1]))
-sys.stdin.read(33)
+SILENT = """
+table inet silent {{
+  chain input {{
+    type filter hook input priority 0
+    tcp dport {} drop
+  }}
+}}
 """
-"""A hub as behind a firewall that drops packets: its queue is full, and the kernel answers no further connection."""
+"""Of the pod in which srun runs: loses what comes for this port."""
+HOLD = """#!/bin/sh
+set -- $SLURM_SLIPWAY_MPI
+echo $2 > port.made && mv port.made port
+until [ -e pass ]; do sleep 0.1; done
+"""
+"""An srun prolog, after which the step is launched: tells where its hub will listen, and waits until it may go on."""
 
 
 @pytest.fixture(scope="module")
@@ -134,22 +137,45 @@ def test_node_that_cannot_start_its_server_tells_the_others_which_start_at_once(
     assert took_s(said) < 15 * patience()
 
 
-@pytest.mark.parametrize(
-    ("hub", "why"),
-    [
-        pytest.param("#!/bin/sh\n", "Connection refused", id="nobody-listens"),
-        pytest.param(SILENT, "Connection timed out", id="nothing-answers"),
-    ],
-)
-def test_nodes_that_do_not_reach_srun_start_after_a_few_seconds_and_say_so(cluster: RootCluster, hub: str, why: str) -> None:
-    with without(cluster, "mpi-hub", "gpu-0"):  # srun runs there
-        cluster.inside("gpu-0", f"cd /usr/lib/slipway; printf %s {quote(hub)} > mpi-hub; chmod 755 mpi-hub")
-        job = cluster.batch(f"{ASK}; echo took $SECONDS", *NODES)
+@contextmanager
+def firewall(cluster: RootCluster, rules: str, *pods: str) -> Generator[None]:
+    """These rules in the networks of such pods; the first word after `table` is the family, the second the name."""
+    table = rules.split()[1:3]
+    inside = [["ip", "netns", "exec", f"{cluster.machine.prefix}{pod}", "nft"] for pod in pods]
+    for nft in inside:
+        subprocess.run([*nft, "-f", "-"], input=rules, text=True, check=True)
+    try:
+        yield
+    finally:
+        for nft in inside:
+            subprocess.run([*nft, "delete", "table", *table], check=True)
+
+
+def says_why_it_is_alone(cluster: RootCluster, job: str, why: str) -> None:
+    """The job, `ASK` and how long that took, has waited a few seconds and knows why."""
+    cluster.end(job)
     said = cluster.out(job)
     for node in WORKERS:
         reason = rf"{node} cannot connect to srun at port \d+ of .*: {why}"
-        assert re.search(rf"^{node} srun has no PMIx server for this step \({reason}\) - {MPIRUN}", said, re.MULTILINE)
+        assert re.search(rf"^{node} srun has no PMIx server for this step \({reason}\) - {MPIRUN}", said, re.MULTILINE), said
     assert took_s(said) < 15 * patience()
+
+
+def test_nodes_that_srun_refuses_start_at_once_and_say_so(cluster: RootCluster) -> None:
+    with without(cluster, "mpi-hub", "gpu-0"):  # srun runs there
+        cluster.inside("gpu-0", "cd /usr/lib/slipway; printf '#!/bin/sh\n' > mpi-hub; chmod 755 mpi-hub")
+        says_why_it_is_alone(cluster, cluster.begin(f"{ASK}; echo took $SECONDS", *NODES), "Connection refused")
+
+
+def test_nodes_from_which_nothing_reaches_srun_start_after_a_few_seconds_and_say_so(cluster: RootCluster) -> None:
+    home = cluster.machine.folder / "volume-home/alice"
+    (home / "hold").write_text(HOLD)
+    (home / "hold").chmod(0o755)
+    job = cluster.begin(f"SLURM_PROLOG=$HOME/hold {ASK}; echo took $(($(date +%s) - $(stat -c %Y pass)))", *NODES)
+    wait_for("srun", (home / "port").exists)
+    with firewall(cluster, SILENT.format((home / "port").read_text().strip()), "gpu-0"):
+        (home / "pass").touch()
+        says_why_it_is_alone(cluster, job, "Connection timed out")
 
 
 @pytest.mark.parametrize(
@@ -175,12 +201,8 @@ def test_openmpi_program_of_a_step_without_the_jobs_environment_finds_its_ranks(
 
 
 def test_firewall_before_srun_that_lets_its_port_range_pass_lets_mpi_pass(cluster: RootCluster) -> None:
-    inside = ["ip", "netns", "exec", f"{cluster.machine.prefix}t-login", "nft"]
-    subprocess.run([*inside, "-f", "-"], input=FIREWALL, text=True, check=True)
-    try:
+    with firewall(cluster, FIREWALL, "t-login"):
         said = cluster.ssh(f"srun {' '.join(NODES)} --mem=400 bash -c 'echo $SLURM_SLIPWAY_MPI; python3 mpi_sum.py'")
-    finally:
-        subprocess.run([*inside, "delete", "table", "inet", "firewall"], check=True)
     assert sorted(re.findall(r"rank (\d) of 2 on gpu-\d: sum 1", said)) == ["0", "1"]
     [port] = {int(port) for port in re.findall(r"^[0-9a-f]{32} (\d+) ", said, re.MULTILINE)}
     first, last = map(int, PORTS.split("-"))
