@@ -17,7 +17,7 @@ from tests.apiserver.server import run_process
 from tests.cluster.dev_stack import DevStack, eventually
 
 NETNS, LINK = "slipway-beside", "slw-out"
-MACHINE, SERVER = "203.0.113.1", "203.0.113.2"
+MACHINE, SERVER = "203.0.113.1", "203.0.113.2"  # a /30: the machine itself may use the rest of the network
 METADATA = "169.254.77.77"
 PORT = 8080
 CONTROL = """\
@@ -39,9 +39,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     _run("ip", "netns", "add", NETNS)
     try:
         _run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "eth0", "netns", NETNS)
-        _run("ip", "address", "add", f"{MACHINE}/24", "dev", LINK)
+        _run("ip", "address", "add", f"{MACHINE}/30", "dev", LINK)
         _run("ip", "link", "set", LINK, "up")
-        _run("ip", "-n", NETNS, "address", "add", f"{SERVER}/24", "dev", "eth0")
+        _run("ip", "-n", NETNS, "address", "add", f"{SERVER}/30", "dev", "eth0")
         _run("ip", "-n", NETNS, "link", "set", "eth0", "up")
         serve = ["ip", "netns", "exec", NETNS, "python3", "-m", "http.server", str(PORT), "--directory", str(folder)]
         with run_process("repository", serve, folder):

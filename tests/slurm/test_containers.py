@@ -480,3 +480,9 @@ def test_nobody_else_can_enter_or_read_a_users_container(world: Site) -> None:
 
 def test_registry_that_nobody_knows_is_one_line(world: Site) -> None:
     assert "does not answer" in world.refused("docker://no-such-registry.example.com/x:1")
+
+
+def test_program_that_pulls_is_compiled_in_the_image(image_root: Path) -> None:
+    """Each job's first container on a node starts it, from a folder in which Python can keep nothing."""
+    folder = image_root / "usr/lib/slipway/containers"
+    assert {each.name.split(".")[0] for each in folder.glob("__pycache__/*.pyc")} == {each.stem for each in folder.glob("*.py")}

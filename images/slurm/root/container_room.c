@@ -30,29 +30,34 @@ static void write_answer(int result, const struct container_room *room, char *te
     else snprintf(text, size, "room");
 }
 
-static void __attribute__((noreturn)) answer(const char *request) {
+static void answer(unsigned long needed, int result) {
     char text[64];
     struct container_room room = {0};
-    unsigned long needed = strtoul(request, NULL, 10);
-    int result = setresuid(0, 0, 0) < 0 ? -1 : 0;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it back */
-    if (getppid() != service.parent) _exit(0);
     if (result == 0)
         result = container_reserve(service.base, service.user, service.mine, service.bound_mib, needed < CONTAINER_MIB_MAX ? needed : CONTAINER_MIB_MAX, &room);
     write_answer(result, &room, text, sizeof text);
     send(service.ours, text, strlen(text), MSG_NOSIGNAL);
+}
+
+static void __attribute__((noreturn)) answer_as_root(unsigned long needed) {
+    int result = setresuid(0, 0, 0) < 0 ? -1 : 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it back */
+    if (getppid() == service.parent) answer(needed, result);
     _exit(0);
 }
 
-/* Each request has a process: slurmstepd takes its user's id at times, for all of its threads. It may be slurmstepd's main thread that meets its end. */
+/* What makes room has a process: slurmstepd takes its user's id at times, for all of its threads. It may be slurmstepd's main thread that meets its
+   end, and then looks for that of its tasks 100 ms later (26.05). So nothing is forked where room is given back, as at the start of each container. */
 static void *serve(void *none) {
     (void)none;
     char request[24];
     for (ssize_t got; (got = recv(service.ours, request, sizeof request - 1, 0)) > 0 || (got < 0 && errno == EINTR);) {
-        request[got < 0 ? 0 : got] = 0;
-        pid_t child = got > 0 ? fork() : -1;
-        if (child == 0) answer(request);
-        if (got > 0 && child < 0) send(service.ours, "unknown", 7, MSG_NOSIGNAL);
+        if (got < 0) continue;
+        request[got] = 0;
+        unsigned long needed = strtoul(request, NULL, 10);
+        pid_t child = needed ? fork() : -1;
+        if (child == 0) answer_as_root(needed);
+        if (child < 0) answer(needed, needed ? -1 : 0);
         while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
     }
     return NULL;

@@ -26,4 +26,3 @@ ln -s ../proc/self/mounts /etc/mtab
 # What pulls images of containers, and saves them.
 install -d -m 0755 /usr/lib/slipway/containers
 install -m 0644 "$here"/containers/*.py /usr/lib/slipway/containers
-python3 -m compileall -q /usr/lib/slipway/containers

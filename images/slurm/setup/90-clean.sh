@@ -16,4 +16,4 @@ find / -xdev -name __pycache__ -type d -prune -exec rm -rf {} +
 # Of Python's library the part that programs in pods import, compiled: a worker's start and stop take 0.06 s of CPU for it instead of 0.26 s.
 python3 -EsSB -c 'import dataclasses, http.server, json, pathlib, re, resource, select, shutil, signal, socket, subprocess, sys, tempfile, threading, typing
 print(*sorted(file for each in sys.modules.values() if (file := getattr(each, "__file__", None)) and file.endswith(".py")), sep="\n")' |
-  python3 -m compileall -q --invalidation-mode unchecked-hash -i -
+  python3 -m compileall -q --invalidation-mode unchecked-hash -i - /usr/lib/slipway/containers
