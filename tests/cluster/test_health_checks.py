@@ -400,40 +400,6 @@ def test_all_reduce_over_the_whole_set_is_one_job(stack: DevStack) -> None:
     assert all(line["found"].startswith("4 nodes together: ") for line in passed.values()), passed
 
 
-def shape(stack: DevStack, name: str, *commands: str) -> None:
-    """tc in the pod's network namespace. The kernels of test machines often lack netem, so bandwidth is what is taken."""
-    stack.kubectl("exec", name, "-c", "slurmd", "--", "bash", "-c", " && ".join(f"tc {command}" for command in commands))
-
-
-@pytest.fixture
-def unshaped(stack: DevStack) -> Iterator[None]:
-    """No shaping of a test is left."""
-    yield
-    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "bash", "-c", "tc qdisc del dev eth0 root || true")
-
-
-@pytest.mark.usefixtures("unshaped")
-def test_slow_link_between_two_nodes_is_named_in_one_run_and_drains_neither(stack: DevStack) -> None:
-    address = stack.get("pod", "cpu-1")["status"]["podIP"]
-    shape(
-        stack,
-        "cpu-0",
-        "qdisc add dev eth0 root handle 1: htb default 2",
-        "class add dev eth0 parent 1: classid 1:1 htb rate 8mbit",
-        "class add dev eth0 parent 1: classid 1:2 htb rate 10gbit",
-        f"filter add dev eth0 parent 1: protocol ip u32 match ip dst {address}/32 flowid 1:1",
-    )
-    said = check(stack, "mpi")
-    assert {name for name, line in said.items() if "pair" in line and line["result"] == "failed"} == {"cpu-0+cpu-1"}, said
-    assert of_nodes(said) == {"cpu-0": ("failed", ""), "cpu-1": ("failed", ""), "gpu-0": ("passed", ""), "gpu-1": ("passed", "")}
-    assert said["cpu-0"]["found"].startswith("the link to cpu-1 is at fault: ")
-    assert not any("DRAIN" in state for state in stack.nodes().values())
-    eventually("the cause is told", lambda: causes(stack, "cpu-1")["check/mpi"]["wish"] == "none", 30)
-    shape(stack, "cpu-0", "qdisc del dev eth0 root")
-    assert {result for result, _ in of_nodes(check(stack, "mpi")).values()} == {"passed"}
-    eventually("the cause is gone", lambda: "check/mpi" not in causes(stack, "cpu-1"), 30)
-
-
 def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(stack: DevStack) -> None:
     assert "slipway-checks" not in stack.ssh("sinfo --noheader --format=%R")
     assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")

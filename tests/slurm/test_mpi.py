@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import patience
-from tests.slurm.image_cluster import ALICE, STACK
+from tests.slurm.image_cluster import STACK
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import WORKERS, RootCluster, running
 

@@ -1,16 +1,30 @@
 """Health checks whose measurement takes long, as what they look for is slow."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.cluster.dev_stack import DevStack
-from tests.cluster.test_health_checks import check, cleaned, node, of_nodes, on_demand, reservations, shape, unshaped
+from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.test_health_checks import causes, check, cleaned, node, of_nodes, on_demand, reservations
 
-FIXTURES = (cleaned, on_demand, unshaped)
+FIXTURES = (cleaned, on_demand)
+
+
+def shape(stack: DevStack, name: str, *commands: str) -> None:
+    """tc in the pod's network namespace. The kernels of test machines often lack netem, so bandwidth is what is taken."""
+    stack.kubectl("exec", name, "-c", "slurmd", "--", "bash", "-c", " && ".join(f"tc {command}" for command in commands))
+
+
+@pytest.fixture
+def unshaped(stack: DevStack) -> Iterator[None]:
+    """No shaping of a test is left."""
+    yield
+    stack.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "bash", "-c", "tc qdisc del dev eth0 root || true")
 
 
 @pytest.mark.usefixtures("unshaped")
 def test_node_with_a_slow_network_is_found_in_the_first_round_drained_and_lifted_when_it_is_mended(stack: DevStack) -> None:
-    """Quick: tests/cluster/test_health_checks.py, where a link between two nodes is slow; what follows from figures is in tests/unit."""
+    """Quick: tests/cluster/test_health_checks.py, where all are as fast as they should be; what follows from figures is in tests/unit."""
     shape(stack, "cpu-0", "qdisc add dev eth0 root tbf rate 8mbit burst 32kbit latency 50ms")
     said = check(stack, "mpi", rounds=1)
     first, *_ = [name for name in said if "+" in name and "cpu-0" in name]
@@ -31,3 +45,26 @@ def test_set_that_is_slow_together_is_tested_in_pairs_and_drains_nobody_where_no
     slow = check(stack, "mpi", per="set", minBandwidthMBs=1_000_000_000)
     assert set(of_nodes(slow).values()) == {("unknown", "")}, "no pair is slow, so nobody is at fault"
     assert [name for name in slow if "+" in name], "the nodes were tested in pairs"
+
+
+@pytest.mark.usefixtures("unshaped")
+def test_slow_link_between_two_nodes_is_named_in_one_run_and_drains_neither(stack: DevStack) -> None:
+    """Quick: tests/unit/programs/node_checks/test_groups.py, with figures of slow links."""
+    address = stack.get("pod", "cpu-1")["status"]["podIP"]
+    shape(
+        stack,
+        "cpu-0",
+        "qdisc add dev eth0 root handle 1: htb default 2",
+        "class add dev eth0 parent 1: classid 1:1 htb rate 8mbit",
+        "class add dev eth0 parent 1: classid 1:2 htb rate 10gbit",
+        f"filter add dev eth0 parent 1: protocol ip u32 match ip dst {address}/32 flowid 1:1",
+    )
+    said = check(stack, "mpi")
+    assert {name for name, line in said.items() if "pair" in line and line["result"] == "failed"} == {"cpu-0+cpu-1"}, said
+    assert of_nodes(said) == {"cpu-0": ("failed", ""), "cpu-1": ("failed", ""), "gpu-0": ("passed", ""), "gpu-1": ("passed", "")}
+    assert said["cpu-0"]["found"].startswith("the link to cpu-1 is at fault: ")
+    assert not any("DRAIN" in state for state in stack.nodes().values())
+    eventually("the cause is told", lambda: causes(stack, "cpu-1")["check/mpi"]["wish"] == "none", 30)
+    shape(stack, "cpu-0", "qdisc del dev eth0 root")
+    assert {result for result, _ in of_nodes(check(stack, "mpi")).values()} == {"passed"}
+    eventually("the cause is gone", lambda: "check/mpi" not in causes(stack, "cpu-1"), 30)

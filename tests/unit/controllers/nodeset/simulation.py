@@ -114,12 +114,14 @@ def settle(world: World) -> None:
 
 
 def is_to_be_seen(world: World, ordinal: int) -> bool:
-    """True for a node that is drained for what a check has seen on another machine alone, and that it may look at now."""
+    """True for a node that is drained for what a check has seen on another machine alone, and that it may look at now: not where Slurm
+    has drained it for processes that it cannot kill, which come first."""
     pod, node = world.pods.get(ordinal), world.nodes[ordinal]
     is_up = pod is not None and pod.ready and not pod.terminating and ordinal not in world.struck
     return (
         is_up
         and node.words == {"IDLE", "CLOUD", "DRAIN"}
+        and not node.reason.startswith(KILL_FAILED)
         and any(drains and world.is_inherited(ordinal, check) for check, drains in node.faults.items())
     )
 
