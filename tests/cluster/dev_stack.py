@@ -35,8 +35,8 @@ ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL
 
 
 def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, every_s: float = 0.25) -> T:
-    """The first true value of `probe`, asked every `every_s` seconds. Fails after the deadline, by the machine's pace, with `what` and what
-    was last seen."""
+    """The first true value of `probe`, asked every `every_s` seconds, and what takes long less often: others want the processor. Fails
+    after the deadline, by the machine's pace, with `what` and what was last seen."""
     began = time.monotonic()
     while True:
         last: object = None
@@ -50,7 +50,7 @@ def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, eve
             last = value
         if (waited_s := time.monotonic() - began) > deadline_s * patience():
             raise AssertionError(f"not within {waited_s:.0f} s: {what}; last seen: {last!r}")
-        time.sleep(every_s)
+        time.sleep(max(every_s, min(waited_s / 20, 1.5)))
 
 
 class DevStack:
