@@ -60,10 +60,12 @@ def measure() -> dict[str, float]:
 
 
 def _first(cluster: RootCluster, image: str) -> float:
+    cluster.inside("gpu-0", "sync")  # the disk is done with what came before
     return _time(cluster, f"srun --nodelist=gpu-0 --container-image={image} true")
 
 
 def _by_hand(cluster: RootCluster, image: str) -> float:
+    cluster.inside("gpu-0", "sync")
     took = _time(cluster, f"srun --nodelist=gpu-0 bash -c {_quoted(_BY_HAND.replace('IMAGE', image))}")
     cluster.inside("gpu-0", f"rm -rf {CACHE}/tmp.*")  # which is no part of a start
     return took
