@@ -98,7 +98,7 @@ def _warning(figures: Figures, soft: str, now_s: float) -> str:
     if figures.grace_end_s <= now_s:
         return f" It was above {soft} for too long: nothing can be written until files are deleted."
     end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(figures.grace_end_s))
-    return f" Above {soft}, nothing can be written from {end} on: delete files before."
+    return f" Above {soft}, nothing can be written from {end} on: delete files before then."
 
 
 def _size(size: int) -> str:

@@ -9,14 +9,15 @@ from .refusals import Refused
 
 
 def choose_manifest(raw: bytes, architecture: str) -> str:
-    """The digest of the manifest that this node runs: of an index the one for its architecture. Raises Refused."""
+    """The digest of the manifest that this node runs: of an index the one for its architecture. Raises Refused, in words
+    that go on after the image's name."""
     manifest = json.loads(raw)
     if "manifests" not in manifest:
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
     offered = {each.get("platform", {}).get("architecture", "?"): each["digest"] for each in reversed(manifest["manifests"])}
     if architecture not in offered:
         named = ", ".join(sorted(name for name in offered if name not in ("unknown", "?"))) or "no architecture"
-        raise Refused(f"it is for {named}, and this node is {architecture}")
+        raise Refused(f"is for {named}, and this node is {architecture}")
     return offered[architecture]
 
 

@@ -96,7 +96,7 @@ def run_registry(cache: Cache, reference: Reference, image_name: str, record: Pa
         try:
             chosen = choose_manifest(raws[digest], ARCHITECTURES.get(os.uname().machine, os.uname().machine))
         except Refused as error:
-            raise Refused(f"{image_name}: {error}") from None
+            raise Refused(f"{image_name} {error}") from None
         image = chosen.removeprefix("sha256:")
         if not cache.has(image):
             run_pull(cache, pinned._replace(digest=chosen), image, image_name, raws.get(chosen), authfile)

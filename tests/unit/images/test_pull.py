@@ -44,7 +44,7 @@ def test_manifest_is_that_of_the_nodes_architecture() -> None:
     index = json.dumps({"manifests": offered}).encode()
     assert choose_manifest(single, "amd64") == f"sha256:{hashlib.sha256(single).hexdigest()}"
     assert choose_manifest(index, "arm64") == "sha256:arm64"
-    with pytest.raises(Refused, match="it is for amd64, arm64, and this node is riscv64"):
+    with pytest.raises(Refused, match="is for amd64, arm64, and this node is riscv64"):
         choose_manifest(index, "riscv64")
 
 

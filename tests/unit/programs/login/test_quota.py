@@ -50,7 +50,7 @@ def test_report_of_the_tool_is_read(report: str, expected: Quota | None) -> None
         pytest.param(
             quota.read_report(ABOVE),
             "Your home: 6.7 MiB of 9.8 MiB, 3 of 200 files used. Above 4.9 MiB, nothing can be written from 2026-11-30 17:37 UTC on:"
-            " delete files before.\n",
+            " delete files before then.\n",
             id="above-soft",
         ),
         pytest.param(
