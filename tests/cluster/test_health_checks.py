@@ -17,8 +17,7 @@ from tests.cluster.dev_stack import DevStack, eventually
 from tests.patience import patience
 
 ALL_FULL: dict[str, Any] = {"minFreeMiB": 1_000_000_000}
-ALL_SMALL: dict[str, Any] = {"configuredMiB": 1_000_000_000}
-OURS, MEMORY = "slipway: check disk: ", "slipway: check memory: "
+OURS = "slipway: check disk: "
 FAILED = '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z","failure":%s}}}'
 FAILURE = '{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free, 512 wanted","kind":"node","drains":true}'
 KINDS = ("disk", "memory", "clock", "gpu")
@@ -198,23 +197,6 @@ def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:
         assert said["cpu-0"]["found"].endswith(": fan is loud")
         assert "DRAIN" in node(stack, "cpu-0")["state"]
         assert node(stack, "cpu-0")["reason"] == "fan is loud"
-
-
-def test_node_that_fails_two_checks_is_lifted_once_both_have_passed(stack: DevStack) -> None:
-    """Slurm has one reason for the node: that of the more urgent failure, and of the other once that is mended."""
-    check(stack, "disk", **ALL_FULL)
-    found = check(stack, "memory", **ALL_SMALL)
-    assert {(line["result"], line["action"]) for line in found.values()} == {("failed", "drained")}
-    eventually("broken hardware comes first", lambda: all(node(stack, name)["reason"].startswith(MEMORY) for name in found), 30)
-    eventually("both causes are told", lambda: list(causes(stack, "cpu-0")) == ["check/memory", "check/disk"], 30)
-    assert "1000000000 wanted" in causes(stack, "cpu-0")["check/disk"]["evidence"]
-    assert stack.kubectl("get", "slurmnode", "cpu-0", "--no-headers").split()[1:4] == ["Drained", "check/memory,", "check/disk"]
-    assert {line["action"] for line in check(stack, "memory").values()} == {"cleared"}
-    eventually("the full disk is left", lambda: all(node(stack, name)["reason"].startswith(OURS) for name in found), 30)
-    eventually("and told", lambda: list(causes(stack, "cpu-0")) == ["check/disk"], 30)
-    assert all("DRAIN" in node(stack, name)["state"] for name in found)
-    assert {line["action"] for line in check(stack, "disk").values()} == {"cleared"}
-    stack.wait_until_idle()
 
 
 def test_failure_below_the_drain_of_an_administrator_holds_the_node_when_they_are_done(stack: DevStack) -> None:

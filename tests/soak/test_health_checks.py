@@ -1,13 +1,16 @@
 """Health checks whose measurement takes long, as what they look for is slow."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_health_checks import causes, check, cleaned, node, of_nodes, on_demand, reservations
+from tests.cluster.test_health_checks import ALL_FULL, OURS, causes, check, cleaned, node, of_nodes, on_demand, reservations
 
 FIXTURES = (cleaned, on_demand)
+ALL_SMALL: dict[str, Any] = {"configuredMiB": 1_000_000_000}
+MEMORY = "slipway: check memory: "
 
 
 def shape(stack: DevStack, name: str, *commands: str) -> None:
@@ -45,6 +48,26 @@ def test_set_that_is_slow_together_is_tested_in_pairs_and_drains_nobody_where_no
     slow = check(stack, "mpi", per="set", minBandwidthMBs=1_000_000_000)
     assert set(of_nodes(slow).values()) == {("unknown", "")}, "no pair is slow, so nobody is at fault"
     assert [name for name in slow if "+" in name], "the nodes were tested in pairs"
+
+
+def test_node_that_fails_two_checks_is_lifted_once_both_have_passed(stack: DevStack) -> None:
+    """Slurm has one reason for the node: that of the more urgent failure, and of the other once that is mended.
+
+    Quick: tests/unit/controllers/nodeset/test_check_drains.py; tests/cluster/test_health_checks.py has one failure at a time.
+    """
+    check(stack, "disk", **ALL_FULL)
+    found = check(stack, "memory", **ALL_SMALL)
+    assert {(line["result"], line["action"]) for line in found.values()} == {("failed", "drained")}
+    eventually("broken hardware comes first", lambda: all(node(stack, name)["reason"].startswith(MEMORY) for name in found), 30)
+    eventually("both causes are told", lambda: list(causes(stack, "cpu-0")) == ["check/memory", "check/disk"], 30)
+    assert "1000000000 wanted" in causes(stack, "cpu-0")["check/disk"]["evidence"]
+    assert stack.kubectl("get", "slurmnode", "cpu-0", "--no-headers").split()[1:4] == ["Drained", "check/memory,", "check/disk"]
+    assert {line["action"] for line in check(stack, "memory").values()} == {"cleared"}
+    eventually("the full disk is left", lambda: all(node(stack, name)["reason"].startswith(OURS) for name in found), 30)
+    eventually("and told", lambda: list(causes(stack, "cpu-0")) == ["check/disk"], 30)
+    assert all("DRAIN" in node(stack, name)["state"] for name in found)
+    assert {line["action"] for line in check(stack, "disk").values()} == {"cleared"}
+    stack.wait_until_idle()
 
 
 @pytest.mark.usefixtures("unshaped")
