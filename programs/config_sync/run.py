@@ -2,12 +2,12 @@
 report), and once more when every slurmd that answers has them (see slurmds).
 
 slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
-goes (see plan), or a node gets another size: such a node keeps its size until no job can be on it (see sizes). slurmctld has a copy on the
-claim, which gets a version only when that may be taken over: else its next start would take what its reconfigure may not. Until slurmctld
-has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's program or this one, goes back to that.
-Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these files are tried once more when the slurmds
-answer again: they may have gone by chance. Jobs that slurmctld lost on the way
-start again (see rescue). `python3 -m programs.config_sync.run`, as SlurmUser.
+goes (see closing), or a node gets another size: such a node keeps its size until no job can be on it (see sizes). slurmctld has a copy on
+the claim, which gets a version only when that may be taken over: else its next start would take what its reconfigure may not. Until
+slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's program or this one, goes back
+to that. Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these files are tried once more when the
+slurmds answer again: they may have gone by chance. Jobs that slurmctld lost on the way start again (see rescue).
+`python3 -m programs.config_sync.run`, as SlurmUser.
 """
 
 import contextlib
@@ -23,11 +23,12 @@ from slurm.files import content_hash
 from slurm.hostlists import fold
 from slurm.logs import teller
 from slurm.pump import take_stderr
-from slurm.reasons import SCALE_IN
 from slurm.states import is_registered, may_be_removed
 
-from . import copies, report, sizes, slurm, slurmds, topology
-from .plan import ConfigError, Declared, Going, check_config, find_going, find_obstacles, names_in, plan_closing, plan_drains, some
+from . import copies, report, slurm, slurmds, topology
+from .closing import Closing
+from .judgement import Waiting, may_go_back, plan_sizes
+from .plan import some
 from .report import PORT, Desk, Report
 from .rescue import SLACK_S, Rescue
 from .slurm import Reading, Refused, SlurmError
@@ -48,10 +49,6 @@ _RESIZE_S = 5.0
 """Seconds from one change of the files to the next of sizes: each has every slurmd read them."""
 
 
-class Waiting(Exception):
-    """slurmctld may not take the files now; the text says what they wait for."""
-
-
 class Sync:
     """What one run of the sidecar has closed, told slurmds of, and said."""
 
@@ -69,8 +66,7 @@ class Sync:
         self._held_of = ""
         """The files that slurmctld runs with but for these sizes; empty when no node keeps its size."""
         self._sizes_at = 0.0
-        self._closed_partitions: set[str] = set()
-        self._closed_nodes: list[str] = []
+        self._closing = Closing(self.tell)
         self._said = ""
 
     def tell(self, text: str) -> None:
@@ -90,15 +86,15 @@ class Sync:
             return _AGAIN_S
         if (good := copies.find_good(files)) is not None and not self._takes_second_chance(files):
             why = "slurmds ended over these files when they were tried"
-            if _may_go_back(good):
+            if may_go_back(good):
                 return self._give_back(files, good, why)
             self._hold("", frozenset())
             return self._refuse(files, f"slurmctld keeps the files it has: {why}")
         # Where slurmctld runs with these files but for some sizes, what comes of another attempt is no news of the files.
         is_taken = self._held_of == files
         try:
-            reading = self._judge(version)
-            held, instead = _plan_sizes(version, reading)
+            reading = self._closing.close(version)
+            held, instead = plan_sizes(version, reading)
         except Waiting as waiting:
             if not is_taken:
                 note_refusal(None)
@@ -117,7 +113,7 @@ class Sync:
                 self.tell(f"slurmctld refused the files of {version} while nodes were placed by those before; trying again ({refusal})")
                 return _AGAIN_S
             # Its own log says which line. Once more each minute, should the fault be elsewhere (a name that does not resolve yet).
-            closed = self._open()
+            closed = self._closing.reopen()
             if is_taken:
                 self._sizes_at = time.monotonic() + _REFUSED_S
             else:
@@ -128,7 +124,7 @@ class Sync:
             self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}{closed}")
             return _REFUSED_S
         except (OSError, SlurmError) as error:
-            closed = self._open()
+            closed = self._closing.reopen()
             if not is_taken and (self._desk.report.state != report.REFUSED or self._desk.report.files != files):
                 self._desk.report = Report(files, report.WAITING, f"slurmctld keeps the files it has; these wait for: its answer ({error})")
             self.tell(f"slurmctld does not answer yet; trying until it does ({error}){closed}")
@@ -144,8 +140,7 @@ class Sync:
         )
         self._told = Told(told_at, reading.starts, answered=answered)
         self._taken_at = self._look_at = time.monotonic()
-        self._closed_partitions.clear()
-        self._closed_nodes.clear()
+        self._closing.note_taken()
         return None
 
     def look(self) -> float | None:
@@ -166,7 +161,7 @@ class Sync:
             lost = slurmds.find_lost(found, told)
             how_far = slurmds.describe(behind, len(slurmds.find_awaited(found)), silent)
             is_late = slurmds.is_late(told, time.time())
-            if is_late and slurmds.are_files_at_fault(lost, told) and self._previous and _may_go_back(self._previous):
+            if is_late and slurmds.are_files_at_fault(lost, told) and self._previous and may_go_back(self._previous):
                 self._told = None
                 where = f"Read the log of {lost[0]}: container slurmd of its pod"
                 why = f"{len(lost)} slurmds that had answered ended over these files, or fell silent: {some(lost)}. {where}"
@@ -259,54 +254,6 @@ class Sync:
         """Seconds until this program is to look around again."""
         return min(_LOOK_S, max(0.0, self._look_at - time.monotonic())) if self._told else _LOOK_S
 
-    def _judge(self, version: Path) -> Reading:
-        """Closes what goes; gives the reading by which slurmctld may take the files. Raises Waiting."""
-        declared = _read_declared(version)
-        reading, going, obstacles = _look(declared)
-        if not going.nodes and not going.partitions:
-            return reading
-        try:
-            for name in plan_closing(going):
-                reading.check_age()
-                self._closed_partitions.add(name)
-                slurm.close_partition(name)
-            reading, going, obstacles = _look(declared)
-            if obstacles:
-                raise Waiting(some(obstacles))
-            if idle := plan_drains(going):
-                reading.check_age()
-                self._closed_nodes = idle
-                slurm.drain(idle, SCALE_IN)
-            reading, _, obstacles = _look(declared)
-            if obstacles:
-                raise Waiting(some(obstacles))
-        except SlurmError as error:
-            self._open_nodes()
-            raise Waiting(f"an answer of slurmctld ({error})") from None
-        except Waiting:
-            self._open_nodes()
-            raise
-        return reading
-
-    def _open(self) -> str:
-        """Takes back what was closed. What could not be, as the end of a sentence; "" if nothing is left closed."""
-        self._open_nodes()
-        for name in sorted(self._closed_partitions):
-            try:
-                slurm.open_partition(name)
-                self._closed_partitions.discard(name)
-            except SlurmError:
-                continue
-        return f"; partitions still closed: {some(sorted(self._closed_partitions))}" if self._closed_partitions else ""
-
-    def _open_nodes(self) -> None:
-        if self._closed_nodes:
-            try:
-                slurm.undrain(self._closed_nodes)
-                self._closed_nodes = []
-            except SlurmError as error:
-                self.tell(f"the drain of {some(self._closed_nodes)} is not lifted yet: {error}")
-
 
 def _hash(version: Path) -> str:
     """What the files are called by; empty when they cannot be read, which is found again when they are judged."""
@@ -316,36 +263,6 @@ def _hash(version: Path) -> str:
         return ""
 
 
-def _read_declared(version: Path) -> Declared:
-    """What the files declare. A file that cannot be read is a fault, never one without nodes. Raises Waiting."""
-    try:
-        text = (version / "slurm.conf").read_text()
-        check_config(text)
-        return Declared(slurm.expand(names_in(text, "NodeName")), slurm.expand(names_in(text, "PartitionName")))
-    except (ConfigError, OSError, UnicodeDecodeError, SlurmError) as error:
-        raise Waiting(f"names of nodes and partitions that can be read ({error})") from None
-
-
-def _may_go_back(good: Path) -> bool:
-    """Whether slurmctld may have an earlier copy again: not where that would take a node or a partition away, or give another size to a
-    node that may have jobs."""
-    try:
-        reading, going, _ = _look(_read_declared(good))
-        busy, _ = _plan_sizes(good, reading)
-    except Waiting:
-        return False
-    return not (going.nodes or going.partitions or busy)
-
-
-def _plan_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[str, str]]:
-    """The nodes that may have jobs and would get another size, and the files with which they keep theirs, by name. Raises Waiting."""
-    old, new = _read_texts(copies.ACCEPTED), _read_texts(version)
-    # A node that is off may be woken the next moment, for a job that has not begun then. Its drain would end that job.
-    resized = sizes.find_resized(old.get(sizes.SLURM_CONF, ""), new.get(sizes.SLURM_CONF, ""))
-    held = frozenset(name for name in resized & reading.nodes.keys() if not may_be_removed(reading.nodes[name]))
-    return held, sizes.keep_sizes(old, new, held)
-
-
 def _forget_places(folder: Path, reading: Reading) -> list[str]:
     """Has slurmctld forget the places of nodes that it would not start with beside a topology.yaml: each is unplaced until the NodeSet
     controller says where it is. Gives these nodes. Raises OSError, SlurmError."""
@@ -353,25 +270,6 @@ def _forget_places(folder: Path, reading: Reading) -> list[str]:
     if nodes:
         slurm.forget_places(nodes)
     return nodes
-
-
-def _read_texts(folder: Path) -> dict[str, str]:
-    """The files that speak of nodes, as far as they are there. Raises Waiting."""
-    try:
-        return {name: (folder / name).read_text() for name in (sizes.SLURM_CONF, sizes.GRES_CONF) if (folder / name).exists()}
-    except (OSError, UnicodeDecodeError) as error:
-        raise Waiting(f"sizes of nodes that can be read ({error})") from None
-
-
-def _look(declared: Declared) -> tuple[Reading, Going, list[str]]:
-    """A reading, what goes by it, and what that waits for. Raises Waiting."""
-    try:
-        reading = slurm.read()
-        going = find_going(reading.nodes, reading.partitions, declared)
-        wanted = slurm.expand(job.nodes for job in reading.jobs if job.nodes) if going.nodes else frozenset[str]()
-    except SlurmError as error:
-        raise Waiting(f"an answer of slurmctld ({error})") from None
-    return reading, going, find_obstacles(going, reading.jobs, wanted)
 
 
 def note_refusal(words: str | None) -> None:
