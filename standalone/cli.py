@@ -1,25 +1,34 @@
 """`python -m standalone preview|explain|render|up|destroy|status|maintenance|check|ssh|ci`: options to calls, errors to exit code 1."""
 
-import contextlib
 import functools
 import inspect
-import json
-import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from changes import printed
-from changes.story import Story
-from standalone import ci, config_check, consent, deploy, maintenance, policy, previews, project, record, recovery, removal, render, show
+from standalone import (
+    ci,
+    config_check,
+    deploy,
+    interruption,
+    maintenance,
+    policy,
+    preview_output,
+    previews,
+    project,
+    questions,
+    record,
+    recovery,
+    removal,
+    render,
+    show,
+)
 from standalone import stack as stacks
 from standalone.changes import left_as_they_are
 from standalone.check import entry as login
@@ -32,10 +41,6 @@ from standalone.status import live
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until all is ready (or gone).")]
 _SETS = "Sets one config value, for instance cluster.nodeSets[0].size=3. Repeatable."
-
-_INTERRUPTED = "Interrupted. What was done stays; the same command finishes it."
-_LATEST_END_S = 20.0
-"""Seconds from Ctrl-C to the end of the process. Requests that are on their way mostly need less."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
@@ -131,67 +136,17 @@ def preview(
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
     screen.warn(*left_as_they_are(outlook.objects), *look.advice)
     story = look.story()
-    _tell(screen, story)
+    preview_output.tell(screen, story)
     counted = show.counts(outlook.counted)
     screen.say(f"\n{'Nothing to change: ' if show.is_quiet(outlook.counted) else ''}{counted}", "bold")
-    checks = [] if no_check else _check(screen, [each.inputs for each in plan.resources if each.is_object], check_with)
+    checks = [] if no_check else preview_output.check(screen, [each.inputs for each in plan.resources if each.is_object], check_with)
     if save:
         stacks.save_plan(found, plan)
     changes = [_change_json(change) for change in outlook.counted]
     whole = {**as_json(plan), "changes": changes, "advice": list(look.advice), "check": config_check.as_json(checks)}
-    _write(screen, story, f"{plan.project}/{plan.stack}", _with_words(counted, checks), whole, json_file, markdown_file, look.advice)
-    _end(story, checks, exit_code)
-
-
-def _check(screen: show.Screen, manifests: list[Mapping[str, Any]], wish: str | None) -> list[config_check.Check]:
-    """What slurmctld makes of its files; says it, but for what it refuses. Raises StandaloneError."""
-    with screen.waiting("slurmctld reads its files"):
-        checks = config_check.check(manifests, wish)
-    for each in checks:
-        if each.words and not each.mistakes:
-            screen.say(each.words)
-        screen.warn(*(f"{line.file}: {line.text} (slurmctld {each.version})" for line in each.notes))
-    return checks
-
-
-def _with_words(counted: str, checks: Sequence[config_check.Check]) -> str:
-    return "\n\n".join([counted, *(each.words for each in checks if each.words and not each.mistakes)])
-
-
-def _end(story: Story, checks: Sequence[config_check.Check], exit_code: bool) -> None:
-    """Raises StandaloneError with what slurmctld refuses, and Exit with the story's code where that was asked for."""
-    if refused := [each.words for each in checks if each.mistakes]:
-        raise StandaloneError("\n".join(refused))
-    if exit_code:
-        raise typer.Exit(story.level)
-
-
-def _tell(screen: show.Screen, story: Story) -> None:
-    for line in printed.text(story):
-        screen.say(line)
-
-
-def _write(
-    screen: show.Screen,
-    story: Story,
-    title: str,
-    counts: str,
-    plan: dict[str, Any],
-    json_file: Path | None,
-    markdown_file: Path | None,
-    advice: tuple[str, ...] = (),
-) -> None:
-    """Writes the files that were asked for. Raises StandaloneError where one cannot be written."""
-    texts = {
-        json_file: json.dumps({**plan, "story": printed.as_json(story)}, indent=2, sort_keys=True) + "\n",
-        markdown_file: printed.markdown(story, title, counts) + policy.markdown(advice),
-    }
-    for file, text in texts.items():
-        if file:
-            try:
-                file.write_text(screen.hidden(text))
-            except OSError as error:
-                raise StandaloneError(f"{file} cannot be written: {error.strerror}") from error
+    title = f"{plan.project}/{plan.stack}"
+    preview_output.write(screen, story, title, preview_output.with_words(counted, checks), whole, json_file, markdown_file, look.advice)
+    preview_output.end(story, checks, exit_code)
 
 
 def _say_recovered(screen: show.Screen, read: stacks.Stack) -> None:
@@ -221,12 +176,12 @@ def explain(
     steps = previews.read_pulumi(file)
     story = previews.story_of(steps, lambda: previews.jobs_of(steps, None if offline else Where(kubeconfig, context)))
     counted = show.counts([Change(step.op, step.kind, step.name) for step in steps])
-    _tell(screen, story)
+    preview_output.tell(screen, story)
     screen.say(f"\nKubernetes objects: {counted}", "bold")
-    checks = [] if no_check else _check(screen, [step.new for step in steps if step.op != "delete"], check_with)
+    checks = [] if no_check else preview_output.check(screen, [step.new for step in steps if step.op != "delete"], check_with)
     written = {"check": config_check.as_json(checks)}
-    _write(screen, story, "pulumi preview", _with_words(counted, checks), written, json_file, markdown_file)
-    _end(story, checks, exit_code)
+    preview_output.write(screen, story, "pulumi preview", preview_output.with_words(counted, checks), written, json_file, markdown_file)
+    preview_output.end(story, checks, exit_code)
 
 
 @_verb("render")
@@ -255,61 +210,6 @@ def render_(
             sys.stdout.write("---\n" + render.yaml_text(document.manifest))
 
 
-@contextlib.contextmanager
-def _stoppable() -> Generator[None]:
-    """Ctrl-C while the cluster is being changed: says what it left, and ends this process, whatever a thread still waits for."""
-    before = signal.signal(signal.SIGINT, _interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise StoppedError(_INTERRUPTED) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    latest = threading.Timer(_LATEST_END_S, _end_now)
-    latest.daemon = True
-    latest.start()
-    raise KeyboardInterrupt
-
-
-def _end_now() -> None:
-    sys.stderr.write(f"{_INTERRUPTED}\n")
-    sys.stderr.flush()
-    os._exit(130)
-
-
-def _ask(screen: show.Screen, read: stacks.Stack, root: Path, verb: Literal["up", "destroy"], yes: bool) -> bool:
-    """Says which cluster it is, and asks where `consent` wants an answer. True for the local cluster. Raises StandaloneError or Abort."""
-    target, stack = read.home.api.target, f"{read.plan.project}/{read.plan.stack}"
-    is_local = consent.is_local(root, read.home.api.where.kubeconfig, target)
-    now = consent.Situation(verb, yes, sys.stdin.isatty(), is_local, read.kept.is_known)
-    screen.say(f" · {target}, namespace {read.home.namespace}", "dim")
-    _answered(now, read, f"{verb.capitalize()} {stack} there?")
-    return is_local
-
-
-def _ask_for_losses(screen: show.Screen, read: stacks.Stack, yes: bool, losses: tuple[str, ...], harms: tuple[str, ...]) -> None:
-    """Says which data would go and which jobs would end, and asks. Raises StandaloneError or Abort."""
-    now = consent.Situation("up", yes, sys.stdin.isatty(), is_local=True, is_known=True)
-    if losses:
-        screen.say(consent.loss_lines(losses), "yellow")
-        _answered(replace(now, losses=losses), read, "Delete it?")
-    if harms:
-        screen.say(consent.harm_lines(harms), "yellow")
-        _answered(replace(now, harms=harms), read, "End them?")
-
-
-def _answered(now: consent.Situation, read: stacks.Stack, question: str) -> None:
-    answer = consent.plan_question(now)
-    if answer == "refuse":
-        stack = f"{read.plan.project}/{read.plan.stack}"
-        raise StandaloneError(consent.refusal(now, stack, read.home.api.target, read.home.namespace))
-    if answer == "ask":
-        typer.confirm(question, abort=True)
-
-
 @_verb("up")
 def up(
     given: Given,
@@ -325,10 +225,10 @@ def up(
     found = given.project
     read = stacks.read(found, given.where, screen, for_real=True, check=lambda plan: screen.warn(*policy.enforce(found, plan)))
     screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.api}", begin)
-    is_local = _ask(screen, read, found.root, "up", yes)
+    is_local = questions.ask(screen, read, found.root, "up", yes)
     _say_recovered(screen, read)
-    with _stoppable():
-        agree = functools.partial(_ask_for_losses, screen, read, yes)
+    with interruption.stoppable():
+        agree = functools.partial(questions.ask_for_losses, screen, read, yes)
         outlook = deploy.up(read, screen, timeout, force_conflicts, adopt, agree, must_fit=not is_local and not ignore_missing)
     stacks.save_plan(found, read.plan)
     screen.say(f"{show.counts(outlook.counted, is_done=True)}  ({time.monotonic() - begin:.1f} s)", "bold")
@@ -346,8 +246,8 @@ def destroy(
     screen = shared_screen()
     found = given.project
     read = stacks.read(found, given.where, screen, for_real=False)
-    _ask(screen, read, found.root, "destroy", yes)
-    with _stoppable():
+    questions.ask(screen, read, found.root, "destroy", yes)
+    with interruption.stoppable():
         removal.destroy(read, screen, timeout)
     stacks.plan_file(found).unlink(missing_ok=True)
 

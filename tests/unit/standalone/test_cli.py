@@ -3,9 +3,6 @@
 import base64
 import json
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -142,25 +139,3 @@ def test_what_nobody_foresaw_is_printed_without_a_stack_trace(
     said = run(capsys, "preview", "--stack", "dev", "-C", str(here), "--offline", code=1)
     assert "'gone'" in said
     assert "Traceback" not in said
-
-
-def test_interrupt_that_nothing_listens_to_ends_the_command_all_the_same() -> None:
-    """A library may swallow a KeyboardInterrupt, or a thread be waited for."""
-    code = """
-import time
-from standalone import cli
-cli._LATEST_END_S = 0.5
-with cli._stoppable():
-    while True:
-        try:
-            print("up", flush=True)
-            time.sleep(60)
-        except KeyboardInterrupt:
-            pass
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (130, "Interrupted. What was done stays; the same command finishes it.\n")
