@@ -14,6 +14,7 @@ import pulumi
 from components.check_jobs import CHECKED_FIRST, check_jobs
 from components.claims import claim_args, claim_template
 from components.controller_settings import controller_settings
+from components.declared_gpus import build_declared_gpus
 from components.declared_sets import DECLARED_IN, declared_sets_name
 from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
@@ -47,10 +48,9 @@ from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.models.health_checks import looks_at
-from configs.models.machines import Machine
-from configs.models.node_set import Gpus, VolumeClaim
 from configs.models.node_set import NodeSet as NodeSetConfig
-from configs.models.shapes import gpu_sockets, machine_of, shape_of
+from configs.models.node_set import VolumeClaim
+from configs.models.shapes import machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
@@ -189,10 +189,8 @@ def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) 
         "health_checks": tuple(check.name for check in cluster.health_checks if looks_at(check, node_set)),
         "machine_causes": build_machine_causes(node_set, cluster.ec2 is not None),
     }
-    if shape.gpus is not None:
-        args["declared_gpus"] = _declared_gpus(shape.gpus, machine_of(cluster.node_pool(node_set.pool)))
-        if shape.sockets > 1 and (sockets := gpu_sockets(shape)):
-            args["declared_gpus"]["sockets"] = list(sockets)
+    if gpus := build_declared_gpus(shape, machine_of(cluster.node_pool(node_set.pool))):
+        args["declared_gpus"] = gpus
     if any(looks_at(check, node_set) for check in checks_beside_jobs(cluster)):
         args["runs_checks"] = True
     if notes_gpu_jobs(cluster, node_set):
@@ -239,19 +237,6 @@ class NodeSet(pulumi.ComponentResource):
 def node_range(name: str, size: int) -> str:
     """The Slurm nodes of a set as a range; empty for none."""
     return f"{name}-[0-{size - 1}]" if size > 1 else f"{name}-0" * size
-
-
-def _declared_gpus(gpus: Gpus, machine: Machine) -> Manifest:
-    """A node's GPUs as programs/worker/gpus.py reads them. The catalogue and the pool say how much memory one has, if anything does."""
-    memory_mib = machine.gpus.memory_mib if machine.gpus else 0
-    return {
-        "vendor": gpus.vendor,
-        "model": gpus.model,
-        "count": gpus.count,
-        **({"memoryMiB": memory_mib} if memory_mib else {}),
-        **({"driverName": gpus.driver_name} if gpus.driver_name else {}),
-        **({"mig": [{"profile": each.profile, "count": each.count} for each in gpus.mig]} if gpus.mig else {}),
-    }
 
 
 def _topology(topology: Topology) -> Manifest:

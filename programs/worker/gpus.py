@@ -66,7 +66,7 @@ class Gpu:
 
 
 def read_declared(text: str, is_simulated: bool) -> Declared | None:
-    """From the JSON that the pod has (components/node_set.py); None for a node without GPUs."""
+    """From the JSON that the pod has (components/declared_gpus.py); None for a node without GPUs."""
     if not text:
         return None
     given = json.loads(text)
