@@ -220,7 +220,7 @@ def up(
     ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Begin although nodes, images or classes are missing.")] = False,
 ) -> None:
     """Applies the stack, prunes what is no longer declared, waits until all is ready. Refuses what the policies refuse. Asks once in a
-    cluster that is not the local one, and before it deletes data."""
+    cluster that is not the local one, and before it deletes data or ends running jobs."""
     screen, begin = shared_screen(), time.monotonic()
     found = given.project
     read = stacks.read(found, given.where, screen, for_real=True, check=lambda plan: screen.warn(*policy.enforce(found, plan)))
