@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "container.h"
+#include "container_flags.h"
+#include "container_pod.h"
 #include "reason.h"
 
 #pragma GCC visibility push(default)
