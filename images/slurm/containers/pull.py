@@ -1,6 +1,6 @@
 """Brings an image into the user's cache on this node, and prints its id. Runs in a task of the job, with its user's rights only.
 
-`/usr/lib/slipway/container` (images/slurm/root/container_main.c) starts it where the job has not used the image on this node yet, as an
+`/usr/lib/slipway/container` (images/slurm/root/container_pull.c) starts it where the job has not used the image on this node yet, as an
 imported module: those are compiled beforehand. skopeo fetches, umoci or unsquashfs unpacks. Nothing else of Slipway is in a job's root, so
 this package imports only itself. The functions that act are the cache's and those named run_.
 """
