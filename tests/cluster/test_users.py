@@ -73,6 +73,8 @@ def home(deployed: DevStack) -> Iterator[Home]:
     try:
         made.up()
         deployed.wait_until_settled(400)
+        # A job that alice submits before would wait for ever, as one of an account that her partition does not take any more.
+        eventually("alice's account", lambda: _shares(deployed), 60)
         yield made
     finally:
         directory.kill()
@@ -101,9 +103,8 @@ def test_silent_directory_changes_nothing_for_who_is_known(home: Home) -> None:
 
 def test_accounts_and_their_limits_are_those_of_the_config(home: Home) -> None:
     stack = home.stack
-    shares = eventually("alice's account", lambda: stack.ssh("sshare -nP -o Account,User,RawShares,LevelFS | grep '^ *ml'"), 60)
-    assert "ml||5|" in shares.replace(" ", "")
-    assert "ml|alice|" in shares.replace(" ", "")
+    assert "ml||5|" in _shares(stack)
+    assert "ml|alice|" in _shares(stack)
     assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'") == "ml\n"
     assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'", "carol") == "guests\n"
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=2", "--output=/dev/null")
@@ -154,6 +155,11 @@ def test_ssh_to_a_node_goes_where_a_job_runs_and_nowhere_else(home: Home, tmp_pa
     assert stack.run("ssh", "-F", str(settings), "-J", f"alice@{stack.address}:{NODE_PORT}", "alice@cpu-1", "hostname").stdout == "cpu-1\n"
     stack.slurm(f"scancel {job}")
     stack.wait_until_idle()
+
+
+def _shares(stack: DevStack) -> str:
+    """What sshare says of alice's account."""
+    return stack.ssh("sshare -nP -o Account,User,RawShares,LevelFS | grep '^ *ml'").replace(" ", "")
 
 
 def _refusal(stack: DevStack, user: str) -> str:
