@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.test_health_checks import causes
 from tests.cluster.test_local import pid_of
 from tests.cluster.test_node_set_faults import cpu_on_worker_1, lose_worker_1, pods_on
 from tests.cluster.test_node_sets import status, submit_in_power_downs, uid
@@ -83,11 +84,6 @@ def is_ready(stack: DevStack, machine: str) -> bool:
     """What Kubernetes says of a machine; Unknown is not Ready."""
     conditions = stack.get("node", machine)["status"]["conditions"]
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def causes(stack: DevStack, name: str) -> list[str]:
-    """Names of the causes that the object of a Slurm node has."""
-    return [cause["name"] for cause in stack.get("slurmnode", name)["status"].get("causes", [])]
 
 
 def test_job_on_a_machine_with_a_silent_kubelet_completes(own_cluster: None, stack: DevStack) -> None:

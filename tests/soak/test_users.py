@@ -53,7 +53,7 @@ def test_new_keys_for_everything_lose_no_job_and_restart_no_worker(home: Home) -
     before = {pod: _keys_taken(stack, pod) for pod in (*_login_pods(stack), *pods)}
     generation = _newest_generation(stack) + 1
     home.up(keys={"munge": generation, "jwt": generation, "database": generation, "spreadS": 20})
-    # slurmctld's pod is made anew for the others of the keys, and has the one of munge first.
+    # Kubernetes replaces slurmctld's pod for the new JWT and database keys. The new pod finds the new munge key.
     assert "another munge key than slurmctld had" in stack.kubectl("logs", "dev-slurmctld-0", "-c", "slurmctld")
     for pod, taken in before.items():  # one that heard of its key too late for slurmctld's restart takes it 10 minutes after
         eventually(f"another key in {pod}", lambda pod=pod, taken=taken: _keys_taken(stack, pod) > taken, 240, every_s=2)
