@@ -42,13 +42,13 @@ def may_go_back(good: Path) -> bool:
     node that may have jobs."""
     try:
         reading, going, _ = read_going(read_declared(good))
-        busy, _ = plan_sizes(good, reading)
+        busy, _ = judge_sizes(good, reading)
     except Waiting:
         return False
     return not (going.nodes or going.partitions or busy)
 
 
-def plan_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[str, str]]:
+def judge_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[str, str]]:
     """The nodes that may have jobs and would get another size, and the files with which they keep theirs, by name. Raises Waiting."""
     old, new = _read_texts(copies.ACCEPTED), _read_texts(version)
     # A node that is off may be woken the next moment, for a job that has not begun then. Its drain would end that job.

@@ -27,7 +27,7 @@ from slurm.states import is_registered, may_be_removed
 
 from . import copies, report, slurm, slurmds, topology
 from .closing import Closing
-from .judgement import Waiting, may_go_back, plan_sizes
+from .judgement import Waiting, judge_sizes, may_go_back
 from .plan import some
 from .report import PORT, Desk, Report
 from .rescue import SLACK_S, Rescue
@@ -94,7 +94,7 @@ class Sync:
         is_taken = self._held_of == files
         try:
             reading = self._closing.close(version)
-            held, instead = plan_sizes(version, reading)
+            held, instead = judge_sizes(version, reading)
         except Waiting as waiting:
             if not is_taken:
                 note_refusal(None)
