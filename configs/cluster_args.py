@@ -343,7 +343,7 @@ class NodeSet(TypedDict):
     simulatedGpus: NotRequired[bool]
     """True: stand-in device files for GPUs that the machine lacks. For development only. Type: true or false. Default: `false`."""
     features: NotRequired[list[str]]
-    """Slurm features of the nodes, for `sbatch --constraint`. Type: list of string (a feature: letters, digits and any of _ . = -, first a letter, at most 64 characters). Default: `[]`."""
+    """Slurm features of the nodes, for `sbatch --constraint`. Type: list of string (a feature: letters, digits and any of _ . = -, first no sign, at most 64 characters). Default: `[]`."""
     slurmd: NotRequired[dict[str, Any]]
     """Other keys of the node line in slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
     resources: NotRequired[PodResources]
@@ -358,7 +358,7 @@ class Partition(TypedDict):
     """A Slurm partition over whole node sets."""
 
     name: str
-    """Name of the partition. Type: string (a partition name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Required."""
+    """Name of the partition. Type: string (a partition name: letters, digits and any of _ . -, first a letter or digit, at most 40 characters). Required."""
     nodeSets: list[str]
     """Names of the node sets that make up the partition. Type: list of string. Required."""
     default: NotRequired[bool]
@@ -1191,7 +1191,7 @@ class SlurmSettings(TypedDict):
     schedulerParameters: NotRequired[list[str]]
     """Items of SchedulerParameters. Type: list of string (one line of printable characters). Default: `[]`."""
     selectTypeParameters: NotRequired[str]
-    """What Slurm allocates to jobs, along with memory: cores, hardware threads or whole sockets. Type: one of `CR_Core_Memory`, `CR_CPU_Memory`, `CR_Socket_Memory`. Default: `CR_Core_Memory`."""
+    """What Slurm allocates to jobs, along with memory: cores (CR_Core_Memory), hardware threads (CR_CPU_Memory) or whole sockets (CR_Socket_Memory). Options may follow after a comma: CR_ONE_TASK_PER_CORE, CR_CORE_DEFAULT_DIST_BLOCK, CR_LLN, CR_Pack_Nodes. Type: string (one of CR_Core_Memory, CR_CPU_Memory, CR_Socket_Memory, followed by any of CR_ONE_TASK_PER_CORE, CR_CORE_DEFAULT_DIST_BLOCK, CR_LLN, CR_Pack_Nodes, with commas between them, at most 120 characters). Default: `CR_Core_Memory`."""
     priorityWeights: NotRequired[PriorityWeights]
     """Weights of the multifactor priority. Type: PriorityWeights. Default: those of its keys."""
     jobRequeue: NotRequired[bool]
@@ -1219,7 +1219,11 @@ class SlurmSettings(TypedDict):
     containers: NotRequired[Containers]
     """Containers of jobs. Type: Containers. Default: those of its keys."""
     settings: NotRequired[dict[str, Any]]
-    """Any other key of slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    """Any other key of slurm.conf. The values of AccountingStorageTRES, PrologFlags and SlurmctldParameters are added to Slipway's own. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    cgroupSettings: NotRequired[dict[str, Any]]
+    """Further keys of cgroup.conf, such as CgroupJobIdPaths, which names the cgroups of jobs by job number. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    files: NotRequired[dict[str, str]]
+    """Files beside slurm.conf, by name, with their text: those that a key of `settings` needs, such as burst_buffer.lua, topology.conf, acct_gather.conf and mpi.conf, and scripts that Prolog and Epilog name without a path. slurmctld sends these scripts to the nodes. Type: mapping of string (a file name without a folder: letters, digits and any of _ . -, at most 64 characters) to string (the text of a file). Default: `{}`."""
     raw: NotRequired[list[str]]
     """Lines that are put at the end of slurm.conf as they are. Type: list of string (one line of printable characters). Default: `[]`."""
 

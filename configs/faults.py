@@ -79,11 +79,28 @@ def did_you_mean(given: str, allowed: Iterable[str], otherwise: str = "There are
     return otherwise.format(", ".join([*shown[:_MOST_NAMES], *(["..."] if len(shown) > _MOST_NAMES else [])]))
 
 
+_OPPOSITES = (
+    ("allow", "deny"),
+    ("enable", "disable"),
+    ("include", "exclude"),
+    ("max", "min"),
+    ("prolog", "epilog"),
+    ("resume", "suspend"),
+)
+
+
 def closest(given: str, allowed: Iterable[str]) -> str | None:
-    """The allowed name that was likely meant, whatever its case."""
-    names = {name.lower(): name for name in allowed}
-    found = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
-    return names[found[0]] if found else None
+    """The allowed name that was likely meant, whatever its case; never one that says the opposite."""
+    names = {name.lower(): name for name in allowed if not _is_opposite(given.lower(), name.lower())}
+    matches = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
+    return names[matches[0]] if matches else None
+
+
+def _is_opposite(given: str, name: str) -> bool:
+    """True where one name negates the other: FAIR_TREE and NO_FAIR_TREE, MinNodes and MaxNodes."""
+    if given.startswith(("no_", "non_")) != name.startswith(("no_", "non_")) or ("disable" in given) != ("disable" in name):
+        return True
+    return any((a in given and b in name and b not in given) or (b in given and a in name and a not in given) for a, b in _OPPOSITES)
 
 
 def repeats(values: Iterable[object]) -> list[tuple[int, int]]:

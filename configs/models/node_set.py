@@ -31,7 +31,7 @@ MAX_NODES = 65_536
 """Slurm's own limit on nodes of one cluster. Source: MAX_SLURM_NODES in Slurm's src/common/node_conf.h."""
 Feature = Annotated[
     StrictStr,
-    AfterValidator(Matching(r"[A-Za-z_][A-Za-z0-9_.=-]*", "a feature: letters, digits and any of _ . = -, first a letter", 64, "h100")),
+    AfterValidator(Matching(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*", "a feature: letters, digits and any of _ . = -, first no sign", 64, "h100")),
 ]
 CpuQuantity = Annotated[
     StrictStr,

@@ -10,7 +10,7 @@ from configs.models.topology import TopologyName
 PartitionName = Annotated[
     StrictStr,
     AfterValidator(
-        Matching(r"[A-Za-z][A-Za-z0-9_-]*", "a partition name: letters, digits, dashes and underscores, first a letter", 40, "train")
+        Matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a partition name: letters, digits and any of _ . -, first a letter or digit", 40, "train")
     ),
 ]
 

@@ -4,8 +4,27 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictStr
 
-from configs.models.fields import Count, Flag, Line, Matching, MiB, Model, Positive, Seconds, Settings, Whole
+from configs.faults import quoted
+from configs.models.fields import Count, Flag, Line, Matching, MiB, Model, Positive, Seconds, Settings, Shown, Whole, refuse
 
+FileName = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name without a folder: letters, digits and any of _ . -", 64, "mpi.conf")
+    ),
+]
+_LONGEST_FILE = 262_144
+
+
+def _file_text(value: str) -> str:
+    if len(value.encode()) > _LONGEST_FILE:
+        raise refuse(f"has {len(value.encode())} bytes; {_LONGEST_FILE} are allowed.")
+    if bad := next((letter for letter in value if not (letter.isprintable() or letter in "\n\t")), None):
+        raise refuse(f"holds the control character {quoted(bad)}. Only text is allowed.")
+    return value
+
+
+FileText = Annotated[StrictStr, AfterValidator(_file_text), Shown("the text of a file", "-- Lua", {"type": "string"})]
 RegistryPath = Annotated[
     StrictStr,
     AfterValidator(
@@ -28,6 +47,21 @@ class Containers(Model):
     pull, those first that were used longest ago, whoever's they are."""
     registry: RegistryPath | None = Field(default=None, examples=["registry.example.com"])
     """Registry of images that are named without one, such as `ubuntu:24.04`. Default: none, and such a name is refused."""
+
+
+_ALLOCATED = "CR_Core_Memory|CR_CPU_Memory|CR_Socket_Memory"
+_OPTIONS = "CR_ONE_TASK_PER_CORE|CR_CORE_DEFAULT_DIST_BLOCK|CR_LLN|CR_Pack_Nodes"
+SelectTypeParameters = Annotated[
+    StrictStr,
+    AfterValidator(
+        Matching(
+            rf"({_ALLOCATED})(,({_OPTIONS}))*",
+            f"one of {_ALLOCATED.replace('|', ', ')}, followed by any of {_OPTIONS.replace('|', ', ')}, with commas between them",
+            120,
+            "CR_Core_Memory,CR_ONE_TASK_PER_CORE",
+        )
+    ),
+]
 
 
 class PriorityWeights(Model):
@@ -61,8 +95,9 @@ class SlurmSettings(Model):
     """MessageTimeout: time for one message and its answer, in seconds."""
     scheduler_parameters: tuple[Line, ...] = ()
     """Items of SchedulerParameters."""
-    select_type_parameters: Literal["CR_Core_Memory", "CR_CPU_Memory", "CR_Socket_Memory"] = "CR_Core_Memory"
-    """What Slurm allocates to jobs, along with memory: cores, hardware threads or whole sockets."""
+    select_type_parameters: SelectTypeParameters = "CR_Core_Memory"
+    """What Slurm allocates to jobs, along with memory: cores (CR_Core_Memory), hardware threads (CR_CPU_Memory) or whole sockets
+    (CR_Socket_Memory). Options may follow after a comma: CR_ONE_TASK_PER_CORE, CR_CORE_DEFAULT_DIST_BLOCK, CR_LLN, CR_Pack_Nodes."""
     priority_weights: PriorityWeights = Field(default=PriorityWeights(), examples=[{"age": 500, "jobSize": 100}])
     """Weights of the multifactor priority."""
     job_requeue: Flag = True
@@ -93,6 +128,11 @@ class SlurmSettings(Model):
     containers: Containers = Field(default=Containers(), examples=[{"cacheMiB": 204_800, "registry": "registry.example.com"}])
     """Containers of jobs."""
     settings: Settings = {}
-    """Any other key of slurm.conf."""
+    """Any other key of slurm.conf. The values of AccountingStorageTRES, PrologFlags and SlurmctldParameters are added to Slipway's own."""
+    cgroup_settings: Settings = Field(default={}, examples=[{"CgroupJobIdPaths": True}])
+    """Further keys of cgroup.conf, such as CgroupJobIdPaths, which names the cgroups of jobs by job number."""
+    files: dict[FileName, FileText] = Field(default={}, examples=[{"burst_buffer.lua": "-- Lua"}])
+    """Files beside slurm.conf, by name, with their text: those that a key of `settings` needs, such as burst_buffer.lua, topology.conf,
+    acct_gather.conf and mpi.conf, and scripts that Prolog and Epilog name without a path. slurmctld sends these scripts to the nodes."""
     raw: tuple[Line, ...] = Field(default=(), examples=[["NodeSet=fast Feature=h100"]])
     """Lines that are put at the end of slurm.conf as they are."""

@@ -6,7 +6,7 @@ the parser's own tables; tests/slurm/test_render.py has the real parser read eve
 
 from collections.abc import Mapping
 
-from slurm.conf import pairs_of
+from slurm.conf import number_of, pairs_of
 
 GLOBAL_KEYS = frozenset(
     """
@@ -111,6 +111,54 @@ _NO = frozenset({"no", "false", "0", "down"})
 def allows_root_jobs(key: str, value: str) -> bool:
     """True for a line that lets root submit jobs. Source: s_p_handle_boolean of Slurm's src/common/parse_config.c."""
     return key.lower() == ROOT_JOBS.lower() and value.lower() in _NO
+
+
+SLURMCTLD_PARAMETERS = ("enable_configless", "reconfig_on_restart")
+"""Items of SlurmctldParameters on every cluster."""
+
+_NO_STEPMGR = "Slipway's plugins have not been tried with it"
+RESERVED_ITEMS: Mapping[str, Mapping[str, str]] = {
+    "PrologFlags": {
+        "NoHold": "Slurm refuses it beside Contain",
+        "RunInJob": "prologs would run inside the job's limits, where health checks cannot reach the node",
+    },
+    "SlurmctldParameters": {
+        "allow_user_triggers": "it has no effect with SlurmUser=slurm",
+        "cloud_dns": "nodes register with their pods' addresses, and powered-down nodes have no name in DNS",
+        "cloud_reg_addrs": "Slurm 26.05 always does so",
+        "enable_stepmgr": _NO_STEPMGR,
+        "idle_on_node_suspend": "it would lift the drains that keep faulty nodes out of service",
+        "no_quick_restart": "slurmctld's program restarts it",
+        "power_save_interval": "the NodeSet controller relies on the rendered value",
+    },
+}
+"""Items of lists that Slurm knows and Slipway does not accept, by key, with the reason."""
+
+CGROUP_KEYS = frozenset(
+    """
+    AllowedRAMSpace AllowedSwapSpace CgroupJobIdPaths CgroupSlice ConstrainSwapSpace EnableExtraControllers MaxRAMPercent MaxSwapPercent
+    MemorySwappiness MinRAMSpace SignalChildrenProcesses SystemdTimeout
+    """.split()  # noqa: SIM905 - words read better than quotes
+)
+"""Keys of cgroup.conf that a stack may set. Source: cgroup.conf(5) of 26.05."""
+
+OWN_CGROUP_KEYS = frozenset(
+    {"CgroupMountpoint", "CgroupPlugin", "ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace", "EnableControllers", "IgnoreSystemd"}
+)
+"""Keys of cgroup.conf that Slipway renders, or that would break a worker's pod."""
+
+
+def is_same_value(key: str, value: str, rendered: Mapping[str, str]) -> bool:
+    """True where a rendered file sets the key to the same value, however it is written: `YES` and `1`, `30` and `030`."""
+    before = rendered.get(key.lower())
+    if before is None:
+        return False
+    return _plain(before) == _plain(value) or {*before.lower().split(",")} == {*value.lower().split(",")}
+
+
+def _plain(value: str) -> str:
+    number = number_of(value)
+    return str(number) if number is not None else {"yes": "1", "true": "1", "no": "0", "false": "0"}.get(value.lower(), value.lower())
 
 
 def rendered_keys(text: str) -> dict[str, str]:

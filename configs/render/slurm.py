@@ -13,6 +13,7 @@ from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
 from configs.models.shapes import gpu_groups, machine_of, shape_of
+from configs.models.slurm_keys import SLURMCTLD_PARAMETERS, is_same_value, rendered_keys
 from configs.render import gpu_jobs, health_checks
 from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.topology import render_topology
@@ -51,6 +52,10 @@ and login sessions may have a root of their own. EnforcePartLimits: a job that c
 AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run the script of refusals.
 PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
 
+LISTS = ("AccountingStorageTRES", "PrologFlags", "SlurmctldParameters")
+"""Keys whose items are Slipway's, followed by those that `slurm.settings` adds."""
+REPEATED = ("Prolog", "Epilog")
+"""Keys that may stand several times: Slurm runs the scripts of all lines. Slipway's own come first. Source: slurm.conf(5), Prolog."""
 _NOHOLD = "nohold_on_prolog_fail"
 ARCHIVE = "/archive"
 """Where slurmdbd has the volume of its archives."""
@@ -84,12 +89,14 @@ def render(cluster: Cluster) -> dict[str, str]:
         partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
         checks=checks_line(cluster),
         hindrance=checks_partition(cluster).hindrance,
-        raw=cluster.slurm.raw,
+        raw=_raw_lines(cluster),
     )
     gres = [line for each in cluster.node_sets if each.ordinals and each.gpus for line in gres_lines(cluster, each, each.gpus)]
     return {
         "slurm.conf": render_settings(cluster) + nodes,
-        "cgroup.conf": template("cgroup.conf.j2").render(plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version]),
+        "cgroup.conf": template("cgroup.conf.j2").render(
+            plugin=_CGROUP_PLUGINS[cluster.slurm.cgroup_version], settings=_lines(cluster.slurm.cgroup_settings)
+        ),
         "gres.conf": template("gres.conf.j2").render(lines=gres),
         "plugstack.conf": template("plugstack.conf.j2").render(
             containers=cluster.slurm.containers, efficiency_report=cluster.slurm.efficiency_report
@@ -99,12 +106,14 @@ def render(cluster: Cluster) -> dict[str, str]:
         **health_checks.render(cluster),
         **gpu_jobs.render(cluster),
         **({"elastic": "".join(f"{node_set.name}\n" for node_set in elastic)} if (elastic := elastic_sets(cluster)) else {}),
+        **cluster.slurm.files,
     }
 
 
 def render_settings(cluster: Cluster) -> str:
     """slurm.conf without its nodes, partitions and raw lines: it stands alone, whatever these refer to."""
-    own = {known(key, DEFAULTS) or key: value for key, value in cluster.slurm.settings.items()}
+    own = {known(key, (*DEFAULTS, *LISTS)) or key: value for key, value in cluster.slurm.settings.items()}
+    added = {key: own.pop(key).split(",") if key in own else [] for key in LISTS}
     defaults = dict(DEFAULTS)
     if any(known(key, ("PropagateResourceLimits",)) for key in own):
         del defaults["PropagateResourceLimitsExcept"]  # Slurm takes only one of the two keys
@@ -118,12 +127,13 @@ def render_settings(cluster: Cluster) -> str:
     kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
     kept += _raw_nodes(cluster)
     types = {kind: None for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
-    return template("slurm.conf.j2").render(
+    text = template("slurm.conf.j2").render(
         cluster=cluster,
         slurm=cluster.slurm,
         ports=PORTS,
         # Slurm looks for nodes to wake every 10 s in a quiet cluster (measured: up to 11 s to POWERING_UP, and 2 s with this).
-        parameters=["enable_configless", "reconfig_on_restart", *(["power_save_interval=1"] if elastic else [])],
+        parameters=_merged([*SLURMCTLD_PARAMETERS, *(["power_save_interval=1"] if elastic else [])], added["SlurmctldParameters"]),
+        prolog_flags=_merged(["Contain"], added["PrologFlags"]),
         elastic=bool(elastic),
         scheduler_parameters=_scheduler_parameters(cluster),
         checks={context: health_checks.checks_in(cluster, context) for context in ("interval", "prolog", "epilog")},
@@ -131,9 +141,33 @@ def render_settings(cluster: Cluster) -> str:
         check_script_path=health_checks.SCRIPT_PATH,
         gpu_jobs_script=prologs.GPU_JOBS if gpu_jobs.render(cluster) else "",
         kept=[nodes for nodes in kept if nodes],
-        gres_tres=["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [],
-        settings=[setting(key, settings[key]) for key in sorted(settings, key=str.lower)],
+        has_gpus=bool(types),
+        tracked=_merged(["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [], added["AccountingStorageTRES"]),
     )
+    # A value that equals the rendered one is accepted, and stands once.
+    fixed = rendered_keys(text).keys() - {key.lower() for key in REPEATED}
+    return text + "".join(f"{line}\n" for line in _lines({key: value for key, value in settings.items() if key.lower() not in fixed}))
+
+
+def _lines(settings: Mapping[str, str]) -> list[str]:
+    return [setting(key, settings[key]) for key in sorted(settings, key=str.lower)]
+
+
+def _merged(ours: list[str], added: list[str]) -> list[str]:
+    """Items of a list without repeats: Slipway's first."""
+    words = {item.lower() for item in ours}
+    return [*ours, *(item for item in added if item.lower() not in words)]
+
+
+def _raw_lines(cluster: Cluster) -> list[str]:
+    """The raw lines, less those that repeat a rendered one: Slurm would report them as errors."""
+    rendered = rendered_keys(render_settings(cluster))
+    kept: list[str] = []
+    for line in cluster.slurm.raw:
+        pairs = pairs_of(line)
+        if not pairs or len(pairs) > 1 or not is_same_value(pairs[0][0], pairs[0][1], rendered):
+            kept.append(line)
+    return kept
 
 
 def _scheduler_parameters(cluster: Cluster) -> list[str]:

@@ -134,7 +134,7 @@ def _list_mistakes(given: Given, partition: Partition) -> list[tuple[str, str]]:
 
 
 def _select_mistakes(given: Given, cluster: Cluster) -> list[tuple[str, str]]:
-    if "SelectTypeParameters" in given and cluster.slurm.select_type_parameters == "CR_CPU_Memory":
+    if "SelectTypeParameters" in given and cluster.slurm.select_type_parameters.startswith("CR_CPU_Memory"):
         return [
             ("SelectTypeParameters", "does nothing beside slurm.selectTypeParameters: CR_CPU_Memory. Leave it out, or change that one.")
         ]

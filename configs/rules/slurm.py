@@ -9,14 +9,17 @@ from configs.models.slurm_keys import (
     LINE_KEYS,
     NODE_KEYS,
     PARTITION_KEYS,
+    RESERVED_ITEMS,
     RESERVED_KEYS,
     ROOT_JOBS,
     allows_root_jobs,
+    is_same_value,
     rendered_keys,
 )
 from configs.render.check_partition import PREEMPTION
 from configs.render.health_checks import SETTINGS, slurm_settings
-from configs.render.slurm import DEFAULTS, elastic_sets, hostlist, render_settings
+from configs.render.slurm import DEFAULTS, LISTS, REPEATED, elastic_sets, hostlist, render_settings
+from configs.rules.files import check_files
 from configs.rules.raw_nodes import check_raw_references, node_names
 from configs.rules.setting_pairs import check_pairs
 from configs.rules.slurm_types import unreadable, unreadable_pairs
@@ -49,7 +52,6 @@ _TYPED = {
 
 _SET_BY_LINES = {"NodeName": "nodeSets", "PartitionName": "partitions"}
 _EITHER = ("PropagateResourceLimits", "PropagateResourceLimitsExcept")
-_CHECK_SCRIPT = ("HealthCheckProgram", "Prolog", "Epilog")
 _OPEN = (*DEFAULTS, *SETTINGS, *PREEMPTION)
 """Keys that are rendered unless `slurm.settings` says otherwise."""
 _SECRETS = ("JobCompPass", "AccountingStoragePass")
@@ -58,9 +60,11 @@ _SECRETS = ("JobCompPass", "AccountingStoragePass")
 def check_slurm(cluster: Cluster) -> list[Fault]:
     """Faults of the slurm part."""
     slurm = cluster.slurm
-    base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": ()})})
-    own = {key: value for key, value in rendered_keys(render_settings(base)).items() if known(key, _OPEN) is None}
+    base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": (), "files": {}})})
+    rendered = rendered_keys(render_settings(base))
+    own = {key: value for key, value in rendered.items() if known(key, (*_OPEN, *REPEATED)) is None}
     faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster) + check_pairs(cluster)
+    faults += check_files(cluster)
     faults += _check_scheduler_parameters(slurm.scheduler_parameters)
     if slurm.max_array_size > slurm.max_job_count:
         message = f"{slurm.max_array_size} is more than maxJobCount ({slurm.max_job_count}): such an array could never be submitted."
@@ -101,9 +105,13 @@ def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
             faults.append(Fault(path, mistake))
         elif name in _SECRETS:
             faults.append(Fault(path, "slurm.conf goes to every node and login pod; a password cannot stand there."))
+        elif is_same_value(name, cluster.slurm.settings[key], own):
+            continue
+        elif name in LISTS:
+            faults += [Fault(path, mistake) for mistake in _item_mistakes(name, cluster.slurm.settings[key])]
         elif name in _TYPED:
             faults.append(Fault(path, f"has a key of its own. Use {_TYPED[name]}."))
-        elif key.lower() in own and name in _CHECK_SCRIPT:
+        elif key.lower() in own and name == "HealthCheckProgram":
             message = "runs the health checks beside jobs. Take it out, or leave cluster.healthChecks at the context job."
             faults.append(Fault(path, message, ("cluster.healthChecks",)))
         elif key.lower() in own:
@@ -155,6 +163,17 @@ def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
     return faults
 
 
+def _item_mistakes(name: str, value: str) -> list[str]:
+    """Why items may not be added to a list that Slipway renders."""
+    reasons = RESERVED_ITEMS.get(name, {})
+    words = [item.partition("=")[0] for item in value.split(",")]
+    refused = [f"{word} is not possible here: {reasons[item]}. Leave it out." for word in words if (item := known(word, reasons))]
+    if refused:
+        return refused
+    why = unreadable(name, value, GLOBAL_VALUES)
+    return [why] if why else []
+
+
 def _undone(name: str, value: str) -> str | None:
     """Why a key may not be set at all, or not to that value."""
     if name in RESERVED_KEYS:
@@ -173,10 +192,11 @@ def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen:
         return [Fault(path, mistake)]
     if name in _SECRETS:
         return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there.")]
+    if is_same_value(key, value, rendered):
+        return []
     if (before := rendered.get(key.lower())) is not None:
-        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in _OPEN else "Drop the line."
-        contradiction = f"contradicts {name}={before}, which is" if before != value else f"repeats {name}={before},"
-        return [Fault(path, f"{contradiction} rendered from the rest of this file. {where}")]
+        where = f"Use {_TYPED[name]}." if name in _TYPED else "Use slurm.settings." if name in (*_OPEN, *LISTS) else "Drop the line."
+        return [Fault(path, f"contradicts {name}={before}, which is rendered from the rest of this file. {where}")]
     if name in _TYPED:
         return [Fault(path, f"{name} has a key of its own. Use {_TYPED[name]}.")]
     if seen.setdefault(name, at) != at:

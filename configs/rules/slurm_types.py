@@ -91,6 +91,8 @@ class Items:
     """Words that have a value, and of which kind."""
     more: tuple[str, ...] = ()
     """Further spellings that Slurm reads, and a person would not write."""
+    retired: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Words of older releases, and what became of each."""
 
     def reads(self, value: str) -> bool:
         items = value.split(",")
@@ -99,6 +101,8 @@ class Items:
     def mistake(self, item: str) -> str | None:
         """Why Slurm would not heed one item, or not as it is meant; None where it does."""
         word, sign, given = item.partition("=")
+        if retired := known(word, self.retired):
+            return f"{retired} {self.retired[retired]}"
         if valued := known(word, self.valued):
             kind = self.valued[valued]
             return None if kind.reads(given) else f"{quoted(item)} does not say what {valued} is to be. Give {valued}={kind}."

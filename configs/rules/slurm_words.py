@@ -165,14 +165,34 @@ GLOBAL_VALUES: Mapping[str, Value] = {
             ACCRUE_ALWAYS CALCULATE_RUNNING DEPTH_OBLIVIOUS INCR_ONLY MAX_TRES MAX_TRES_GRES NO_FAIR_TREE NO_NORMAL_ALL NO_NORMAL_ASSOC
             NO_NORMAL_PART NO_NORMAL_QOS NO_NORMAL_TRES SMALL_RELATIVE_TO_TIME
             """
-        )
+        ),
+        retired={"FAIR_TREE": "is the default since Slurm 19.05. Leave it out."},
     ),
     "PriorityWeightTRES": TRES_WEIGHTS,
     "PrivateData": Items(
         _words("accounts events jobs nodes partitions reservations usage users"),
         more=_words("account event job node partition reservation user all none cloud"),
     ),
+    "PrologFlags": Items(_words("Alloc Contain DeferBatch ForceRequeueOnFail Serial X11")),
     "ScronParameters": Items(_words("enable explicit_scancel")),
+    "SlurmctldParameters": Items(
+        _words(
+            """
+            conmgr_use_poll disable_triggers enable_async_reply enable_configless enable_expedited_requeue reboot_from_controller
+            reconfig_on_restart rl_enable user_resv_delete
+            """
+        ),
+        {
+            **dict.fromkeys(_words("conmgr_connect_timeout conmgr_max_connections conmgr_quiesce_timeout conmgr_read_timeout"), _ANY),
+            **dict.fromkeys(_words("conmgr_threads conmgr_wait_write_delay conmgr_write_timeout"), _ANY),
+            **dict.fromkeys(_words("max_powered_nodes power_save_min_interval"), _ANY),
+            **dict.fromkeys(_words("rl_bucket_size rl_refill_period rl_refill_rate rl_table_size"), _ANY),
+            "max_dbd_msg_action": Words(("discard", "exit")),
+            "node_reg_mem_percent": _number(100),
+            "rl_log_freq": Text(r"-1|\d{1,9}", "a number of seconds, or -1 for never"),
+            "validate_nodeaddr_threads": _number(64, 1),
+        },
+    ),
     "SlurmdParameters": SLURMD_PARAMETERS,
     "SrunPortRange": Text(r"\d{1,5}-\d{1,5}", "two ports, as in 60001-63000"),
     "SuspendExcNodes": Text(f"{_HOSTS}(?::\\d+)?(?:,{_HOSTS}(?::\\d+)?)*", "nodes with commas between them, as in cpu-[0-3],gpu-0"),

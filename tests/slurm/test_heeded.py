@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from configs.render.slurm import render, render_slurmdbd
+from configs.rules.files import ABSENT_PLUGINS
 from tests.slurm.render_lab import Reading, read_sets
 from tests.slurm.test_render import ELSEWHERE
 from tests.unit.configs.stacks import cluster
@@ -56,6 +57,9 @@ FATAL = [
     pytest.param("Licenses=matlab:four", "Invalid configured licenses", id="licenses-in-words"),
     pytest.param("DebugFlags=backfil", "DebugFlags invalid", id="unknown-debug-flag"),
     pytest.param("TopologyPlugin=topology/trees", "Failed to initialize topology plugin", id="unknown-topology"),
+    pytest.param("BurstBufferType=burst_buffer/lua", "burst_buffer.lua", id="burst-buffer-without-its-script"),
+    pytest.param("JobCompType=jobcomp/lua", "jobcomp.lua", id="completion-without-its-script"),
+    *(pytest.param(f"{key}={name}", name, id=name.replace("/", "-")) for name, key in ABSENT_PLUGINS.items()),
     pytest.param("PreemptMode=OFF", "PreemptType and PreemptMode values incompatible", id="preemption-that-does-nothing"),
 ]  # fmt: skip
 

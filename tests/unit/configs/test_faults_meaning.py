@@ -18,6 +18,22 @@ SETTINGS, ITEMS, RAW = "cluster.slurm.settings", "cluster.slurm.schedulerParamet
 MOUNT = {"name": "data", "mountPath": "/data"}
 NFS = {"server": "10.0.0.5", "path": "/export"}
 DISK = {"name": "more", "check": "disk", "schedule": "0 * * * *", "nodeSets": ["cpu"]}
+BURST_BUFFER = """
+function slurm_bb_job_process(script, uid, gid) return slurm.SUCCESS, "" end
+function slurm_bb_pools() return slurm.SUCCESS, '{"pools": [{"id": "fast", "quantity": 4, "granularity": 1}]}' end
+function slurm_bb_job_teardown() return slurm.SUCCESS, "" end
+function slurm_bb_setup() return slurm.SUCCESS, "" end
+function slurm_bb_data_in() return slurm.SUCCESS, "" end
+function slurm_bb_test_data_in() return slurm.SUCCESS, "" end
+function slurm_bb_real_size() return slurm.SUCCESS, "" end
+function slurm_bb_paths() return slurm.SUCCESS, "" end
+function slurm_bb_pre_run() return slurm.SUCCESS, "" end
+function slurm_bb_post_run() return slurm.SUCCESS, "" end
+function slurm_bb_data_out() return slurm.SUCCESS, "" end
+function slurm_bb_test_data_out() return slurm.SUCCESS, "" end
+function slurm_bb_get_status() return slurm.SUCCESS, "" end
+return slurm.SUCCESS
+"""
 WITHOUT_GPUS = {"nodeSets[1].gpus": GONE, "nodeSets[1].simulatedGpus": False, "healthChecks[3]": GONE}
 IMAGE = "registry.example/slipway/slurm:26.05"
 
@@ -50,6 +66,11 @@ def alone(**given: Any) -> dict[str, Any]:
 
 def settings(**given: Any) -> dict[str, Any]:
     return {"slurm": {"settings": given}}
+
+
+def files(given: dict[str, str], **more: Any) -> dict[str, Any]:
+    """Files beside slurm.conf, with what else the stack says."""
+    return {**more, "slurm": {**more.get("slurm", {}), "files": given}}
 
 
 def items(*given: str) -> dict[str, Any]:
@@ -190,7 +211,23 @@ SLURM = [
     pytest.param(settings(Licenses="matlab:four"), f"{SETTINGS}.Licenses", "Give licenses with their count", id="licenses-in-words"),
     pytest.param(settings(PrivateData="jobs,usr"), f"{SETTINGS}.PrivateData", '"usr" is none of the words that Slurm knows here. Did you mean "user', id="unknown-private-data"),
     pytest.param(settings(DebugFlags="backfil"), f"{SETTINGS}.DebugFlags", 'Did you mean "Backfill"?', id="unknown-debug-flag"),
-    pytest.param(settings(PriorityFlags="FAIR_TREE"), f"{SETTINGS}.PriorityFlags", 'Did you mean "NO_FAIR_TREE"?', id="unknown-priority-flag"),
+    pytest.param(settings(PriorityFlags="FAIR_TREE"), f"{SETTINGS}.PriorityFlags", "is the default since Slurm 19.05. Leave it out.", id="retired-priority-flag"),
+    pytest.param(settings(PriorityFlags="FAIRTREE"), f"{SETTINGS}.PriorityFlags", "There are: ACCRUE_ALWAYS", id="no-hint-says-the-opposite"),
+    pytest.param(settings(PriorityFlags="MAX_TRE"), f"{SETTINGS}.PriorityFlags", 'Did you mean "MAX_TRES"?', id="unknown-priority-flag"),
+    pytest.param(settings(SlurmctldParameters="idle_on_node_suspend"), f"{SETTINGS}.SlurmctldParameters", "would lift the drains", id="item-that-harms"),
+    pytest.param(settings(SlurmctldParameters="rl_enabled"), f"{SETTINGS}.SlurmctldParameters", 'Did you mean "rl_enable"?', id="item-misspelled"),
+    pytest.param(settings(PrologFlags="RunInJob"), f"{SETTINGS}.PrologFlags", "is not possible here", id="prolog-flag-that-harms"),
+    pytest.param(settings(AccountingStorageTRES="license"), f"{SETTINGS}.AccountingStorageTRES", '"license" is no TRES', id="added-tres-that-is-none"),
+    pytest.param(settings(BurstBufferType="burst_buffer/lua"), f"{SETTINGS}.BurstBufferType", "needs burst_buffer.lua. Add its text to slurm.files.", id="burst-buffer-without-its-script"),
+    pytest.param({"topologies": [], **settings(TopologyPlugin="topology/tree")}, f"{SETTINGS}.TopologyPlugin", "needs topology.conf", id="topology-without-its-file"),
+    pytest.param(alone(Prolog="site.sh"), f"{SETTINGS}.Prolog", '"site.sh" has no path, so slurmctld sends it', id="prolog-without-its-script"),
+    pytest.param(settings(JobCompType="jobcomp/kafka"), f"{SETTINGS}.JobCompType", "Slipway's image has no plugin jobcomp/kafka", id="plugin-that-the-image-lacks"),
+    pytest.param(files({"slurm.conf": "x=1"}), 'cluster.slurm.files["slurm.conf"]', "Slipway renders this file", id="file-that-is-rendered"),
+    pytest.param(files({"burst_buffers.lua": "--"}), 'cluster.slurm.files["burst_buffers.lua"]', 'Did you mean "burst_buffer.lua"?', id="file-that-nothing-reads"),
+    pytest.param(files({"site.sh": "date"}, **alone(Epilog="site.sh")), 'cluster.slurm.files["site.sh"]', "does not begin with #!", id="script-without-an-interpreter"),
+    pytest.param(files({f"{name}.conf": "x" * 200_000 for name in ("mpi", "oci", "helpers")}), "cluster.slurm.files", "524288 are allowed", id="files-too-large"),
+    pytest.param({"slurm": {"cgroupSettings": {"ConstrainCores": False}}}, "cluster.slurm.cgroupSettings.ConstrainCores", "Slipway itself depends on", id="cgroup-key-of-ours"),
+    pytest.param({"slurm": {"cgroupSettings": {"CgroupJobIdPath": True}}}, "cluster.slurm.cgroupSettings.CgroupJobIdPath", 'Did you mean "CgroupJobIdPaths"?', id="cgroup-key-misspelled"),
     pytest.param(settings(LaunchParameters="use_interactive_stp"), f"{SETTINGS}.LaunchParameters", 'Did you mean "use_interactive_step"?', id="unknown-launch-parameter"),
     pytest.param(settings(DependencyParameters="kill_invalid_dep"), f"{SETTINGS}.DependencyParameters", 'Did you mean "kill_invalid_depend"?', id="unknown-dependency-parameter"),
     pytest.param(settings(JobAcctGatherParams="OverMemoryKil"), f"{SETTINGS}.JobAcctGatherParams", 'Did you mean "OverMemoryKill"?', id="unknown-accounting-parameter"),
@@ -356,6 +393,16 @@ SOUND = [
     pytest.param("dev", items("bf_continue", "BF_Window=10080", "sched_interval=-1", "bf_hetjob_prio=min", "defer"), id="scheduler"),
     pytest.param("dev", settings(PriorityWeightTRES="cpu=1,FS/Disk=2,GRES/gpu:h100=-3,Mem=0.5", Licenses="matlab:4,ansys"), id="weights"),
     pytest.param("dev", {**WITHOUT_GPUS, **settings(AccountingStorageTRES="license/matlab", PriorityWeightTRES="license/matlab=2", Licenses="matlab:4")}, id="tracked-license"),
+    pytest.param("dev", settings(AccountingStorageTRES="license/matlab,gres/gpu", Licenses="matlab:4"), id="license-tracked-beside-gpus"),
+    pytest.param("dev", settings(SlurmctldParameters="rl_enable,rl_refill_rate=10,enable_configless", PrologFlags="Serial"), id="items-added-to-lists"),
+    pytest.param("dev", settings(SlurmUser="slurm", GresTypes="gpu", ReturnToService=2, ProctrackType="proctrack/cgroup", MaxJobCount=100_000), id="settings-as-rendered"),
+    pytest.param("dev", raw("SlurmUser=slurm", "MpiDefault=pmi2", "JobRequeue=YES"), id="raw-lines-as-rendered"),
+    pytest.param("dev", files({"burst_buffer.lua": BURST_BUFFER}, **settings(BurstBufferType="burst_buffer/lua")), id="burst-buffer-with-its-script"),
+    pytest.param("dev", {**files({"topology.conf": "SwitchName=s Nodes=cpu-[0-1],gpu-[0-1],burst-[0-1]\n"}, **settings(TopologyPlugin="topology/tree")), "topologies": []}, id="topology-with-its-file"),
+    pytest.param("dev", files({"site.sh": "#!/bin/sh\nexit 0\n"}, **settings(Prolog="/shared/prolog", Epilog="site.sh")), id="prolog-and-epilog-beside-checks"),
+    pytest.param("dev", {"slurm": {"selectTypeParameters": "CR_Core_Memory,CR_ONE_TASK_PER_CORE,CR_LLN"}}, id="selection-with-options"),
+    pytest.param("dev", {"slurm": {"cgroupSettings": {"CgroupJobIdPaths": True}}}, id="cgroups-by-job-number"),
+    pytest.param("dev", {"partitions[1].name": "std.q", "nodeSets[0].features": ["80G"]}, id="names-of-other-sites"),
     pytest.param("dev", settings(PrivateData="jobs,usage", DebugFlags="backfill,Gres", SrunPortRange="60001-63000", RequeueExit="1-9,18"), id="words"),
     pytest.param("dev", {**settings(PreemptType="preempt/partition_prio", PreemptMode="SUSPEND,GANG"), "partitions[0].settings": {"PreemptMode": "OFF"}, "partitions[1].settings": {"PreemptMode": "suspend", "GraceTime": 60}}, id="preemption"),
     pytest.param("dev", {**raw("PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE", "PriorityWeightAssoc=5"), **partition(GraceTime=60)}, id="preemption-in-raw-lines"),

@@ -30,7 +30,7 @@ CASES = [
     pytest.param(
         {"nodeSets[0].memory_mib": 5}, "cluster.nodeSets[0].memory_mib", 'Did you mean "memoryMiB"?', id="unknown-key-in-snake-case"
     ),
-    pytest.param({"slurm.zzz": 1}, "cluster.slurm.zzz", "There are: cgroupVersion,", id="unknown-key-unlike-any"),
+    pytest.param({"slurm.zzz": 1}, "cluster.slurm.zzz", "There are: cgroupSettings, cgroupVersion,", id="unknown-key-unlike-any"),
     pytest.param(
         {"nodePools[0].hardware.gpus.mem": 1}, "cluster.nodePools[0].hardware.gpus.mem", "no such key", id="unknown-key-deep-down"
     ),
