@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from policies import images, protection, resource_limits, restricted, secret_values, size
+from policies import images, protection, resource_limits, restricted, secret_values, size, slurm_releases
 from policies.records import Check, Fault, Level, Resource, Rule
 
 FILE = "slipway_policies.py"
@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = (
     secret_values.VALUES,
     secret_values.IDS,
     images.RULE,
+    slurm_releases.RULE,
     protection.RULE,
     restricted.RULE,
     resource_limits.RULE,

@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any, cast
 
 import pytest
 
+from policies import slurm_releases
 from policies.exceptions import HOST_PATHS, PODS, UNLIMITED
 from policies.pods import containers, pods
 from policies.records import UNKNOWN, Hidden, Resource, Rule, findings, lines
@@ -65,7 +67,7 @@ def test_policies_accept_the_small_stacks(file: str | None) -> None:
     assert told([record_of(resource) for resource in plan.resources]) == []
 
 
-SECRETS, IDS, IMAGES, PROTECTED, RESTRICTED, LIMITS, COUNT, PER_NODE = (rule.name for rule in RULES)
+SECRETS, IDS, IMAGES, RELEASES, PROTECTED, RESTRICTED, LIMITS, COUNT, PER_NODE = (rule.name for rule in RULES)
 LOGIN_NODES = "Deployment dev-login"
 SLURMCTLD = "StatefulSet dev-slurmctld"
 CHART = "kubernetes:helm.sh/v3:Release h100-gpu-operator"
@@ -117,6 +119,14 @@ BROKEN = [
             ("registry.example:5000/slurm:latest", "latest"),
             ("registry.example:5000/slurm", "no-tag-but-a-port"),
             ("", "no-image"),
+        ]
+    ),
+    *(
+        pytest.param("dev", edit(LOGIN_NODES, f"{LOGIN}.image", image), RELEASES, LOGIN_NODES, f"{LOGIN}.image", id=id_)
+        for image, id_ in [
+            ("registry.example/slurm:26.05.3", "release-without-security-fixes"),
+            ("registry.example:5000/slinky/slurmd:25.11.2-ubuntu24.04", "older-series-without-security-fixes"),
+            ("slurm:23.11.11", "series-that-gets-no-fixes"),
         ]
     ),
     pytest.param(
@@ -265,7 +275,7 @@ def test_rule_refuses_what_breaks_it_at_its_place(stack: str, break_it: Edit, ru
     all_found = findings(broken, RULES)
     hits = [finding for finding in all_found if finding.rule == rule and name in str(finding) and words in str(finding)]
     assert hits, [str(finding) for finding in all_found]
-    assert {finding.level for finding in hits} == {"mandatory"}
+    assert {finding.level for finding in hits} == {each.level for each in RULES if each.name == rule}
     assert not any(secret_text(broken) in str(finding) for finding in all_found if stack == "dev")
 
 
@@ -366,3 +376,24 @@ def test_odd_properties_break_no_rule() -> None:
     }
     stack = [Resource("urn:x", "kubernetes:apps/v1:Deployment", "odd", json.loads(json.dumps(odd)))]
     assert {finding.level for finding in findings(stack, RULES)} == {"advisory"}
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param("registry.example/slurm:26.05.4", id="first-fixed-release"),
+        pytest.param("registry.example/slurm:26.05.12-debian", id="later-release"),
+        pytest.param("registry.example/slurm:27.02.0", id="later-series"),
+        pytest.param("registry.example/slurm:26.05", id="series-alone"),
+        pytest.param("localhost/slipway/slurm:1882fc49d844", id="content"),
+        pytest.param("registry.example/mariadb:11.4.2", id="another-program"),
+    ],
+)
+def test_image_with_security_fixes_or_no_known_release_passes(image: str) -> None:
+    assert slurm_releases.image_fault(image, slurm_releases.fixed_releases()) == ""
+
+
+def test_newest_security_release_is_of_a_known_day() -> None:
+    """The day is a date: whoever edits the file says when the releases were looked up."""
+    table = json.loads((ROOT / "policies" / "slurm_releases.json").read_text())
+    assert date.fromisoformat(table["read"]) >= date(2026, 11, 26)
