@@ -380,7 +380,7 @@ class Partition(TypedDict):
     topology: NotRequired[str]
     """Name of the `topologies` by which jobs of the partition are placed. Type: string (a topology's name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Default: the first."""
     settings: NotRequired[dict[str, Any]]
-    """Other keys of the partition line in slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    """Other keys of the partition line in slurm.conf. With accounting, TRESBillingWeights of a partition with GPUs is by default 1 for each CPU and the memory in GiB for each GPU, as in `CPU=1,GRES/gpu=80`. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
 
 
 class Tree(TypedDict):

@@ -42,4 +42,5 @@ class Partition(Model):
     topology: TopologyName | None = Field(default=None, examples=["nvlink"])
     """Name of the `topologies` by which jobs of the partition are placed. Default: the first."""
     settings: Settings = {}
-    """Other keys of the partition line in slurm.conf."""
+    """Other keys of the partition line in slurm.conf. With accounting, TRESBillingWeights of a partition with GPUs is by default 1 for each
+    CPU and the memory in GiB for each GPU, as in `CPU=1,GRES/gpu=80`."""

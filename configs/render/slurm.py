@@ -12,9 +12,10 @@ from configs.models.cluster import Cluster
 from configs.models.fields import camel
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.partition import Partition
-from configs.models.shapes import gpu_groups, machine_of, shape_of
+from configs.models.shapes import gpu_groups, shape_of
 from configs.models.slurm_keys import SLURMCTLD_PARAMETERS, is_same_value, rendered_keys
 from configs.render import gpu_jobs, health_checks
+from configs.render.billing import KEY, billing_weights, gpu_gib
 from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.topology import render_topology
 from configs.render.wording import template
@@ -270,15 +271,13 @@ def _weight(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
     fewest and smallest, so that what is dear stays free for the jobs that need it."""
     if node_set.gpus is None:
         return {}
-    there = machine_of(cluster.node_pool(node_set.pool)).gpus
-    gib = (there.memory_mib if there else 0) // 1024
-    return {"Weight": 1 + node_set.gpus.count * max(1, gib)}
+    return {"Weight": 1 + node_set.gpus.count * gpu_gib(cluster, node_set)}
 
 
 def partition_line(cluster: Cluster, partition: Partition) -> str:
     """The line of a partition. Raises KeyError for a node set that is not there."""
     sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).ordinals]
-    settings = {known(key, {"DefMemPerCPU", "DefMemPerNode"}) or key: value for key, value in partition.settings.items()}
+    settings = {known(key, {"DefMemPerCPU", "DefMemPerNode", KEY}) or key: value for key, value in partition.settings.items()}
     has_nodes = any(each.ordinals for each in cluster.node_sets)
     pairs = {
         "PartitionName": partition.name,
@@ -296,6 +295,7 @@ def partition_line(cluster: Cluster, partition: Partition) -> str:
         **({} if "DefMemPerNode" in settings or not sets else {"DefMemPerCPU": _memory_per_cpu(cluster, sets)}),
         # Of a node's partitions the longest time counts, so the partitions of an elastic set may have none.
         **({} if any(node_set.is_elastic for node_set in sets) else {"SuspendTime": "INFINITE"}),
+        **billing_weights(cluster, partition),
         **{key: value for key, value in checks_partition(cluster).users.items() if known(key, settings) is None},
         **settings,
     }

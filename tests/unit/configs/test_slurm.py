@@ -7,6 +7,7 @@ import pytest
 
 from configs.models.node_set import MAX_NODES
 from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NODE_KEYS, OWN_PARTITION_KEYS, PARTITION_KEYS, rendered_keys
+from configs.render.billing import billing_weights
 from configs.render.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
 from slurm.conf import pairs_of
 from tests.unit.configs.golden import assert_golden
@@ -314,7 +315,7 @@ def test_nodes_with_gpus_are_given_to_jobs_last_and_a_weight_of_ones_own_wins() 
         pairs = [dict(pairs_of(node_line(loaded, node_set)) or []) for node_set in loaded.node_sets]
         return [each.get("Weight") for each in pairs]
 
-    assert weights({}) == [None, str(1 + 4 * (81559 // 1024)), None]
+    assert weights({}) == [None, str(1 + 4 * 80), None]
     assert weights({"nodeSets[1].slurmd": {"weight": 7}})[1] is None  # it stands there in the user's own spelling
     assert weights({"nodeSets[0].slurmd": {"Weight": 9}})[0] == "9"
 
@@ -326,3 +327,35 @@ def test_job_scripts_are_kept_unless_there_is_no_accounting_or_the_user_says_so(
     assert line({}) == ["AccountingStoreFlags=job_comment,job_script"]
     assert line({"slurm.settings": {"AccountingStoreFlags": "job_comment"}}) == ["AccountingStoreFlags=job_comment"]
     assert line({"accounting": {"enabled": False}}) == []
+
+
+MIG = {"nodeSets[0].gpus.mig": [{"profile": "1g.10gb", "count": 7}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "edits", "weights"),
+    [
+        pytest.param("h100", {}, "CPU=1,GRES/gpu=80", id="memory-of-the-gpus"),
+        pytest.param("h100", MIG, "CPU=1,GRES/gpu=10", id="memory-of-instances"),
+        pytest.param("h100", {"partitions[0].settings": {"tresbillingweights": "CPU=2"}}, "CPU=2", id="weights-of-the-stack-file"),
+        pytest.param("h100", {"accounting": {"enabled": False}}, None, id="nothing-counts-without-accounting"),
+    ],
+)
+def test_gpus_have_a_price_in_fair_share(name: str, edits: dict[str, Any], weights: str | None) -> None:
+    conf = render(cluster(name, edits))["slurm.conf"]
+    pairs = {key.lower(): value for key, value in line_of(conf, "PartitionName=train ").items()}
+    assert pairs.get("tresbillingweights") == weights
+
+
+def test_price_of_two_models_in_one_partition_is_by_type() -> None:
+    loaded = cluster("dev", {})
+    [gpu] = [each for each in loaded.node_sets if each.name == "gpu"]
+    assert gpu.gpus is not None
+    pool = loaded.node_pools[0]
+    assert pool.hardware is not None and pool.hardware.gpus is not None
+    small = pool.hardware.gpus.model_copy(update={"model": "l4", "memory_mib": 23034})
+    other = pool.model_copy(update={"name": "small", "hardware": pool.hardware.model_copy(update={"gpus": small})})
+    small_set = gpu.model_copy(update={"name": "inference", "pool": "small", "gpus": gpu.gpus.model_copy(update={"model": "l4"})})
+    mixed = loaded.model_copy(update={"node_sets": (*loaded.node_sets, small_set), "node_pools": (*loaded.node_pools, other)})
+    partition = loaded.partitions[1].model_copy(update={"node_sets": ("gpu", "inference")})
+    assert billing_weights(mixed, partition) == {"TRESBillingWeights": "CPU=1,GRES/gpu:h100=80,GRES/gpu:l4=22"}

@@ -1,0 +1,44 @@
+"""What GPUs cost in fair share: TRESBillingWeights of partitions, from the memory of their GPUs. Pure.
+
+Slurm bills allocated CPUs alone unless a partition has weights (slurm.conf(5), TRESBillingWeights): then a job with eight GPUs and one CPU
+costs as much as a job with one CPU.
+"""
+
+from configs.models.cluster import Cluster
+from configs.models.node_set import NodeSet
+from configs.models.partition import Partition
+from configs.models.shapes import machine_of
+
+KEY = "TRESBillingWeights"
+
+
+def billing_weights(cluster: Cluster, partition: Partition) -> dict[str, str]:
+    """The weights of a partition with GPUs: 1 for each CPU, and for each GPU its memory in GiB. Nothing without GPUs or accounting.
+
+    Memory follows the price of a GPU closely enough, from small to large models and to MIG instances. Raises KeyError for a node set that
+    is not there.
+    """
+    sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).ordinals and node_set.gpus]
+    if not sets or not cluster.accounting.enabled:
+        return {}
+    weights = {kind: gib for node_set in sets for kind, gib in _gib_by_type(cluster, node_set).items()}
+    if len({*weights.values()}) == 1:
+        weights = {"": next(iter(weights.values()))}
+    gpus = [f"GRES/gpu{':' if kind else ''}{kind}={gib}" for kind, gib in weights.items()]
+    return {KEY: ",".join(["CPU=1", *gpus])}
+
+
+def gpu_gib(cluster: Cluster, node_set: NodeSet) -> int:
+    """Memory of each GPU of a set, in GiB; 1 where the machine does not say. Raises KeyError for a pool that is not there."""
+    gpus = machine_of(cluster.node_pool(node_set.pool)).gpus
+    return max(1, round((gpus.memory_mib if gpus else 0) / 1024))
+
+
+def _gib_by_type(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
+    """By type of GRES, as Slurm hands them out: whole GPUs, or instances such as 1g.10gb, whose name says their memory."""
+    if node_set.gpus is None:
+        return {}
+    profiles = {
+        f"{node_set.gpus.model}_{each.profile}": int(each.profile.partition(".")[2].removesuffix("gb")) for each in node_set.gpus.mig
+    }
+    return profiles or {node_set.gpus.model: gpu_gib(cluster, node_set)}
