@@ -38,7 +38,6 @@ def _gib_by_type(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
     """By type of GRES, as Slurm hands them out: whole GPUs, or instances such as 1g.10gb, whose name says their memory."""
     if node_set.gpus is None:
         return {}
-    profiles = {
-        f"{node_set.gpus.model}_{each.profile}": int(each.profile.partition(".")[2].removesuffix("gb")) for each in node_set.gpus.mig
-    }
-    return profiles or {node_set.gpus.model: gpu_gib(cluster, node_set)}
+    model = node_set.gpus.model
+    profiles = {f"{model}_{each.profile}": int(each.profile.partition(".")[2].removesuffix("gb")) for each in node_set.gpus.mig}
+    return profiles or {model: gpu_gib(cluster, node_set)}

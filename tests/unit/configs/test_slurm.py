@@ -329,7 +329,7 @@ def test_job_scripts_are_kept_unless_there_is_no_accounting_or_the_user_says_so(
     assert line({"accounting": {"enabled": False}}) == []
 
 
-MIG = {"nodeSets[0].gpus.mig": [{"profile": "1g.10gb", "count": 7}]}
+MIG = {"nodeSets[0].gpus.mig": [{"profile": "1g.10gb", "count": 7}], "healthChecks[5]": GONE}
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,8 @@ def test_price_of_two_models_in_one_partition_is_by_type() -> None:
     [gpu] = [each for each in loaded.node_sets if each.name == "gpu"]
     assert gpu.gpus is not None
     pool = loaded.node_pools[0]
-    assert pool.hardware is not None and pool.hardware.gpus is not None
+    assert pool.hardware is not None
+    assert pool.hardware.gpus is not None
     small = pool.hardware.gpus.model_copy(update={"model": "l4", "memory_mib": 23034})
     other = pool.model_copy(update={"name": "small", "hardware": pool.hardware.model_copy(update={"gpus": small})})
     small_set = gpu.model_copy(update={"name": "inference", "pool": "small", "gpus": gpu.gpus.model_copy(update={"model": "l4"})})
