@@ -1057,7 +1057,7 @@ class Notifications(TypedDict):
     """What the cluster tells people by itself."""
 
     smtp: NotRequired[Smtp]
-    """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is refused."""
+    """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is answered by a warning."""
     receivers: NotRequired[list[NewsReceiver]]
     """Webhooks and mail addresses that are told of ended jobs and of nodes out of service. Type: list of NewsReceiver. Default: `[]` (none)."""
 

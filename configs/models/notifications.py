@@ -75,7 +75,7 @@ class Notifications(Model):
     """What the cluster tells people by itself."""
 
     smtp: Smtp | None = None
-    """The relay for mail about jobs. Default: none, and `--mail-type` is refused."""
+    """The relay for mail about jobs. Default: none, and `--mail-type` is answered by a warning."""
     receivers: tuple[NewsReceiver, ...] = Field(
         default=(), examples=[[{"name": "vision", "urlSecret": "vision-chat", "accounts": ["vision"], "events": ["jobFail"]}]]
     )

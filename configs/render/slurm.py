@@ -179,11 +179,16 @@ def _scheduler_parameters(cluster: Cluster) -> list[str]:
 
 
 def render_refusals(cluster: Cluster) -> dict[str, str]:
-    """The script of refusals, by file name. The plugins that run it are defaults of slurm.conf, so `slurm.settings` may replace them, and a
-    MailProg or a TmpDisk of the user's own lifts the refusal that stands for its lack."""
+    """The script of refusals, by file name. The plugins that run it are defaults of slurm.conf, so `slurm.settings` may replace them. A
+    MailProg of the user's own ends the warning of --mail-type, and a TmpDisk the refusal of --tmp."""
     mailers = [value for key, value in cluster.slurm.settings.items() if known(key, ("MailProg",))]
     sends_mail = cluster.notifications.smtp is not None or any(each != NO_MAIL for each in mailers)
-    text = template("refusals.lua.j2").render(sends_mail=sends_mail, has_disk=_declares_disk(cluster))
+    text = template("refusals.lua.j2").render(
+        sends_mail=sends_mail,
+        has_disk=_declares_disk(cluster),
+        has_accounting=cluster.accounting.enabled,
+        receivers=sorted(each.name for each in cluster.notifications.receivers),
+    )
     return dict.fromkeys(REFUSALS, text)
 
 

@@ -66,6 +66,15 @@ def test_partition_takes_the_accounts_and_the_limits_of_its_qos(cluster: Account
     cluster.slurm("scancel", "--user=alice")
 
 
+def test_unknown_qos_is_refused_with_the_names_that_there_are(cluster: AccountsCluster) -> None:
+    """Without enforcement, where Slurm itself would run the job in the default QOS; also for a QOS that an administrator has made."""
+    cluster.declare({"accounts": [ALICES], "qos": [{"name": "urgent"}]})
+    wait_for("the QOS", lambda: "urgent" in cluster.qos_there(), deadline_s=30)
+    with pytest.raises(PodError, match=r"--qos=nope: there is no such QOS\. There are: normal, urgent\."):
+        cluster.submit("--qos=nope", "--hold")
+    assert cluster.submit("--qos=Urgent", "--hold")
+
+
 def test_fair_share_is_what_the_config_says(cluster: AccountsCluster) -> None:
     accounts = [{**ALICES, "fairshare": 30}, {"name": "vision", "users": ["bob"], "fairshare": 70, "perUser": {"bob": {"fairshare": 5}}}]
     cluster.declare({"accounts": accounts})

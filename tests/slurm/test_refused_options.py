@@ -21,7 +21,8 @@ STACK_HERE: dict[str, Any] = {
     "nodeSets": [{**STACK["nodeSets"][0], "size": 1}],
 }
 CONTAINER = "--container: no OCI runtime is configured here"
-MAIL = "--mail-type: this cluster sends no mail"
+MAIL = "--mail-type has no effect: this cluster sends no mail"
+RECEIVER = "--comment=notify:nosuch: there is no receiver of that name. This cluster has none"
 DISK = "--tmp: no node declares the size of its local disk"
 NOT_SUPPORTED = "Requested operation not supported on this system"
 
@@ -86,8 +87,8 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
     [
         pytest.param("--container=/tmp/bundle", CONTAINER, id="container"),
         pytest.param("--container-id=box", CONTAINER, id="container-id"),
-        pytest.param("--mail-type=END,FAIL", MAIL, id="mail"),
         pytest.param("--tmp=100", DISK, id="tmp"),
+        pytest.param("--comment='a notify:nosuch'", RECEIVER, id="receiver-of-news"),
     ],
 )
 def test_option_that_would_be_ignored_is_refused_in_words(cluster: Cluster, command: str, option: str, why: str) -> None:
@@ -107,6 +108,32 @@ def test_login_files_before_the_job_are_refused_in_words(cluster: Cluster, comma
         assert "Submitted" in cluster.alice(f"{accepted} --output=/dev/null --wrap true")
 
 
+@pytest.mark.parametrize("command", ["sbatch --wait {} --output=/dev/null --wrap true", "srun {} hostname", "salloc {} srun hostname"])
+def test_mail_on_a_cluster_without_mail_is_a_warning(cluster: Cluster, command: str) -> None:
+    said = cluster.alice(command.format("--mail-type=END,FAIL"))
+    assert MAIL in said
+    assert "gpu-0" in said or "Submitted" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "is_warned"),
+    [
+        pytest.param("sbatch --output=/tmp/x", True, id="file-in-tmp"),
+        pytest.param("sbatch --output=/dev/null --error=/scratch/e", True, id="errors-in-scratch"),
+        pytest.param("cd /tmp; sbatch", True, id="submitted-in-tmp"),
+        pytest.param("cd /; sbatch --chdir=/var/tmp", True, id="folder-in-var-tmp"),
+        pytest.param("cd /; sbatch --output=/dev/null", False, id="no-output"),
+        pytest.param("cd /; sbatch --output=/tmpfiles", False, id="folder-of-a-similar-name"),
+        pytest.param("cd /tmp; sbatch --chdir=/ --output=/dev/null", False, id="folder-elsewhere"),
+    ],
+)
+def test_output_that_would_be_lost_is_a_warning(cluster: Cluster, command: str, is_warned: bool) -> None:
+    said = cluster.alice(f"{command} --hold --wrap true")
+    assert ("which each job has for itself and loses at its end" in said) == is_warned, said
+    assert "Submitted" in said
+    cluster.alice("scancel --user=$(id -un)")
+
+
 def test_step_inside_a_job_is_refused_its_container(cluster: Cluster) -> None:
     said = cluster.alice("salloc --quiet srun --container=/tmp/bundle hostname")
     assert CONTAINER in said
@@ -123,7 +150,7 @@ def test_rest_clients_are_refused_the_same(cluster: Cluster) -> None:
     token = cluster.shell("scontrol token username=alice lifespan=600").removeprefix("SLURM_JWT=")
     headers = ("X-SLURM-USER-NAME: alice", f"X-SLURM-USER-TOKEN: {token}", "Content-Type: application/json")
     url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6820/slurm/v0.0.45/job/submit"
-    for more in ({"container": "/tmp/bundle"}, {"mail_type": ["END"]}, {"temporary_disk_per_node": 100}):
+    for more in ({"container": "/tmp/bundle"}, {"comment": "notify:nosuch"}, {"temporary_disk_per_node": 100}):
         job = {"script": "#!/bin/bash\ntrue\n", "current_working_directory": "/tmp", "environment": ["PATH=/usr/bin"], **more}
         options = [word for header in headers for word in ("--header", header)]
         asked = ("curl", "--silent", "--max-time", "10", *options, "--data", json.dumps({"job": job}), url)
@@ -133,9 +160,10 @@ def test_rest_clients_are_refused_the_same(cluster: Cluster) -> None:
 
 
 def test_a_waiting_job_cannot_be_given_them_either(cluster: Cluster) -> None:
-    job = cluster.alice("sbatch --parsable --hold --wrap true").strip()
+    job = cluster.alice("sbatch --parsable --hold --output=/dev/null --wrap true").strip()
     assert MAIL in cluster.alice(f"scontrol update jobid={job} mailtype=END")
     assert DISK in cluster.alice(f"scontrol update jobid={job} mintmpdisknode=5")
+    assert RECEIVER in cluster.alice(f"scontrol update jobid={job} comment=notify:nosuch")
     assert cluster.alice(f"scontrol update jobid={job} comment=x") == ""
     cluster.alice(f"scancel {job}")
 

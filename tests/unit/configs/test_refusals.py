@@ -7,15 +7,14 @@ import pytest
 from configs.render.slurm import REFUSALS, render
 from tests.unit.configs.test_slurm import cluster
 
-ALL = {"--container", "--mail-type", "--tmp"}
+ALL = {"--container", "--tmp"}
+MAIL = "--mail-type has no effect"
 
 
 @pytest.mark.parametrize(
     ("edits", "refused"),
     [
         pytest.param({}, ALL, id="default"),
-        pytest.param({"slurm": {"settings": {"mailprog": "/usr/bin/mail"}}}, ALL - {"--mail-type"}, id="mailer"),
-        pytest.param({"slurm": {"settings": {"MailProg": "/bin/true"}}}, ALL, id="no-mailer-said"),
         pytest.param({"nodeSets[0].slurmd": {"tmpdisk": "1000"}}, ALL - {"--tmp"}, id="disk-of-a-set"),
         pytest.param({"nodeSets[0].slurmd": {"TmpDisk": "0"}}, ALL, id="no-disk-said"),
         pytest.param({"slurm": {"raw": ["NodeName=old-1 TmpDisk=1000"]}}, ALL - {"--tmp"}, id="disk-of-a-raw-node"),
@@ -25,6 +24,18 @@ def test_only_what_would_be_ignored_is_refused(edits: dict[str, Any], refused: s
     files = render(cluster("dev", edits))
     for name in REFUSALS:
         assert {option for option in ALL if f'return "{option}: ' in files[name]} == refused
+
+
+@pytest.mark.parametrize(
+    ("edits", "is_warned"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"slurm": {"settings": {"mailprog": "/usr/bin/mail"}}}, False, id="mailer"),
+        pytest.param({"slurm": {"settings": {"MailProg": "/bin/true"}}}, True, id="no-mailer-said"),
+    ],
+)
+def test_mail_without_a_mailer_is_a_warning(edits: dict[str, Any], is_warned: bool) -> None:
+    assert (MAIL in render(cluster("dev", edits))["job_submit.lua"]) == is_warned
 
 
 def test_plugins_that_refuse_may_be_replaced() -> None:
