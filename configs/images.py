@@ -11,7 +11,7 @@ from pathlib import Path
 REPOSITORY = "localhost/slipway"
 """Where images built on this machine live; a registry's prefix replaces it when they are pushed."""
 
-SOURCES: Mapping[str, tuple[str, ...]] = {"controllers": ("controllers", "slurm"), "root": ("images/slurm", "examples")}
+SOURCES: Mapping[str, tuple[str, ...]] = {"controllers": ("controllers", "slurm"), "root": ("images/slurm", "examples", "docs/use")}
 """Folders of the project that an image is made from beside `images/<name>`. A build names each as a build context."""
 
 

@@ -46,6 +46,7 @@ DEFAULTS: Mapping[str, str] = {
     "MailProg": NO_MAIL,
     "MpiDefault": "pmi2",
     "PropagateResourceLimitsExcept": "AS,MEMLOCK,NPROC",
+    "ScronParameters": "enable",
     "UnkillableStepTimeout": "180",
 }
 """Settings that a cluster gets unless `slurm.settings` says otherwise. DisableRootJobs: root in a worker's pod is root on the machine,

@@ -6,6 +6,7 @@
 #SBATCH --output=torch.out
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
+#SBATCH --mem=2000M
 #SBATCH --time=00:10:00
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 
+from slurm.conf import CHECKS_PARTITION
+
 _LEAST_WIDTH = 9
 _COLUMNS = ("IDLE", "IN USE", "OTHER", "NODES")
 _TAKES_JOBS = re.compile(r"(idle|planned)[-~!%#]*")
@@ -45,6 +47,8 @@ def render_partitions(lines: str) -> str:
     counts: dict[str, list[int]] = {}
     for line in lines.splitlines():
         name, number, state = line.split("|")
+        if name == CHECKS_PARTITION:
+            continue  # hidden from users, and sinfo of this program shows it
         idle, used, every = counts.setdefault(name, [0, 0, 0])
         nodes = int(number)
         counts[name] = [

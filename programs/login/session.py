@@ -99,6 +99,19 @@ class Session:
             self.say(f"no answer about the quota of {entry.pw_dir} within {quota.DEADLINE_S} s; logins ask again in {minutes} minutes")
             return ""
 
+    def home_keys(self) -> str:
+        """A hint where the user has listed keys at home and only those of the stack count; else empty. Raises OSError."""
+        variables = ENVIRONMENT.read_bytes().split(b"\0")
+        if any(each.startswith(b"SLIPWAY_HOME_KEYS=") for each in variables):
+            return ""
+        try:
+            listed = os.lstat(Path(pwd.getpwnam(self._user).pw_dir, ".ssh/authorized_keys")).st_size
+        except (KeyError, FileNotFoundError, PermissionError):
+            return ""
+        return (
+            "Keys in ~/.ssh/authorized_keys do not count on this cluster: send further public keys to an administrator.\n" if listed else ""
+        )
+
 
 def _has_processes(group: Path) -> bool:
     try:
@@ -131,6 +144,10 @@ def main() -> None:
         show(session.home(time.time()))
     except OSError as error:
         session.say(f"cannot show the quota of home: {error}")
+    try:
+        show(session.home_keys())
+    except OSError as error:
+        session.say(f"cannot look for keys at home: {error}")
 
 
 if __name__ == "__main__":

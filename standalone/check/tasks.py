@@ -142,7 +142,7 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
     if wide is None:
         rows.append(Row("MPI over two nodes", None, "no node set has two nodes that are up"))
     elif lacking := [tool for tool in ("mpicc", "gcc") if tool not in facts.tools]:
-        remedy = "docs/environment.md names what the root of images/root has."
+        remedy = "docs/use/environment.md names what the root of images/root has."
         rows.append(Row("MPI over two nodes", None, f"the root has no {lacking[0]}", remedy))
     else:
         tasks.append(_mpi(wide))
@@ -270,7 +270,9 @@ def _judge_nccl(task: Task, result: Result) -> tuple[str, str]:
     assert task.node_set
     found = _NCCL_ROW.findall(result.output)
     if not found:
-        return _last(result.output), "all_reduce_perf printed no figure. Was it built for this CUDA? docs/environment.md has the recipe."
+        return _last(
+            result.output
+        ), "all_reduce_perf printed no figure. Was it built for this CUDA? docs/use/environment.md has the recipe."
     _, figure, wrong = max(found, key=lambda row: int(row[0]))
     model = task.node_set.model
     least = least_gb_per_s(model)
@@ -289,7 +291,7 @@ def judge_missing(tasks: Sequence[Task], results: Mapping[str, Result]) -> list[
     """Rows for what was not checked, as the jobs' output shows: a driver, and no nccl-tests to run on it."""
     there = {task.name for task in tasks}
     return [
-        Row(f"NCCL on {task.node_set.name}", None, "the root has no all_reduce_perf", "docs/environment.md: nccl-tests.")
+        Row(f"NCCL on {task.node_set.name}", None, "the root has no all_reduce_perf", "docs/use/environment.md: nccl-tests.")
         for task in tasks
         if task.node_set and task.name.startswith("gpus-") and _has_links(task.node_set)
         if f"nccl-{task.node_set.name}" not in there and re.search("^driver ", results[task.name].output, re.MULTILINE)

@@ -30,6 +30,14 @@ TASKS = {
     "manual-of-sbatch": ("man -w sbatch slurm.conf", "/usr/share/man/man1/sbatch.1.gz|/usr/share/man/man5/slurm.conf.5.gz"),
     "manual-of-libc": ("man 3 printf 2>/dev/null | head -1", "printf(3)"),
     "manuals-by-word": ("whatis sbatch", "Submit a batch script to Slurm"),
+    "manuals-of-our-own": (
+        "for page in seff mpirun mpiexec mpicc slipway; do man $page | head -1; done",
+        "SEFF|MPIRUN|MPIRUN|MPICC|SLIPWAY",
+    ),
+    "guides": ("grep -c . /usr/share/doc/slipway/first-day.md; head -1 /usr/share/doc/slipway/glossary.md", "# Glossary"),
+    "what-this-cluster-has": ("slipway-info", "main*|gpu:h100:4|research|/home|man slipway"),
+    "cron-is-a-hint": ("crontab -l 2>&1; echo end", "Use scrontab|end"),
+    "zsh": ("zsh -c 'module --terse avail 2>&1; print $path'", "mpi/mpich|.local/bin"),
     "terminals-that-stay": (
         "tmux -L t new-session -d 'sleep 60' && tmux -L t ls && screen -dmS s sleep 60 && "
         "timeout 20 bash -c 'until screen -ls | grep -o Detached; do sleep 0.1; done'; "
@@ -84,6 +92,83 @@ def test_everyday_task_works_at_the_first_login(task: str, done: dict[str, Done]
     for part in wanted.split("|"):
         assert part in rest, found.output
         rest = rest.partition(part)[2]
+
+
+PROBE = """#!/bin/bash
+umask
+case ":$PATH:" in *":$HOME/.local/bin:"*) echo local;; *) echo "$PATH";; esac
+module --terse avail 2>&1 | grep -c mpi/mpich
+[ "$PWD" = "$(pwd -P)" ] && echo here || echo "$PWD"
+locale charmap
+echo "gpus ${CUDA_VISIBLE_DEVICES-none}"
+"""
+SAME = ["0002", "local", "1", "here", "UTF-8"]
+"""Lines that each way in prints; the last line is GPUs."""
+WAYS = {
+    "ssh-command": ("source ./probe.sh", "none"),
+    "ssh-script": ("./probe.sh", "none"),
+    "login-shell": ("bash -lc ./probe.sh", "none"),
+    "tmux": (
+        "tmux -L w new-session -d './probe.sh >w.out; tmux -L w wait-for -S done' && timeout 60 tmux -L w wait-for done; cat w.out",
+        "none",
+    ),
+    "sbatch-from-an-ssh-command": ("sbatch --wait --gpus=1 --output=w.out probe.sh >/dev/null; cat w.out", "0"),
+    "srun": ("srun --gpus=1 --quiet ./probe.sh", "0"),
+    "ssh-to-a-node": (
+        "job=$(sbatch --parsable --gpus=1 --output=/dev/null --wrap 'sleep 300'); node=; "
+        'until [ -n "$node" ]; do node=$(squeue -h -j $job -t R -o %N); sleep 0.2; done; ssh $node ./probe.sh; scancel $job',
+        "0",
+    ),
+}
+"""Command line of each way in, and the GPUs that it sees. Written for a session of `ssh LOGIN COMMAND`."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_in_has_the_same_environment(stack: DevStack, way: str) -> None:
+    command, gpus = WAYS[way]
+    stack.ssh("cat >probe.sh && chmod 755 probe.sh", stdin=PROBE)
+    assert stack.ssh(command).splitlines() == [*SAME, f"gpus {gpus}"]
+
+
+LAUNCHERS = ("srun", "mpirun", "mpiexec")
+MODULES = {"none": "Open MPI", "mpi/openmpi": "Open MPI", "mpi/mpich": "MPICH"}
+
+
+@pytest.fixture(scope="module")
+def launched(deployed: DevStack) -> str:
+    """The output of one job on two nodes that builds and starts a program with each module by each launcher."""
+    script = """#!/bin/bash -l
+    for kind in none mpi/openmpi mpi/mpich; do
+      module purge; [ $kind = none ] || module load $kind
+      mpicc -o ranks.bin ranks.c
+      for launcher in srun mpirun mpiexec; do
+        timeout 60 $launcher -n 2 ./ranks.bin | sed "s#^#$kind $launcher #"
+      done
+    done
+    """
+    program = """
+    #include <mpi.h>
+    #include <stdio.h>
+    int main(int count, char **words) {
+      char version[MPI_MAX_LIBRARY_VERSION_STRING]; int length, rank, size;
+      MPI_Init(&count, &words);
+      MPI_Get_library_version(version, &length); MPI_Comm_rank(MPI_COMM_WORLD, &rank); MPI_Comm_size(MPI_COMM_WORLD, &size);
+      version[8] = 0;
+      if (rank == 0) printf("%d ranks of %s\\n", size, version);
+      MPI_Finalize();
+    }
+    """
+    deployed.ssh("cat >ranks.c", stdin=program)
+    deployed.ssh("cat >ranks.sh", stdin=script.replace("\n    ", "\n"))
+    return deployed.ssh(
+        "sbatch --wait --nodes=2 --ntasks=2 --mem-per-cpu=300 --output=ranks.out ranks.sh >/dev/null; cat ranks.out", timeout_s=400
+    )
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_every_launcher_starts_every_mpi(launched: str, module: str, launcher: str) -> None:
+    assert f"{module} {launcher} 2 ranks of {MODULES[module][:8]}" in launched, launched
 
 
 def test_module_of_a_session_and_of_a_batch_script_are_the_same(stack: DevStack) -> None:

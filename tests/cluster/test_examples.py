@@ -1,4 +1,4 @@
-"""docs/first-day.md, as a researcher follows it: its own commands, read from the page, in the order of the page.
+"""docs/use/first-day.md, as a researcher follows it: its own commands, read from the page, in the order of the page.
 
 PyTorch and Jupyter, which are large, are in tests/soak/test_examples.py.
 """
@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.dev_stack import NODE_PORT, ROOT, DevStack, eventually
 from tests.cluster.guides import follow, number, section
 
-PAGE = "docs/first-day.md"
+PAGE = "docs/use/first-day.md"
 HOME = "examples"
 
 

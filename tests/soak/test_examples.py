@@ -1,4 +1,4 @@
-"""The parts of docs/first-day.md that need large packages, which pip fetches: PyTorch on CPUs over two nodes, and JupyterLab.
+"""The parts of docs/use/first-day.md that need large packages, which pip fetches: PyTorch on CPUs over two nodes, and JupyterLab.
 
 Quick: tests/cluster/test_examples.py, which trains in NumPy.
 """
@@ -13,7 +13,7 @@ from tests.cluster.guides import follow, number, section
 FETCH_S = 1200
 
 
-PAGE = "docs/first-day.md"
+PAGE = "docs/use/first-day.md"
 
 
 @pytest.fixture

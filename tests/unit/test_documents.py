@@ -25,7 +25,11 @@ def test_every_make_verb_in_a_page_exists(page: str) -> None:
     assert named <= makefile_verbs()
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(str(page.relative_to(ROOT)) for folder in ("docs", "docs/use") for page in sorted((ROOT / folder).glob("*.md"))),
+]
 _ROOMS = "components|configs|controllers|docs|images|local|policies|programs|provider|slurm|standalone|templates|tests"
 _FILE = re.compile(rf"`((?:{_ROOMS})/[\w./-]+)`")
 

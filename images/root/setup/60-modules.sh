@@ -9,6 +9,8 @@ for kind in openmpi mpich; do
   for program in /usr/bin/*."$kind"; do ln -s "$program" "$bin/$(basename "$program" ".$kind")"; done
   [[ -x $bin/mpicc && -x $bin/mpirun ]] || { echo "setup: Debian's $kind has no mpicc.$kind or no mpirun.$kind" >&2; exit 3; }
 done
+# mpirun of MPICH looks for its helpers beside itself.
+for program in /usr/bin/hydra_*; do ln -s "$program" /opt/mpi/mpich/bin/; done
 cp -r /tmp/build/modulefiles /opt/modulefiles
 chmod -R a+rX /opt/modulefiles
 sed -i '1i /opt/modulefiles' /etc/lmod/modulespath

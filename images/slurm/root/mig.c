@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,4 +45,22 @@ const char *root_mig_names(void) {
     static char names[ROOT_MIG_MAX]; /* a task's process calls it once */
     root_mig_select(kept, is_ours, names, sizeof names);
     return names;
+}
+
+void root_gpus_count(bool (*is_open)(const char *file), char *names, size_t size) {
+    char path[32];
+    size_t end = 0;
+    int visible = 0;
+    *names = 0;
+    for (int gpu = 0; gpu < ROOT_GPUS_MAX && end + 8 < size; gpu++) {
+        snprintf(path, sizeof path, "/dev/nvidia%d", gpu);
+        if (is_open(path)) end += (size_t)snprintf(names + end, size - end, "%s%d", end ? "," : "", visible++);
+    }
+}
+
+const char *root_gpus_visible(void) {
+    static char numbers[8 * ROOT_GPUS_MAX]; /* one session a process */
+    if (*kept) return root_mig_names();
+    root_gpus_count(is_ours, numbers, sizeof numbers);
+    return numbers;
 }

@@ -17,6 +17,7 @@
 #include "adopted.h"
 #include "enter.h"
 #include "group.h"
+#include "mig.h"
 #include "reason.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -59,15 +60,26 @@ static int submit(pam_handle_t *handle, uint32_t job) {
     return 0;
 }
 
+/* As in the job's tasks: a debugger sees the GPUs that the job sees. */
+static int show_gpus(pam_handle_t *handle) {
+    static char setting[ROOT_MIG_MAX + 32];
+    const char *visible = root_gpus_visible();
+    if (*visible == 0) return 0;
+    snprintf(setting, sizeof setting, "CUDA_VISIBLE_DEVICES=%s", visible);
+    return pam_putenv(handle, setting) == PAM_SUCCESS ? 0 : root_fail("cannot set CUDA_VISIBLE_DEVICES");
+}
+
 static int enter(pam_handle_t *handle, const char *path, bool is_adopted, struct root_conf *conf) {
     uint32_t job = is_adopted ? root_adopted_job(pam_getenv(handle, "SLURM_JOB_ID")) : 0;
     if (is_adopted && submit(handle, job) < 0) return -1;
+    if (is_adopted) root_mig_keep();
     int found = root_conf_read(path, conf);
     if (found <= 0 || (!conf->has_versions && !is_adopted)) return found < 0 ? -1 : 0;
     char setting[sizeof(root_version) + 32];
     root_version version;
     if ((is_adopted ? root_adopted_enter(job, version) : root_session_enter(conf, version)) < 0) return -1;
     if (bound() < 0) return -1;
+    if (is_adopted && show_gpus(handle) < 0) return -1;
     if (*version == 0) return 1;
     snprintf(setting, sizeof setting, "SLIPWAY_ROOT_VERSION=%s", version);
     return pam_putenv(handle, setting) == PAM_SUCCESS ? 1 : root_fail("cannot set SLIPWAY_ROOT_VERSION");

@@ -6,24 +6,24 @@ from tests.cluster import guides
 
 
 def test_commands_of_a_section_are_read_from_its_page() -> None:
-    assert guides.section("docs/first-day.md", "A sweep") == [
+    assert guides.section("docs/use/first-day.md", "A sweep") == [
         ["cd ~/examples/array", "sbatch sweep.sh", "sort -g -k2 sweep-*.out | head -1"]
     ]
     (packages,) = guides.section("docs/containers.md", "What is in a container")
     assert len(packages) == 2
     assert packages[0].endswith("--container-save=/home/alice/mine.sqsh sh -c 'apt-get update && apt-get install -y jq'")
-    assert len(guides.section("docs/first-day.md", "Training on several nodes")) == 2
+    assert len(guides.section("docs/use/first-day.md", "Training on several nodes")) == 2
 
 
 def test_heading_that_a_page_does_not_have_is_an_error() -> None:
     with pytest.raises(ValueError, match="No such section"):
-        guides.section("docs/first-day.md", "No such section")
+        guides.section("docs/use/first-day.md", "No such section")
 
 
 @pytest.mark.parametrize(
     ("guide", "elsewhere"),
     [
-        pytest.param("docs/first-day.md", set[str](), id="first day"),
+        pytest.param("docs/use/first-day.md", set[str](), id="first day"),
         pytest.param("docs/containers.md", {"For administrators"}, id="containers"),  # a part of a stack file
     ],
 )

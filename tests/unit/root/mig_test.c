@@ -23,7 +23,18 @@ static bool is_selected(const char *list, bool (*is_open)(const char *file), siz
     return strcmp(names, wanted) == 0;
 }
 
+static bool is_first_and_third(const char *file) { return strcmp(file, "/dev/nvidia0") == 0 || strcmp(file, "/dev/nvidia2") == 0; }
+static bool is_none(const char *file) { return *file == 0; }
+
+static bool counts(bool (*is_open)(const char *file), size_t size, const char *wanted) {
+    char names[8 * ROOT_GPUS_MAX];
+    root_gpus_count(is_open, names, size);
+    return strcmp(names, wanted) == 0;
+}
+
 void check(void) {
+    CHECK(counts(is_first_and_third, sizeof(char[8 * ROOT_GPUS_MAX]), "0,1") && counts(is_none, 64, ""));
+    CHECK(counts(is_any, 10, "0") && counts(is_any, 8, ""));
     const char *three = "/d MIG-1\n/de MIG-2\n/dev MIG-3\n";
     CHECK(is_selected(three, is_even, 64, "MIG-1,MIG-3") && is_selected(three, is_any, 64, "MIG-1,MIG-2,MIG-3"));
     CHECK(is_selected(three, is_any, 18, "MIG-1,MIG-2,MIG-3") && is_selected(three, is_any, 17, ""));

@@ -36,6 +36,7 @@ def test_idle_nodes_are_those_that_can_take_a_job() -> None:
         "main                         6         4         2        12",
         "gpu-with-a-long-name         0         1         0         1",
     ]
+    assert render_partitions("slipway-checks|4|idle\n") == render_partitions("")
     assert render_partitions("") == "PARTITION      IDLE    IN USE     OTHER     NODES\n"
 
 

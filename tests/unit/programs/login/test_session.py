@@ -123,3 +123,29 @@ def test_home_comes_after_the_state_and_a_silent_server_costs_no_login(
     session.main()
     assert capsys.readouterr().out == "Welcome\n"
     assert "cannot show the quota of home" in (node / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "variable", "is_told"),
+    [
+        pytest.param("ssh-ed25519 AAAA me\n", b"", True, id="keys-that-do-not-count"),
+        pytest.param("ssh-ed25519 AAAA me\n", b"SLIPWAY_HOME_KEYS=1\0", False, id="keys-that-count"),
+        pytest.param("", b"", False, id="empty-file"),
+        pytest.param(None, b"", False, id="no-file"),
+    ],
+)
+def test_keys_at_home_that_do_not_count_are_told(
+    node: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, variable: bytes, is_told: bool
+) -> None:
+    entry = [*pwd.getpwnam(USER)]
+    entry[5] = str(node)
+
+    def at_home(_: str) -> pwd.struct_passwd:
+        return pwd.struct_passwd(entry)
+
+    monkeypatch.setattr(session.pwd, "getpwnam", at_home)
+    (node / ".ssh").mkdir()
+    if content is not None:
+        (node / ".ssh/authorized_keys").write_text(content)
+    (node / "environ").write_bytes(b"PATH=/bin\0" + variable)
+    assert ("do not count on this cluster" in Session(USER).home_keys()) == is_told
