@@ -120,6 +120,7 @@ _NO_STEPMGR = "Slipway's plugins have not been tried with it"
 RESERVED_ITEMS: Mapping[str, Mapping[str, str]] = {
     "PrologFlags": {
         "NoHold": "Slurm refuses it beside Contain",
+        "X11": "neither the image nor sshd of login nodes is made for X11 forwarding",
         "RunInJob": "prologs would run inside the job's limits, where health checks cannot reach the node",
     },
     "SlurmctldParameters": {

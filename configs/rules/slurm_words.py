@@ -173,7 +173,7 @@ GLOBAL_VALUES: Mapping[str, Value] = {
         _words("accounts events jobs nodes partitions reservations usage users"),
         more=_words("account event job node partition reservation user all none cloud"),
     ),
-    "PrologFlags": Items(_words("Alloc Contain DeferBatch ForceRequeueOnFail Serial X11")),
+    "PrologFlags": Items(_words("Alloc Contain DeferBatch ForceRequeueOnFail Serial")),
     "ScronParameters": Items(_words("enable explicit_scancel")),
     "SlurmctldParameters": Items(
         _words(

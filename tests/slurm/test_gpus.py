@@ -213,6 +213,14 @@ def test_instances_of_mig_are_open_to_the_tasks_that_got_them_alone(cluster: Gpu
         assert files == [f"nvidia{found[1]}", f"slipway-mig/{found[1]}-{found[2]}-ci", f"slipway-mig/{found[1]}-{found[2]}-gi"]
 
 
+def test_batch_job_is_told_its_gpus_per_task(cluster: GpuCluster) -> None:
+    """By the variable that launch scripts of Ray read, which Slurm 26.05 does not set; also with a type."""
+    show = "echo ${SLURM_GPUS_PER_TASK-none}"
+    assert cluster.output(show, "--ntasks=2", "--gpus-per-task=2") == ["2"]
+    assert cluster.output(show, "--ntasks=1", "--gpus-per-task=h100_1g.10gb:1") == ["1"]
+    assert cluster.output(show, "--gpus=2") == ["none"]
+
+
 def test_job_with_several_instances_of_mig_is_told_all_of_them(cluster: GpuCluster) -> None:
     said = cluster.output("echo $CUDA_VISIBLE_DEVICES", "--gpus=h100_3g.40gb:4")
     assert said == ["MIG-simulated-0-0,MIG-simulated-1-0,MIG-simulated-2-0,MIG-simulated-3-0"]
