@@ -6,6 +6,7 @@
    homes for instance, are the same files inside. So it is with srun's --task-epilog, which runs as its user outside, under the job's limits. The
    folder that a job starts in must exist in the pod, too; inside it is looked up again. bcast.c does the same for files that are sent to a job, and
    sees to those limits. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -323,11 +324,21 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments) {
     return ESPANK_SUCCESS;
 }
 
+/* With its step, srun gets the addresses of the job's nodes, which bcast.c tells about. Where it has none, it asks slurmctld for those of now. The list's
+   type is not in Slurm's headers: zeros are an empty one. */
+static void forget_addresses(void) {
+    static const char empty[256];
+    typedef void set_addresses(const void *list);
+    set_addresses *set = (set_addresses *)dlsym(RTLD_DEFAULT, "fwd_set_alias_addrs");
+    if (set) set(empty);
+}
+
 /* srun, when it has its step and before it launches it. */
 int slurm_spank_local_user_init(spank_t spank, int count, char **arguments) {
     (void)spank;
     (void)count;
     (void)arguments;
+    forget_addresses();
     root_mpi_launch();
     return ESPANK_SUCCESS;
 }

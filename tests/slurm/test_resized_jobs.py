@@ -1,0 +1,174 @@
+"""Jobs that go on without one of their nodes: later steps reach the nodes that are left, each alone and all together.
+
+Slurm 26.05.5 lists the addresses of a job's nodes when it starts, and takes none out of that list. images/slurm/root/spank.c and
+bcast.c keep srun and slurmstepd from going by it.
+"""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.elastic_cluster import ElasticCluster, elastic_stack
+from tests.slurm.image_cluster import ALICE
+from tests.slurm.image_pods import Machine, PodError, wait_for
+
+FOLDER = Path("/var/tmp/slipway-resized-pods")
+PREFIX = "swrs-"
+FIXED, ELASTIC = ("fix-0", "fix-1", "fix-2"), ("el-0", "el-1")
+NAMES = {"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC)}}
+NEW_NUMBERS = {"fix-0": 100, "fix-1": 101, "fix-2": 102}
+"""Ends of the addresses that pods have on another machine."""
+
+Loss = Callable[[ElasticCluster, str, str], None]
+"""Takes a node (the last argument) from a job."""
+
+
+@pytest.fixture(scope="module")
+def running(image_root: Path) -> Iterator[ElasticCluster]:
+    machine = Machine(FOLDER, image_root, PREFIX)
+    machine.close()  # what a killed run left
+    FOLDER.mkdir(mode=0o755)
+    cluster = ElasticCluster(machine, stack=elastic_stack(fixed=3, least=0, most=2), names=NAMES)
+    try:
+        cluster.prepare()
+        for pod in NAMES:
+            cluster.munged(pod)
+        cluster.slurmctld()
+        cluster.reconfigure()
+        cluster.taken()
+        yield cluster
+    finally:
+        machine.keep_logs()
+        machine.close()
+
+
+@pytest.fixture
+def cluster(running: ElasticCluster) -> ElasticCluster:
+    """The cluster without a job, its fixed nodes up."""
+    running.cancel_all()
+    wait_for("an empty queue", lambda: not running.slurm("squeue", "--noheader").strip())
+    running.up(*FIXED)
+    return running
+
+
+def allocate(cluster: ElasticCluster, *options: str) -> str:
+    """A job without a shell, as `salloc` makes one; gives its number once its nodes are ready."""
+    said = cluster.slurm("salloc", "--no-shell", "--no-kill", *options, user=ALICE)
+    return said.partition("Granted job allocation ")[2].split()[0]
+
+
+def step(cluster: ElasticCluster, job: str, *options: str) -> list[str]:
+    """The nodes that a step of one task each reached. Raises PodError with srun's words."""
+    said = cluster.slurm("srun", f"--jobid={job}", "--chdir=/tmp", "--quiet", *options, "hostname", user=ALICE)
+    return sorted(said.split())
+
+
+def reaches(cluster: ElasticCluster, job: str, *nodes: str) -> None:
+    """Asserts that steps run on each of the nodes, and on all."""
+    assert step(cluster, job, f"--nodes={len(nodes)}") == sorted(nodes)
+    for node in nodes:
+        assert step(cluster, job, "--nodes=1", "--ntasks=1", f"--nodelist={node}") == [node]
+
+
+def give_back(cluster: ElasticCluster, job: str, node: str) -> None:
+    """As the job's user returns a node of three."""
+    kept = ",".join(each for each in FIXED if each != node)
+    cluster.slurm("bash", "-c", f"cd /tmp && scontrol update JobId={job} NodeList={kept}", user=ALICE)
+
+
+def lose(cluster: ElasticCluster, job: str, node: str) -> None:
+    """The node's pod is killed, and slurmctld takes the node for down."""
+    cluster.containers.pop(f"{node}/slurmd").stop("KILL")
+    cluster.slurm("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=gone")
+
+
+def replace(cluster: ElasticCluster, job: str, node: str) -> None:
+    """A new pod has the name and the address of the old one."""
+    cluster.containers.pop(f"{node}/slurmd").stop("KILL")
+    cluster.worker(node)
+
+
+def move(cluster: ElasticCluster, job: str, node: str) -> None:
+    """A new pod has the name of the old one and another address, as on another machine."""
+    cluster.containers.pop(f"{node}/slurmd").stop("KILL")
+    machine, namespace = cluster.machine, f"{PREFIX}{node}"
+    old = machine.addresses[node]
+    subprocess.run(["ip", "-n", namespace, "address", "flush", "dev", "eth0"], check=True)
+    machine.add_address(node, namespace, "eth0", NEW_NUMBERS[node])
+    names = machine.folder / "hosts"
+    names.write_text(names.read_text().replace(f"{old} ", f"{machine.addresses[node]} "))
+    cluster.worker(node)
+
+
+def restart(cluster: ElasticCluster) -> None:
+    cluster.containers["t-slurmctld-0/slurmctld"].stop()
+    cluster.slurmctld()
+    wait_for("slurmctld", lambda: "is UP" in cluster.slurm("scontrol", "ping"))
+
+
+@pytest.mark.parametrize("lost", [pytest.param("fix-0", id="first"), pytest.param("fix-1", id="middle"), pytest.param("fix-2", id="last")])
+@pytest.mark.parametrize("loss", [give_back, lose, replace, move])
+def test_steps_reach_every_node_that_a_job_has_left(cluster: ElasticCluster, loss: Loss, lost: str) -> None:
+    """And later jobs reach the node that went."""
+    job = allocate(cluster, "--nodelist=fix-[0-2]")
+    reaches(cluster, job, *FIXED)
+    loss(cluster, job, lost)
+    wait_for("the loss", lambda: cluster.job(job, "NumNodes") == "2", deadline_s=60)
+    reaches(cluster, job, *(node for node in FIXED if node != lost))
+    cluster.slurm("scancel", job)
+    cluster.up(*FIXED)
+    reaches(cluster, allocate(cluster, "--nodelist=fix-[0-2]"), *FIXED)
+
+
+@pytest.mark.parametrize("restarts", [pytest.param("before", id="restart-before"), pytest.param("after", id="restart-after")])
+def test_loss_around_a_restart_of_slurmctld_leaves_steps_right(cluster: ElasticCluster, restarts: str) -> None:
+    job = allocate(cluster, "--nodelist=fix-[0-2]")
+    if restarts == "before":
+        restart(cluster)
+    give_back(cluster, job, "fix-0")
+    if restarts == "after":
+        restart(cluster)
+    reaches(cluster, job, "fix-1", "fix-2")
+
+
+def test_part_of_a_heterogeneous_job_that_loses_a_node_goes_on(cluster: ElasticCluster) -> None:
+    job = allocate(cluster, "--nodelist=fix-[0-1]", ":", "--no-kill", "--nodelist=fix-2")
+    assert step(cluster, job, "--het-group=0,1", "--nodes=1") == ["fix-0", "fix-2"]
+    lose(cluster, job, "fix-0")
+    wait_for("the loss", lambda: cluster.job(job, "NumNodes") == "1")
+    assert step(cluster, job, "--het-group=0,1") == ["fix-1", "fix-2"]
+
+
+def test_job_on_woken_nodes_goes_on_without_one_of_them(cluster: ElasticCluster) -> None:
+    """A job that waits for its nodes has no list of addresses at its start."""
+    for node in ELASTIC:
+        assert cluster.state(node) == "IDLE+CLOUD+POWERED_DOWN"
+    job = cluster.submit("--partition=mix", "--no-kill", "--nodelist=el-[0-1],fix-0")
+    wait_for("the request", lambda: all("POWERING_UP" in cluster.state(node) for node in ELASTIC))
+    for node in ELASTIC:
+        cluster.worker(node)
+    wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=60)
+    reaches(cluster, job, "el-0", "el-1", "fix-0")
+    lose(cluster, job, "el-1")
+    wait_for("the loss", lambda: cluster.job(job, "NumNodes") == "2")
+    reaches(cluster, job, "el-0", "fix-0")
+
+
+def test_slurmstepd_goes_by_names_behind_a_lost_node_only(cluster: ElasticCluster) -> None:
+    """With the wrong addresses, a step's end took 8 s longer."""
+    job = allocate(cluster, "--nodelist=fix-[0-2]")
+    logs = {node: cluster.containers[f"{node}/slurmd"] for node in FIXED}
+    before = {node: len(log.lines) for node, log in logs.items()}
+    reaches(cluster, job, *FIXED)
+    give_back(cluster, job, "fix-1")
+    reaches(cluster, job, "fix-0", "fix-2")
+    by_name = {node for node, log in logs.items() if "are looked up by name" in "\n".join(log.lines[before[node] :])}
+    assert by_name == {"fix-2"}
+
+
+def test_slurm_adds_no_node_to_a_running_job(cluster: ElasticCluster) -> None:
+    job = allocate(cluster, "--nodelist=fix-0")
+    with pytest.raises(PodError, match="XXX"):
+        cluster.slurm("salloc", "--no-shell", f"--dependency=expand:{job}", "--nodelist=fix-1", user=ALICE)
