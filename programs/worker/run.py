@@ -21,6 +21,7 @@ from slurm.scontrol import Node
 from slurm.signals import Signals
 from slurm.states import waits_for_power
 
+from . import launches
 from .gpus import Declared, Gpu, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
 from .gpus import read as read_gpus
 from .mig import MigError
@@ -77,7 +78,7 @@ class Worker:
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
-        self._log = Pump("slurmd")
+        self._log = Pump("slurmd", launches.start(name, controller, say))
         """Of each slurmd, and of the slurmstepds that outlive it."""
 
     def run(self) -> int:
