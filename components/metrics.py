@@ -35,7 +35,6 @@ from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
 from configs.render.health_checks import collector_of, interval_s, is_told_again
-from slurm.check_results import LAUNCH
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
@@ -74,8 +73,7 @@ class MetricsArgs(TypedDict):
 
 def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
     names = {
-        node_set.name: {LAUNCH: ""}
-        | {check.name: _told_again(cluster, check) for check in cluster.health_checks if looks_at(check, node_set)}
+        node_set.name: {check.name: _told_again(cluster, check) for check in cluster.health_checks if looks_at(check, node_set)}
         for node_set in cluster.node_sets
     }
     return {

@@ -29,7 +29,7 @@ from slurm.signals import Signals
 
 from .collect_plan import AT_ONCE, Found, Plan, Report, ReportError, plan_collect, plan_renewal, read_report
 from .credentials import CredentialError, Munge
-from .launches import Launches, TestJobs
+from .launches import Launches, TrialJobs
 from .outcome_lines import check_line
 from .plan import Outcome
 from .slurm import Slurm
@@ -284,7 +284,7 @@ def note(waiting: Waiting, report: Report) -> Reply:
 
 def main() -> int:
     signals, waiting, collector = Signals(), Waiting(), Collector(Slurm(), logs.write)
-    launches = Launches(TestJobs(), lambda report: note(waiting, report))
+    launches = Launches(TrialJobs(), lambda report: note(waiting, report))
     server = _Server(PORT, Munge(), waiting, collector, launches)
     worker = threading.Thread(target=work, args=(collector, waiting), daemon=True)
     for thread in (worker, threading.Thread(target=server.serve_forever, daemon=True)):

@@ -50,7 +50,7 @@ class Suspect:
     jobs: tuple[str, ...] = ()
 
 
-class TestJobs(Slurm):
+class TrialJobs(Slurm):
     """Slurm, where the job of a check is a test job."""
 
     def run(
@@ -65,7 +65,7 @@ class Launches:
 
     def __init__(
         self,
-        slurm: TestJobs,
+        slurm: TrialJobs,
         note: Note,
         say: Callable[[str], None] = logs.write,
         clock: Callable[[], float] = time.monotonic,
@@ -130,7 +130,11 @@ class Launches:
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             targets = {name: Target({}, 0, most_drained(nodes, name)) for name in sorted(again)}
             spec = Spec(LAUNCH, "launches", _TEST_S, _PARALLEL, int(_AGAIN_S), "node", targets)
-            run_all(spec, self._slurm, lambda name, found: self._say(check_line("checks", LAUNCH, {"node": name}, at, found)), at)
+
+            def report(name: str, outcome: Outcome) -> None:
+                self._say(check_line("checks", LAUNCH, {"node": name}, at, outcome))
+
+            run_all(spec, self._slurm, report, at, self._clock, self._pause)
         with ThreadPoolExecutor(_PARALLEL) as pool:
             for _ in pool.map(self.look, map(Suspect, sorted(noted - again))):
                 pass
