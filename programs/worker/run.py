@@ -27,6 +27,7 @@ from .gpus import read as read_gpus
 from .mig import MigError
 from .mig import place as place_instances
 from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_place, plan_remark, plan_settle, plan_watch
+from .port import hold
 from .prepare import PrepareError, prepare
 from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
@@ -78,6 +79,7 @@ class Worker:
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
+        self._port = hold(_BCAST)
         self._log = Pump("slurmd", launches.start(name, controller, say))
         """Of each slurmd, and of the slurmstepds that outlive it."""
 

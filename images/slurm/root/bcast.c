@@ -6,13 +6,18 @@
    ends at its next reconfigure (seen on 26.05.5): nodes with running jobs could not be updated one after the other.
 
    slurmstepd forks the program of --task-epilog from itself, outside of its job's memory group (group.h), and calls the same function in it first,
-   as root still. */
+   as root still.
+
+   The worker's program holds slurmd's port while slurmd is down, as a job could take it otherwise: jobs share the pod's network. slurmd shares the
+   port with it (SO_REUSEPORT), which Linux allows to sockets of one user alone. */
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "enter.h"
@@ -29,6 +34,9 @@ EXPORTED char slipway_step_groups[ROOT_GROUPS_MAX];
 
 /* Set by the plugin in slurmstepd once a step's tasks are forked, so what slurmstepd forks from then on is none of them. */
 EXPORTED bool slipway_step_has_tasks;
+
+/* slurmd's port, which programs/worker holds. It looks for this name: an older file would leave slurmd without its port. */
+EXPORTED in_port_t slipway_held_port = 6818;
 
 static pid_t loader;
 
@@ -71,4 +79,15 @@ EXPORTED int namespace_g_join(slurm_step_id_t *step, uid_t user, bool is_new) {
     if (enter(step->job_id, user) == 0) return SLURM_SUCCESS;
     slurm_error("slipway: a file that was sent to job %u cannot be put into its root: %s", step->job_id, root_reason());
     return SLURM_ERROR;
+}
+
+EXPORTED int bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
+    __typeof__(bind) *next = (__typeof__(bind) *)dlsym(RTLD_NEXT, "bind");
+    const struct sockaddr *given = address.__sockaddr__;
+    in_port_t port = 0;
+    if (given != NULL && size >= sizeof(struct sockaddr_in) && given->sa_family == AF_INET) port = ((const struct sockaddr_in *)given)->sin_port;
+    if (given != NULL && size >= sizeof(struct sockaddr_in6) && given->sa_family == AF_INET6) port = ((const struct sockaddr_in6 *)given)->sin6_port;
+    int on = 1;
+    if (port == htons(slipway_held_port)) setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    return next(socket, address, size);
 }
