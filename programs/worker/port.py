@@ -11,7 +11,7 @@ PORT = 6818
 _MARK = b"slipway_held_port"
 
 
-def hold(preload: str) -> socket.socket | None:
+def hold(preload: str, port: int = PORT) -> socket.socket | None:
     """The socket, which holds the port while it is open. None where slurmd could not share it, as its preloaded file is older, and where
     somebody has the port already."""
     with contextlib.suppress(OSError):
@@ -22,7 +22,7 @@ def hold(preload: str) -> socket.socket | None:
         try:
             held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            held.bind(("::", PORT))
+            held.bind(("::", port))
         except OSError:
             held.close()
             raise

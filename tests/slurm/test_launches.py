@@ -2,6 +2,7 @@
 NodeSet controller: they lift a drain once nothing that is noted holds the node.
 """
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -151,6 +152,29 @@ def test_check_whose_job_cannot_be_started_is_no_skip(cluster: ChecksCluster) ->
         wait_for("the drain", lambda: is_drained(cluster), 60)
     finally:
         shell(cluster, f"umount {GROUPS}")
+
+
+def test_no_job_takes_slurmds_port_while_slurmd_is_down(cluster: ChecksCluster) -> None:
+    thief = (
+        "import socket, time\n"
+        "while True:\n"
+        "    try:\n"
+        "        taken = socket.socket(socket.AF_INET6)\n"
+        "        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+        "        taken.bind(('::', 6818))\n"
+        "        taken.listen()\n"
+        "        print('taken', flush=True)\n"
+        "        time.sleep(600)\n"
+        "    except OSError:\n"
+        "        taken.close()\n"
+        "        time.sleep(0.01)\n"
+    )
+    job = cluster.batch(f"--nodelist={NODE}", script=f"python3 -c {shlex.quote(thief)}")
+    wait_for("the thief", lambda: shell(cluster, "pgrep -c -u alice python3 || true").strip() == "1")
+    before = cluster.containers[f"{NODE}/slurmd"].log.count("slurmd started on")
+    shell(cluster, "pkill -KILL -x slurmd")
+    wait_for("slurmd", lambda: cluster.containers[f"{NODE}/slurmd"].log.count("slurmd started on") > before, 60)
+    assert shell(cluster, f"cat /tmp/{job}.out") == ""
 
 
 def test_worker_of_a_new_pod_hears_its_slurmd(cluster: ChecksCluster) -> None:
