@@ -80,16 +80,22 @@ class Launches:
         while True:
             self._has_failed.wait()
             self._has_failed.clear()
-            self._tell()
+            told = self._tell()
             time.sleep(_PAUSE_S)
+            if self._recent() - told:  # slurmd may name a job after it has said that something failed
+                self._tell()
 
-    def _tell(self) -> None:
+    def _recent(self) -> set[str]:
+        since = time.monotonic() - _RECENT_S
+        return {job for at, job in [*self._jobs] if at >= since}
+
+    def _tell(self) -> set[str]:
+        """Tells of the failed launch, and gives the jobs that it named."""
         fault = find_fault()
         for _ in range(_TRIES):
-            recent = time.monotonic() - _RECENT_S
-            jobs = sorted({job for at, job in [*self._jobs] if at >= recent})
+            jobs = self._recent()
             about = {"check": LAUNCH, "result": "failed" if fault else "unknown", "found": fault, "kind": "node", "maxDrained": 0}
-            report = {"node": self._node, "context": LAUNCH, "job": "", "jobs": jobs, "results": [about]}
+            report = {"node": self._node, "context": LAUNCH, "job": "", "jobs": sorted(jobs), "results": [about]}
             try:
                 if error := tell(self._collector, PORT, self._user, report).get("error"):
                     raise ValueError(error)
@@ -98,7 +104,8 @@ class Launches:
                 time.sleep(_PAUSE_S)
             else:
                 self._say(f"a job could not be started here: {fault or 'a job of Slurm is tried'}")
-                return
+                return jobs
+        return set()
 
 
 def start(node: str, collector: str, say: Callable[[str], None]) -> Callable[[str], None]:

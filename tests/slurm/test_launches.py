@@ -2,6 +2,7 @@
 NodeSet controller: they lift a drain once nothing that is noted holds the node.
 """
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,14 @@ def started(image_root: Path) -> Iterator[ChecksCluster]:
 @pytest.fixture
 def cluster(started: ChecksCluster) -> ChecksCluster:
     """As each test starts: nothing noted, no drain, and no test job that has passed a moment ago."""
-    started.reset()
+    started.cancel_all()
+    started.containers["t-slurmctld-0/checks"].stop("KILL")
+    for held in re.findall(r"ReservationName=(\S+)", started.slurm("scontrol", "show", "reservation")):
+        wait_for("no reservation", lambda: started.slurm("scontrol", "delete", f"ReservationName={held}") == "")  # noqa: B023 - called at once
+    started.slurm("scontrol", "update", f"NodeName={NODE}", "Extra={}")
+    started.slurm("scontrol", "update", f"NodeName={NODE}", "State=RESUME", check=False)
+    started.collect()
+    started.idle()
     return started
 
 
