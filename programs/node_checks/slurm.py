@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm import reasons
-from slurm.check_results import LAUNCH, PASSED, RESERVATION, SKIPPED, UNKNOWN, driver_of
+from slurm.check_results import LAUNCH, RESERVATION, SKIPPED, UNKNOWN, driver_of
 from slurm.commands import SlurmError, call
 from slurm.conf import CHECKS_PARTITION
 from slurm.hostlists import expand
@@ -212,10 +212,8 @@ class Slurm:
         """Whether slurmd starts a batch job of Slurm's own user on a node: the least that one can ask for."""
         words = (f"--job-name={_JOB}{LAUNCH}", f"--nodelist={node.name}", "--ntasks=1", "--mem=1", "--no-requeue", "--wrap=true")
         limits = ("--output=/dev/null", "--chdir=/", "--export=NONE", "--time=2", f"--priority={_TOP_PRIORITY}")
-        places = (
-            *((f"--partition={users}",) if (users := shared_partition([node])) else ()),
-            *((f"--reservation={held.name}",) if held else ()),
-        )
+        partition = shared_partition([node])
+        places = ([f"--partition={partition}"] if partition else []) + ([f"--reservation={held.name}"] if held else [])
         job = _call("sbatch", "--parsable", *words, *limits, *places).strip().partition(";")[0]
         end, outcome = time.monotonic() + timeout_s, None
         try:
@@ -224,8 +222,9 @@ class Slurm:
                 given = ("--noheader", "--all", "--states=all", f"--jobs={job}", "--Format=State:32,StartTime:32")
                 outcome = read_launch(_call("squeue", *given))
         finally:
-            if outcome is None or outcome.result != PASSED:
-                _call("scancel", job)
+            if outcome is None:
+                with contextlib.suppress(SlurmError):  # it may have ended meanwhile
+                    _call("scancel", job)
         return outcome or Outcome(UNKNOWN, f"the test job did not end within {timeout_s} s")
 
     def job(self, job: str) -> dict[str, Any]:
