@@ -50,7 +50,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
-from configs.render.health_checks import COLLECTOR_PORT, checks_beside_jobs
+from slurm import collector
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -90,8 +90,6 @@ class ControlPlaneArgs(TypedDict):
     """The relay for mail about jobs."""
     notify: NotRequired[NotifyArgs]
     """Who is told of jobs and nodes; missing: nobody."""
-    collects_checks: NotRequired[bool]
-    """True: nodes run health checks beside jobs, and tell what they find."""
     maintenance: NotRequired[dict[str, Any]]
     """What the program that warns jobs of maintenance goes by (slurm.maintenance.Policy); missing: jobs are not warned."""
     deletion_protection: bool
@@ -111,8 +109,6 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
         made["identity"] = identity
     if cluster.backup is not None:
         made["backup"] = backup_args(cluster, pods, cluster.backup)
-    if checks_beside_jobs(cluster):
-        made["collects_checks"] = True
     if cluster.maintenance.enabled:
         made["maintenance"] = maintenance_policy(cluster)
     if cluster.notifications.smtp is not None:
@@ -241,10 +237,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         {"SLURM_CONF": "/etc/slurm/slurm.conf"},
         command=program_command("node_checks", module="collect"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "checks", "containerPort": COLLECTOR_PORT}],
+        ports=[{"name": "checks", "containerPort": collector.PORT}],
         # SlurmUser: only Slurm's own user and root may drain nodes.
         securityContext=confined(SLURM_UID),
-        livenessProbe=tcp_probe(COLLECTOR_PORT, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        livenessProbe=tcp_probe(collector.PORT, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
     )
     maintenance = container(
         pods,
@@ -259,15 +255,15 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         securityContext=confined(SLURM_UID),
     )
     state = mount("state", _STATE_PATH)
-    backup, mail, notify, collects = args.get("backup"), args.get("mail"), args.get("notify"), args.get("collects_checks")
+    backup, mail, notify = args.get("backup"), args.get("mail"), args.get("notify")
     warns = args.get("maintenance") is not None
     programs = (
         "munged",
         "slurmctld",
         "config_sync",
+        "node_checks",
         *(STATE_PROGRAMS if backup else ()),
         *(NOTIFY_PROGRAMS if notify else ("mail",) if mail else ()),
-        *(("node_checks",) if collects else ()),
         *(("maintenance",) if warns else ()),
     )
     return {
@@ -278,11 +274,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
         "initContainers": [munged(pods), *(build_state_restore(backup, state) if backup else [])],
         "containers": [
-            *(slurmctld, reconfigure),
+            *(slurmctld, reconfigure, checks),
             *([build_state_backup(backup, state)] if backup else []),
             *([build_mail(pods, mail, state)] if mail else []),
             *([build_notify(pods, notify, state, users)] if notify else []),
-            *([checks] if collects else []),
             *([maintenance] if warns else []),
         ],
         "volumes": [

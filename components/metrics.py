@@ -34,7 +34,7 @@ from components.pods import (
 from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
-from configs.render.health_checks import checks_beside_jobs, collector_of, interval_s, is_told_again
+from configs.render.health_checks import collector_of, interval_s, is_told_again
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
@@ -67,8 +67,8 @@ class MetricsArgs(TypedDict):
     after a job is told once. What others have found is history."""
     unknown_after_s: float
     """A check at an interval that has told nothing of a node for so many seconds is unknown there."""
-    checks_collector: tuple[str, int] | None
-    """Host and port of the program that notes what checks beside jobs find; None where there are no such checks."""
+    checks_collector: tuple[str, int]
+    """Host and port of the program that notes what nodes find."""
 
 
 def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
@@ -85,7 +85,7 @@ def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) ->
         "accounting_interval_s": _ACCOUNTING_INTERVAL_S,
         "checks": {name: checks for name, checks in names.items() if checks},
         "unknown_after_s": unknown_after_s(interval_s(cluster)),
-        "checks_collector": collector_of(cluster) if checks_beside_jobs(cluster) else None,
+        "checks_collector": collector_of(cluster),
     }
 
 
@@ -129,7 +129,7 @@ def build_network_policy(args: MetricsArgs) -> Manifest:
     """In: probes and scrapes. Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
     pods = args["pods"]
     cluster = pods["cluster"]
-    slurmctld = [SLURMCTLD_PORT, *([args["checks_collector"][1]] if args["checks_collector"] else [])]
+    slurmctld = [SLURMCTLD_PORT, args["checks_collector"][1]]
     daemons = {"slurmctld": slurmctld, **({"slurmdbd": [SLURMDBD_PORT]} if args["accounting"] else {})}
     slurm = [
         {"to": [{"podSelector": {"matchLabels": selector(cluster, name)}}], "ports": [_port(port) for port in ports]}

@@ -20,6 +20,11 @@ FAILURE = '"failure"'
 """A part of every `Extra` in which a check keeps a failure."""
 ASKED = "SLIPWAY_ASKED_NODES"
 """Environment variable of a run of a check that looks at some nodes only: see `read_requests`."""
+LAUNCH = "launch"
+"""The check that every cluster has: whether a node can start jobs. programs/node_checks/launches.py notes it; no check of a user has its
+name."""
+LAUNCH_MOST_PERCENT = 10
+"""Of a set's nodes, how many all checks together may hold drained for this one to drain another; at least one."""
 _KEY = "slipway"
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_~-]{0,39}")
 

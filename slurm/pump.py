@@ -11,7 +11,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from slurm import daemon_lines, logs
 
@@ -27,8 +27,9 @@ _MOST_READS = 64
 class Lines:
     """Bytes as they come, made into lines of a log. Blank lines are left out."""
 
-    def __init__(self, daemon: str) -> None:
+    def __init__(self, daemon: str, hear: Callable[[str], None] | None = None) -> None:
         self._daemon = daemon
+        self._hear = hear
         self._rest = b""
         self._is_cut = False
         """True while the rest of a line comes that is too long: its beginning is kept."""
@@ -49,6 +50,8 @@ class Lines:
     def _make(self, part: bytes) -> str:
         self._keep(part)
         text, self._rest, self._is_cut = self._rest, b"", False
+        if self._hear is not None:
+            self._hear(text.decode("utf-8", "replace"))
         return make_line(self._daemon, text)
 
     def _keep(self, part: bytes) -> None:
@@ -89,11 +92,12 @@ def pass_on(lines: Iterator[str]) -> None:
 class Pump:
     """A pipe for the output of a daemon, of all its starts, and the thread that reads it."""
 
-    def __init__(self, daemon: str) -> None:
+    def __init__(self, daemon: str, hear: Callable[[str], None] | None = None) -> None:
+        """`hear` gets each line of the daemon's as it comes, from the thread that reads the pipe: it must be quick, and never raise."""
         self._reads, self.fd = os.pipe()
         """`fd` is the daemon's stdout and stderr. It stays open, so that the pipe outlives the daemon and serves the next one."""
         self._ends, self._end = os.pipe()
-        self._lines = Lines(daemon)
+        self._lines = Lines(daemon, hear)
         self._thread = threading.Thread(target=self._run, name=f"log of {daemon}", daemon=True)
         self._thread.start()
 

@@ -173,10 +173,9 @@ def _raw_lines(cluster: Cluster) -> list[str]:
 
 
 def _scheduler_parameters(cluster: Cluster) -> list[str]:
-    """The user's; a job that a failed prolog has sent back waits for another node, and is not held until an administrator comes."""
+    """The user's; a job that its node could not start waits for another one, and is not held until an administrator comes."""
     given = [*cluster.slurm.scheduler_parameters]
-    has_prolog = bool(health_checks.checks_in(cluster, "prolog"))
-    return [*given, *([_NOHOLD] if has_prolog and _NOHOLD not in map(str.lower, given) else [])]
+    return [*given, *([_NOHOLD] if _NOHOLD not in map(str.lower, given) else [])]
 
 
 def render_refusals(cluster: Cluster) -> dict[str, str]:

@@ -17,6 +17,7 @@ from configs.models.health_checks import (
 from configs.rules.gpu_checks import check_gpu_checks
 from configs.rules.names import Names, check_distinct, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
+from slurm.check_results import LAUNCH
 
 _WAITS: Mapping[CheckKind, str] = {
     "mounts": "maxAnswerS",
@@ -36,6 +37,9 @@ def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
     """Faults of the health checks."""
     faults = check_unique("cluster.healthChecks", "health check", [check.name for check in cluster.health_checks])
     for at, check in enumerate(cluster.health_checks):
+        if check.name == LAUNCH:
+            message = f"{quoted(LAUNCH)} is the check that every cluster has: whether a node can start jobs. Choose another name."
+            faults.append(Fault(f"cluster.healthChecks[{at}].name", message))
         faults += _check_health_check(f"cluster.healthChecks[{at}]", check, cluster, names)
         faults += _check_job(f"cluster.healthChecks[{at}]", check, cluster)
     return faults

@@ -29,7 +29,7 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.check_results import FAILED, RESERVATION, Driver, Failure, Request, failures, read_results
+from slurm.check_results import FAILED, LAUNCH, RESERVATION, Driver, Failure, Request, failures, read_results
 from slurm.maintenance import ANNOUNCED
 from slurm.reasons import ADMISSION, gpu_remark
 
@@ -247,7 +247,9 @@ def _driver(extra: str, checks: tuple[str, ...] | None) -> Driver | None:
 def _failures(extra: str, checks: tuple[str, ...] | None) -> Mapping[str, Failure] | None:
     """What checks that look at the set have found. A check that is no longer declared finds nothing any more, and holds no node."""
     results = read_results(extra)
-    return None if results is None or checks is None else {name: each for name, each in failures(results).items() if name in checks}
+    if results is None or checks is None:
+        return None
+    return {name: each for name, each in failures(results).items() if name in checks or name == LAUNCH}
 
 
 @lru_cache(maxsize=4096)

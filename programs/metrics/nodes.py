@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from slurm.check_results import UNKNOWN, read_results
+from slurm.check_results import LAUNCH, UNKNOWN, read_results
 from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.scontrol import Resources, read_extras, read_resources, read_starts, read_states
 from slurm.states import NodeState, is_registered, word
@@ -82,7 +82,7 @@ def _check_metrics(text: str, states: Mapping[str, NodeState], checks: Checks, n
         node_set = node_set_of(name)
         found = _results(extras.get(name, ""))
         is_up = word(state) not in _SILENT_IN_ORDER
-        for check, context in checks.get(node_set, {}).items():
+        for check, context in {LAUNCH: "", **checks.get(node_set, {})}.items():
             result, at, kind = found.get(check, ("", None, ""))
             told_at = max(at or 0, starts.get(name, now if at is None else 0))
             if is_up and context == _INTERVAL and now - told_at >= unknown_after_s:

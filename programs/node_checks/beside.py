@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from slurm.collector import tell
 from slurm.retelling import TELL_AGAIN_S
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ _CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
 """By what slurmd calls them in SLURM_SCRIPT_CONTEXT; a HealthCheckProgram has no such variable."""
 _TOLD = "/run/slurm/slipway-checks.json"
 """What the collector was told last, so that it hears news only."""
-_SEND_S = 5
 _PACKAGE = __package__
 
 
@@ -152,22 +152,6 @@ def _read(pipe: int, end: float) -> str | None:
     return None
 
 
-def tell(collector: "list[Any]", user: int, report: "dict[str, Any]") -> "dict[str, Any]":
-    """Sends a report, in a credential of munge that Slurm's user alone can read, and gives the answer. Raises OSError or ValueError."""
-    import socket  # a job whose checks pass pays for none of these
-    import subprocess
-
-    seal = ["munge", f"--restrict-uid={user}"]
-    try:
-        sealed = subprocess.run(seal, input=json.dumps(report), capture_output=True, text=True, timeout=_SEND_S, check=True).stdout
-    except subprocess.SubprocessError as error:
-        raise ValueError(f"munge: {error}") from None
-    with socket.create_connection((collector[0], collector[1]), timeout=_SEND_S) as connection:
-        connection.sendall(sealed.strip().encode() + b"\n")
-        answer = connection.makefile().readline()
-    return json.loads(answer)
-
-
 def _read_told() -> "dict[str, Any]":
     try:
         with open(_TOLD, encoding="utf-8") as file:
@@ -204,7 +188,8 @@ def main() -> int:
         return 0
     report = {"node": node, "context": context, "job": os.environ.get("SLURM_JOB_ID", ""), "results": results}
     try:
-        answer = tell(spec["collector"], spec["slurmUser"], report)
+        host, port = spec["collector"]
+        answer = tell(host, port, spec["slurmUser"], report)
         if error := answer.get("error"):
             raise ValueError(error)
     except (OSError, ValueError) as error:

@@ -21,19 +21,20 @@ from typing import NamedTuple, cast
 
 from slurm import logs
 from slurm.check_results import FAILED, PASSED
+from slurm.collector import LAUNCH, PORT
 from slurm.commands import SlurmError
 from slurm.pump import take_stderr
 from slurm.retelling import RENEW_EVERY_S
 from slurm.signals import Signals
 
-from .collect_plan import Found, Plan, Report, ReportError, plan_collect, plan_renewal, read_report
+from .collect_plan import AT_ONCE, Found, Plan, Report, ReportError, plan_collect, plan_renewal, read_report
 from .credentials import CredentialError, Munge
+from .launches import Launches, TrialJobs
 from .outcome_lines import check_line
 from .plan import Outcome
 from .slurm import Slurm
 from .updates import Update
 
-PORT = 6823
 STATUS = b"status"
 _LOOKS_S = 10
 _GATHER_S = 0.05
@@ -71,7 +72,7 @@ class Waiting:
         self._numbers = count()
 
     def put(self, report: Report, answer: Answer) -> None:
-        self._queue.put((report.context != "prolog", next(self._numbers), report, answer))
+        self._queue.put((report.context not in AT_ONCE, next(self._numbers), report, answer))
 
     def gather(self, timeout_s: float | None) -> list[tuple[Report, Answer]]:
         """What has come, and what comes right after it: of prologs, or of all else. Nothing after so many seconds without a report."""
@@ -239,9 +240,9 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, port: int, munge: Munge, waiting: Waiting, collector: Collector) -> None:
+    def __init__(self, port: int, munge: Munge, waiting: Waiting, collector: Collector, launches: Launches) -> None:
         super().__init__(("", port), _Handler)
-        self.munge, self.waiting, self.collector = munge, waiting, collector
+        self.munge, self.waiting, self.collector, self.launches = munge, waiting, collector, launches
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -267,18 +268,29 @@ class _Handler(socketserver.StreamRequestHandler):
         user, text = self._server.munge.read(line)
         if user != 0:
             raise CredentialError(f"sealed by user {user}, not by root of a node")
-        answer = Answer()
-        self._server.waiting.put(read_report(text), answer)
-        return answer.result(_ANSWER_S)
+        report = read_report(text)
+        if report.context == LAUNCH:
+            self._server.launches.put(report)
+            return Reply((), ())
+        return note(self._server.waiting, report)
+
+
+def note(waiting: Waiting, report: Report) -> Reply:
+    """Has a report written down, and waits for that. Raises SlurmError, or TimeoutError."""
+    answer = Answer()
+    waiting.put(report, answer)
+    return answer.result(_ANSWER_S)
 
 
 def main() -> int:
     signals, waiting, collector = Signals(), Waiting(), Collector(Slurm(), logs.write)
-    server = _Server(PORT, Munge(), waiting, collector)
+    launches = Launches(TrialJobs(), lambda report: note(waiting, report))
+    server = _Server(PORT, Munge(), waiting, collector, launches)
     worker = threading.Thread(target=work, args=(collector, waiting), daemon=True)
     for thread in (worker, threading.Thread(target=server.serve_forever, daemon=True)):
         thread.start()
-    while not signals.is_stopping and worker.is_alive():  # a fault of ours ends the process, which comes back
+    workers = [worker, *launches.start()]
+    while not signals.is_stopping and all(each.is_alive() for each in workers):  # a fault of ours ends the process, which comes back
         signals.wait(_LOOKS_S)
     return int(not signals.is_stopping)
 

@@ -25,6 +25,7 @@ from slurm.check_results import (
     seen_on,
     with_result,
 )
+from slurm.collector import LAUNCH
 from slurm.listed import read_time
 from slurm.retelling import RENEW_AFTER_S
 from slurm.scontrol import Node
@@ -34,6 +35,9 @@ from .allowance import Allowance, held_by_checks
 
 _CLOSED = frozenset({"DRAIN", "DOWN"})
 _KEPT = _CLOSED | {"RESERVED", "MAINTENANCE"}
+AT_ONCE = ("prolog", LAUNCH)
+"""Contexts in which a node is drained before it gets another job."""
+_MOST_JOBS = 64
 
 
 class ReportError(ValueError):
@@ -64,10 +68,12 @@ class Report:
 
     node: str
     context: str
-    """`interval`, `prolog` or `epilog`."""
+    """`interval`, `prolog`, `epilog`, or `launch`."""
     job: str
     """The job whose prolog or epilog it is; empty else."""
     found: tuple[Found, ...]
+    jobs: tuple[str, ...] = ()
+    """Of a node that could not start a job: those that it was to start last."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,8 @@ def read_report(text: bytes) -> Report:
         )
         if any(each.result not in (PASSED, FAILED, UNKNOWN, SKIPPED) for each in found):
             raise ReportError("a result that is not known here")
-        return Report(str(given["node"]), str(given["context"]), str(given["job"]), found)
+        jobs = tuple(map(str, given.get("jobs", ())))[:_MOST_JOBS]
+        return Report(str(given["node"]), str(given["context"]), str(given["job"]), found, jobs)
     except (KeyError, TypeError, ValueError) as error:
         raise ReportError(f"no report: {error!r}") from None
 
@@ -151,7 +158,8 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
             reason = reasons.check(found.check, found.found)
             if report.context == "prolog":
                 stops.append(found.check)
-                comments.setdefault(report.job, reasons.plain(f"did not start on {report.node}: {reason.removeprefix(reasons.OWN)}"))
+                comments.setdefault(report.job, did_not_start(report.node, reason))
+            if report.context in AT_ONCE:
                 if may_be_drained(node.state) and not node.state.flags & _CLOSED:
                     drains.setdefault(reason, []).append(report.node)
             elif before is None and may_be_drained(node.state) and not node.state.flags & _KEPT:
@@ -168,6 +176,11 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
         tuple(dict.fromkeys(report.node for report in reports if report.node in nodes and results[report.node] is None)),
         tuple(dict.fromkeys(told_again)),
     )
+
+
+def did_not_start(node: str, reason: str) -> str:
+    """What a job's AdminComment says of a node that could not start it."""
+    return reasons.plain(f"did not start on {node}: {reason.removeprefix(reasons.OWN)}")
 
 
 def plan_renewal(told: Mapping[str, Collection[str]], nodes: Mapping[str, Node], at: str) -> Mapping[str, tuple[str, ...]]:

@@ -24,10 +24,12 @@ from slurm.causes import Kind, Wish, wish_of
 from slurm.check_results import (
     ASKED,
     FAILED,
+    LAUNCH,
     PASSED,
     SKIPPED,
     UNKNOWN,
     Request,
+    failures,
     following,
     read_requests,
     read_results,
@@ -43,6 +45,7 @@ from .outcome_lines import check_line
 from .plan import (
     BUSY,
     ENDED,
+    NOT_BEGUN,
     Done,
     Drain,
     Note,
@@ -63,6 +66,8 @@ _MOST_STEPS = 12
 OTHERS_S = 120
 """Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
 PAUSE_S = 1.0
+_LAUNCH_TRIES = 8
+"""So often it is looked for whether the node is at fault where a job of the check has ended before it had begun (launches.py)."""
 _MOST_WRITES, _MOST_TEXTS = 5, 50
 """Nodes are read again after so many texts, each a call of some 20 ms: a text that is written long after its reading may hide what another
 check has found meanwhile."""
@@ -297,6 +302,11 @@ def run_all(
             while outcome == BUSY and clock() <= min(end, began + OTHERS_S) and slurm.is_held_by_checks(name):
                 pause(PAUSE_S)
                 outcome = check_node(spec, name, again(), slurm, notes, run)
+            for _ in range(_LAUNCH_TRIES if outcome == NOT_BEGUN and spec.name != LAUNCH else 0):
+                if failure := failures(read_results(slurm.nodes(name)[name].extra) or {}).get(LAUNCH):
+                    outcome = Outcome(UNKNOWN, f"the node could not start its job: {failure.found}")
+                    break
+                pause(PAUSE_S)
         except SlurmError as error:
             outcome = Outcome(UNKNOWN, f"Slurm: {error}")
         outcomes[name] = outcome

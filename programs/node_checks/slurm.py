@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm import reasons
-from slurm.check_results import RESERVATION, SKIPPED, UNKNOWN, driver_of
+from slurm.check_results import LAUNCH, RESERVATION, SKIPPED, UNKNOWN, driver_of
 from slurm.commands import SlurmError, call
 from slurm.conf import CHECKS_PARTITION
 from slurm.hostlists import expand
@@ -25,6 +25,7 @@ from slurm.scontrol import AnswerError, Node, read_brief_nodes, read_nodes
 
 from .beside import could_not_run, read_answer
 from .bundle import bundle
+from .launch_plan import Free, read_launch
 from .measured import Measured, read_measured
 from .plan import BUSY, ENDED, NOT_BEGUN, PREEMPTED, Outcome, Reservation
 from .updates import MOST_ALONE, SIDE_BY_SIDE, Update, alone, in_lots
@@ -206,6 +207,38 @@ class Slurm:
             return ENDED
         outcome = read_measured(done.returncode, done.stdout)
         return outcome or read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
+
+    def try_launch(self, node: Node, held: Reservation | None, timeout_s: int) -> Outcome:
+        """Whether slurmd starts a batch job of Slurm's own user on a node: the least that one can ask for."""
+        words = (f"--job-name={_JOB}{LAUNCH}", f"--nodelist={node.name}", "--ntasks=1", "--mem=1", "--no-requeue", "--wrap=true")
+        limits = ("--output=/dev/null", "--chdir=/", "--export=NONE", "--time=2", f"--priority={_TOP_PRIORITY}")
+        partition = shared_partition([node])
+        places = ([f"--partition={partition}"] if partition else []) + ([f"--reservation={held.name}"] if held else [])
+        job = _call("sbatch", "--parsable", *words, *limits, *places).strip().partition(";")[0]
+        end, outcome = time.monotonic() + timeout_s, None
+        try:
+            while outcome is None and time.monotonic() < end:
+                time.sleep(_POLL_S)
+                given = ("--noheader", "--all", "--states=all", f"--jobs={job}", "--Format=State:32,StartTime:32")
+                outcome = read_launch(_call("squeue", *given))
+        finally:
+            if outcome is None:
+                with contextlib.suppress(SlurmError):  # it may have ended meanwhile
+                    _call("scancel", job)
+        return outcome or Outcome(UNKNOWN, f"the test job did not end within {timeout_s} s")
+
+    def job(self, job: str) -> dict[str, Any]:
+        """A job's record, as JSON has it. Raises SlurmError where there is none."""
+        try:
+            return json.loads(_call("scontrol", "show", "job", job, "--json"))["jobs"][0]
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise SlurmError(f"no job {job}: {error!r}") from None
+
+    def free(self, job: str, how: Free) -> None:
+        """Ends the hold of a job, or its wait after a requeue. Raises SlurmError."""
+        if how == "release":
+            _call("scontrol", "release", job)
+        _call("scontrol", "update", f"JobId={job}", "StartTime=now")  # a job that was held waits as well
 
     def _job(
         self,

@@ -21,11 +21,13 @@ from slurm.scontrol import Node
 from slurm.signals import Signals
 from slurm.states import waits_for_power
 
+from . import launches
 from .gpus import Declared, Gpu, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
 from .gpus import read as read_gpus
 from .mig import MigError
 from .mig import place as place_instances
 from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_place, plan_remark, plan_settle, plan_watch
+from .port import hold
 from .prepare import PrepareError, prepare
 from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
@@ -77,7 +79,8 @@ class Worker:
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
-        self._log = Pump("slurmd")
+        self._port = hold(_BCAST)
+        self._log = Pump("slurmd", launches.start(name, controller, say))
         """Of each slurmd, and of the slurmstepds that outlive it."""
 
     def run(self) -> int:

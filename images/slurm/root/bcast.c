@@ -6,9 +6,13 @@
    ends at its next reconfigure (seen on 26.05.5): nodes with running jobs could not be updated one after the other.
 
    slurmstepd forks the program of --task-epilog from itself, outside of its job's memory group (group.h), and calls the same function in it first,
-   as root still. */
+   as root still.
+
+   The worker's program holds slurmd's port while slurmd is down, as a job could take it otherwise: jobs share the pod's network. slurmd shares the
+   port with it (SO_REUSEPORT), which Linux allows to sockets of one user alone. */
 #include <dlfcn.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
@@ -35,6 +39,9 @@ EXPORTED char slipway_step_groups[ROOT_GROUPS_MAX];
 
 /* Set by the plugin in slurmstepd once a step's tasks are forked, so what slurmstepd forks from then on is none of them. */
 EXPORTED bool slipway_step_has_tasks;
+
+/* slurmd's port, which programs/worker holds. It looks for this name: an older file would leave slurmd without its port. */
+EXPORTED in_port_t slipway_held_port = 6818;
 
 static pid_t loader;
 
@@ -101,4 +108,15 @@ EXPORTED int add_remote_nodes_to_conf_tbls(char *nodes, struct sockaddr_storage 
     if (next && (!slurm_hostlist_find || is_listed_here(nodes, addresses))) return next(nodes, addresses);
     slurm_info("slipway: the job has lost a node since its start: %s are looked up by name", nodes);
     return SLURM_SUCCESS;
+}
+
+EXPORTED int bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
+    __typeof__(bind) *next = (__typeof__(bind) *)dlsym(RTLD_NEXT, "bind");
+    const struct sockaddr *given = address.__sockaddr__;
+    in_port_t port = 0;
+    if (given != NULL && size >= sizeof(struct sockaddr_in) && given->sa_family == AF_INET) port = ((const struct sockaddr_in *)given)->sin_port;
+    if (given != NULL && size >= sizeof(struct sockaddr_in6) && given->sa_family == AF_INET6) port = ((const struct sockaddr_in6 *)given)->sin6_port;
+    int on = 1;
+    if (port == htons(slipway_held_port)) setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    return next(socket, address, size);
 }

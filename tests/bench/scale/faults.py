@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from components.pods import SLURM_UID
-from configs.render.health_checks import COLLECTOR_PORT
+from slurm.collector import PORT as COLLECTOR_PORT
 from tests.bench.scale.slurm import ADDRESS, Slurm
 
 CHECK: dict[str, Any] = {"name": "mounts", "check": "mounts", "contexts": ["epilog"], "nodeSets": ["node"], "maxDrained": "100%"}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMCTLD_PORT, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
-from configs.render.health_checks import COLLECTOR_PORT
 from configs.render.slurm import render
+from slurm.collector import PORT as COLLECTOR_PORT
 from slurm.logs import said
 from tests.slurm.image_cluster import write_volume
 

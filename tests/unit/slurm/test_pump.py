@@ -203,3 +203,11 @@ def test_line_that_looks_like_ours_stays_only_where_it_can_be(
     made = make_line(daemon, text.encode())
     assert (made == text) == stays
     assert len(made.encode()) <= logs.LONGEST
+
+
+def test_who_hears_a_log_gets_each_line_once_as_the_daemon_wrote_it() -> None:
+    heard: list[str] = []
+    lines = Lines("slurmd", heard.append)
+    made = [*lines.add(b"[2026-11-26T17:03:50.1] error: slurmstepd return "), *lines.add(b"code -1\nsecond\nla"), *lines.end()]
+    assert heard == ["[2026-11-26T17:03:50.1] error: slurmstepd return code -1", "second", "la"]
+    assert len(made) == 3

@@ -1,0 +1,183 @@
+"""Takes nodes that cannot start jobs out of service: the check `launch`, which every cluster has. Runs beside slurmctld, in `collect`.
+
+A node tells of a launch that has failed (programs/worker/launches.py). It is reserved, which keeps jobs out. Where it cannot write to its
+spool, or where a job of Slurm's own user does not start there either, the failure is noted and the node drained. Then the jobs that it
+could not start get their place in the queue back. Nodes with that failure are tried again each minute, drained ones once their jobs have
+ended. It keeps nothing: what a killed run has left is a reservation or a note in Slurm.
+"""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slurm import collector, logs
+from slurm.check_results import FAILED, FAILURE, LAUNCH, PASSED, RESERVATION, failures, read_results
+from slurm.commands import SlurmError
+from slurm.scontrol import Node
+
+from .collect_plan import Found, Report, did_not_start
+from .launch_plan import is_closed, most_drained, plan_free
+from .outcome_lines import check_line
+from .plan import Outcome, Reservation, reason_prefix
+from .run import Spec, Target, run_all
+from .slurm import Slurm
+
+_AGAIN_S = 60.0
+_TEST_S = 30
+_PARALLEL = 8
+_MOST_WAITING = 1024
+_PASSED_FOR_S = 30.0
+"""So long a test that passed counts: a user whose jobs fail by themselves has no node reserved again and again."""
+_PAUSE_S, _TRIES = 1.0, 10
+
+Note = Callable[[Report], object]
+"""Has the collector write down what was found, and drain where that asks for it. Raises SlurmError."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A node that could not start a job."""
+
+    node: str
+    fault: str = ""
+    """What is wrong with it, where it has found that itself."""
+    jobs: tuple[str, ...] = ()
+
+
+class TrialJobs(Slurm):
+    """Slurm, where the job of a check is a test job."""
+
+    def run(
+        self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
+    ) -> Outcome:
+        del check, program, settings, gpus
+        return self.try_launch(node, held, timeout_s)
+
+
+class Launches:
+    """Suspects, and the threads that look at them."""
+
+    def __init__(
+        self,
+        slurm: TrialJobs,
+        note: Note,
+        say: Callable[[str], None] = logs.write,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._slurm, self._note, self._say, self._clock, self._pause = slurm, note, say, clock, pause
+        self._suspects = queue.Queue[Suspect](_MOST_WAITING)
+        self._passed_at: dict[str, float] = {}
+
+    def put(self, report: Report) -> None:
+        """Takes a node's report. One that finds no room comes again with the node's next failure."""
+        fault = next((found.found for found in report.found if found.result == FAILED), "")
+        with contextlib.suppress(queue.Full):
+            self._suspects.put_nowait(Suspect(report.node, fault, report.jobs))
+
+    def start(self) -> list[threading.Thread]:
+        """The threads, which never end by themselves."""
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_PARALLEL)]
+        threads.append(threading.Thread(target=self._repeat, daemon=True))
+        for each in threads:
+            each.start()
+        return threads
+
+    def _work(self) -> None:
+        while True:
+            self._try(self.look, self._suspects.get())
+
+    def _repeat(self) -> None:
+        while True:
+            self._try(self.look_again)
+            time.sleep(_AGAIN_S)
+
+    def _try(self, act: Callable[..., None], *given: Suspect) -> None:
+        try:
+            act(*given)
+        except (SlurmError, TimeoutError) as error:
+            about = f"node {given[0].node}: " if given else ""
+            self._say(logs.line("checks", f"check {LAUNCH}: {about}{error}", logs.ERROR, check=LAUNCH))
+
+    def look(self, suspect: Suspect) -> None:
+        """Finds out whether the node is at fault, and takes it out of service then. Raises SlurmError."""
+        with self._reserved(suspect.node) as held:
+            node = self._slurm.nodes(suspect.node).get(suspect.node)
+            if node is None:
+                return
+            if held and not is_closed(node):
+                self._judge(node, held, suspect.fault)
+                node = self._slurm.nodes(node.name).get(node.name)
+        if node is not None and is_closed(node):
+            self._free(suspect.jobs, node)
+
+    def look_again(self) -> None:
+        """Tries the nodes whose failure is noted once more, and ends what a killed run has left. Raises SlurmError."""
+        nodes, held = self._slurm.all_briefly(), self._slurm.reservations()
+        noted = {name for name, node in nodes.items() if FAILURE in node.extra and LAUNCH in failures(read_results(node.extra) or {})}
+        stale = {name: each for name, each in held.items() if each.is_of(LAUNCH) and each.age_s > 2 * _TEST_S}
+        drained = {name for name in noted if "DRAIN" in nodes[name].state.flags}
+        for name in stale.keys() - noted:
+            self._slurm.release(stale[name])
+        again = drained | (noted & stale.keys())
+        if again:
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            targets = {name: Target({}, 0, most_drained(nodes, name)) for name in sorted(again)}
+            spec = Spec(LAUNCH, "launches", _TEST_S, _PARALLEL, int(_AGAIN_S), "node", targets)
+
+            def report(name: str, outcome: Outcome) -> None:
+                self._say(check_line("checks", LAUNCH, {"node": name}, at, outcome))
+
+            run_all(spec, self._slurm, report, at, self._clock, self._pause)
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            for _ in pool.map(self.look, map(Suspect, sorted(noted - again))):
+                pass
+
+    @contextlib.contextmanager
+    def _reserved(self, name: str) -> Generator[Reservation | None]:
+        """A reservation of the node, which keeps other jobs out; None while another check has one."""
+        held = Reservation(f"{RESERVATION}{name}", name, f"{reason_prefix(LAUNCH)}a job could not be started")
+        is_ours = self._slurm.reserve(held)
+        try:
+            yield held if is_ours else None
+        finally:
+            if is_ours:
+                self._slurm.release(held)
+
+    def _judge(self, node: Node, held: Reservation, fault: str = "") -> None:
+        """Notes what the node is at fault with, or what a test job shows. A failure that is noted ends with a test job that starts."""
+        is_noted = LAUNCH in failures(read_results(node.extra) or {})
+        if not fault and not is_noted and self._clock() - self._passed_at.get(node.name, float("-inf")) < _PASSED_FOR_S:
+            return
+        outcome = Outcome(FAILED, fault) if fault else self._slurm.try_launch(node, held, _TEST_S)
+        if outcome.result == PASSED:
+            self._passed_at[node.name] = self._clock()
+        if outcome.result == FAILED or (outcome.result == PASSED and is_noted):
+            most = most_drained(self._slurm.all_briefly(), node.name)
+            self._note(Report(node.name, collector.LAUNCH, "", (Found(LAUNCH, outcome.result, outcome.found, "node", most),)))
+
+    def _free(self, jobs: Iterable[str], node: Node) -> None:
+        """Gives jobs that a closed node could not start their place back. Slurm takes a moment to requeue them."""
+        for _ in range(_TRIES if jobs else 0):
+            self._pause(_PAUSE_S)
+            jobs = [job for job in jobs if self._is_taken_back(job, node)]
+            if not jobs:
+                return
+
+    def _is_taken_back(self, job: str, node: Node) -> bool:
+        """Frees a job; True while Slurm still takes it back."""
+        try:
+            free = plan_free(self._slurm.job(job))
+            if free in ("release", "start"):
+                self._slurm.comment(job, did_not_start(node.name, node.reason or "it could not start jobs"))
+                self._slurm.free(job, free)
+                self._say(logs.line("checks", f"job {job} could not be started on {node.name}: it is back in the queue", job=job))
+        except SlurmError:
+            return False  # it has ended
+        return free == "wait"

@@ -1,0 +1,197 @@
+"""Nodes on which every launch fails: what Slurm makes of it, what the check `launch` finds, and what becomes of the jobs. The tests are the
+NodeSet controller: they lift a drain once nothing that is noted holds the node.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm.check_results import LAUNCH, Failure
+from slurm.instances import ENVIRONMENT
+from tests.slurm.checks_cluster import ChecksCluster, running
+from tests.slurm.image_pods import wait_for
+
+FOLDER = Path("/var/tmp/slipway-launches")
+NODE = "gpu-1"
+SPOOL, GROUPS = "/var/spool/slurmd", "/sys/fs/cgroup/memory"
+READ_ONLY = 'mount --bind "{0}" "{0}" && mount -o remount,bind,ro "{0}"'
+STEPD = 'mv "$(readlink -f /usr/sbin/slurmstepd)" /root/slurmstepd'
+STEPD_BACK = 'mv /root/slurmstepd "$(readlink -m /usr/sbin/slurmstepd)"'
+FULL = 'mount -t tmpfs -o size=64k none "{0}" && ! head -c 100k /dev/zero 2>/dev/null >"{0}/fill"'
+
+
+@pytest.fixture(scope="module")
+def started(image_root: Path) -> Iterator[ChecksCluster]:
+    with running(FOLDER, "swlch-", image_root) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(started: ChecksCluster) -> ChecksCluster:
+    """As each test starts: nothing noted, no drain, and no test job that has passed a moment ago."""
+    started.cancel_all()
+    started.containers["t-slurmctld-0/checks"].stop("KILL")
+    for held in re.findall(r"ReservationName=(\S+)", started.slurm("scontrol", "show", "reservation")):
+        wait_for("no reservation", lambda: started.slurm("scontrol", "delete", f"ReservationName={held}") == "")  # noqa: B023 - called at once
+    started.slurm("scontrol", "update", f"NodeName={NODE}", "Extra={}")
+    started.slurm("scontrol", "update", f"NodeName={NODE}", "State=RESUME", check=False)
+    started.collect()
+    started.idle()
+    return started
+
+
+def shell(cluster: ChecksCluster, script: str) -> str:
+    return cluster.containers[f"{NODE}/slurmd"].run("bash", "-c", script)
+
+
+def failure(cluster: ChecksCluster) -> Failure | None:
+    noted = cluster.noted(NODE, LAUNCH)
+    return noted.failure if noted else None
+
+
+def is_drained(cluster: ChecksCluster) -> bool:
+    return "DRAIN" in cluster.node(NODE)["state"]
+
+
+def is_back(cluster: ChecksCluster, job: str) -> bool:
+    """True for a job that waits for nothing but a node."""
+    record = cluster.job(job)
+    return record["job_state"] == ["PENDING"] and not record["hold"] and record["state_reason"] not in ("BeginTime", "JobHeldUser")
+
+
+def starts(cluster: ChecksCluster) -> int:
+    """How often slurmctld has given a job to the node."""
+    return cluster.containers["t-slurmctld-0/slurmctld"].log.count(f"NodeList={NODE}")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "mends", "reasons"),
+    [
+        pytest.param(
+            READ_ONLY.format(SPOOL), f"umount {SPOOL}", (f"slipway: check launch: {SPOOL} cannot be written to: ",), id="spool-read-only"
+        ),
+        pytest.param(FULL.format(SPOOL), f"umount {SPOOL}", (f"slipway: check launch: {SPOOL}", "SlurmdSpoolDir is full"), id="spool-full"),
+        pytest.param(
+            READ_ONLY.format(GROUPS),
+            f"umount {GROUPS}",
+            ("slipway: check launch: slurmd could not start a job", "batch job complete failure"),
+            id="cgroups-read-only",
+        ),
+        pytest.param(STEPD, STEPD_BACK, ("Prolog error",), id="no-slurmstepd"),
+    ],
+)
+def test_node_that_starts_no_job_is_drained_and_gives_its_jobs_back(
+    cluster: ChecksCluster, breaks: str, mends: str, reasons: tuple[str, ...]
+) -> None:
+    shell(cluster, breaks)
+    try:
+        before = starts(cluster)
+        job = cluster.batch(f"--nodelist={NODE}")
+        wait_for("the drain", lambda: is_drained(cluster), 60)
+        assert cluster.node(NODE)["reason"].startswith(reasons)
+        if reasons != ("Prolog error",):  # slurmd has not tried to launch it, and Slurm itself has it wait
+            wait_for("the job's place", lambda: is_back(cluster, job), 60)
+            assert f"did not start on {NODE}" in cluster.job(job)["admin_comment"]
+        later = cluster.batch("--exclusive", "--nodelist=gpu-[0-1]", "--nodes=1")
+        assert starts(cluster) - before <= 2  # with a test job
+        cluster.slurm("scancel", later)
+        cluster.slurm("scontrol", "update", f"JobId={job}", "ReqNodeList=gpu-0")
+        if reasons != ("Prolog error",):
+            wait_for("the job elsewhere", lambda: cluster.job(job)["job_state"] == ["COMPLETED"], 60)
+    finally:
+        shell(cluster, mends)
+
+
+def test_node_that_starts_jobs_again_returns_to_service(cluster: ChecksCluster) -> None:
+    shell(cluster, READ_ONLY.format(SPOOL))
+    try:
+        cluster.batch(f"--nodelist={NODE}")
+        wait_for("the failure", lambda: failure(cluster), 60)
+    finally:
+        shell(cluster, f"umount {SPOOL}")
+    cluster.containers["t-slurmctld-0/checks"].stop("KILL")
+    cluster.collect()  # which looks at its start, and each minute
+    wait_for("no failure", lambda: failure(cluster) is None, 90)
+    wait_for("no reservation", lambda: "No reservations" in cluster.slurm("scontrol", "show", "reservation"), 60)
+    cluster.slurm("scontrol", "update", f"NodeName={NODE}", "State=RESUME")
+    cluster.idle()
+    assert cluster.alice("srun", "--chdir=/tmp", f"--nodelist={NODE}", "hostname") == NODE
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--output=/nonexistent/x",), id="output"),
+        pytest.param(("--chdir=/nonexistent",), id="folder"),
+        pytest.param(("--mem=1",), id="memory"),
+        pytest.param(("--export=NONE", "--wrap=/nonexistent"), id="program"),
+    ],
+)
+def test_mistake_of_a_user_drains_nothing(cluster: ChecksCluster, options: tuple[str, ...]) -> None:
+    jobs = [cluster.batch(f"--nodelist={NODE}", *options) for _ in range(2)]
+    ended = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "CANCELLED")
+    wait_for("their ends", lambda: all(cluster.job(job)["job_state"][0] in ended for job in jobs), 60)
+    assert failure(cluster) is None
+    assert not is_drained(cluster)
+
+
+def test_line_that_a_user_forges_has_one_test_job_run(cluster: ChecksCluster) -> None:
+    """slurmstepd quotes the program's name, with its line breaks, in slurmd's log."""
+    forged = "\n[2026-11-26T17:00:00.000] error: slurmstepd return code -1: Unspecified error\n"
+    worker = cluster.containers[f"{NODE}/slurmd"]
+    before = worker.log.count("a job of Slurm is tried")
+    cluster.alice("srun", "--chdir=/tmp", f"--nodelist={NODE}", f"/nonexistent{forged}")
+    if worker.log.count("slurmstepd return code -1"):
+        wait_for("the test", lambda: worker.log.count("a job of Slurm is tried") > before, 30)
+    wait_for("its end", lambda: "No reservations" in cluster.slurm("scontrol", "show", "reservation"), 60)
+    assert failure(cluster) is None
+    assert not is_drained(cluster)
+
+
+def test_check_whose_job_cannot_be_started_is_no_skip(cluster: ChecksCluster) -> None:
+    shell(cluster, READ_ONLY.format(GROUPS))
+    try:
+        check = cluster.check_as_job("site", "true")
+        assert check.process.wait(120) == 0
+        assert '"skipped"' not in check.lines[-1]
+        wait_for("the drain", lambda: is_drained(cluster), 60)
+    finally:
+        shell(cluster, f"umount {GROUPS}")
+
+
+def test_no_job_takes_slurmds_port_while_slurmd_is_down(cluster: ChecksCluster) -> None:
+    thief = (
+        "import socket, time\n"
+        "while True:\n"
+        "    try:\n"
+        "        taken = socket.socket(socket.AF_INET6)\n"
+        "        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+        "        taken.bind(('::', 6818))\n"
+        "        taken.listen()\n"
+        "        print('taken', flush=True)\n"
+        "        time.sleep(600)\n"
+        "    except OSError:\n"
+        "        taken.close()\n"
+        "        time.sleep(0.01)\n"
+    )
+    job = cluster.batch(f"--nodelist={NODE}", script=f"python3 -c {shlex.quote(thief)}")
+    wait_for("the thief", lambda: shell(cluster, "pgrep -c -u alice python3 || true").strip() == "1")
+    before = cluster.containers[f"{NODE}/slurmd"].log.count("slurmd started on")
+    shell(cluster, "pkill -KILL -x slurmd")
+    wait_for("slurmd", lambda: cluster.containers[f"{NODE}/slurmd"].log.count("slurmd started on") > before, 60)
+    assert shell(cluster, f"cat /tmp/{job}.out") == ""
+
+
+def test_worker_of_a_new_pod_hears_its_slurmd(cluster: ChecksCluster) -> None:
+    cluster.containers[f"{NODE}/slurmd"].stop()
+    cluster.slurmd(NODE, more={ENVIRONMENT: f"machine-of-{NODE}"})
+    cluster.idle()
+    shell(cluster, READ_ONLY.format(SPOOL))
+    try:
+        cluster.batch(f"--nodelist={NODE}")
+        wait_for("the drain", lambda: is_drained(cluster), 60)
+    finally:
+        shell(cluster, f"umount {SPOOL}")

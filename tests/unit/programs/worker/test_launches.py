@@ -1,0 +1,33 @@
+"""What a worker takes from slurmd's log, and how it tries its spool."""
+
+from pathlib import Path
+
+import pytest
+
+from programs.worker.launches import find_fault, is_sign, job_in
+
+
+@pytest.mark.parametrize(
+    ("line", "job", "is_failure"),
+    [
+        pytest.param("[2026-11-26T17:03:50.1] Launching batch JobId=12 SLUID=s1E for UID 10001", "12", False, id="batch"),
+        pytest.param("Launching batch JobId=12_3(15) SLUID=s1E for UID 10001", "12_3", False, id="task-of-an-array"),
+        pytest.param("error: _handle_return_code: Can not read return code from slurmstepd: Input/output error", "", True, id="no-code"),
+        pytest.param("error: slurmstepd return code -1: Unspecified error", "", True, id="bad-code"),
+        pytest.param("Could not launch JobId=3 SLUID=s1E and not able to requeue it, cancelling job", "3", True, id="allocation"),
+        pytest.param("launch task StepId=19.0 request from UID:10001 GID:10001 HOST:198.18.255.11 PORT:57062", "", False, id="step"),
+        pytest.param("error: JobId=13 SLUID=s1E prolog failed status=0:9", "", False, id="prolog-which-slurm-drains-for"),
+        pytest.param("", "", False, id="empty"),
+    ],
+)
+def test_line_is_read(line: str, job: str, is_failure: bool) -> None:
+    assert (job_in(line), is_sign(line)) == (job, is_failure)
+
+
+def test_spool_that_can_be_written_has_no_fault_and_nothing_new(tmp_path: Path) -> None:
+    assert find_fault(str(tmp_path)) == ""
+    assert not [*tmp_path.iterdir()]
+
+
+def test_spool_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
+    assert find_fault(f"{tmp_path}/gone") == f"{tmp_path}/gone cannot be written to: No such file or directory"
