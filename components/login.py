@@ -18,6 +18,7 @@ from components.pods import (
     NODE_HOST_KEYS,
     PACKAGES_PATH,
     ROOT_SETTINGS,
+    TERMINATION_LOG,
     PodDefaults,
     config_volume,
     container,
@@ -204,6 +205,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         command=daemon_command("login"),
         workingDir=PACKAGES_PATH,
         ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
+        terminationMessagePath=TERMINATION_LOG,
         securityContext=_security_context(args),
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
     )

@@ -27,6 +27,7 @@ from components.pods import (
     PACKAGES_PATH,
     ROOT_SETTINGS,
     SLURMD_PORT,
+    TERMINATION_LOG,
     PodDefaults,
     annotation_volume,
     config_volume,
@@ -370,6 +371,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         "workingDir": PACKAGES_PATH,
         "resources": build_resources(args),
         "ports": [{"name": name, "containerPort": port} for name, port in ports],
+        "terminationMessagePath": TERMINATION_LOG,
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
         "securityContext": {"privileged": True},
         "lifecycle": {"preStop": {"exec": {"command": program_command("worker", module="stop")}}},

@@ -40,6 +40,9 @@ NODE_HOST_KEYS = "/etc/slipway/node-host-keys"
 CLUSTER_DOMAIN = "cluster.local"
 LOW_PORTS_ARE_ROOTS: Manifest = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}]}
 """Of pods that users run programs in. NFS servers believe what comes from a port below 1024; container runtimes set it to 0 in pods."""
+TERMINATION_LOG = "/root/termination-log"
+"""Of containers that users run programs in. All of a pod's users can write to this file of Kubernetes', so it is where only root enters:
+/dev, its usual place, is in jobs and sessions, too."""
 LOST_NODE_S = 30
 """Seconds that a pod of the control plane stays on a node that Kubernetes has lost, instead of five minutes."""
 

@@ -45,6 +45,8 @@ _STOP_S = 5
 hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
 _BCAST = "/usr/lib/slipway/slurmd_bcast.so"
 """Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
+_REMOVER = "/usr/lib/slipway/remover"
+"""Removes later what prologs and epilogs took away; see images/slurm/root/remover.c. Older images have none, and remove at once."""
 _GPU_METRICS = ("python3", "-EsSB", "-m", "programs.worker.gpu_metrics")
 _SSHD = ("bash", "/opt/slipway/programs/worker/sshd.sh")
 _SSHD_KEYS = "/etc/slipway/node-host-keys"
@@ -84,6 +86,8 @@ class Worker:
         """Of each slurmd, and of the slurmstepds that outlive it."""
 
     def run(self) -> int:
+        if os.access(_REMOVER, os.X_OK):
+            _keep("the remover", _logged("remover", (_REMOVER,), cwd="/"))
         self._await_daemons()
         if self._signals.is_stopping:
             return 0

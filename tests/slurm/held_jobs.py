@@ -23,8 +23,8 @@ def make_idle(cluster: RootCluster) -> None:
 
 
 def left(cluster: RootCluster, node: str) -> str:
-    """What a worker has of jobs, outside their namespaces."""
-    return cluster.inside(node, f"ls -A {PINS} {TMP} 2>/dev/null | grep -v :; grep -c nsfs /proc/self/mountinfo || true")
+    """What a worker has of jobs, outside their namespaces, with what is still to be removed."""
+    return cluster.inside(node, f"ls {PINS} {TMP} {TMP}/.gone 2>/dev/null | grep -v :; grep -c nsfs /proc/self/mountinfo || true")
 
 
 def held(cluster: RootCluster, *options: str, then: str = "") -> tuple[str, Path]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.pods import PACKAGES_PATH, daemon_command, program_command, pump_command
+from components.pods import PACKAGES_PATH, TERMINATION_LOG, daemon_command, program_command, pump_command
 from configs.load import load_cluster
 from configs.render import accounts
 from configs.render.slurm import job_processes, render, render_slurmdbd
@@ -330,6 +330,7 @@ class ImageCluster:
             "/run/slurm": (self.empty(f"{node}-run"), False),
             "/home": self.path("home", read_only=False),
             "/etc/slipway/place": (self.empty(f"{node}-place"), True),
+            TERMINATION_LOG: (self.termination_log(node), False),
             **program_mount("munged"),
             **program_mount("worker"),
             **self.ssh_mounts(),
@@ -345,6 +346,13 @@ class ImageCluster:
             **(more or {}),
         }
         return self._start(node, "slurmd", daemon_command("worker"), mounts, env, privileged=True)
+
+    def termination_log(self, pod: str) -> Path:
+        """As the kubelet makes it: open to everybody who gets there."""
+        file = self.machine.folder / f"{pod}-termination-log"
+        file.touch()
+        file.chmod(0o666)
+        return file
 
     def login(self, key: str, host_key: str) -> Container:
         """A login node with one key for both users."""

@@ -134,3 +134,16 @@ rm -f began go"""
 def test_named_containers_folder_is_gone_after_its_job(world: Site) -> None:
     job(world, f"{STEP} --container-name=box:create true")
     wait_for("an empty folder of jobs", lambda: world.cluster.inside("gpu-0", f"ls {CACHE}/{ALICE}/jobs") == "")
+
+
+def test_user_whose_old_containers_pile_up_waits_for_their_removal_alone(world: Site) -> None:
+    gone = f"{CACHE}/.gone"
+    world.cluster.inside("gpu-0", f"kill -STOP $(pgrep -x remover); cd {gone} && seq -f {ALICE}.%g 1000 | xargs mkdir")
+    try:
+        said = world.refused(ONE)
+        assert "is still removing the files of 1000 or more of your earlier containers" in said
+        assert world.srun(ONE, "cat /etc/word", "--nodelist=gpu-0", user="bob") == "one"
+    finally:
+        world.cluster.inside("gpu-0", "kill -CONT $(pgrep -x remover)")
+    wait_for("their removal", lambda: world.cluster.inside("gpu-0", f"ls {gone} | grep -c ^{ALICE} || true") == "0", deadline_s=60)
+    assert world.srun(ONE, "cat /etc/word", "--nodelist=gpu-0") == "one"

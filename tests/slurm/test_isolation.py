@@ -1,11 +1,14 @@
 """Two users on one node: what one can try against the other's processes, files and jobs. Both have a job there, and a login session."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
 import pytest
 
+from components.pods import TERMINATION_LOG
+from tests.slurm.image_cluster import ALICE, BOB
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
@@ -77,6 +80,20 @@ def test_what_the_attempts_are_for_is_there_where_nothing_is_in_the_way(cluster:
         cluster.settings(CONF)
 
 
+def test_last_words_of_a_pod_are_no_users_to_write(cluster: RootCluster) -> None:
+    """By slurmstepd, which opens a job's files in the pod, and by a job that sees the pod itself."""
+    cluster.settings(None)
+    try:
+        said = in_place(cluster, "job", f"exec 2>&1; cat {TERMINATION_LOG}; echo said > {TERMINATION_LOG}")
+        job = cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --output={TERMINATION_LOG} --wrap='echo said'", user="bob")
+        cluster.end(job)
+    finally:
+        cluster.settings(CONF)
+    assert said.count("Permission denied") == 2, said
+    assert cluster.state(job) == "FAILED"
+    assert cluster.termination_log("gpu-0").read_text() == ""
+
+
 def test_tmp_of_another_job_on_the_node_is_not_there(cluster: RootCluster) -> None:
     said = cluster.ssh(
         "srun --nodelist=gpu-0 bash -c 'ls -A /tmp /var/tmp /dev/shm; cat /tmp/mine /dev/shm/mine 2>&1'", user="bob", check=False
@@ -94,6 +111,56 @@ def test_sessions_of_a_login_node_share_its_tmp_as_the_guide_says(cluster: RootC
         assert "readable" in said
         assert said.count("not permitted") == 2
         assert cluster.ssh(f"cat {folder}/left; rm {folder}/left") == "readable"
+
+
+CONTAINERS = f"/var/spool/slipway/containers/{BOB}"
+MAKER = f"""
+import os
+top, number = "{CONTAINERS}/jobs/4000000000", 0
+os.makedirs(top, exist_ok=True)
+os.chdir(top)
+print("begun", flush=True)
+while True:
+    number += 1
+    try:
+        os.makedirs(f"{{number % 1000}}/d", exist_ok=True)
+    except OSError:  # its own folder was removed
+        os.makedirs(top, exist_ok=True)
+        os.chdir(top)
+"""
+"""Goes on making folders in what looks like those of a job that is gone, by a folder that it has open."""
+
+
+def test_user_who_goes_on_making_folders_holds_up_no_job(cluster: RootCluster) -> None:
+    options = "--nodelist=gpu-1 --ntasks=1 --mem=64"
+    usual_s = time_of_job(cluster, options)
+    cluster.ssh(f"cat > maker.py <<'END'\n{MAKER}END", user="bob")
+    maker = cluster.ssh(f"sbatch --parsable --output=maker.out {options} --wrap='python3 maker.py'", user="bob")
+    try:
+        wait_for("its folders", lambda: cluster.ssh("cat maker.out", user="bob", check=False) == "begun")
+        for _ in range(3):
+            assert time_of_job(cluster, options) < 15 + 4 * usual_s
+        assert "DRAIN" not in cluster.slurm("scontrol", "show", "node", "gpu-1")
+        cluster.inside("gpu-1", "kill -KILL $(pgrep -x remover)")  # it goes on later
+        cluster.ssh(f"srun {options} sh -c 'mkdir -p /tmp/a/b/c; mkfifo /tmp/a/fifo'")
+        wait_for("the removal of the other job's files", lambda: trees_left(cluster, ALICE) == "", deadline_s=60)
+    finally:
+        cluster.slurm("scancel", maker)
+    wait_for("the removal of all", lambda: trees_left(cluster, BOB) == "", deadline_s=120)
+    assert cluster.inside("gpu-1", f"ls {CONTAINERS}/jobs") == ""
+
+
+def time_of_job(cluster: RootCluster, options: str) -> float:
+    """Seconds that a job of alice's takes that does nothing, from its submission to the end of its epilog."""
+    began = time.monotonic()
+    assert cluster.ssh(f"srun {options} echo ran") == "ran"
+    wait_for("its epilog", lambda: cluster.slurm("squeue", "--noheader", "--states=completing") == "")
+    return time.monotonic() - began
+
+
+def trees_left(cluster: RootCluster, user: int) -> str:
+    """What the remover has before it of a user's."""
+    return cluster.inside("gpu-1", f"ls -d /var/spool/slipway/*/.gone/{user} /var/spool/slipway/*/.gone/{user}.* 2>/dev/null || true")
 
 
 def test_job_that_eats_memory_ends_alone(cluster: RootCluster) -> None:

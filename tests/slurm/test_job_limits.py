@@ -172,7 +172,10 @@ def test_output_and_sent_files_in_tmp_are_the_jobs_and_go_with_it(cluster: RootC
     job = cluster.ssh("sbatch --parsable --nodelist=gpu-0 --output=/tmp/x.out script")
     assert ended(cluster, job) == "COMPLETED"
     assert cluster.ssh("cat kept").split() == ["said", "/tmp/x.out", "sent", "ran", "stepped"]
-    wait_for("the end of its /tmp", lambda: cluster.inside("gpu-0", "ls -A /tmp /var/tmp /var/spool/slipway/tmp | grep -v : || true") == "")
+    wait_for(
+        "the end of its /tmp",
+        lambda: cluster.inside("gpu-0", f"ls -A /tmp /var/tmp {TMP} {TMP}/.gone | grep -vx .gone | grep -v : || true") == "",
+    )
 
 
 @ROOTED
@@ -199,7 +202,7 @@ def test_without_a_versioned_root_steps_and_sessions_of_a_job_share_its_tmp_and_
     assert int(said[1]) == len(list((PROJECT / "slurm").glob("*.py")))  # all else is the pod's
     assert said[2:] == ["[]", "/home/bob"]
     cluster.slurm("scancel", job)
-    wait_for("the end of its /tmp", lambda: cluster.inside("gpu-0", f"ls -A {TMP} {PINS} | grep -v : || true") == "")
+    wait_for("the end of its /tmp", lambda: cluster.inside("gpu-0", f"ls {TMP} {TMP}/.gone {PINS} | grep -v : || true") == "")
 
 
 FULL = """
@@ -229,7 +232,7 @@ def test_disk_that_a_job_fills_up_is_its_own_and_as_large_as_the_node_set_says(c
     assert cluster.ssh("ssh gpu-1 ls /tmp /scratch").split() == ["/scratch:", "full", "/tmp:", "full"]
     cluster.slurm("scancel", job)
     wait_for("the end of its disks", lambda: disks_in_use(cluster) == [])
-    wait_for("the end of its folder", lambda: cluster.inside("gpu-1", f"ls -A {TMP} {PINS} | grep -v : || true") == "")
+    wait_for("the end of its folder", lambda: cluster.inside("gpu-1", f"ls {TMP} {TMP}/.gone {PINS} | grep -v : || true") == "")
 
 
 def test_disks_of_a_job_whose_daemons_are_killed_go_with_it(cluster: RootCluster) -> None:

@@ -11,28 +11,56 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "gone.h"
 #include "owned.h"
 #include "reason.h"
-#include "tree.h"
 
-/* ENTRIES_MAX bounds what a user's folders may cost others: where there is more, all of that user's images count as used. */
-enum { IMAGES_MAX = 4096, ID = 64, ENTRIES_MAX = 10000 };
+/* What one user's folders may cost others. */
+enum { ID = 64, IMAGES_MAX = 1024, ENTRIES_MAX = 10000, USER_MS = 300, SWEEP_MAX = 64, FRESH_MS = 100, DISK_S = 60 };
 
 /* Beside the users' folders: a file for each step that may pull, with what it has reserved, locked while the step runs. */
 #define ROOM "room"
+#define ASKED ROOT_GONE "/cache"
 
 struct cached {
     char user[16], id[ID + 1];
     unsigned long mib;
-    time_t used;
-    bool is_idle, is_out; /* no step has it; its tree has another name, and is to be removed */
+    time_t order;         /* when it was last used */
+    struct timespec used; /* the same, to notice a use meanwhile; zero: never */
+    bool is_idle;         /* no step has it */
 };
+
+struct cache {
+    struct cached *all; /* those first that were used longest ago */
+    size_t count, room;
+    unsigned long total, reserved; /* MiB: of all images, and of pulls that are under way */
+};
+
+static void free_cache(const struct cache *cache) { free(cache->all); }
+
+#define owned_cache __attribute__((cleanup(free_cache))) struct cache
 
 static int open_folder(int parent, const char *name) { return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }
 
 static bool is_user(const char *text) { return *text && strlen(text) < 16 && strspn(text, "0123456789") == strlen(text); }
 
 static bool is_id(const char *text) { return strlen(text) == ID && strspn(text, "0123456789abcdef") == ID; }
+
+static uid_t to_user(const char *text) { return (uid_t)strtoul(text, NULL, 10); }
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* How much of a user's folders is still looked at. */
+struct look {
+    int left;
+    double until;
+};
+
+static bool goes_on(struct look *look) { return look->left-- > 0 && now_ms() < look->until; }
 
 int container_forget_job(int base, uid_t user, uint32_t job) {
     char name[16];
@@ -41,22 +69,31 @@ int container_forget_job(int base, uid_t user, uint32_t job) {
     owned_fd jobs = own < 0 ? -1 : open_folder(own, "jobs");
     if (jobs < 0) return 0; /* the user has had no containers here */
     snprintf(name, sizeof name, "%u", job);
-    return root_tree_remove(jobs, name);
+    return root_gone_put(base, user, jobs, name);
 }
 
-static void sweep_user(int base, const char *user, int pins) {
+/* Whatever is no folder of a job with a pin. */
+static bool sweep_user(int base, const char *user, int pins) {
+    struct look look = {ENTRIES_MAX, now_ms() + USER_MS};
     owned_fd own = open_folder(base, user);
     owned_fd jobs = own < 0 ? -1 : open_folder(own, "jobs");
     owned_folder all = jobs < 0 ? NULL : root_read_folder(openat(jobs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (const struct dirent *entry; all && (entry = readdir(all));)
-        if (is_user(entry->d_name) && faccessat(pins, entry->d_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) root_tree_remove(jobs, entry->d_name);
+    unsigned most = SWEEP_MAX - root_gone_count(base, to_user(user), SWEEP_MAX), count = 0;
+    for (const struct dirent *entry; all && count < most && (entry = readdir(all)) && goes_on(&look);) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (is_user(entry->d_name) && (faccessat(pins, entry->d_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)) continue;
+        count += root_gone_put(base, to_user(user), jobs, entry->d_name) == 0;
+    }
+    return count > 0;
 }
 
-void container_sweep(int base, const char *path) {
+bool container_sweep(int base, const char *path) {
+    bool has_swept = false;
     owned_fd pins = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     owned_folder users = pins < 0 ? NULL : root_read_folder(openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const struct dirent *entry; users && (entry = readdir(users));)
-        if (is_user(entry->d_name)) sweep_user(base, entry->d_name, pins);
+        if (is_user(entry->d_name)) has_swept |= sweep_user(base, entry->d_name, pins);
+    return has_swept;
 }
 
 /* A number that is too large is as large as may be. */
@@ -74,59 +111,29 @@ static unsigned long read_size(int image) {
     return file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode) ? read_number(file) : 0;
 }
 
-static size_t list_user(int base, const char *user, struct cached *into, size_t room) {
-    owned_fd own = open_folder(base, user);
-    owned_fd images = own < 0 ? -1 : open_folder(own, "images");
-    owned_folder folder = images < 0 ? NULL : root_read_folder(openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    size_t count = 0;
-    for (const struct dirent *entry; folder && count < room && (entry = readdir(folder));) {
-        struct stat found;
-        if (!is_id(entry->d_name)) continue;
-        owned_fd image = open_folder(images, entry->d_name);
-        if (image < 0) continue;
-        struct cached *one = &into[count++];
-        snprintf(one->user, sizeof one->user, "%.15s", user);
-        snprintf(one->id, sizeof one->id, "%.64s", entry->d_name);
-        one->mib = read_size(image);
-        one->used = fstatat(image, "used", &found, AT_SYMLINK_NOFOLLOW) == 0 ? found.st_mtime : 0;
-        time_t now = time(NULL);
-        if (one->used > now) one->used = now;
+static struct cached *add(struct cache *cache) {
+    if (cache->count == cache->room) {
+        size_t room = cache->room ? 2 * cache->room : 64;
+        struct cached *all = realloc(cache->all, room * sizeof *all);
+        if (all == NULL) return NULL;
+        cache->all = all, cache->room = room;
     }
-    return count;
+    cache->all[cache->count] = (struct cached){0};
+    return &cache->all[cache->count++];
 }
 
-static int by_use(const void *left, const void *right) {
-    time_t first = ((const struct cached *)left)->used, second = ((const struct cached *)right)->used;
-    return first < second ? -1 : first > second;
+/* The time of a container's start with the image (container_pull.c), which it sets while it has the image's lock. */
+static struct timespec read_used(int image) {
+    struct stat found;
+    return fstatat(image, "used", &found, AT_SYMLINK_NOFOLLOW) == 0 ? found.st_mtim : (struct timespec){0};
 }
 
-/* Calls `found` with the image of each container of the user's jobs that have not ended on this node. False where that is not to be told. */
-static bool each_used(int own, void (*found)(void *, const char *), void *about) {
-    owned_fd jobs = open_folder(own, "jobs");
-    owned_folder all = jobs < 0 ? NULL : root_read_folder(openat(jobs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    int left = ENTRIES_MAX;
-    for (const struct dirent *entry; all && (entry = readdir(all)) && left-- > 0;) {
-        owned_fd job = is_user(entry->d_name) ? open_folder(jobs, entry->d_name) : -1;
-        owned_folder containers = job < 0 ? NULL : root_read_folder(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        for (const struct dirent *one; containers && (one = readdir(containers)) && left-- > 0;) {
-            char text[ID + 2] = "";
-            owned_fd container = one->d_name[0] == '.' ? -1 : open_folder(job, one->d_name);
-            owned_fd image = container < 0 ? -1 : openat(container, "image", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-            if (image >= 0 && read(image, text, ID) == ID) found(about, text);
-        }
-    }
-    return left > 0;
-}
-
-struct listed {
-    struct cached *all;
-    size_t count;
-};
-
-static void mark_used(void *about, const char *id) {
-    struct listed *listed = about;
-    for (size_t i = 0; i < listed->count; i++)
-        if (strcmp(listed->all[i].id, id) == 0) listed->all[i].is_idle = false;
+/* Clocks of files have ticks: two uses within one look alike. */
+static bool is_fresh(const struct timespec *used) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double age_ms = (double)(now.tv_sec - used->tv_sec) * 1e3 + (double)(now.tv_nsec - used->tv_nsec) / 1e6;
+    return age_ms >= 0 && age_ms < FRESH_MS;
 }
 
 /* The lock is held while it is pulled, and while a job begins to use it. */
@@ -138,42 +145,96 @@ static int lock_image(int images, const char *id) {
     return lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 ? -1 : root_hand_over(&lock);
 }
 
-static void mark_idle(int base, const char *user, struct listed listed) {
-    owned_fd own = open_folder(base, user);
-    owned_fd images = own < 0 ? -1 : open_folder(own, "images");
-    for (size_t i = 0; i < listed.count; i++) {
-        owned_fd lock = images < 0 ? -1 : lock_image(images, listed.all[i].id);
-        listed.all[i].is_idle = lock >= 0;
-    }
-    if (own >= 0 && each_used(own, mark_used, &listed)) return;
-    for (size_t i = 0; i < listed.count; i++) listed.all[i].is_idle = false;
+/* Its use is read before its lock is tried, and the lock before the jobs are read: take_out has what began later. False without memory. */
+static bool list_image(int images, const char *user, const char *id, struct cache *cache) {
+    time_t now = time(NULL);
+    owned_fd image = open_folder(images, id);
+    if (image < 0) return true;
+    struct cached *one = add(cache);
+    if (one == NULL) return false;
+    snprintf(one->user, sizeof one->user, "%.15s", user);
+    snprintf(one->id, sizeof one->id, "%.64s", id);
+    one->mib = read_size(image);
+    one->used = read_used(image);
+    one->order = one->used.tv_sec < now ? one->used.tv_sec : now;
+    owned_fd lock = is_fresh(&one->used) ? -1 : lock_image(images, id);
+    one->is_idle = lock >= 0;
+    return true;
 }
 
-/* Takes an image out of the cache: only its name changes, so that nobody waits for the removal of its tree. The name is that of what is not whole,
-   should this be interrupted. */
-static bool take_out(int base, struct cached *one) {
-    char name[ID + 8];
-    owned_fd own = open_folder(base, one->user);
-    owned_fd images = own < 0 ? -1 : open_folder(own, "images");
-    owned_fd lock = images < 0 ? -1 : lock_image(images, one->id);
-    if (lock < 0) return false;
-    struct cached now = *one;
-    now.is_idle = true;
-    if (!each_used(own, mark_used, &(struct listed){&now, 1}) || !now.is_idle) return false;
-    snprintf(name, sizeof name, "%s.part", one->id);
-    one->is_out = true; /* also where one is in the way that was not removed to its end */
-    return renameat(images, one->id, images, name) == 0;
+static int by_use(const void *left, const void *right) {
+    time_t first = ((const struct cached *)left)->order, second = ((const struct cached *)right)->order;
+    return first < second ? -1 : first > second;
 }
 
-struct cache {
-    struct cached *all; /* those first that were used longest ago */
+static int by_id(const void *left, const void *right) { return strcmp(((const struct cached *)left)->id, ((const struct cached *)right)->id); }
+
+struct listed {
+    struct cached *all; /* by id */
     size_t count;
-    unsigned long total, reserved; /* MiB: of all images, and of pulls that are under way */
 };
 
-static void free_cache(const struct cache *cache) { free(cache->all); }
+static void mark_used(int job, const char *container, struct listed listed) {
+    struct cached wanted = {0};
+    owned_fd folder = *container == '.' ? -1 : open_folder(job, container);
+    owned_fd image = folder < 0 ? -1 : openat(folder, "image", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (image < 0 || read(image, wanted.id, ID) != ID) return;
+    struct cached *found = bsearch(&wanted, listed.all, listed.count, sizeof wanted, by_id);
+    if (found) found->is_idle = false;
+}
 
-#define owned_cache __attribute__((cleanup(free_cache))) struct cache
+/* The image of each container of the user's jobs that have not ended on this node. False where that is not to be told. */
+static bool mark_all_used(int own, struct listed listed, struct look *look) {
+    owned_fd jobs = open_folder(own, "jobs");
+    owned_folder all = jobs < 0 ? NULL : root_read_folder(openat(jobs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const struct dirent *entry; all && (entry = readdir(all));) {
+        if (!goes_on(look)) return false;
+        owned_fd job = is_user(entry->d_name) ? open_folder(jobs, entry->d_name) : -1;
+        owned_folder containers = job < 0 ? NULL : root_read_folder(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        for (const struct dirent *one; containers && (one = readdir(containers));) {
+            if (!goes_on(look)) return false;
+            mark_used(job, one->d_name, listed);
+        }
+    }
+    return true;
+}
+
+/* Where a user has more images than are looked at, the idle ones among these go first, and so the others get their turn. Where the jobs are too many,
+   all of the user's images count as used. */
+static int list_user(int base, const char *user, struct cache *cache) {
+    struct look look = {ENTRIES_MAX, now_ms() + USER_MS};
+    size_t before = cache->count;
+    bool has_more = false;
+    owned_fd own = open_folder(base, user);
+    owned_fd images = own < 0 ? -1 : open_folder(own, "images");
+    owned_folder folder = images < 0 ? NULL : root_read_folder(openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const struct dirent *entry; folder && !has_more && (entry = readdir(folder));) {
+        has_more = !goes_on(&look) || cache->count - before >= IMAGES_MAX;
+        if (!has_more && is_id(entry->d_name) && !list_image(images, user, entry->d_name, cache)) return root_fail("out of memory");
+    }
+    struct listed listed = {cache->all + before, cache->count - before};
+    if (listed.count == 0) return 0;
+    qsort(listed.all, listed.count, sizeof *listed.all, by_id);
+    look = (struct look){ENTRIES_MAX, now_ms() + USER_MS};
+    bool is_known = mark_all_used(own, listed, &look);
+    for (size_t i = 0; i < listed.count; i++) {
+        if (!is_known) listed.all[i].is_idle = false;
+        if (has_more) listed.all[i].order = 0;
+    }
+    return 0;
+}
+
+/* Takes an image out of the cache, unless somebody uses it now, or has since it was listed. */
+static bool take_out(int base, const struct cached *one) {
+    owned_fd own = open_folder(base, one->user);
+    owned_fd images = own < 0 ? -1 : open_folder(own, "images");
+    owned_fd image = images < 0 ? -1 : open_folder(images, one->id);
+    owned_fd lock = image < 0 ? -1 : lock_image(images, one->id);
+    if (lock < 0) return false;
+    struct timespec used = read_used(image);
+    if (used.tv_sec != one->used.tv_sec || used.tv_nsec != one->used.tv_nsec) return false;
+    return root_gone_put(base, to_user(one->user), images, one->id) == 0;
+}
 
 /* Of steps that run: the file of one that has ended has no lock any more. `mine` is left out. */
 static unsigned long sum_reserved(int room, int mine) {
@@ -191,36 +252,40 @@ static unsigned long sum_reserved(int room, int mine) {
 }
 
 static int read_cache(int base, int room, int mine, struct cache *cache) {
-    if ((cache->all = calloc(IMAGES_MAX, sizeof *cache->all)) == NULL) return root_fail("out of memory");
     owned_folder users = root_read_folder(openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (const struct dirent *entry; users && cache->count < IMAGES_MAX && (entry = readdir(users));)
-        if (is_user(entry->d_name)) {
-            struct listed listed = {cache->all + cache->count, list_user(base, entry->d_name, cache->all + cache->count, IMAGES_MAX - cache->count)};
-            mark_idle(base, entry->d_name, listed);
-            cache->count += listed.count;
-        }
+    for (const struct dirent *entry; users && (entry = readdir(users));)
+        if (is_user(entry->d_name) && list_user(base, entry->d_name, cache) < 0) return -1;
     for (size_t i = 0; i < cache->count; i++) cache->total += cache->all[i].mib;
-    qsort(cache->all, cache->count, sizeof *cache->all, by_use);
+    if (cache->count) qsort(cache->all, cache->count, sizeof *cache->all, by_use);
     cache->reserved = sum_reserved(room, mine);
     return 0;
 }
 
-/* The folder of reservations, and in `lock` what only one at a time has; `waits` off: -1 without a reason where another has it. */
-static int open_room(int base, int *lock, bool waits) {
+static int lock_file(int room, const char *name) {
+    owned_fd lock = openat(room, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (lock >= 0 && flock(lock, LOCK_EX) < 0)
+        if (errno != EINTR) return root_fail("locking the cache of images: %m");
+    return lock < 0 ? root_fail("locking the cache of images: %m") : root_hand_over(&lock);
+}
+
+/* The folder of reservations. */
+static int open_room(int base) {
     if (mkdirat(base, ROOM, 0700) < 0 && errno != EEXIST) return root_fail("the folder " ROOM ": %m");
     owned_fd room = open_folder(base, ROOM);
     struct stat found;
     if (room < 0 || fstat(room, &found) < 0) return root_fail("the folder " ROOM ": %m");
     if (found.st_uid != geteuid()) return root_fail("the folder " ROOM " belongs to another user");
-    *lock = openat(room, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    while (*lock >= 0 && flock(*lock, LOCK_EX | (waits ? 0 : LOCK_NB)) < 0) {
-        if (!waits && errno == EWOULDBLOCK) {
-            root_close_now(lock);
-            return root_hand_over(&room);
-        }
-        if (errno != EINTR) root_close_now(lock);
-    }
-    return *lock < 0 ? root_fail("locking the cache of images: %m") : root_hand_over(&room);
+    return root_hand_over(&room);
+}
+
+/* What only one at a time has, and never for longer than the users' folders take to be looked at. */
+static int lock_cache(int room) { return lock_file(room, "lock"); }
+
+/* Of a user's requests only one waits for the cache at a time. */
+static int lock_own(int room, uid_t user) {
+    char name[24];
+    snprintf(name, sizeof name, "user-%u", (unsigned)user);
+    return lock_file(room, name);
 }
 
 static unsigned long free_mib(int folder) {
@@ -235,6 +300,8 @@ static unsigned long missing_mib(int base) {
     return (unsigned long)((disk.f_blocks / 8 - disk.f_bavail) * disk.f_frsize >> 20) + 1;
 }
 
+bool container_is_disk_short(int base) { return missing_mib(base) > 0; }
+
 /* Takes idle images out, those first that were used longest ago, until the cache has no more than `most` MiB and `freed` MiB of disk, by their users'
    word, will be free. */
 static void take_out_until(int base, struct cache *cache, unsigned long most, unsigned long freed) {
@@ -243,36 +310,37 @@ static void take_out_until(int base, struct cache *cache, unsigned long most, un
         if (cache->all[i].is_idle && take_out(base, &cache->all[i])) cache->total -= cache->all[i].mib;
 }
 
-/* Without the lock: a tree of a user's may take long. */
-static void remove_taken_out(int base, const struct cache *cache) {
-    for (size_t i = 0; i < cache->count; i++) {
-        char name[ID + 8];
-        owned_fd own = cache->all[i].is_out ? open_folder(base, cache->all[i].user) : -1;
-        owned_fd images = own < 0 ? -1 : open_folder(own, "images");
-        owned_fd lock = images < 0 ? -1 : lock_image(images, cache->all[i].id);
-        snprintf(name, sizeof name, "%s.part", cache->all[i].id);
-        if (lock >= 0) root_tree_remove(images, name);
-    }
-}
-
 int container_evict(int base, unsigned long bound_mib) {
-    owned_fd lock = -1, room = open_room(base, &lock, false);
+    owned_fd room = open_room(base);
+    owned_fd lock = room < 0 ? -1 : lock_cache(room);
     owned_cache cache = {0};
-    if (room < 0) return -1;
-    if (lock < 0) return 0; /* whoever has it is making room */
-    if (read_cache(base, room, -1, &cache) < 0) return -1;
+    if (lock < 0 || read_cache(base, room, -1, &cache) < 0) return -1;
     unsigned long most = !bound_mib ? ULONG_MAX : bound_mib > cache.reserved ? bound_mib - cache.reserved : 0;
     take_out_until(base, &cache, most, missing_mib(base));
-    root_close_now(&lock);
-    remove_taken_out(base, &cache);
     return 0;
+}
+
+/* The text is as long each time: a full disk takes it, too. */
+int container_ask(int base, unsigned long bound_mib) {
+    char text[24];
+    owned_fd gone = root_gone_open(base);
+    owned_fd file = gone < 0 ? -1 : openat(base, ASKED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int length = snprintf(text, sizeof text, "%-20lu\n", bound_mib);
+    return file >= 0 && pwrite(file, text, (size_t)length, 0) == length ? 0 : root_fail("asking for room in the cache of images: %m");
+}
+
+bool container_is_asked(int base, unsigned long *bound_mib) {
+    owned_fd file = openat(base, ASKED, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file >= 0) *bound_mib = read_number(file);
+    return file >= 0;
 }
 
 int container_open_reservation(int base, unsigned number) {
     char name[16];
     snprintf(name, sizeof name, "%u", number);
-    owned_fd lock = -1, room = open_room(base, &lock, true); /* who sums up takes one without a lock for a left one */
-    if (room < 0) return -1;
+    owned_fd room = open_room(base);
+    owned_fd lock = room < 0 ? -1 : lock_cache(room); /* who sums up takes one without a lock for a left one */
+    if (lock < 0) return -1;
     if (unlinkat(room, name, 0) < 0 && errno != ENOENT) return root_fail("a reservation of room for an image: %m");
     owned_fd mine = openat(room, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (mine < 0 || flock(mine, LOCK_SH | LOCK_NB) < 0) return root_fail("a reservation of room for an image: %m");
@@ -285,15 +353,22 @@ static int write_reservation(int mine, unsigned long mib) {
     return ftruncate(mine, 0) == 0 && pwrite(mine, text, (size_t)length, 0) == length ? 0 : root_fail("a reservation of room for an image: %m");
 }
 
+/* Until the remover has removed enough, or all there is. */
+static void await_disk(int base, int own, unsigned long needed) {
+    const struct timespec pause = {.tv_nsec = 50 * 1000000};
+    for (double until = now_ms() + DISK_S * 1e3; free_mib(own) < needed && !root_gone_is_empty(base) && now_ms() < until;) nanosleep(&pause, NULL);
+}
+
 int container_reserve(int base, uid_t user, int mine, unsigned long bound_mib, unsigned long needed, struct container_room *answer) {
     char name[16];
     snprintf(name, sizeof name, "%u", (unsigned)user);
     *answer = (struct container_room){.verdict = CONTAINER_ROOM};
     if (needed == 0) return write_reservation(mine, 0);
-    owned_fd lock = -1, room = open_room(base, &lock, true);
-    owned_fd own = room < 0 ? -1 : open_folder(base, name);
+    owned_fd own = open_folder(base, name), room = own < 0 ? -1 : open_room(base);
+    owned_fd turn = room < 0 ? -1 : lock_own(room, user);
+    owned_fd lock = turn < 0 ? -1 : lock_cache(room);
     owned_cache cache = {0};
-    if (own < 0 || read_cache(base, room, mine, &cache) < 0) return -1;
+    if (lock < 0 || read_cache(base, room, mine, &cache) < 0) return -1;
     unsigned long idle = 0, free = free_mib(own);
     for (size_t i = 0; i < cache.count; i++) idle += cache.all[i].is_idle ? cache.all[i].mib : 0;
     unsigned long left = cache.total - idle + cache.reserved;
@@ -305,7 +380,8 @@ int container_reserve(int base, uid_t user, int mine, unsigned long bound_mib, u
     bool fits = !bound_mib || cache.total + cache.reserved + needed <= bound_mib;
     if (fits && write_reservation(mine, needed) < 0) return -1;
     root_close_now(&lock);
-    remove_taken_out(base, &cache);
+    root_close_now(&turn);
+    if (fits) await_disk(base, own, needed);
     if (!fits) *answer = (struct container_room){CONTAINER_CACHE_FULL, cache.total + cache.reserved, bound_mib};
     else if (free_mib(own) < needed) *answer = (struct container_room){CONTAINER_DISK_FULL, free_mib(own), 0};
     return answer->verdict == CONTAINER_DISK_FULL ? write_reservation(mine, 0) : 0;

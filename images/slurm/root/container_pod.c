@@ -5,14 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "container_evict.h"
 #include "container_flags.h"
 #include "container_room.h"
+#include "gone.h"
 #include "owned.h"
 #include "reason.h"
 #include "run.h"
+
+/* A user who has more trees waiting for the remover than that gets no container, nor one who has any where the disk is short: what is not removed yet
+   still takes its room. */
+enum { GONE_MAX = 1000, AWAIT_TRIES = 100 };
 
 static int make_base(void) {
     if (mkdir("/var/spool/slipway", 0755) < 0 && errno != EEXIST) return root_fail("/var/spool/slipway: %m");
@@ -43,8 +49,21 @@ int root_container_close(uid_t user, uint32_t job) {
     owned_fd base = make_base();
     if (base < 0) return -1;
     int result = container_forget_job(base, user, job);
-    container_sweep(base, ROOT_PINS);
-    return container_evict(base, strtoul(container_asked->cache_mib, NULL, 10)) < 0 ? -1 : result;
+    return container_ask(base, strtoul(container_asked->cache_mib, NULL, 10)) < 0 ? -1 : result;
+}
+
+int root_container_await(uid_t user) {
+    const struct timespec pause = {.tv_nsec = 100 * 1000000};
+    owned_fd base = make_base();
+    unsigned count = 0;
+    for (int tries = 0; base >= 0 && tries < AWAIT_TRIES; tries++) {
+        count = root_gone_count(base, user, GONE_MAX);
+        if (count < GONE_MAX && (count == 0 || !container_is_disk_short(base))) return 0;
+        nanosleep(&pause, NULL);
+    }
+    if (base < 0) return -1;
+    return root_fail("this node is still removing the files of %u%s of your earlier containers, and takes no new one of yours before: end what still "
+                     "writes to them, or try again later or on another node", count, count < GONE_MAX ? "" : " or more");
 }
 
 int root_container_serve(uid_t user) {

@@ -8,9 +8,12 @@
 /* In the pod, as root: the folder of the job's user. */
 int root_container_open(uid_t user, gid_t group);
 
-/* In the pod, as root, when a job ends or begins: what it had of containers, what jobs left that have no pin any
-   more, and images above the bound that nobody uses. */
+/* In the pod, as root, when a job ends or begins: takes away what it had of containers, and has the remover look at the images. */
 int root_container_close(uid_t user, uint32_t job);
+
+/* In a step's slurmstepd, as root: waits for the remover, up to ten seconds, where too much of the user's is still to be removed. -1 with a reason that
+   is for the user. */
+int root_container_await(uid_t user);
 
 /* In a step's slurmstepd, as root, before it forks tasks: has pulls ask it for room. */
 int root_container_serve(uid_t user);

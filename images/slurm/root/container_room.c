@@ -1,5 +1,6 @@
 #include "container_room.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,11 +9,15 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "container_evict.h"
 #include "owned.h"
 #include "reason.h"
+
+/* A step pulls once, or a few times. More requests at once wait: they cost others the cache's lock. */
+enum { AT_ONCE = 4, AGAIN_S = 2 };
 
 static struct {
     int base, mine, ours;
@@ -46,15 +51,26 @@ static void __attribute__((noreturn)) answer_as_root(unsigned long needed) {
     _exit(0);
 }
 
+static time_t pause_before(time_t next) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    time_t begin = next > now.tv_sec ? next : now.tv_sec;
+    struct timespec until = {.tv_sec = begin - (AT_ONCE - 1) * AGAIN_S};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
+    return begin + AGAIN_S;
+}
+
 /* What makes room has a process: slurmstepd takes its user's id at times, for all of its threads. It may be slurmstepd's main thread that meets its
    end, and then looks for that of its tasks 100 ms later (26.05). So nothing is forked where room is given back, as at the start of each container. */
 static void *serve(void *none) {
     (void)none;
     char request[24];
+    time_t next = 0; /* when there has been a pause for each request so far */
     for (ssize_t got; (got = recv(service.ours, request, sizeof request - 1, 0)) > 0 || (got < 0 && errno == EINTR);) {
         if (got < 0) continue;
         request[got] = 0;
         unsigned long needed = strtoul(request, NULL, 10);
+        if (needed) next = pause_before(next);
         pid_t child = needed ? fork() : -1;
         if (child == 0) answer_as_root(needed);
         if (child < 0) answer(needed, needed ? -1 : 0);

@@ -2,7 +2,9 @@
    It is a plugin of its own so that nodes with an older image go on as they are: plugstack.conf calls it optional. */
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "container.h"
 #include "container_flags.h"
@@ -13,6 +15,8 @@
 SPANK_PLUGIN(slipway_container, 1)
 spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init;
 #pragma GCC visibility pop
+
+static char refusal[512];
 
 /* A fault here costs no job without a container: it goes to the log, and a default stands in. */
 static void complain(void) {
@@ -33,11 +37,13 @@ int slurm_spank_init(spank_t spank, int count, char **arguments) {
     return root_container_register(spank);
 }
 
-/* Without it images are pulled all the same, as long as the disk has room. */
+/* Without room images are pulled all the same, as long as the disk has some. A refusal is kept for the tasks: one here would drain the node. */
 static int serve(spank_t spank) {
     uid_t user;
     root_reason_clear();
     if (!root_container_wanted() || spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS || user == 0) return ESPANK_SUCCESS;
+    if (root_container_await(user) < 0) snprintf(refusal, sizeof refusal, "%s", root_reason());
+    root_reason_clear();
     if (root_container_serve(user) < 0) complain();
     return ESPANK_SUCCESS;
 }
@@ -74,9 +80,20 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     return ESPANK_SUCCESS;
 }
 
+/* One of a node's tasks speaks for all. */
+static void __attribute__((noreturn)) refuse(spank_t spank) {
+    char host[256] = "";
+    int task;
+    gethostname(host, sizeof host - 1);
+    if (spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task == 0) dprintf(2, "slipway: %s: %s\n", host, refusal);
+    _exit(1);
+}
+
 int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
     (void)count;
     (void)arguments;
-    if (root_container_wanted()) root_container_enter(spank);
+    if (!root_container_wanted()) return ESPANK_SUCCESS;
+    if (*refusal) refuse(spank);
+    root_container_enter(spank);
     return ESPANK_SUCCESS;
 }

@@ -15,18 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gone.h"
 #include "lock.h"
-#include "owned.h"
 #include "mount.h"
+#include "owned.h"
 #include "reason.h"
 #include "run.h"
-#include "tree.h"
 #include "version.h"
 
 #define CACHES "/run/nvidia/cache"
 #define WORK CACHES "/.work"
 #define LOCK ROOT_LOCKS "/driver"
-enum { NOBODY = 65534, LDCONFIG_S = 60, CACHE_MAX = 64 << 20 };
+enum { NOBODY = 65534, LDCONFIG_S = 60, CLEAN_S = 5, CACHE_MAX = 64 << 20 };
 
 /* FNV-1a: enough to notice a change, and it keeps no secret. */
 static uint64_t hash(uint64_t value, const void *bytes, size_t length) {
@@ -87,8 +87,15 @@ static int keep(int caches, const char *name) {
     return result == 0 ? 0 : root_fail("ldconfig of the root gave no usable cache for the driver's libraries");
 }
 
+/* What ldconfig left: what nobody's processes are still adding to stays for the next time. */
+static int clean(int caches) {
+    if (root_gone_put(caches, NOBODY, caches, ".work") < 0) return -1;
+    root_gone_remove(caches, CLEAN_S);
+    return 0;
+}
+
 static int make(int caches, const char *name) {
-    if (root_tree_remove(caches, ".work") < 0) return -1;
+    if (clean(caches) < 0) return -1;
     if (mkdirat(caches, ".work", 0700) < 0 || fchownat(caches, ".work", NOBODY, NOBODY, AT_SYMLINK_NOFOLLOW) < 0) return root_fail(WORK ": %m");
     pid_t child = fork();
     if (child < 0) return root_fail("fork: %m");
@@ -100,7 +107,7 @@ static int make(int caches, const char *name) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) result = keep(caches, name);
     else if (WIFEXITED(status)) root_fail("the root's /sbin/ldconfig, run for the driver's libraries, gave %d", WEXITSTATUS(status));
     else root_fail("the root's /sbin/ldconfig, run for the driver's libraries, took more than %d s or was killed", LDCONFIG_S);
-    return root_tree_remove(caches, ".work") < 0 ? -1 : result;
+    return clean(caches) < 0 ? -1 : result;
 }
 
 /* The mark beside a cache says what it was made from. */

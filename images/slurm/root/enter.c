@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 #include "disk.h"
+#include "gone.h"
 #include "lock.h"
 #include "mount.h"
 #include "owned.h"
 #include "place.h"
 #include "reason.h"
 #include "run.h"
-#include "tree.h"
 
 typedef char job_name[16];
 
@@ -373,45 +373,39 @@ int root_step_refuse(void) {
 }
 
 /* With the job's lock held: what this node has of it. */
-static int remove_job(const struct root_conf *conf, int pins, const char *name) {
+static int remove_job(const struct root_conf *conf, int pins, const char *name, uid_t user) {
     char path[64], file[32];
     snprintf(path, sizeof path, ROOT_PINS "/%s", name);
     snprintf(file, sizeof file, "%s.lock", name);
     while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) continue;
     int result = unlinkat(pins, name, 0) < 0 && errno != ENOENT ? root_fail("%s: %m", path) : 0;
     owned_fd top = open(conf->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (top >= 0 && root_tree_remove(top, name) < 0) result = -1;
+    if (top >= 0 && root_gone_put(top, user, top, name) < 0) result = -1;
     unlinkat(pins, file, 0);
     return result;
 }
 
 static bool is_job_name(const char *text) { return strspn(text, "0123456789") == strlen(text) && strlen(text) < sizeof(job_name); }
 
-/* Folders of jobs without a pin: their epilog never ran, for instance because the pod ended first. */
-static void sweep(const struct root_conf *conf, int pins) {
-    owned_folder top = opendir(conf->tmp);
+int root_job_close(const struct root_conf *conf, uint32_t job, uid_t user) {
+    job_name name;
+    snprintf(name, sizeof name, "%u", job);
+    owned_fd pins = open_pins();
+    owned_fd lock = pins < 0 ? -1 : lock_job(pins, name, true);
+    return lock < 0 ? -1 : remove_job(conf, pins, name, user);
+}
+
+int root_jobs_sweep(const struct root_conf *conf) {
+    owned_fd pins = open_pins(), made = pins < 0 ? -1 : make_path(conf->tmp);
+    owned_fd gone = made < 0 ? -1 : root_gone_open(made);
+    owned_folder top = gone < 0 ? NULL : opendir(conf->tmp);
     for (const struct dirent *entry; top && (entry = readdir(top));) {
         if (!is_job_name(entry->d_name)) continue;
         owned_fd lock = lock_job(pins, entry->d_name, false);
         owned_fd pin = lock < 0 ? -1 : open_pin(pins, entry->d_name);
-        if (lock >= 0 && pin < 0) remove_job(conf, pins, entry->d_name);
+        if (lock >= 0 && pin < 0) remove_job(conf, pins, entry->d_name, 0);
     }
-}
-
-/* Waits for the job's lock, and lets it go. */
-static int close_one(const struct root_conf *conf, int pins, const char *name) {
-    owned_fd lock = lock_job(pins, name, true);
-    return lock < 0 ? -1 : remove_job(conf, pins, name);
-}
-
-int root_job_close(const struct root_conf *conf, uint32_t job) {
-    job_name name;
-    snprintf(name, sizeof name, "%u", job);
-    owned_fd pins = open_pins();
-    if (pins < 0) return -1;
-    int result = close_one(conf, pins, name);
-    sweep(conf, pins);
-    return result;
+    return gone < 0 ? -1 : 0;
 }
 
 int root_session_enter(const struct root_conf *conf, root_version version) {

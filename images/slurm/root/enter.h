@@ -28,8 +28,11 @@ int root_step_cover(const struct root_conf *conf, uint32_t job, int space);
    empty, and go with the step. */
 int root_step_refuse(void);
 
-/* Takes a job's part of this node away: the pin, its /tmp and /var/tmp. Also the leftovers of jobs that are gone. */
-int root_job_close(const struct root_conf *conf, uint32_t job);
+/* Takes a job's part of this node away: the pin, its /tmp and /var/tmp, which the remover removes later (gone.h). */
+int root_job_close(const struct root_conf *conf, uint32_t job, uid_t user);
+
+/* The same of jobs without a pin: their epilog never ran, for instance because the pod ended first. */
+int root_jobs_sweep(const struct root_conf *conf);
 
 /* Moves the calling process into the current version, for ever. */
 int root_session_enter(const struct root_conf *conf, root_version version);

@@ -16,12 +16,15 @@
 #include "mpi_frame.h"
 
 #define LISTENER 3
-#define STRANGERS_MAX 64 /* connections that have not shown the key */
+#define STRANGERS_MAX 64 /* connections that have not shown the key; where there are more, the oldest goes */
+#define STRANGER_MS 1000 /* and so does each after that time: a node shows the key as soon as it is connected */
+#define STRANGER_LEAST_MS 100 /* that each has had before it goes for another */
 #define LOST (-25)       /* PMIX_ERR_UNREACH */
 #define TABLE_S 15       /* from the first node to the last: nodes that do not reach srun find out sooner (mpi.h), and cannot tell the others */
 
 struct node {
     int socket; /* -1: gone, or not there yet */
+    long long came_ms;
     bool is_known, is_ready;
     uint32_t number;
     struct mpi_bytes in, out;
@@ -144,11 +147,13 @@ static bool pass_on(uint32_t from, enum mpi_kind kind, struct mpi_reader reader)
     return true;
 }
 
-static time_t now_s(void) {
+static long long now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
+
+static time_t now_s(void) { return (time_t)(now_ms() / 1000); }
 
 static void tell_failure(struct mpi_bytes *out) {
     size_t begin = mpi_begin(out, MPI_FAILED);
@@ -281,19 +286,6 @@ static bool tell(struct node *node) {
     return true;
 }
 
-static void welcome(void) {
-    int found = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    size_t strangers = 0;
-    for (size_t i = 0; i < node_count; i++) strangers += !nodes[i]->is_known;
-    if (found < 0) return;
-    if (strangers >= STRANGERS_MAX || node_count >= sizeof nodes / sizeof *nodes) {
-        close(found);
-        return;
-    }
-    nodes[node_count] = grab(1, sizeof **nodes);
-    nodes[node_count++]->socket = found;
-}
-
 static void forget_gone(void) {
     size_t kept = 0;
     for (size_t i = 0; i < node_count; i++) {
@@ -305,6 +297,62 @@ static void forget_gone(void) {
         }
     }
     node_count = kept;
+}
+
+/* Those that have not shown the key; the oldest is among the first, as nodes are in the order that they came. */
+static size_t count_strangers(struct node **oldest) {
+    size_t count = 0;
+    *oldest = NULL;
+    for (size_t i = 0; i < node_count; i++) {
+        if (nodes[i]->is_known || nodes[i]->socket < 0) continue;
+        if (count++ == 0) *oldest = nodes[i];
+    }
+    return count;
+}
+
+static void drop_late(void) {
+    struct node *oldest;
+    while (count_strangers(&oldest) && now_ms() - oldest->came_ms >= STRANGER_MS) leave(oldest);
+}
+
+/* How long a connection that comes now has to wait for its place. */
+static long long wait_ms(void) {
+    struct node *oldest;
+    if (count_strangers(&oldest) < STRANGERS_MAX) return 0;
+    long long left = oldest->came_ms + STRANGER_LEAST_MS - now_ms();
+    return left > 0 ? left : 0;
+}
+
+/* Makes a place for one more connection; false where it has to wait. */
+static bool has_place(void) {
+    struct node *oldest;
+    if (wait_ms() > 0) return false;
+    if (count_strangers(&oldest) >= STRANGERS_MAX) {
+        leave(oldest);
+        forget_gone();
+    }
+    return node_count < sizeof nodes / sizeof *nodes;
+}
+
+/* All that wait: a node must not stand behind strangers for long. What it says is there by now, as a rule. */
+static void welcome(void) {
+    while (has_place()) {
+        int found = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (found < 0) return;
+        struct node *node = nodes[node_count++] = grab(1, sizeof *node);
+        node->socket = found;
+        node->came_ms = now_ms();
+        if (!hear(node)) leave(node);
+    }
+}
+
+/* How long nothing has to be done without news: for strangers, and for nodes that do not come. -1: for ever. */
+static int idle_ms(bool is_waiting) {
+    struct node *oldest;
+    if (count_strangers(&oldest) == 0) return is_waiting ? 1000 : -1;
+    long long until_late = oldest->came_ms + STRANGER_MS - now_ms(), until_place = wait_ms();
+    if (until_place > 0 && until_place < until_late) return (int)until_place;
+    return until_late > 0 ? (int)until_late : 0;
 }
 
 int main(void) {
@@ -319,12 +367,12 @@ int main(void) {
     fcntl(LISTENER, F_SETFL, O_NONBLOCK);
     for (;;) {
         watched[0] = (struct pollfd){STDIN_FILENO, POLLIN, 0};
-        watched[1] = (struct pollfd){LISTENER, POLLIN, 0};
+        watched[1] = (struct pollfd){wait_ms() > 0 ? -1 : LISTENER, POLLIN, 0};
         size_t old = node_count;
         for (size_t i = 0; i < old; i++)
             watched[2 + i] = (struct pollfd){nodes[i]->socket, (short)(POLLIN | (nodes[i]->out.size ? POLLOUT : 0)), 0};
         bool is_waiting = wanted && !has_table && !failure;
-        if (poll(watched, 2 + old, is_waiting ? 1000 : -1) < 0 && errno != EINTR) return 1;
+        if (poll(watched, 2 + old, idle_ms(is_waiting)) < 0 && errno != EINTR) return 1;
         if (watched[0].revents) return 0;
         for (size_t i = 0; i < old; i++) {
             short events = watched[2 + i].revents;
@@ -333,6 +381,8 @@ int main(void) {
             if (is_well && events & POLLOUT) is_well = tell(nodes[i]);
             if (!is_well) leave(nodes[i]);
         }
+        drop_late();
+        forget_gone();
         if (watched[1].revents & POLLIN) welcome();
         if (is_waiting) fail_late();
         forget_gone();

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -127,18 +129,40 @@ static bool is_outside(spank_t spank, const struct root_conf *conf) {
     return spank_get_item(spank, S_JOB_UID, &user) == ESPANK_SUCCESS && root_conf_is_outside(conf, user);
 }
 
-/* Whatever fails here, the job's tasks meet and tell: a failed prolog would drain the node. */
+/* Of a job's prolog or epilog on this node, in a process of their own. Slurm's PrologEpilogTimeout would drain the node. */
+enum { SCRIPT_S = 150 }; /* more than the waits for locks (lock.h) */
+
+static void *end_late(void *none) {
+    const struct timespec time = {.tv_sec = SCRIPT_S};
+    (void)none;
+    nanosleep(&time, NULL);
+    slurm_error("slipway: the job's prolog or epilog has taken %d s and is given up; what it left is removed later", SCRIPT_S);
+    _exit(0);
+}
+
+static void begin_script(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, end_late, NULL) == 0) pthread_detach(thread);
+}
+
+static bool is_known(spank_t spank, uint32_t *job, uid_t *user) {
+    return spank_get_item(spank, S_JOB_ID, job) == ESPANK_SUCCESS && spank_get_item(spank, S_JOB_UID, user) == ESPANK_SUCCESS;
+}
+
+/* Whatever fails here, the job's tasks meet and tell: a failed prolog would drain the node. Nothing here looks into a folder of a user's. */
 int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
+    begin_script();
     owned_conf conf = NULL;
     uint32_t job;
+    uid_t user;
     char *wanted = NULL;
     root_version version;
     owned_fd space = -1;
     int result = read_settings(&conf);
-    if (result > 0 && spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) result = root_fail("Slurm names no job");
+    if (result > 0 && !is_known(spank, &job, &user)) result = root_fail("Slurm names no job");
     if (result > 0 && spank_option_getopt(spank, &version_option, &wanted) != ESPANK_SUCCESS) wanted = NULL;
-    if (result > 0 && root_job_close(conf, job) < 0) result = -1; /* what a requeued job left, or one that had the number before */
+    if (result > 0 && root_job_close(conf, job, user) < 0) result = -1; /* what a requeued job left, or one that had the number before */
     if (result > 0 && !is_outside(spank, conf)) result = space = root_job_open(conf, job, wanted, version);
     if (result < 0) complain();
     return ESPANK_SUCCESS;
@@ -152,13 +176,15 @@ static void forget(const struct root_conf *conf, uint32_t job) {
 
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments) {
     read_arguments(count, arguments);
+    begin_script();
     owned_conf conf = NULL;
     uint32_t job;
-    bool is_known = spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS;
-    if (is_known) root_group_remove(job); /* first: what is left in it could write to the job's /tmp while that is removed */
+    uid_t user;
+    bool has_job = is_known(spank, &job, &user);
+    if (has_job) root_group_remove(job);
     int result = read_settings(&conf);
-    if (result > 0 && !is_known) result = root_fail("Slurm names no job");
-    if (result > 0) result = root_job_close(conf, job);
+    if (result > 0 && !has_job) result = root_fail("Slurm names no job");
+    if (result > 0) result = root_job_close(conf, job, user);
     if (result < 0) complain();
     if (result == 0 && conf->has_versions && !is_outside(spank, conf)) forget(conf, job);
     return ESPANK_SUCCESS;

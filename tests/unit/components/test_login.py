@@ -78,6 +78,7 @@ def test_sshd_has_what_logins_need_and_not_more() -> None:
     assert "privileged" not in context
     assert context["allowPrivilegeEscalation"] is False
     assert {"SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "NET_RAW", "MKNOD"}.isdisjoint(context["capabilities"]["add"])
+    assert sshd["terminationMessagePath"].startswith("/root/")
 
 
 def test_pod_that_goes_gives_its_sessions_their_time_and_a_little_more() -> None:

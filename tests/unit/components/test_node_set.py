@@ -64,6 +64,10 @@ def test_checks_that_the_controller_may_start_are_those_with_jobs_of_sets_that_a
     assert made["remedies"]["verifiedBy"] == ["gpu"]
 
 
+def test_no_job_reaches_the_file_of_a_pods_last_words() -> None:
+    assert slurmd()["terminationMessagePath"].startswith("/root/")
+
+
 def test_node_names_resolve_by_the_service_of_all_workers() -> None:
     assert pod()["subdomain"] == "dev-slurmd"
     assert "hostname" not in pod()  # each pod's own, and the controller's to set
