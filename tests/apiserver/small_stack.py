@@ -63,8 +63,15 @@ LOGIN: Mapping[str, Any] = {
         },
     },
 }
+PROGRAMS: Mapping[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "programs", "labels": LABELS},
+    "data": {"run.py": "print()\n"},
+    "immutable": True,
+}
 MINE: Mapping[str, Any] = {"data": {"slurm.conf": "mine"}}
-STACK: tuple[Mapping[str, Any], ...] = (FILES, SERVICE, KEY, PASSWORD, LOGIN)
+STACK: tuple[Mapping[str, Any], ...] = (FILES, SERVICE, KEY, PASSWORD, LOGIN, PROGRAMS)
 
 
 LABELLED = {"metadata": {"labels": {"slipway.dev/cluster": "dev", "extra": "kept"}}, "data": {"gres.conf": "x"}}
@@ -107,8 +114,9 @@ class Stack:
         for manifest in manifests:
             about = {**manifest["metadata"], "namespace": self.namespace}
             entry: dict[str, Any] = {"manifest": {**manifest, "metadata": about}}
-            if about["name"] == "munge":
+            if about["name"] in ("munge", "programs"):
                 entry["ignored"] = ["data"]
+                del entry["manifest"]["data"]
             data[f"{manifest['kind']}.{about['name']}"] = base64.b64encode(json.dumps(entry).encode()).decode()
         about = {"name": "deployed", "labels": {**LABELS, "app.kubernetes.io/component": "deployed"}}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": about, "data": data}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import EDITS, FILES, MINE, SERVICE, STACK, Stack, becomes, next_second, small_stack
+from tests.apiserver.small_stack import EDITS, FILES, MINE, PROGRAMS, SERVICE, STACK, Stack, becomes, next_second, small_stack
 from tests.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +52,15 @@ async def test_what_is_deleted_is_made_again(stack: Stack, kind: str, name: str)
         await becomes(lambda: stack.is_there(kind, name))
         await becomes(lambda: stack.told(name))
     assert "made again as it was deployed" in (await stack.events(name))[0]
+
+
+async def test_programs_are_made_again_from_what_the_guard_has_seen(stack: Stack) -> None:
+    async with stack.guarded() as guard:
+        await eventually(lambda: len(guard.queue) == 0 and guard.informers["ConfigMap"].get((stack.namespace, "programs")) is not None)
+        await guard.look(("ConfigMap", "programs"))
+        await stack.delete("ConfigMap", "programs")
+        await becomes(lambda: stack.is_there("ConfigMap", "programs"))
+    assert await stack.data("ConfigMap", "programs") == PROGRAMS["data"]
 
 
 async def test_what_changed_while_no_guard_ran_is_restored_when_it_starts(stack: Stack) -> None:
