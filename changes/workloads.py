@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from changes.disks import resizes
 from changes.steps import Step
 
 NODESET = "slipway.dev/nodeset"
@@ -59,6 +60,7 @@ def consequences(steps: Sequence[Step]) -> list[str]:
     in_place = [step.name for step in files if not has_slurms_files(step)]
     if in_place:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
+    said += [f"{each}: the disk grows while it is in use, where its StorageClass lets disks grow" for each in resizes(steps)]
     for step in steps:
         effect = _effect_on_nodes if step.is_node_set else _effect
         if (step.kind in _WORKLOADS or step.is_node_set) and (words := effect(step)):

@@ -18,6 +18,7 @@ from components.control_plane import SlurmControlPlane, control_plane_args
 from components.controllers import Controllers, controllers_args
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
+from components.disks import Disks, disks_args
 from components.ec2 import Ec2Program, ec2_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.guard import Guard, guard_args
@@ -105,7 +106,9 @@ class SlurmCluster(pulumi.ComponentResource):
             NodeHostKey(object_name(cluster.name, "node-host-key"), node_host_key_args(cluster), child),
         ]
         storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
-        mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=mounted)
+        claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)
+        shared.append(Disks(object_name(cluster.name, "disks"), disks_args(cluster), claiming))
+        mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=[*mounted, shared[-1]])
         shared.append(SharedStorage(object_name(cluster.name, "storage"), storage_args(cluster, pods), mounting))
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)

@@ -21,6 +21,9 @@ GUARDED = (
 """Kinds that are guarded. Not: what holds data (a deleted claim cannot be restored), and what grants rights."""
 _MOST_BYTES = 700_000
 """Of what a Secret of the record holds. Kubernetes takes 1 MiB."""
+_CONTENT = "data"
+"""Of an immutable ConfigMap it is not recorded: nobody can edit it, and a deleted one is made again from what the guard has seen. The state
+of the Pulumi CLI has three copies of the record, and the programs of the pods are nine tenths of what a stack declares."""
 _OUTPUT_BYTES = 2_000
 """What a Secret's values are taken for: keys and passwords, which are known only later."""
 
@@ -51,10 +54,12 @@ def deployed_name(cluster: str, number: int = 1) -> str:
 def _entry(declared: Declared) -> tuple[pulumi.Input[str], int]:
     """The value of an entry, and about how many bytes it has."""
     # What others set is not the stack's to restore: a rotated key, a disk that cannot be resized in place.
-    manifest = declared.manifest
-    for path in declared.ignored:
+    manifest, ignored = declared.manifest, list(declared.ignored)
+    if manifest["kind"] == "ConfigMap" and manifest.get("immutable"):
+        ignored.append(_CONTENT)
+    for path in ignored:
         manifest = _without(manifest, path.split("."))
-    about: dict[str, Any] = {"manifest": manifest, **({"ignored": list(declared.ignored)} if declared.ignored else {})}
+    about: dict[str, Any] = {"manifest": manifest, **({"ignored": ignored} if ignored else {})}
     try:
         text = json.dumps(about, sort_keys=True)
     except TypeError:  # it has Outputs, which take a hundred times as long, so only where there are some

@@ -8,10 +8,10 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, cast
 
 from changes.data import RETENTION, takes_claims
+from changes.disks import SIZE, quantity
 from changes.steps import Difference, Op, Step, differences
 from standalone.plan import MASK, masked
 from standalone.readiness import has_failed
@@ -21,8 +21,6 @@ from standalone.render import annotation as annotation_of
 PART_OF = "applyset.kubernetes.io/part-of"
 _TAKEN_OVER = "becomes this stack's"
 _CLAIMS = "volumeClaimTemplates"
-_GROW = "A claim that is there is grown itself: kubectl edit pvc."
-_UNITS = {"": 1, **{unit: 1000**at for at, unit in enumerate("kMGTPE", 1)}, **{f"{unit}i": 1024**at for at, unit in enumerate("KMGTPE", 1)}}
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
 
@@ -201,26 +199,31 @@ def steps(found: Sequence[ObjectChange]) -> list[Step]:
     ]
 
 
-def left_as_they_are(found: Iterable[ObjectChange]) -> list[str]:
-    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys."""
+def left_as_they_are(found: Sequence[ObjectChange]) -> list[str]:
+    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys, and no
+    size of a disk whose claim is declared itself."""
     said: list[str] = []
+    claims = {change.key.name for change in found if change.document and change.key.kind == "PersistentVolumeClaim"}
     for change in found:
         if change.document is None or change.live is None or change.key.kind == "Secret":
             continue  # a key stays until it is rotated, which is what its declaration means, and is shown to nobody
         for path in change.document.ignored:
-            hint = f" {_GROW}" if path[-1] == _CLAIMS else ""
             for each in differences(value_at(change.live, path), masked(value_at(change.document.resource.inputs, path)), path):
                 where = ".".join(each.path).replace(".[", "[")
-                if each.new is not None and not _is_same_quantity(each.old, each.new):
-                    said.append(f"{change.key}: {where} stays {each.old}; {each.new} is for a new one only.{hint}")
+                grows = path[-1] == _CLAIMS and each.path[-len(SIZE) :] == SIZE and _claims_of(change) <= claims
+                if each.new is not None and not grows and not _is_same_quantity(each.old, each.new):
+                    said.append(f"{change.key}: {where} stays {each.old}; {each.new} is for a new one only.")
     return said
+
+
+def _claims_of(change: ObjectChange) -> set[str]:
+    """The claims of a set's first pod."""
+    return {f"{template['metadata']['name']}-{change.key.name}-0" for template in change.spec.get(_CLAIMS) or ()}
 
 
 def _is_same_quantity(left: Any, right: Any) -> bool:
     """True for `1Ti` and `1024Gi`: the API server writes quantities its own way."""
-    sizes = [re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]i|[kMGTPE]?)", str(value)) for value in (left, right)]
-    first, second = (Decimal(size[1]) * _UNITS[size[2]] if size else None for size in sizes)
-    return first is not None and first == second
+    return quantity(left) is not None and quantity(left) == quantity(right)
 
 
 def _hidden(difference: Difference) -> Difference:

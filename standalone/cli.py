@@ -174,6 +174,7 @@ def explain(
     --show-sames in that preview, slurmctld reads its files, too, if its image is at hand."""
     screen = shared_screen()
     steps = previews.read_pulumi(file)
+    previews.refuse_resizes(steps, None if offline else Where(kubeconfig, context))
     story = previews.story_of(steps, lambda: previews.jobs_of(steps, None if offline else Where(kubeconfig, context)))
     counted = show.counts([Change(step.op, step.kind, step.name) for step in steps])
     preview_output.tell(screen, story)

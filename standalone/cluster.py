@@ -14,6 +14,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from changes.disks import GROW_REMEDY, SHRINK_REMEDY
 from changes.workloads import RECORD
 from slurm.logs import readable
 from standalone.api import Api, RefusedError, side_by_side
@@ -29,6 +30,8 @@ _NO_OPERATOR = "The stack says monitoring.prometheus: Operator. Install the Prom
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
 """What the API server's validation says of a field that only a new object can have otherwise; it has no code for that."""
+_RESIZES = {"must support resize": GROW_REMEDY, "can not be less than status.capacity": SHRINK_REMEDY}
+"""What the API server says of a disk's size that it will not make, and what to do."""
 _OWN_PODS = ("CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet")
 _VERBS = ("get", "list", "create", "patch", "delete")
 
@@ -192,7 +195,8 @@ def _is_immutable(fault: RefusedError) -> bool:
 
 def _in_words(fault: RefusedError) -> str:
     if fault.reason != "Conflict":
-        return str(fault)
+        remedy = next((remedy for sign, remedy in _RESIZES.items() if sign in str(fault)), "")
+        return f"{fault}. {remedy}." if remedy else str(fault)
     return str(fault).replace("\n", " ") + "; take the fields over with --force-conflicts, or stop the other manager"
 
 
@@ -354,3 +358,9 @@ def last_words(home: Home, pod: str, container: str) -> list[str]:
             if lines := [line for line in text.splitlines() if line and not line.startswith("unable to retrieve container logs")]:
                 return [readable(line) for line in lines]
     return []
+
+
+def growing_classes(home: Home) -> dict[str, bool]:
+    """Of each StorageClass, whether it lets disks grow."""
+    classes = home.api.list(Sort("storage.k8s.io", "StorageClass"))
+    return {str(each["metadata"]["name"]): each.get("allowVolumeExpansion") is True for each in classes}

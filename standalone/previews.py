@@ -1,18 +1,22 @@
 """What a preview finds: the plan against a cluster or a saved plan, and the story of the changes. Reads only."""
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from changes.disks import refusals, resizes
 from changes.pulumi import PreviewError
 from changes.pulumi import read_preview as read_digest
 from changes.steps import Step
 from changes.story import Queue, Story, tell
-from standalone import api, kubeconfig, policy, queue, record, recovery
+from standalone import api, cluster, kubeconfig, policy, queue, record, recovery
 from standalone import stack as stacks
-from standalone.faults import StandaloneError, UnreachableError
+from standalone.api import RefusedError
+from standalone.cluster import Home
+from standalone.faults import StandaloneError, UnreachableError, rows
 from standalone.kubeconfig import Where
 from standalone.plan import Plan
 from standalone.project import Project
@@ -73,7 +77,25 @@ def look(
     if against and saved is None:
         raise StandaloneError(f"{against}: no such file. `preview --json {against}` on the other state of the project writes it.")
     words = str(against) if against else "the plan saved last" if saved else "nothing: no plan is saved yet"
-    return Look(recording.plan, stacks.saved_outlook(recording.plan, saved), words, lambda: Queue(unknown=silence), tuple(advice))
+    outlook = stacks.saved_outlook(recording.plan, saved)
+    refuse_resizes(outlook.steps, None)
+    return Look(recording.plan, outlook, words, lambda: Queue(unknown=silence), tuple(advice))
+
+
+def refuse_resizes(steps: Sequence[Step], where: Where | None) -> None:
+    """Raises StandaloneError with the disks that Kubernetes will not resize, which the CLI's preview does not find out. The classes of the
+    disks are asked for where there is a cluster, and this user may look."""
+    found = resizes(steps)
+    classes = claims = None
+    if where and found:
+        with contextlib.suppress(UnreachableError, RefusedError):
+            asked = api.connect(kubeconfig.find(Path(), where.kubeconfig, where.context))
+            home = Home(asked, found[0].namespace, "")
+            claims = {str(each["metadata"]["name"]): str(each["spec"].get("storageClassName") or "") for each in cluster.claims(home)}
+            classes = cluster.growing_classes(home)
+    if said := refusals(found, classes, claims):
+        what = "1 disk cannot get its new size" if len(said) == 1 else f"{len(said)} disks cannot get their new sizes"
+        raise StandaloneError(f"{what}; nothing was changed:\n{rows(said)}")
 
 
 def story_of(steps: Sequence[Step], jobs: Callable[[], Queue]) -> Story:

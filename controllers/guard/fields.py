@@ -10,9 +10,17 @@ from typing import Any, cast
 
 from controllers.guard.record import Path
 
-_STANDALONE = "slipway"
-_PULUMI = "pulumi-kubernetes"
-_OUR_OWN = frozenset({_STANDALONE, "slipway-guard"})
+STANDALONE = "slipway"
+"""Under which standalone applies objects."""
+PULUMI = "pulumi-kubernetes"
+"""Under which the Pulumi provider makes objects. What it changed since, it has applied under this name with a suffix. Before that it takes
+over what was updated under any name that begins like this, so that only applied fields of others conflict.
+
+Source: pulumi-kubernetes, provider/pkg/await/await.go (fixCSAFieldManagers, patchForce).
+"""
+PART_OF = "applyset.kubernetes.io/part-of"
+"""standalone's label of all its objects."""
+_OUR_OWN = frozenset({STANDALONE, "slipway-guard"})
 _COMPARED_META = ("labels", "annotations", "finalizers")
 _ATOM: Mapping[str, Any] = {}
 
@@ -28,17 +36,20 @@ class Manager:
     fields: Mapping[str, Any]
 
     @property
-    def is_deployer(self) -> bool:
-        """True of `up`, by whichever program."""
-        return self.operation == "Apply" and is_deployer(self.manager)
+    def program(self) -> str:
+        """STANDALONE or PULUMI for what `up` wrote, else empty."""
+        found = program(self.manager)
+        return "" if found == STANDALONE and self.operation != "Apply" else found
 
     def __str__(self) -> str:
         return f"{self.manager} at {self.time}"
 
 
-def is_deployer(manager: str) -> bool:
-    """True of the names under which stacks are deployed: standalone's, and those of the Pulumi provider, which end in a suffix."""
-    return manager == _STANDALONE or manager.startswith(_PULUMI)
+def program(manager: str) -> str:
+    """The program that deploys stacks under this name: STANDALONE, PULUMI, or none."""
+    if manager.startswith(PULUMI):
+        return PULUMI
+    return STANDALONE if manager == STANDALONE else ""
 
 
 def managers(live: Mapping[str, Any]) -> list[Manager]:
@@ -51,9 +62,33 @@ def managers(live: Mapping[str, Any]) -> list[Manager]:
     ]
 
 
-def deployer(entries: Iterable[Manager]) -> Manager | None:
-    """The deployer that wrote last."""
-    return max((each for each in entries if each.is_deployer), key=lambda each: each.time, default=None)
+def deployer(entries: Iterable[Manager], by: str) -> Manager | None:
+    """What a program has applied last, else what it made the object with."""
+    return max((each for each in entries if each.program == by), key=lambda each: (each.operation == "Apply", each.time), default=None)
+
+
+def deployed_at(entries: Iterable[Manager]) -> str:
+    """When `up` last wrote, by whichever program; empty for never."""
+    return max((each.time for each in entries if each.program), default="")
+
+
+def mended(live: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Managed fields of an object of the Pulumi CLI, without those under standalone's name; None where it has none of these.
+
+    Older guards restored such objects under standalone's name. The next change by the CLI would meet a conflict.
+    """
+    entries = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
+    own = [each for each in entries if not each.get("subresource")]
+    stray = next((each for each in own if each.get("manager") == STANDALONE and each.get("operation") == "Apply"), None)
+    if stray is None or f"f:{PART_OF}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {}):
+        return None  # none, or standalone's own: it is taking the stack over
+    heirs = [each for each in own if program(str(each.get("manager"))) == PULUMI]
+    heir = max(heirs, key=lambda each: (each.get("operation") == "Apply", str(each.get("time"))), default=None)
+    if heir is None:
+        made: dict[str, Any] = {**stray, "manager": PULUMI, "operation": "Update"}
+    else:
+        made = {**heir, "fieldsV1": _union(heir.get("fieldsV1") or {}, stray.get("fieldsV1") or {})}
+    return [*(each for each in entries if each is not stray and each is not heir), made]
 
 
 def owners(entries: Iterable[Manager], live: Mapping[str, Any], path: Path) -> list[Manager]:
@@ -62,24 +97,28 @@ def owners(entries: Iterable[Manager], live: Mapping[str, Any], path: Path) -> l
 
 
 def culprits(entries: Sequence[Manager], live: Mapping[str, Any], paths: Iterable[Path]) -> list[Manager]:
-    """Who changed these fields, as far as can be told. A field that was removed has no owner: then it is whoever wrote last."""
-    strangers = [each for each in entries if not each.is_deployer and each.manager not in _OUR_OWN]
+    """Who changed these fields, as far as can be told. A field that was removed has no owner: then it is whoever wrote last, if that was
+    since the deployment. `kubectl scale` of an object of the Pulumi CLI leaves no trace."""
+    strangers = [each for each in entries if not each.program and each.manager not in _OUR_OWN]
     named = [each for path in paths for each in owners(strangers, live, path)]
-    if not named and strangers:
-        named = [max(strangers, key=lambda each: each.time)]
+    if not named:
+        since = [each for each in strangers if each.time >= deployed_at(entries)]
+        named = [max(since, key=lambda each: each.time)] if since else []
     return sorted({str(each): each for each in named}.values(), key=lambda each: each.time)
 
 
+def content(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without its status and the server's own bookkeeping."""
+    kept = {key: value for key, value in item.items() if key not in ("status", "apiVersion", "kind", "metadata")}
+    about: Mapping[str, Any] = item.get("metadata") or {}
+    return kept | {"metadata": {key: about[key] for key in _COMPARED_META if key in about}}
+
+
 def differences(live: Any, would: Any, at: Path = ()) -> list[Path]:
-    """Where two versions of an object differ, but for its status and the server's own bookkeeping. Lists of unequal length differ whole."""
+    """Where two values differ. Lists of unequal length differ whole."""
     if isinstance(live, Mapping) and isinstance(would, Mapping):
         left, right = cast(Mapping[str, Any], live), cast(Mapping[str, Any], would)
-        keys = sorted({*left, *right})
-        if at == ():
-            keys = [key for key in keys if key not in ("status", "apiVersion", "kind")]
-        if at == ("metadata",):
-            keys = [key for key in keys if key in _COMPARED_META]
-        return [path for key in keys for path in differences(left.get(key), right.get(key), (*at, key))]
+        return [path for key in sorted({*left, *right}) for path in differences(left.get(key), right.get(key), (*at, key))]
     if isinstance(live, list) and isinstance(would, list):
         before, after = cast(list[Any], live), cast(list[Any], would)
         if len(before) != len(after):
@@ -87,6 +126,20 @@ def differences(live: Any, would: Any, at: Path = ()) -> list[Path]:
         pairs = enumerate(zip(before, after, strict=True))
         return [path for index, (left_item, right_item) in pairs for path in differences(left_item, right_item, (*at, index))]
     return [] if live == would else [at]
+
+
+def merge_patch(live: Mapping[str, Any], would: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7396) that leads from one value to the other."""
+    patch: dict[str, Any] = {}
+    for key in sorted({*live, *would}):
+        before, after = live.get(key), would.get(key)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            patch[key] = merge_patch(cast(Mapping[str, Any], before), cast(Mapping[str, Any], after))
+        else:
+            patch[key] = after
+    return patch
 
 
 def value_at(value: Any, path: Path) -> Any:
@@ -126,3 +179,15 @@ def _has(fields: Mapping[str, Any], value: Any, path: Path) -> bool:
         if key.startswith("v:") and json.loads(key[2:]) == below:
             return True
     return False
+
+
+def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Both sets of fields (FieldsV1). A field without fields of its own is a member; one with some is where `.` says so."""
+    made = dict(one)
+    for key, node in other.items():
+        mine = made.get(key)
+        if mine is None or mine == node:
+            made[key] = node
+        else:
+            made[key] = _union(mine or {".": {}}, node or {".": {}})
+    return made

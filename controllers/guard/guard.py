@@ -1,5 +1,5 @@
-"""The guard: informers tell it that an object of the stack changed or went; it reads the object, decides (plan.py), and applies what was
-deployed, under the deployer's own name, so that the next deployment meets no conflict.
+"""The guard: informers tell it that an object of the stack changed or went; it reads the object, decides (plan.py), and writes what was
+deployed, as the deployer does it and under its name, so that the next deployment meets no conflict.
 
 It keeps nothing: killed at any moment, its next process looks at every object once and goes on. What it was told to leave alone is written
 at the objects.
@@ -21,16 +21,20 @@ from controllers.guard.plan import (
     Fights,
     Marks,
     find_change,
+    guess_marks,
     is_listed,
     matters,
     may_restore,
     plan_manifest,
+    plan_patch,
+    plan_removal,
+    program_of,
     read_marks,
     read_others,
     say_change,
 )
 from controllers.guard.record import COMPONENT as RECORD_COMPONENT
-from controllers.guard.record import GUARD, KINDS, RECORD, Declared, Name, Path, Record, read_record
+from controllers.guard.record import GUARD, KINDS, RECORD, Declared, Name, Path, Record, RecordMeta, read_record
 from controllers.guard.reports import build_event
 from controllers.runtime.api import Api
 from controllers.runtime.clock import Clock
@@ -47,8 +51,6 @@ SETTLE_S = 3.0
 """An object that was deleted is made again after so many seconds: a deployment that replaces an object deletes it, and makes it at once."""
 _TERMINATING_S = 1.0
 _WORKERS = 2
-_APPLY_SET = "applyset.kubernetes.io/part-of"
-"""standalone's label of all its objects; also that of the record, so that an object nobody remembers gets it back, too."""
 
 log = structlog.get_logger()
 
@@ -142,18 +144,20 @@ class Guard:
             await self._look_at(name, declared, live)
 
     async def _look_at(self, name: Name, declared: Declared, live: dict[str, Any]) -> None:
+        program = program_of(self._record_meta(name))
+        if program == fields.PULUMI and (mended := fields.mended(live)) is not None:
+            about = {"resourceVersion": live["metadata"]["resourceVersion"], "managedFields": mended}
+            live = await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=MANAGER)
         entries = fields.managers(live)
-        marks = self._marks[name] = read_marks(live) or self._marks.get(name) or self._record_marks(name)
+        marks = self._marks[name] = read_marks(live, program) or self._marks.get(name) or guess_marks(self._record_meta(name))
         self._others[name] = read_others(declared, live)
         manifest = plan_manifest(declared, live, marks, {})
         if manifest is None:
             return
         would = await self._api.apply(_whole(name), manifest, field_manager=marks.manager, dry_run=True)
         change = find_change(manifest, live, would)
-        written = fields.deployer(entries)
-        written_at = written.time if written else ""
         if not change:
-            self._settled[name] = written_at
+            self._settled[name] = fields.deployed_at(entries)
             return
         if not may_restore(change, live, self._record_time(name), self._settled.get(name, "")):
             return  # looked at again when the record or the object changes
@@ -161,7 +165,8 @@ class Guard:
         if self._fights.is_lost(name, self._clock.now()):
             await self._stop(name, live, words)
             return
-        await self._restore(name, manifest, marks, change)
+        made = await self._restore(name, manifest, marks, change, live, would)
+        self._settled[name] = fields.deployed_at(fields.managers(made))
         self._fights.note(name, self._clock.now())
         await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
 
@@ -173,7 +178,7 @@ class Guard:
         if wait_s > 0:
             self.queue.add_after(name, wait_s)
             return
-        marks = self._marks.get(name) or self._record_marks(name)
+        marks = self._marks.get(name) or guess_marks(self._record_meta(name))
         manifest = plan_manifest(declared, None, marks, self._others.get(name, {}))
         if manifest is None:
             log.warning(
@@ -187,10 +192,14 @@ class Guard:
                 log.error("object is deleted again and again; it is not made again", object=" ".join(name), times=MOST)
             self._stopped.add(name)
             return
-        made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
+        if program_of(self._record_meta(name)) == fields.PULUMI:  # as the provider makes it: what it has once applied makes no difference
+            typed = {"apiVersion": KINDS[name[0]].api_version, **manifest}
+            made = await self._api.create(_whole(name), typed, field_manager=fields.PULUMI)
+        else:
+            made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
         self._fights.note(name, now)
         self._missing_since.pop(name, None)
-        self._settled[name] = ((read := fields.deployer(fields.managers(made))) and read.time) or ""
+        self._settled[name] = fields.deployed_at(fields.managers(made))
         words = "made again as it was deployed: it had been deleted (by whom, only the API server's audit log can tell)"
         await self._tell(name, made, "Restored", words)
 
@@ -215,15 +224,17 @@ class Guard:
         except NotFound:
             return is_listed(manifest, None)
 
-    async def _restore(self, name: Name, manifest: dict[str, Any], marks: Marks, change: Change) -> None:
-        made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
-        if change.extra:
-            removal: dict[str, Any] = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}}
-            for part, key in change.extra:
-                removal.setdefault(str(part), {})[key] = None
-            made = await self._api.patch(_whole(name), self._namespace, name[1], removal, field_manager=MANAGER)
-        written = fields.deployer(fields.managers(made))
-        self._settled[name] = written.time if written else ""
+    async def _restore(
+        self, name: Name, manifest: dict[str, Any], marks: Marks, change: Change, live: Mapping[str, Any], would: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        kind, at = _whole(name), (self._namespace, name[1])
+        if marks.operation == "Update":
+            return await self._api.patch(kind, *at, plan_patch(change, live, would), field_manager=marks.manager)
+        made = await self._api.apply(kind, manifest, field_manager=marks.manager)
+        if removal := plan_removal(change):
+            removal["metadata"] = {"resourceVersion": made["metadata"]["resourceVersion"]}
+            made = await self._api.patch(kind, *at, removal, field_manager=MANAGER)
+        return made
 
     async def _stop(self, name: Name, live: Mapping[str, Any], words: str) -> None:
         about = {"resourceVersion": live["metadata"]["resourceVersion"], "annotations": {GUARD: STOPPED}}
@@ -247,18 +258,13 @@ class Guard:
         except ApiError as error:
             log.warning("event could not be made", object=" ".join(name), error=str(error))
 
-    def _record_marks(self, name: Name) -> Marks:
-        """For an object that this process has never seen: the record was written by the same deployer."""
+    def _record_meta(self, name: Name) -> RecordMeta | None:
         secret = self._record.secret_of(name)
-        if secret is None:
-            return Marks("slipway")
-        found = [each.manager for each in secret.metadata.managed_fields if each.operation == "Apply" and fields.is_deployer(each.manager)]
-        labels = {key: value for key, value in secret.metadata.labels.items() if key == _APPLY_SET}
-        return Marks(found[0] if found else "slipway", labels)
+        return secret.metadata if secret else None
 
     def _record_time(self, name: Name) -> str:
-        secret = self._record.secret_of(name)
-        times = [each.time for each in secret.metadata.managed_fields if fields.is_deployer(each.manager)] if secret else []
+        about = self._record_meta(name)
+        times = [each.time for each in about.managed_fields if fields.program(each.manager)] if about else []
         return max(times, default="")
 
     def _count(self) -> None:

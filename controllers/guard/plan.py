@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from controllers.guard import fields
-from controllers.guard.record import Declared, Name, Path
+from controllers.guard.record import Declared, Name, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
 
 NOT_RESTORED: Mapping[str, tuple[Path, ...]] = {"NodeSet": (("spec", "replicas"),)}
@@ -44,16 +44,19 @@ class Change:
 
 @dataclass(frozen=True)
 class Marks:
-    """What the deployer adds to what the stack declares, such as the label of kubectl's ApplySet, and the name that it writes under."""
+    """What the deployer adds to what the stack declares, such as the label of kubectl's ApplySet, and how it writes."""
 
     manager: str
+    """The name that it writes under."""
+    operation: str = "Apply"
+    """`Update` for what the Pulumi provider has made and not changed since."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def read_marks(live: Mapping[str, Any]) -> Marks | None:
-    """The marks that an object bears; None for one that no deployer wrote."""
-    entry = fields.deployer(fields.managers(live))
+def read_marks(live: Mapping[str, Any], program: str) -> Marks | None:
+    """The marks that an object bears of the program that deployed the stack; None where it did not write the object."""
+    entry = fields.deployer(fields.managers(live), program)
     if entry is None:
         return None
     about = live["metadata"]
@@ -64,7 +67,20 @@ def read_marks(live: Mapping[str, Any]) -> Marks | None:
         borne: Mapping[str, str] = about.get(part) or {}
         return {key: value for key, value in borne.items() if f"f:{key}" in mine}
 
-    return Marks(entry.manager, of("labels"), of("annotations"))
+    return Marks(entry.manager, entry.operation, of("labels"), of("annotations"))
+
+
+def program_of(record: RecordMeta | None) -> str:
+    """The program that deployed the stack: the one that wrote the record last."""
+    writers = [(each.time, found) for each in (record.managed_fields if record else ()) if (found := fields.program(each.manager))]
+    return max(writers, default=("", fields.STANDALONE))[1]
+
+
+def guess_marks(record: RecordMeta | None) -> Marks:
+    """For an object that nobody remembers: how its program makes objects, and the label that it puts on all of them."""
+    part_of = {key: value for key, value in (record.labels if record else {}).items() if key == fields.PART_OF}
+    program = program_of(record)
+    return Marks(program, "Update" if program == fields.PULUMI else "Apply", part_of)
 
 
 def read_others(declared: Declared, live: Mapping[str, Any]) -> dict[Path, Any]:
@@ -104,7 +120,24 @@ def find_change(manifest: Mapping[str, Any], live: Mapping[str, Any], would: Map
         for key in sorted(live.get(part) or {})
         if key not in (manifest.get(part) or {})
     ]
-    return Change(tuple(fields.differences(live, would)), tuple(extra))
+    return Change(tuple(fields.differences(fields.content(live), fields.content(would))), tuple(extra))
+
+
+def plan_removal(change: Change) -> dict[str, Any]:
+    """The merge patch that takes away the keys of data that are not declared."""
+    removal: dict[str, Any] = {}
+    for part, key in change.extra:
+        removal.setdefault(str(part), {})[key] = None
+    return removal
+
+
+def plan_patch(change: Change, live: Mapping[str, Any], would: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes the object as it was deployed, in one write."""
+    patch = fields.merge_patch(fields.content(live), fields.content(would))
+    for part, keys in plan_removal(change).items():
+        patch[part] = (patch.get(part) or {}) | keys
+    patch.setdefault("metadata", {})["resourceVersion"] = live["metadata"]["resourceVersion"]
+    return patch
 
 
 def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settled_time: str) -> bool:
@@ -113,11 +146,10 @@ def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settl
     `settled_time` is when the deployer had last written to the object while it was as the record says.
     """
     entries = fields.managers(live)
-    entry = fields.deployer(entries)
-    if entry is None or entry.time <= max(record_time, settled_time):
+    if fields.deployed_at(entries) <= max(record_time, settled_time):
         return True
     # The deployer wrote to it after the record. What another has now was taken from it by hand; the rest may be the deployer's.
-    return all(any(not owner.is_deployer for owner in fields.owners(entries, live, path)) for path in change.all)
+    return all(any(not owner.program for owner in fields.owners(entries, live, path)) for path in change.all)
 
 
 def is_listed(manifest: Mapping[str, Any], lists: Mapping[str, Any] | None) -> bool:

@@ -2,8 +2,12 @@
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from standalone import cli
 from tests.apiserver.conftest import Verbs, namespace_of
 from tests.apiserver.server import ApiServer
 
@@ -79,6 +83,57 @@ def test_protected_and_retained_claims_stay(server: ApiServer, small: Verbs, req
     small.up("-c", "app.retain=true")
     assert f"{namespace}/data stays in the cluster (retainOnDelete)" in small.up("-c", "app.claim=other")
     assert {each["metadata"]["name"] for each in get(server, namespace, "pvc")["items"]} == {"data", "other"}
+
+
+RESIZES = {
+    "class-that-cannot": (False, "2Mi", "must support resize. Set the size back. If the driver of its StorageClass can grow volumes"),
+    "smaller": (True, "500Ki", "A disk cannot shrink: set the size to what the claim has (kubectl get pvc), or more."),
+}
+
+
+@pytest.mark.parametrize(("grows", "size", "words"), RESIZES.values(), ids=RESIZES)
+def test_size_is_refused_in_the_preview(server: ApiServer, small: Verbs, request: Any, grows: bool, size: str, words: str) -> None:
+    named = with_disk(server, small, namespace_of(request), grows)
+    assert words in small.run("preview", *named, "-c", f"app.size={size}", code=1)
+    assert words in small.run("up", "--yes", *named, "-c", f"app.size={size}", code=1)
+
+
+def test_disk_grows_where_its_class_can(server: ApiServer, small: Verbs, request: Any) -> None:
+    namespace = namespace_of(request)
+    named = (*with_disk(server, small, namespace, grows=True), "-c", "app.size=2Mi")
+    assert f"PersistentVolumeClaim {namespace}/data: 1Mi to 2Mi: the disk grows while it is in use" in small.run("preview", *named)
+    small.up("--yes", *named)
+    assert get(server, namespace, "pvc/data")["spec"]["resources"]["requests"] == {"storage": "2Mi"}
+
+
+def test_explain_asks_the_class_of_a_disk(
+    server: ApiServer, small: Verbs, request: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The CLI's own preview shows an update, and its `up` fails."""
+    namespace = namespace_of(request)
+    with_disk(server, small, namespace, grows=False)
+    about = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": namespace}}
+    old, new = (
+        {"type": "kubernetes:core/v1:PersistentVolumeClaim", "inputs": {**about, "spec": {"resources": {"requests": {"storage": size}}}}}
+        for size in ("1Mi", "2Mi")
+    )
+    (tmp_path / "preview.json").write_text(json.dumps({"steps": [{"op": "update", "urn": "a::b::c", "oldState": old, "newState": new}]}))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", str(tmp_path / "preview.json"), "--kubeconfig", str(server.kubeconfig())])
+    assert ended.value.code == 1
+    said = "".join(capsys.readouterr())
+    assert f"{namespace}/data: 1Mi to 2Mi: StorageClass {namespace}-false does not let disks grow. Set the size back." in said
+
+
+def with_disk(server: ApiServer, small: Verbs, namespace: str, grows: bool) -> tuple[str, ...]:
+    """Deploys with a claim of a class of its own, and binds it; the options for more verbs."""
+    about = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": f"{namespace}-{grows}".lower()}}
+    server.post("/apis/storage.k8s.io/v1/storageclasses", {**about, "provisioner": "example.com/disk", "allowVolumeExpansion": grows})
+    named = ("-c", f"app.class={namespace}-{grows}".lower())
+    small.up("--yes", *named)
+    status = json.dumps({"status": {"phase": "Bound", "capacity": {"storage": "1Mi"}}})
+    server.run_kubectl("-n", namespace, "patch", "pvc", "data", "--subresource=status", "--type=merge", f"--patch={status}")
+    return named
 
 
 def test_user_with_too_few_rights_is_told_all_that_lack(server: ApiServer, small: Verbs, request: Any) -> None:

@@ -39,7 +39,28 @@ def test_an_object_may_exist_before_exactly_when_it_outlives_its_stack(overrides
     lasting = [one for one in objects(plan) if one.inputs["kind"] != "NodeSet"]  # which the controller deletes
     wrong = [one.name for one in lasting if adopts(plan, one) != bool(one.options.get("retainOnDelete"))]
     allowed = {"h100-nfs", "h100-nfs-config"}  # below the storage of a protected stack
+    allowed |= {*claims_of_sets(plan)}  # Kubernetes has made it from its set's template, in a stack from before
     assert set(wrong) <= allowed
+
+
+def claims_of_sets(plan: Plan) -> dict[str, Any]:
+    """By name, what the StatefulSets' claims ask for."""
+    sets = [one.inputs for one in objects(plan) if one.inputs["kind"] == "StatefulSet"]
+    return {
+        f"{each['metadata']['name']}-{one['metadata']['name']}-{ordinal}": each["spec"]
+        for one in sets
+        for each in one["spec"].get("volumeClaimTemplates", ())
+        for ordinal in range(one["spec"]["replicas"])
+    }
+
+
+def test_every_claim_of_a_set_is_declared_so_that_its_disk_can_grow(stack: str) -> None:
+    plan = plan_of(stack)
+    wanted = claims_of_sets(plan)
+    declared = {one.inputs["metadata"]["name"]: one for one in objects(plan) if one.inputs["kind"] == "PersistentVolumeClaim"}
+    assert len(wanted) >= 2
+    assert {name: declared[name].inputs["spec"] for name in wanted} == wanted
+    assert all(adopts(plan, declared[name]) for name in wanted)
 
 
 def test_kinds_and_classes_of_the_whole_cluster_stay_and_are_the_same_from_every_stack() -> None:

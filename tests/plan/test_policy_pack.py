@@ -154,7 +154,9 @@ def test_pack_of_the_wheel_starts_too(installed: Path) -> None:
         assert started.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_DEADLINE_S).name == pack.NAME
 
 
-def test_pack_has_the_version_of_slipway_and_names_its_package() -> None:
+def test_pack_has_the_version_of_slipway_and_a_venv_of_its_own() -> None:
+    """With the runtime's name alone the CLI takes `python3` of PATH, which has no pulumi-policy."""
     about = yaml.safe_load((PACK / "PulumiPolicy.yaml").read_text())
-    assert (about["runtime"], about["version"]) == ("python", __version__)
+    assert about["runtime"] == {"name": "python", "options": {"toolchain": "pip", "virtualenv": "venv"}}
+    assert about["version"] == __version__
     assert (PACK / "requirements.txt").read_text().startswith("pulumi-policy")

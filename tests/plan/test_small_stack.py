@@ -1,13 +1,15 @@
 """Pulumi.cluster.yaml asks nothing of a cluster but one labelled machine, a default StorageClass and a registry."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
+from components.deployed import COMPONENT
 from standalone import project, record
 from standalone.faults import StandaloneError
-from standalone.plan import revealed
+from standalone.plan import Secret, revealed
 from standalone.render import documents
 from standalone.requirements import Offer, plan_missing
 from tests.plan.conftest import KEYS, ROOT
@@ -60,3 +62,23 @@ def test_no_volume_needs_more_than_a_disk_on_one_machine() -> None:
 def test_a_disk_away_from_the_login_pods_is_refused() -> None:
     with pytest.raises(StandaloneError, match="login pods need not be on that of"):
         rendered(IMAGES, "cluster.systemNodes={}")
+
+
+STATE_MOST = 3_000_000
+RECORD_MOST = 450_000
+
+
+def test_state_of_the_cli_stays_small() -> None:
+    """A backend writes the state whole after each step. As measured, a resource has its inputs in it three times (once, and twice in its
+    outputs), and a secret as the base64 of its cipher. Most of it are the programs of the pods, in ConfigMaps."""
+    sizes: dict[str, int] = {}
+    for one in record.record(project.load(ROOT, "cluster", KEYS[:2])).plan.resources:
+        sizes[one.urn] = 3 * len(json.dumps(one.inputs, default=_as_kept))
+    recorded = sum(size for urn, size in sizes.items() if f"-{COMPONENT}" in urn)
+    assert recorded < RECORD_MOST
+    assert sum(sizes.values()) < STATE_MOST
+
+
+def _as_kept(value: Any) -> str:
+    content = json.dumps(value.value, default=_as_kept) if isinstance(value, Secret) else "x" * 3_000
+    return "x" * (len(content) * 4 // 3)

@@ -52,6 +52,8 @@ DECLARED: dict[str, tuple[Manifest, Sequence[str], Manifest, tuple[record.Path, 
         manifest("StatefulSet", "ctld", spec={"replicas": 1}),
         (("spec", "volumeClaimTemplates"),),
     ),
+    "programs": (manifest(data=FILES, immutable=True), (), manifest(immutable=True), (("data",),)),
+    "immutable-secret": (manifest("Secret", data=FILES, immutable=True), (), manifest("Secret", data=FILES, immutable=True), ()),
     "ignored-and-not-there": (manifest(), ["spec.volumeClaimTemplates"], manifest(), (("spec", "volumeClaimTemplates"),)),
     "name-with-dots": (manifest("Service", "a.b.c"), (), manifest("Service", "a.b.c"), ()),
 }

@@ -1,7 +1,7 @@
 """Whose fields are whose, and how two versions of an object differ."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -37,9 +37,7 @@ DIFFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any], list[Path]]] = {
     "value": ({"data": {"a": "1"}}, {"data": {"a": "2"}}, [("data", "a")]),
     "key-gone": ({"data": {}}, {"data": {"a": "2"}}, [("data", "a")]),
     "map-gone": ({}, {"data": {"a": "2"}}, [("data",)]),
-    "status": ({"status": {"replicas": 1}}, {"status": {"replicas": 2}}, []),
     "status-below-spec": ({"spec": {"status": 1}}, {"spec": {"status": 2}}, [("spec", "status")]),
-    "bookkeeping": ({"metadata": {"resourceVersion": "1"}}, {"metadata": {"resourceVersion": "2", "generation": 3}}, []),
     "label": ({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"a": "2"}}}, [("metadata", "labels", "a")]),
     "annotation": ({"metadata": {"annotations": {}}}, {"metadata": {"annotations": {"a": ""}}}, [("metadata", "annotations", "a")]),
     "finalizer": ({"metadata": {"finalizers": []}}, {"metadata": {"finalizers": ["a"]}}, [("metadata", "finalizers")]),
@@ -52,6 +50,43 @@ DIFFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any], list[Path]]] = {
 @pytest.mark.parametrize(("live", "would", "paths"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_differences_are_where_a_deployment_would_change_something(live: Any, would: Any, paths: list[Path]) -> None:
     assert fields.differences(live, would) == paths
+
+
+def test_content_is_neither_status_nor_bookkeeping() -> None:
+    about = {"name": "a", "labels": {"a": "1"}, "finalizers": ["f"], "resourceVersion": "2", "generation": 3, "managedFields": []}
+    item = {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": {"status": 1}, "status": {"replicas": 1}}
+    assert fields.content(item) == {"metadata": {"labels": {"a": "1"}, "finalizers": ["f"]}, "spec": {"status": 1}}
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """RFC 7396, section 2."""
+    if not isinstance(patch, dict):
+        return patch
+    changes = cast("dict[str, Any]", patch)
+    made = dict(cast("dict[str, Any]", value)) if isinstance(value, dict) else {}
+    for key, change in changes.items():
+        if change is None:
+            made.pop(key, None)
+        else:
+            made[key] = merged(made.get(key), change)
+    return made
+
+
+def without_none(value: Any) -> Any:
+    """Kubernetes keeps no null in a map."""
+    if isinstance(value, dict):
+        return {key: without_none(each) for key, each in cast("dict[str, Any]", value).items() if each is not None}
+    return value
+
+
+MAPS = some.dictionaries(KEYS, VALUES, max_size=4).map(without_none)
+
+
+@given(MAPS, MAPS)
+def test_merge_patch_leads_from_one_value_to_the_other(live: Any, would: Any) -> None:
+    patch = fields.merge_patch(live, would)
+    assert merged(live, patch) == would
+    assert bool(patch) is (live != would)
 
 
 OWNERS: dict[str, tuple[Path, list[str]]] = {
@@ -92,24 +127,76 @@ CULPRITS: dict[str, tuple[list[Path], list[str]]] = {
 def test_culprits_are_neither_deployers_nor_the_guard(paths: list[Path], said: list[str]) -> None:
     late = "2026-11-23T05:00:00Z"
     guards = manager("slipway-guard", "Update", "2026-11-23T06:00:00Z", {"f:spec": {}})
-    live = service(manager("late", "Update", late, {"f:metadata": {"f:labels": {"f:other": {}}}}), guards)
+    made = manager("pulumi-kubernetes", "Update", UP, {"f:spec": {"f:ports": {}}})
+    live = service(manager("late", "Update", late, {"f:metadata": {"f:labels": {"f:other": {}}}}), guards, made)
     assert sorted(map(str, fields.culprits(fields.managers(live), live, paths))) == sorted(said)
 
 
+def test_who_wrote_before_the_deployment_did_not_remove_a_field() -> None:
+    live = service(manager("slipway", "Apply", "2026-11-23T05:00:00Z", {}))
+    assert fields.culprits(fields.managers(live), live, [("data", "gone")]) == []
+
+
 @pytest.mark.parametrize(
-    ("name", "holds"),
-    [("slipway", True), ("pulumi-kubernetes", True), ("pulumi-kubernetes-1a2b", True), ("kubectl", False), ("slipway-guard", False)],
+    ("name", "program"),
+    [
+        ("slipway", "slipway"),
+        ("pulumi-kubernetes", "pulumi-kubernetes"),
+        ("pulumi-kubernetes-1a2b", "pulumi-kubernetes"),
+        ("kubectl", ""),
+        ("slipway-guard", ""),
+    ],
 )
-def test_deployers_are_told_by_their_names(name: str, holds: bool) -> None:
-    assert fields.is_deployer(name) is holds
+def test_programs_are_told_by_the_names_that_they_write_under(name: str, program: str) -> None:
+    assert fields.program(name) == program
 
 
-def test_deployer_is_who_applied_last_and_an_update_is_no_deployment() -> None:
-    live = service(manager("pulumi-kubernetes-1a", "Apply", EDIT, {}), manager("slipway", "Update", "2026-11-23T09:00:00Z", {}))
-    found = fields.deployer(fields.managers(live))
-    assert found is not None
-    assert (found.manager, found.time) == ("pulumi-kubernetes-1a", EDIT)
-    assert str(fields.deployer(fields.managers(service()))) == f"slipway at {UP}"
+MADE = manager("pulumi-kubernetes", "Update", "2026-11-23T03:30:00Z", {"f:spec": {}})
+APPLIED = manager("pulumi-kubernetes-1a", "Apply", "2026-11-23T03:10:00Z", {})
+DEPLOYERS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    "standalone": ([MADE], "slipway", f"slipway at {UP}"),
+    "made-by-the-cli": ([MADE], "pulumi-kubernetes", "pulumi-kubernetes at 2026-11-23T03:30:00Z"),
+    "applied-by-the-cli": ([MADE, APPLIED], "pulumi-kubernetes", "pulumi-kubernetes-1a at 2026-11-23T03:10:00Z"),
+    "not-by-the-cli": ([], "pulumi-kubernetes", "None"),
+    "update-of-standalone's-name": ([manager("slipway", "Update", EDIT, {})], "slipway", f"slipway at {UP}"),
+}
+
+
+@pytest.mark.parametrize(("more", "program", "said"), DEPLOYERS.values(), ids=DEPLOYERS)
+def test_deployer_is_what_the_program_applied_or_else_made(more: list[dict[str, Any]], program: str, said: str) -> None:
+    assert str(fields.deployer(fields.managers(service(*more)), program)) == said
+
+
+def test_deployed_is_when_any_program_wrote_last() -> None:
+    late = manager("slipway", "Update", "2026-11-23T09:00:00Z", {})
+    assert fields.deployed_at(fields.managers(service(late, APPLIED, MADE))) == "2026-11-23T03:30:00Z"
+    assert fields.deployed_at([]) == ""
+
+
+STRAY = manager("slipway", "Apply", EDIT, {"f:data": {"f:slurm.conf": {}, "f:more": {"f:below": {}}}})
+HEIR: dict[str, Any] = {"f:data": {".": {}, "f:gres.conf": {}, "f:more": {}}, "f:metadata": {"f:labels": {"f:a": {}}}}
+BOTH: dict[str, Any] = {
+    "f:data": {".": {}, "f:gres.conf": {}, "f:slurm.conf": {}, "f:more": {".": {}, "f:below": {}}},
+    "f:metadata": {"f:labels": {"f:a": {}}},
+}
+OTHER = manager("kubectl-edit", "Update", EDIT, {"f:metadata": {"f:annotations": {"f:note": {}}}})
+STATUS = manager("pulumi-kubernetes", "Update", EDIT, {"f:status": {}}, subresource="status")
+OWN_FIELDS: dict[str, Any] = {"f:metadata": {"f:labels": {"f:applyset.kubernetes.io/part-of": {}}}}
+MENDED: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
+    "made": ([manager("pulumi-kubernetes", "Update", UP, HEIR), STRAY, OTHER], [OTHER, manager("pulumi-kubernetes", "Update", UP, BOTH)]),
+    "applied": (
+        [MADE, manager("pulumi-kubernetes-1a", "Apply", UP, HEIR), STRAY],
+        [MADE, manager("pulumi-kubernetes-1a", "Apply", UP, BOTH)],
+    ),
+    "made-by-the-guard": ([STATUS, STRAY], [STATUS, {**STRAY, "manager": "pulumi-kubernetes", "operation": "Update"}]),
+    "nothing-to-mend": ([MADE, OTHER], None),
+    "standalone-takes-over": ([MADE, manager("slipway", "Apply", EDIT, OWN_FIELDS)], None),
+}
+
+
+@pytest.mark.parametrize(("entries", "after"), MENDED.values(), ids=MENDED)
+def test_fields_under_standalone_s_name_go_to_the_cli(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
+    assert fields.mended({"metadata": {"managedFields": entries}}) == after
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from controllers.guard import plan
 from controllers.guard.fields import managers
 from controllers.guard.plan import Change, Fights, Marks
-from controllers.guard.record import Declared, Path
+from controllers.guard.record import Declared, ManagedEntry, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
 from tests.unit.controllers.guard.examples import EDIT, UP, files, manager, service
 
@@ -89,16 +89,55 @@ def test_fight_is_lost_after_five_restores_in_ten_minutes(times: list[float], no
 
 def test_marks_are_what_the_deployer_put_on_and_nobody_else() -> None:
     part_of = {"applyset.kubernetes.io/part-of": "set-1", "slipway.dev/cluster": "dev"}
-    assert plan.read_marks(service()) == Marks("slipway", part_of, {})
-    live = service()
-    live["metadata"]["managedFields"] = live["metadata"]["managedFields"][1:]
-    assert plan.read_marks(live) is None
+    assert plan.read_marks(service(), "slipway") == Marks("slipway", "Apply", part_of, {})
+    assert plan.read_marks(service(), "pulumi-kubernetes") is None
+    made = manager("pulumi-kubernetes", "Update", UP, {"f:metadata": {"f:annotations": {"f:note": {}}}})
+    assert plan.read_marks(service(made), "pulumi-kubernetes") == Marks("pulumi-kubernetes", "Update", {}, {"note": "y"})
+
+
+def written(*writers: tuple[str, str]) -> RecordMeta:
+    """Metadata of the record, written by these."""
+    return RecordMeta(
+        labels={plan.fields.PART_OF: "set", "a": "1"}, managed_fields=tuple(ManagedEntry(name, "", at) for name, at in writers)
+    )
+
+
+RECORDS: dict[str, tuple[RecordMeta | None, Marks]] = {
+    "standalone": (written(("slipway", UP), ("kubectl-annotate", LATER)), Marks("slipway", "Apply", {plan.fields.PART_OF: "set"})),
+    "made-by-the-cli": (written(("pulumi-kubernetes", UP)), Marks("pulumi-kubernetes", "Update", {plan.fields.PART_OF: "set"})),
+    "changed-by-the-cli": (written(("pulumi-kubernetes-1a", UP)), Marks("pulumi-kubernetes", "Update", {plan.fields.PART_OF: "set"})),
+    "cli-after-standalone": (
+        written(("slipway", UP), ("pulumi-kubernetes", EDIT)),
+        Marks("pulumi-kubernetes", "Update", {plan.fields.PART_OF: "set"}),
+    ),
+    "standalone-after-the-cli": (
+        written(("slipway", EDIT), ("pulumi-kubernetes", UP)),
+        Marks("slipway", "Apply", {plan.fields.PART_OF: "set"}),
+    ),
+    "gone": (None, Marks("slipway")),
+}
+
+
+@pytest.mark.parametrize(("record", "marks"), RECORDS.values(), ids=RECORDS)
+def test_object_that_nobody_remembers_is_made_as_its_program_does(record: RecordMeta | None, marks: Marks) -> None:
+    assert plan.guess_marks(record) == marks
+
+
+def test_one_patch_restores_all_that_changed() -> None:
+    live = {**files(resourceVersion="9", labels={"mine": "1"}), "data": {"slurm.conf": "mine", "mine.conf": "", "kept": "1"}}
+    would = {**files(resourceVersion="9", labels={"mine": "1"}), "data": {"slurm.conf": "ours", "mine.conf": "", "kept": "1"}}
+    change = Change((("data", "slurm.conf"),), (("data", "mine.conf"), ("binaryData", "b")))
+    assert plan.plan_patch(change, live, would) == {
+        "data": {"slurm.conf": "ours", "mine.conf": None},
+        "binaryData": {"b": None},
+        "metadata": {"resourceVersion": "9"},
+    }
 
 
 def test_manifest_bears_the_marks_and_the_version_that_was_looked_at() -> None:
     declared = Declared(files(labels={"a": "declared"}, annotations={"pulumi.com/skipAwait": "true", "b": "1"}), ())
     live = {**files(uid="u", resourceVersion="9"), "data": {"slurm.conf": "mine"}}
-    made = plan.plan_manifest(declared, live, Marks("slipway", {"a": "marked", "set": "1"}, {"c": "2"}), {})
+    made = plan.plan_manifest(declared, live, Marks("slipway", "Apply", {"a": "marked", "set": "1"}, {"c": "2"}), {})
     assert made is not None
     assert made["metadata"] == {
         "name": "files",
