@@ -28,9 +28,11 @@ HERE: tuple[Benchmark[Any], ...] = (
     verbs.LAWS,
 )
 """With nothing but Python."""
-SLURM: tuple[Benchmark[Any], ...] = (*scale.BENCHMARKS, shared_root.BENCHMARK, shared_root.FILLS, containers.BENCHMARK)
+SLURM: tuple[Benchmark[Any], ...] = (*scale.BENCHMARKS, shared_root.FILLS)
 """With the Slurm image, without Kubernetes or with its API server alone. Each size has a field `image`."""
+CLUSTERS: tuple[Benchmark[Any], ...] = (shared_root.BENCHMARK, containers.BENCHMARK)
+"""On a cluster of the real image. The tests that have such a cluster run them there: test_shared_root.py and test_containers.py."""
 BARE: tuple[Benchmark[Any], ...] = (verbs.COLD,)
 """In a Debian of its own."""
-ALL = (*STACK, *BROWSER, *HERE, *SLURM)
+ALL = (*STACK, *BROWSER, *HERE, *SLURM, *CLUSTERS)
 """All but the bare machine."""

@@ -7,6 +7,7 @@ A whole cluster of the real image runs, with a registry beside it; all is on one
 import os
 import statistics
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -36,7 +37,8 @@ class Size:
     """Of 256 KiB each, in four layers."""
     many_files: int = 200_000
     """Tiny ones, in one layer."""
-    image: Path | None = None
+    world: Site | None = None
+    """A cluster that runs already."""
 
 
 _BY_HAND = f"""
@@ -49,7 +51,8 @@ umoci raw unpack --rootless --image $x/oci:image $x/rootfs >/dev/null
 
 def measure(size: Size) -> Iterator[Figure]:
     """Milliseconds of the first start beside the same by hand, and of steps, ranks and jobs in a container beyond bare ones."""
-    with containers(Path("/var/tmp/slipway-bench-containers"), "swbc-", size.image or unpacked()) as world:
+    own = containers(Path("/var/tmp/slipway-bench-containers"), "swbc-", unpacked()) if size.world is None else nullcontext(size.world)
+    with own as world:
         cluster = world.cluster
         _push(world, size)
         firsts: list[float] = []

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from tests.slurm.root_jobs import PROJECT, play
 _FILLS = """
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 disk=$DISK; umount "$WORK/filler/shared"; mount --bind "$disk" "$WORK/filler/shared"
-tar -C "$IMAGE" -cf "$disk/root.tar" .
+(cd "$WORK/source" && rm -rf -- $LEFT_OUT)
+tar -C "$WORK/source" --one-file-system -cf "$disk/root.tar" .
 sum=$(sha256sum <"$disk/root.tar" | cut -d ' ' -f 1)
 cat "$disk/root.tar" >/dev/null; tar -C "$WORK/source" --one-file-system -c . | cat >/dev/null
 unpack() { mkdir "$disk/x"; tar -C "$disk/x" -xpf "$disk/root.tar" --numeric-owner --xattrs --xattrs-include='*' --acls; sync -f "$disk"; }
@@ -55,13 +57,14 @@ class Jobs:
     turns: int = 5
     runs: int = 100
     switches: int = 8
-    image: Path | None = None
+    cluster: RootCluster | None = None
+    """One that runs already."""
 
 
 def measure(size: Jobs) -> Iterator[Figure]:
     """What a job takes from a login session, and how soon one runs in another version."""
-    image = size.image or unpacked()
-    with running(Path("/var/tmp/slipway-root-bench"), "swbr-", image) as cluster:
+    own = running(Path("/var/tmp/slipway-root-bench"), "swbr-", unpacked()) if size.cluster is None else nullcontext(size.cluster)
+    with own as cluster:
         taken_ms: dict[str, list[float]] = {"v1": [], "": []}
         for _ in range(size.turns):
             for version, turns in taken_ms.items():
@@ -73,16 +76,21 @@ def measure(size: Jobs) -> Iterator[Figure]:
         say = f"job `srun true` inside the shared root, beyond one outside; means of {size.turns * size.runs}"
         yield figure(say, 20, [beyond_ms], unit="ms")
         cluster.settings(CONF)
-        switches = [_switch(cluster, image, "v2" if run % 2 == 0 else "v1") for run in range(size.switches)]
+        switches = [_switch(cluster, "v2" if run % 2 == 0 else "v1") for run in range(size.switches)]
         yield figure("switch of the root until a job has run in the new version", 5, switches)
 
 
-def _switch(cluster: RootCluster, image: Path, version: str) -> float:
+def _switch(cluster: RootCluster, version: str) -> float:
     """Seconds from the start of the switch script to a job that ran in the new version."""
     begin = time.monotonic()
     switch = f'mount --bind "$SHARED" "$IMAGE/shared"; SLIPWAY_ROOT_VERSION={version} exec chroot "$IMAGE" bash -c "$SCRIPT"'
     script = (PROJECT / "programs" / "start" / "root-switch.sh").read_text()
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SHARED": str(cluster.shared), "IMAGE": str(image), "SCRIPT": script}
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "SHARED": str(cluster.shared),
+        "IMAGE": str(cluster.machine.image),
+        "SCRIPT": script,
+    }
     subprocess.run(["unshare", "--mount", "bash", "-ec", switch], env=environment, capture_output=True, check=True)
     seen = cluster.ssh("srun --nodelist=gpu-0 bash -c 'echo $SLIPWAY_ROOT_VERSION'")
     took = time.monotonic() - begin
@@ -97,6 +105,8 @@ class Fills:
     """How often a version is filled in each way."""
 
     runs: int = 8
+    left_out: str = ""
+    """Folders of the image that are not filled."""
     image: Path | None = None
 
 
@@ -108,7 +118,7 @@ def measure_fills(size: Fills) -> Iterator[Figure]:
             each.mkdir()
         # The scene's own files are in memory; the volume is on the disk.
         scene = _FILLS.replace("COUNT", str(size.runs))
-        printed, _ = play(size.image or unpacked(), work, scene, timeout_s=1200, DISK=str(disk))
+        printed, _ = play(size.image or unpacked(), work, scene, timeout_s=1200, DISK=str(disk), LEFT_OUT=size.left_out)
     taken: dict[str, list[float]] = {"plain": [], "image": [], "tar": []}
     for line in printed.splitlines():
         name, microseconds = line.split()
@@ -120,4 +130,4 @@ def measure_fills(size: Fills) -> Iterator[Figure]:
 
 
 BENCHMARK = Benchmark("shared-root", measure, Jobs(), Jobs(turns=1, runs=1, switches=1))
-FILLS = Benchmark("fills", measure_fills, Fills(), Fills(runs=1))
+FILLS = Benchmark("fills", measure_fills, Fills(), Fills(runs=1, left_out="usr/bin usr/lib usr/sbin usr/share"))
