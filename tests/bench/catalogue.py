@@ -1,5 +1,5 @@
-"""All benchmarks, in the order of docs/benchmarks.md's run, by what they need. `make test` runs each at its smallest size: test_bench.py of
-tests/unit/bench, tests/apiserver, tests/slurm and tests/cluster.
+"""All benchmarks, in the order of docs/benchmarks.md's run, by what they need. `make test` runs each at its smallest size:
+`test_bench.py` of tests/unit/bench, tests/apiserver, tests/slurm and tests/cluster.
 """
 
 from typing import Any
