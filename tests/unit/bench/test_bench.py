@@ -1,7 +1,9 @@
 """Each benchmark that needs nothing but Python, at its smallest size; what becomes of figures and of failures; and the catalogue."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ from typer.testing import CliRunner
 from configs.load import load_cluster
 from standalone.project import load
 from tests.bench import __main__ as verb
+from tests.bench import plots
 from tests.bench.catalogue import ALL, BARE, HERE
 from tests.bench.forty import Size, options
-from tests.bench.results import ROOT, Benchmark, Figure, figure, measure_all
+from tests.bench.results import ROOT, Benchmark, Figure, Results, describe_machine, figure, measure_all
+from tests.bench.scale import benchmarks
 from tests.bench.smallest import assert_yields_figures, each_of
 
 
@@ -53,8 +57,8 @@ def test_failed_benchmark_keeps_its_figures_and_the_others_run(tmp_path: Path) -
         assert any("second" in line for line in lines), "figures are printed as they come"
         yield figure("third", 1, [2.0])
 
-    benchmarks = [Benchmark(name, measure, None, None) for name, measure in (("a", one), ("b", broken), ("c", last))]
-    results = measure_all(benchmarks, file, lines.append)
+    three = [Benchmark(name, measure, None, None) for name, measure in (("a", one), ("b", broken), ("c", last))]
+    results = measure_all(three, file, lines.append)
     assert [each.name for each in results.figures] == ["first", "second", "third"]
     assert results.failed == {"b": "no such file"}
     written = json.loads(file.read_text())
@@ -78,3 +82,17 @@ def test_verb_ends_with_1_where_a_benchmark_failed_and_refuses_unknown_names(mon
     refused = CliRunner().invoke(app, ["worse"])
     assert refused.exit_code == 2
     assert "there is no worse" in refused.output
+
+
+def test_plots_are_drawn_from_the_figures_of_a_whole_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They look figures up by their names at full size."""
+
+    def measure(mode: str, number: int, image: Path) -> dict[str, float]:
+        return defaultdict(lambda: float(number))
+
+    monkeypatch.setattr(benchmarks.run, "measure", measure)
+    scale = benchmarks.BENCHMARKS[0]
+    figures = list(scale.measure(replace(scale.full, image=tmp_path)))
+    drawn = plots.draw(Results(describe_machine(), figures).as_dict(), tmp_path)
+    assert [path.name for path in drawn] == ["promises.svg", "scale.svg"]
+    assert "1,000 real slurmds" in drawn[1].read_text()
