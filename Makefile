@@ -61,7 +61,7 @@ soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `mak
 	@$(PY) -m local prepare
 	@$(PY) -m pytest --timeout 7200 tests/soak
 
-bench: .venv/ready $(KEY)  ## the figures of docs/benchmarks.md, printed and as JSON in .slipway/bench.json; COLD=1 adds the bare-machine one
+bench: .venv/ready $(KEY)  ## the figures of docs/benchmarks.md, printed one by one and as JSON in .slipway/bench.json; COLD=1 adds the bare-machine one
 	@$(PY) -m tests.bench $(if $(COLD),--cold)
 
 golden: .venv/ready  ## write the golden files again; read their diff like code

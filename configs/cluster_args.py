@@ -944,7 +944,7 @@ class HealthCheck(TypedDict):
     ignoredXids: NotRequired[list[int]]
     """With `check: kernel`: Xids that do not count. Type: list of integer, 1 to 2,147,483,647. Default: `[]`."""
     patterns: NotRequired[dict[str, str]]
-    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern and the line. The first 500 characters of a line are looked at. More than `maxPatterns` such lines fail the check. Type: mapping of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters) to string (a regular expression of Python's that looks for a part of a line, without repeated groups, at most 200 characters). Default: `{}`."""
+    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern and the line. The first 500 characters of a line are looked at, without names that users choose (docs/health.md). More than `maxPatterns` such lines fail the check. Type: mapping of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters) to string (a regular expression of Python's that looks for a part of a line, without repeated groups, at most 200 characters). Default: `{}`."""
     after: NotRequired[list[str]]
     """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran. Type: list of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Default: `[]`."""
     budgetNodeMinutes: NotRequired[int]

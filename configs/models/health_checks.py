@@ -220,7 +220,8 @@ class HealthCheck(Model):
     """With `check: kernel`: Xids that do not count."""
     patterns: dict[PatternName, LinePattern] = Field(default={}, examples=[{"thermal": "temperature above threshold"}])
     """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern
-    and the line. The first 500 characters of a line are looked at. More than `maxPatterns` such lines fail the check."""
+    and the line. The first 500 characters of a line are looked at, without names that users
+    choose (docs/health.md). More than `maxPatterns` such lines fail the check."""
     after: tuple[CheckName, ...] = Field(default=(), examples=[["gpu"]])
     """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran."""
     budget_node_minutes: Count | None = Field(default=None, ge=1, examples=[600])

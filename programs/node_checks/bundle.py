@@ -4,6 +4,7 @@ A program that imports a module beside it (`from .vendor import ...`) brings tha
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 _BESIDE = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
@@ -20,11 +21,13 @@ module.main()
 """
 
 
-def bundle(program: Path) -> str:
-    """The script. Raises OSError where a module is missing."""
+def bundle(program: Path, variables: Mapping[str, str] | None = None) -> str:
+    """The script; with environment variables that only the job's own user sees, unlike a command's words. Raises OSError where a module is
+    missing."""
     sources: dict[str, str] = {}
     _gather(program, sources)
-    return sources[program.stem] if len(sources) == 1 else f"SOURCES = {sources!r}\n{_LOADER}"
+    before = f"import os\nos.environ.update({dict(variables)!r})\n" if variables else ""
+    return before + (sources[program.stem] if len(sources) == 1 else f"SOURCES = {sources!r}\n{_LOADER}")
 
 
 def _gather(module: Path, into: dict[str, str]) -> None:

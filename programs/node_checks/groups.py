@@ -76,12 +76,7 @@ class Tests:
         """Tests these pairs side by side. The first round says what is usual here; where it has one pair only, the first two do."""
 
         def test(each: Pair) -> Measured | Outcome:
-            began = self._clock()
-            answer = self._test([nodes[name] for name in each], None)
-            while answer == BUSY and self._clock() <= began + OTHERS_S and self._is_checked(each):
-                self._pause(PAUSE_S)
-                answer = self._test([nodes[name] for name in each], None)
-            return answer
+            return self._test([nodes[name] for name in each], None)
 
         with ThreadPoolExecutor(max_workers=self._parallel) as pool:
             answers = dict(zip(pairs, pool.map(test, pairs), strict=True))
@@ -98,11 +93,6 @@ class Tests:
             self.results[each], self.words[each] = result, words
             self._report(each, result, words)
 
-    def _is_checked(self, each: Pair) -> bool:
-        """True where the test has met another check, which is over soon."""
-        steps = [_step(self._spec, node) for node in self._slurm.nodes(",".join(each)).values()]
-        return all(isinstance(step, Run) or step == Done(BUSY) for step in steps) and all(map(self._slurm.is_held_by_checks, each))
-
     def with_good_nodes(self, node: Node, held: Reservation, nodes: Mapping[str, Node]) -> Outcome:
         """A node in its reservation, with the good ones there."""
         against: list[str] = []
@@ -115,6 +105,21 @@ class Tests:
         return Outcome(FAILED if len(against) >= PROOF else UNKNOWN, "; ".join(against) or "no test gave an answer")
 
     def _test(self, nodes: Sequence[Node], held: Reservation | None) -> Measured | Outcome:
+        """Once more where it has met another check, or one of this check's own jobs that ends: either is over soon."""
+        began = self._clock()
+        answer = self._test_once(nodes, held)
+        while answer == BUSY and self._clock() <= began + OTHERS_S and self._are_checked([node.name for node in nodes], held):
+            self._pause(PAUSE_S)
+            answer = self._test_once(nodes, held)
+        return answer
+
+    def _are_checked(self, names: Sequence[str], held: Reservation | None) -> bool:
+        """True where these nodes have no jobs but those of checks. In a reservation there can be no others to come."""
+        steps = [_step(self._spec, node) for node in self._slurm.nodes(",".join(names)).values()]
+        is_open = held is not None or all(isinstance(step, Run) or step == Done(BUSY) for step in steps)
+        return is_open and not self._slurm.is_ending and all(map(self._slurm.is_held_by_checks, names))
+
+    def _test_once(self, nodes: Sequence[Node], held: Reservation | None) -> Measured | Outcome:
         settings = self._settings | {"test": "ping-pong"}
         if refused := self._budget.refusal():
             return refused
@@ -158,7 +163,8 @@ def run_groups(
     good = [name for name in free if outcomes[name].result == PASSED]
     for name, step in steps.items():
         if isinstance(step, Reserve) and clock() <= end and not slurm.is_ending:
-            outcomes[name] = _look_again(spec, slurm, notes, tests, name, step, good)
+            partners = _partners(spec, slurm, good, min(end, clock() + OTHERS_S), clock, pause)
+            outcomes[name] = _look_again(spec, slurm, notes, tests, name, step, partners)
         elif isinstance(step, Reserve):
             outcomes[name] = Outcome(UNKNOWN, "no time left in this run")
     if slurm.is_ending:  # what has no answer yet is not unknown: it was not looked at
@@ -227,15 +233,28 @@ def _outcome(name: str, told: Verdict, tests: Tests, whole: str) -> Outcome:
     return Outcome(UNKNOWN, "; ".join(others) or "no good node was left to test with")
 
 
-def _look_again(spec: Spec, slurm: Slurm, notes: Notes, tests: Tests, name: str, step: Reserve, good: Sequence[str]) -> Outcome:
-    """A node that a check holds drained, with good nodes that have no job by now."""
-    idle = slurm.nodes(",".join(good)) if good else {}
-    partners = [each for each in good if each in idle and isinstance(_step(spec, idle[each]), Run)][:PROOF]
+def _partners(
+    spec: Spec, slurm: Slurm, good: Sequence[str], until: float, clock: Callable[[], float], pause: Callable[[float], None]
+) -> dict[str, Node]:
+    """As many good nodes without a job as a proof takes, where there are so many. A node completes a job of this check for some time after
+    srun has ended."""
+    while True:
+        seen = slurm.nodes(",".join(good)) if good else {}
+        steps = {name: _step(spec, node) for name, node in seen.items()}
+        idle = {name: seen[name] for name, step in steps.items() if isinstance(step, Run)}
+        checked = [name for name, step in steps.items() if step == Done(BUSY) and slurm.is_held_by_checks(name)]
+        if len(idle) >= PROOF or not checked or slurm.is_ending or clock() > until:
+            return dict(list(idle.items())[:PROOF])
+        pause(PAUSE_S)
+
+
+def _look_again(spec: Spec, slurm: Slurm, notes: Notes, tests: Tests, name: str, step: Reserve, partners: Mapping[str, Node]) -> Outcome:
+    """A node that a check holds drained, with good nodes."""
     if not partners:
         return Outcome(UNKNOWN, "no good node was left to test with")
     reserve = Reserve(replace(step.reservation, partners=tuple(partners)))
     try:
-        return check_node(spec, name, reserve, slurm, notes, lambda node, held: _in_reservation(tests, node, held, idle))
+        return check_node(spec, name, reserve, slurm, notes, lambda node, held: _in_reservation(tests, node, held, partners))
     except SlurmError as error:
         return Outcome(UNKNOWN, f"Slurm: {error}")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .meeting import Line, go_to_other, listen, wait_for_other
+from .meeting import MEETING, Line, go_to_other, listen, wait_for_other
 from .network import read_ports
 from .vendor import CannotRunError, find, last_line
 
@@ -170,7 +170,7 @@ def judge_client(code: int, output: str, port: str, rate: float) -> Test:
 def main() -> None:
     settings = json.loads(sys.argv[1])
     seconds, is_first = settings["seconds"], os.environ.get("SLURM_PROCID", "0") == "0"
-    token = f"{os.environ.get('SLURM_JOB_ID', '')}.{os.environ.get('SLURM_STEP_ID', '')}"
+    token = os.environ[MEETING]
     other = next((name for name in settings["nodes"] if name != os.environ.get("SLURMD_NODENAME", "")), "")
     try:
         program, ports, why = find(settings["command"], "ib_write_bw", (), _REMEDY), look(), ""

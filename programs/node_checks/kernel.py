@@ -4,6 +4,7 @@ jobs; standard library only.
 Settings: `maxAgeS` (0: since the machine started), a limit for each kind of fault, `xids` and `ignoredXids` (numbers that count beside or
 instead of those below), and `patterns` of the user's, by their names. The log is the machine's: all nodes on it see the same lines. A
 user's job may end with an Xid, or be killed at its own memory limit: neither is a fault of the node.
+A user chooses words of the log, too: the names of processes, files and network interfaces, and options of mounts. They prove nothing.
 """
 
 import errno
@@ -64,7 +65,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("maxGpuErrors", r"NVRM: .*GPU has fallen off the bus"),
     ("maxGpuErrors", r"nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, Fatal"),
     ("maxGpuErrors", r"amdgpu [0-9a-f:.]+: .*(uncorrectable hardware errors|GPU reset\(\d+\) failed)"),
-    ("maxMemoryErrors", r"EDAC \S+: \d+ UE "),
+    ("maxMemoryErrors", r"EDAC \S+: \d+ UE .*\bon "),
     ("maxMemoryErrors", r"Memory failure: 0x[0-9a-f]+: "),
     ("maxMemoryErrors", r"mce: Uncorrected hardware memory error"),
     ("maxMemoryErrors", r"\{\d+\}\[Hardware Error\]: event severity: (recoverable|fatal)"),
@@ -84,6 +85,21 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("maxOoms", r"Out of memory: Killed process "),
 )
 """Which limit counts a line that begins so. `Memory cgroup out of memory` is a job's or a pod's own limit."""
+_NAME = r"(?:\\x[0-9a-f]{2}|[^\\]){0,15}?"
+"""What a process may be called: 15 bytes, of which /dev/kmsg writes some as `\\x0a`; a backslash, too."""
+_OF_A_PROCESS = re.compile(
+    rf"(?:traps: )?{_NAME}(?:\[ *\d+\]| ?\(\d+\)[ :]|/\d+(?:/|: | is )| invoked oom-killer: |: page allocation (?:failure|stalls)"
+    r"|: vmalloc |: vmap |: potentially unexpected fatal signal |: Corrupted page table |: unhandled |: Out of memory|: recvmsg bug"
+    r"| uses obsolete | is using a deprecated |: renamed from )"
+)
+"""Lines that begin with a name that a user chose, of a process or a network interface: a crash, as `NAME[123]: segfault at`, which ends
+with the name of a file, or a request for memory. Source: Linux, the printk that begin with `%s` and `current->comm`."""
+_CHOSEN = re.compile(
+    r"(?<=, name=)(?:\\x[0-9a-f]{2}|[^\\]){0,15}(?=, )"
+    r"""|(?:(?<=[ =(])(?<!pid=)['"`]|(?<=Comm: )|(?<=comm )|(?<=comm=)|(?<=task=)|(?<= process )\d+ \(|(?<=s! \[)|(?<=INFO: task )).*"""
+)
+"""Where a line tells a name that a user chose, or the text of an option: the name in a line of NVIDIA's driver, and else the rest of the
+line, as of `Killed process 7 (NAME)`."""
 _HINTS = ("NVRM", "nvidia-", "amdgpu", "EDAC", "emory", "Hardware Error", "AER", "mlx5_", "nvme", "error", "md/", "EXT4", "XFS", "BTRFS")
 _STARTS = re.compile("|".join([*_HINTS, "INFO: task", "ink is "]))
 """Most lines have none of these, and are looked at no further."""
@@ -112,7 +128,7 @@ class Line:
 
 def fault_of(text: str, settings: dict[str, Any]) -> tuple[str, str] | None:
     """The limit that counts the line, and what it says; None for a line that is no fault of the node."""
-    if _STARTS.search(text) is None:
+    if _STARTS.search(text) is None or _OF_A_PROCESS.match(text):
         return None
     if xid := _XID.match(text):
         number, rest = int(xid[2]), xid[3]
@@ -136,7 +152,7 @@ def _cut(text: str) -> str:
 def _faults_of(text: str, settings: dict[str, Any], patterns: dict[str, re.Pattern[str]]) -> list[tuple[str, str]]:
     """Each limit that counts the line, with what it says: at most one of ours, and one for the first of the user's patterns."""
     ours = fault_of(text, settings)
-    seen = text[:_MATCHED]
+    seen = "" if not patterns or _OF_A_PROCESS.match(text) else _CHOSEN.sub("", text)[:_MATCHED]
     name = next((name for name, pattern in patterns.items() if pattern.search(seen)), None)
     return [*([ours] if ours else []), *([("maxPatterns", f"{name}: {_cut(text)}")] if name is not None else [])]
 

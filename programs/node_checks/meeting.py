@@ -1,7 +1,7 @@
 """How the two tasks of a job find each other without MPI: one listens, the other one connects. Standard library only.
 
-Both try the same few TCP ports, which follow from the job's step. A task that is not of this step is turned away by the token; that keeps
-jobs apart, and is no secret.
+Both try the same few TCP ports, which follow from a secret of the step: anybody on the cluster's network may try to come in the other
+task's place, and is turned away.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ import socket
 import time
 from typing import Any
 
+MEETING = "SLIPWAY_MEETING"
+"""The environment variable with the secret, which each job gets on its standard input."""
 MEETS_S = 30.0
 _PAUSE_S = 0.1
 _SAYS_S = 1.0
@@ -45,7 +47,7 @@ class Line:
 
 def ports_of(token: str) -> "list[int]":
     """The TCP ports of a step, below those that the kernel hands out."""
-    return random.Random(token).sample(range(20000, 32000), 8)  # noqa: S311 - not a secret
+    return random.Random(token).sample(range(20000, 32000), 8)  # noqa: S311 - the token is the secret, and these only follow from it
 
 
 def listen(number: int) -> socket.socket:

@@ -1,58 +1,125 @@
 """Health check of processes that hang in the kernel (state D), as on a disk or a mount that does not answer. Runs on the node; standard
 library only.
 
-Settings: `maxStuck`, `stuckS`. Only a process that is in state D at every look, a second apart and for so many seconds, counts: waiting
-for a disk for a moment is no fault.
+Settings: `maxStuck`, `stuckS`. A process counts that is in state D at every look, a second apart and for so many seconds, and has not run
+meanwhile: one that waits for a busy disk goes on now and then. A user may have a process wait in the kernel for another one of their own,
+for as long as they like; that is no fault of the node.
 """
 
 import json
+import os
 import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _NAMED = 3
 """So many processes are named."""
+_OWN_DOING = (
+    *("kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done"),
+    *("seccomp_do_user_notification", "__seccomp_filter"),
+    *("coredump_task_exit", "exit_mm", "do_exit", "do_coredump", "vfs_coredump"),
+    *("de_thread", "handle_userfault"),
+)
+"""Functions of the kernel in which a process waits for what its user decides: for a child of vfork, an answer of seccomp's, the core of
+another thread to be written, other threads to end, or a page of userfaultfd. Source: Linux, kernel/fork.c, seccomp.c, exit.c, fs/exec.c,
+fs/coredump.c, fs/userfaultfd.c."""
+_FUSE = ("request_wait_answer", "fuse_", "__fuse_")
+"""In these it waits for a file system in user space, which may be the site's or the user's."""
+_UNKNOWN = ("", "0")
+"""What wchan has for who may not know it, and on a kernel without stack traces."""
 
 
-def stuck_of(stat: str) -> tuple[int, int, str] | None:
-    """Number, start and name of a process in state D, from the text of /proc/N/stat; None in any other state, and for other text."""
+@dataclass(frozen=True)
+class Stuck:
+    """A process in state D, as far as two looks at the same one are alike."""
+
+    number: int
+    start: int
+    """In ticks after the machine's start."""
+    name: str
+    runs: str
+    """How often it has given its processor away and lost it: more when it has run meanwhile."""
+
+
+def stuck_of(stat: str, status: str) -> "Stuck | None":
+    """From the texts of /proc/N/stat and /proc/N/status; None in any other state, and for other text."""
     match = re.match(r"(\d+) \((.*)\) (\w)((?: -?\d+){19})", stat, re.DOTALL)
-    return (int(match[1]), int(match[4].split()[18]), match[2]) if match and match[3] == "D" else None
+    if match is None or match[3] != "D":
+        return None
+    return Stuck(int(match[1]), int(match[4].split()[18]), match[2], " ".join(re.findall(r"ctxt_switches:\s*(\d+)", status)))
 
 
-def look(proc: Path) -> set[tuple[int, int, str]]:
+def look(proc: Path) -> "set[Stuck]":
     """The processes in state D now."""
-    found: set[tuple[int, int, str]] = set()
-    for stat in proc.glob("[0-9]*/stat"):
+    found: set[Stuck] = set()
+    for folder in proc.glob("[0-9]*"):
         try:
-            process = stuck_of(stat.read_text(errors="replace"))
+            stat = (folder / "stat").read_text(errors="replace")
+            status = (folder / "status").read_text(errors="replace") if ") D " in stat else ""
         except OSError:
             continue  # it has ended
+        process = stuck_of(stat, status)
         if process is not None:
             found.add(process)
     return found
 
 
-def judge(stuck: set[tuple[int, int, str]], settings: dict[str, Any]) -> tuple[str, str]:
-    """`passed` or `failed`, and what was found."""
-    if len(stuck) <= settings["maxStuck"]:
-        return "passed", f"{len(stuck)} processes hang in the kernel" if stuck else "no process hangs in the kernel"
-    named = ", ".join(f"{name} ({number})" for number, _, name in sorted(stuck)[:_NAMED])
-    more = f" and {len(stuck) - _NAMED} more" if len(stuck) > _NAMED else ""
-    return "failed", f"{named}{more} in state D for {settings['stuckS']} s, {settings['maxStuck']} allowed"
+def waits_for_its_user(proc: Path, process: Stuck) -> "bool | None":
+    """True where the user of the process can end its wait, None where that cannot be known."""
+    folder = proc / str(process.number)
+    try:
+        where = (folder / "wchan").read_text().strip()
+        if where.startswith(_OWN_DOING):
+            return True
+        return where.startswith(_FUSE) and _has_own_fuse(proc, folder) if where not in _UNKNOWN else None
+    except OSError:
+        return None
 
 
-def main() -> None:
-    settings, proc = json.loads(sys.argv[1]), Path("/proc")
+def _has_own_fuse(proc: Path, folder: Path) -> bool:
+    """True where the process sees a file system in user space that a user has mounted: in a user namespace, or as themselves."""
+    if (folder / "uid_map").read_text() != (proc / "self/uid_map").read_text():
+        return True
+    mounts = (line.partition(" - ")[2].split(" ") for line in (folder / "mountinfo").read_text(errors="replace").splitlines())
+    return any(option.startswith("user_id=") and option != "user_id=0" for mount in mounts for option in mount[-1].split(","))
+
+
+def judge(stuck: "set[Stuck]", settings: "dict[str, Any]", unclear: "frozenset[Stuck] | set[Stuck]" = frozenset()) -> "tuple[str, str]":
+    """`passed`, `failed` or `unknown`, and what was found. `unclear` may wait for their users."""
+    most = settings["maxStuck"]
+    if len(stuck) > most:
+        return "failed", f"{_named(stuck)} in state D for {settings['stuckS']} s, {most} allowed"
+    if len(stuck) + len(unclear) > most:
+        return "unknown", f"{_named(unclear)} in state D for {settings['stuckS']} s, and the kernel does not tell what for"
+    return "passed", f"{len(stuck)} processes hang in the kernel" if stuck else "no process hangs in the kernel"
+
+
+def _named(stuck: "frozenset[Stuck] | set[Stuck]") -> str:
+    named = ", ".join(f"{each.name} ({each.number})" for each in sorted(stuck, key=lambda each: each.number)[:_NAMED])
+    return f"{named} and {len(stuck) - _NAMED} more" if len(stuck) > _NAMED else named
+
+
+def find(proc: Path, seconds: int) -> "tuple[set[Stuck], set[Stuck]]":
+    """Those that hang for so long, and those that may wait for their users. Who is not root may not know what others wait for; but a job of
+    a check has the node for itself: what was left of users' jobs has been killed, and only what hangs is still there."""
     stuck = look(proc)
-    for _ in range(settings["stuckS"]):
+    for _ in range(seconds):
         if not stuck:
             break
         time.sleep(1)
         stuck &= look(proc)
-    result, found = judge(stuck, settings)
+    waits = {process: waits_for_its_user(proc, process) for process in stuck}
+    hanging = {process for process, is_own in waits.items() if is_own is False or (is_own is None and os.geteuid() != 0)}
+    return hanging, {process for process, is_own in waits.items() if is_own is None} - hanging
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    stuck, unclear = find(Path("/proc"), settings["stuckS"])
+    result, found = judge(stuck, settings, unclear)
     print(json.dumps({"result": result, "found": found}))
 
 

@@ -7,6 +7,7 @@ import contextlib
 import getpass
 import json
 import re
+import secrets
 import signal
 import subprocess
 import time
@@ -27,6 +28,7 @@ from .beside import could_not_run, read_answer
 from .bundle import bundle
 from .launch_plan import Free, read_launch
 from .measured import Measured, read_measured
+from .meeting import MEETING
 from .plan import BUSY, ENDED, NOT_BEGUN, PREEMPTED, Outcome, Reservation
 from .updates import MOST_ALONE, SIDE_BY_SIDE, Update, alone, in_lots
 
@@ -185,7 +187,7 @@ class Slurm:
         waits in the queue. The program travels on standard input: workers need no copy of it.
         """
         words = ["--mpi=none", *_gres(gpus)]
-        done = self._job(check, [node], words, program, settings, timeout_s, held)
+        done = self._job(check, [node], words, bundle(program), settings, timeout_s, held)
         return ENDED if self.is_ending and done.returncode else read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
     def run_together(
@@ -202,7 +204,8 @@ class Slurm:
         if not held and not shared_partition(nodes):
             return Outcome(UNKNOWN, f"no partition has {' and '.join(node.name for node in nodes)}")
         settings = {**settings, "ranks": len(nodes), "nodes": sorted(node.name for node in nodes)}
-        done = self._job(check, nodes, _gres(gpus), program, settings, timeout_s, held)
+        script = bundle(program, {MEETING: secrets.token_hex(16)})
+        done = self._job(check, nodes, _gres(gpus), script, settings, timeout_s, held)
         if self.is_ending and done.returncode:
             return ENDED
         outcome = read_measured(done.returncode, done.stdout)
@@ -245,7 +248,7 @@ class Slurm:
         check: str,
         nodes: Sequence[Node],
         words: Sequence[str],
-        program: Path,
+        script: str,
         settings: dict[str, Any],
         timeout_s: int,
         held: Reservation | None,
@@ -254,7 +257,7 @@ class Slurm:
         partition of users, as the first of its queue, for the time that it takes. Only onto nodes without a job: it would preempt other
         checks there."""
         own, users = shared_partition(nodes), users_partition(nodes)
-        done = self._srun(check, nodes, words, program, settings, timeout_s, held, own)
+        done = self._srun(check, nodes, words, script, settings, timeout_s, held, own)
         if (
             own != CHECKS_PARTITION
             or held
@@ -263,14 +266,14 @@ class Slurm:
             or self._jobs([each.name for each in nodes])
         ):
             return done
-        return self._srun(check, nodes, words, program, settings, timeout_s, held, users)
+        return self._srun(check, nodes, words, script, settings, timeout_s, held, users)
 
     def _srun(
         self,
         check: str,
         nodes: Sequence[Node],
         words: Sequence[str],
-        program: Path,
+        script: str,
         settings: dict[str, Any],
         timeout_s: int,
         held: Reservation | None,
@@ -291,7 +294,7 @@ class Slurm:
             *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
         ]
         since = time.strftime("%Y-%m-%dT%H:%M:%S")
-        done = self._wait(command, bundle(program), _IMMEDIATE_S + timeout_s + _CALL_S)
+        done = self._wait(command, script, _IMMEDIATE_S + timeout_s + _CALL_S)
         if self.is_ending or done.returncode in (0, _TIMED_OUT) or done.stdout.strip() or done.stderr.strip():
             return done
         return subprocess.CompletedProcess(command, done.returncode, "", self._end(check, nodes, since))

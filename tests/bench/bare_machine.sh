@@ -30,6 +30,6 @@ unshare --mount --propagation private bash -euc '
   env -i HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SSL_CERT_FILE=$certificates PIP_CERT=$certificates \
     bash -c "$SLIPWAY_BARE_COMMAND"
   end=$(date +%s%N)
-  make down
+  [[ ! -e .slipway ]] || make down
   echo "$(((end - begin) / 1000000))e-3"
 '

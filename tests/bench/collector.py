@@ -1,4 +1,4 @@
-"""The collector of metrics at 5,000 nodes and 10,000 jobs: time of a scrape, resident memory, and its share of a core at rest.
+"""The collector of metrics at thousands of nodes and jobs: time of a scrape, resident memory, and its share of a core at rest.
 
 The real program; scontrol and squeue are played: they print text as recorded, after as much processor time as the real ones take for it
 (0.07 s for 1,000 nodes, 0.2 s for 50,000 jobs: docs/design.md, section 6), so the share has all that the collector causes beside slurmctld.
@@ -11,16 +11,14 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from programs.metrics.run import PORT
+from tests.bench.results import ROOT, Benchmark, Figure, figure
 from tests.unit.programs.metrics.recorded import job, node, of
 
-ROOT = Path(__file__).parents[2]
-NODES, JOBS, ACCOUNTS = 5_000, 10_000, 400
-SCRAPES = 20
-_REST_S = 120.0
 _STATES = ("IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+DRAIN", "IDLE+CLOUD+POWERED_DOWN")
 _REASONS = ("Priority", "Resources", "Dependency", "QOSMaxGRESPerUser", "ReqNodeNotAvail, UnavailableNodes:gpu-17")
 _FAKE = """#!{python} -EsSB
@@ -31,22 +29,23 @@ sys.stdout.write(open({file!r}).read())
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What the collector costs."""
+class Size:
+    """Of the cluster that it reads, and of the measurement."""
 
-    scrape_s: tuple[float, ...]
-    rss_mb: float
-    page_kb: float
-    rest_percent: float
-    """Processor time of the collector and its commands, relative to a core."""
+    nodes: int = 5_000
+    jobs: int = 10_000
+    accounts: int = 400
+    scrapes: int = 20
+    rest_s: float = 120.0
+    """How long it is left alone with its commands."""
 
 
-def nodes_text() -> str:
-    """5,000 nodes with 8 GPUs and results of four checks; one in fifty fails one."""
+def nodes_text(size: Size) -> str:
+    """Nodes with 8 GPUs and results of four checks; one in fifty fails one."""
     at = "2026-11-24T17:00:00Z"
     failure = {"since": at, "found": "/tmp has 12 MiB free, less than 512 MiB", "kind": "node", "drains": True}
     lines: list[str] = []
-    for number in range(NODES):
+    for number in range(size.nodes):
         results = {check: {"result": "passed", "at": at} for check in ("disk", "memory", "gpu", "mounts")}
         failed = {"disk": {"result": "failed", "at": at, "failure": failure}} if number % 50 == 0 else {}
         extra = json.dumps({"slipway": {**results, **failed}}, separators=(",", ":"))
@@ -56,25 +55,25 @@ def nodes_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def jobs_text() -> str:
-    """10,000 jobs of 400 accounts; every other one waits."""
+def jobs_text(size: Size) -> str:
+    """Jobs of some accounts; every other one waits."""
     lines = [
         job(
             str(number),
             "PENDING",
-            Account=f"account{number % ACCOUNTS}",
+            Account=f"account{number % size.accounts}",
             Reason=_REASONS[number % len(_REASONS)],
             EligibleTime=1_795_500_000,
         )
         if number % 2
-        else job(str(number), Account=f"account{number % ACCOUNTS}", Partition=f"part{number % 8}")
-        for number in range(JOBS)
+        else job(str(number), Account=f"account{number % size.accounts}", Partition=f"part{number % 8}")
+        for number in range(size.jobs)
     ]
     return "\n".join(lines) + "\n"
 
 
-def measure() -> Cost:
-    """Starts the program, waits for its first reading, scrapes it, and leaves it alone for two minutes."""
+def measure(size: Size) -> Iterator[Figure]:
+    """Starts the program, waits for its first reading, scrapes it, and leaves it alone."""
     checks = {f"set{number}": dict.fromkeys(("disk", "gpu", "memory", "mounts"), "job") for number in range(10)}
     settings = {
         "accounting": True,
@@ -85,7 +84,11 @@ def measure() -> Cost:
         "intervalS": 15,
         "accountingIntervalS": 60,
     }
-    texts = {"scontrol": (nodes_text(), 0.07 * NODES / 1000), "squeue": (jobs_text(), 0.2 * JOBS / 50_000), "sacct": ("", 0.02)}
+    texts = {
+        "scontrol": (nodes_text(size), 0.07 * size.nodes / 1000),
+        "squeue": (jobs_text(size), 0.2 * size.jobs / 50_000),
+        "sacct": ("", 0.02),
+    }
     with tempfile.TemporaryDirectory() as folder:
         for name, (text, cpu_s) in texts.items():
             file = Path(folder) / f"{name}.txt"
@@ -96,30 +99,33 @@ def measure() -> Cost:
         command = [sys.executable, "-EsSB", "-m", "programs.metrics.run", json.dumps(settings)]
         process = subprocess.Popen(command, cwd=ROOT, env=environment)
         try:
-            return _watch(process)
+            yield from _watch(process, size)
         finally:
             process.terminate()
             process.wait(10)
 
 
-def _watch(process: subprocess.Popen[bytes]) -> Cost:
+def _watch(process: subprocess.Popen[bytes], size: Size) -> Iterator[Figure]:
     end = time.monotonic() + 60
     while "\nslipway_slurm_up 1\n" not in (page := _scrape()):
         if process.poll() is not None or time.monotonic() > end:
             raise RuntimeError(f"the collector has read nothing; its exit code is {process.poll()}")
         time.sleep(0.2)
-    if sum(of(page, "slipway_nodes").values()) != NODES or sum(of(page, "slipway_jobs").values()) != JOBS:
+    if sum(of(page, "slipway_nodes").values()) != size.nodes or sum(of(page, "slipway_jobs").values()) != size.jobs:
         raise RuntimeError("the page does not have all nodes and jobs")
+    at = f"metrics of {size.nodes:,} nodes and {size.jobs:,} jobs"
     took: list[float] = []
-    for _ in range(SCRAPES):
+    for _ in range(size.scrapes):
         began = time.monotonic()
         page = _scrape()
         took.append(time.monotonic() - began)
+    yield figure(f"{at}: a scrape", 1, took)
     before, began = of(page, "process_cpu_seconds_total")[""], time.monotonic()
-    time.sleep(_REST_S)
+    time.sleep(size.rest_s)
     page = _scrape()
     share = (of(page, "process_cpu_seconds_total")[""] - before) / (time.monotonic() - began)
-    return Cost(tuple(took), of(page, "process_resident_memory_bytes")[""] / 1e6, len(page) / 1000, 100 * share)
+    yield figure(f"{at}: resident memory of the collector", 60, [of(page, "process_resident_memory_bytes")[""] / 1e6], unit="MB")
+    yield figure(f"{at}: the collector at rest with its commands, share of a core", 2, [100 * share], unit="%")
 
 
 def _scrape() -> str:
@@ -130,5 +136,4 @@ def _scrape() -> str:
         return ""
 
 
-if __name__ == "__main__":
-    print(measure())
+BENCHMARK = Benchmark("collector", measure, Size(), Size(nodes=50, jobs=20, accounts=4, scrapes=1, rest_s=1))

@@ -7,21 +7,31 @@ requests are scaled right before each run, and the figure that can be compared i
 import json
 import shlex
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from tests.bench.results import Benchmark, Figure, figure
 from tests.cluster.dev_stack import DevStack, eventually
 
-NODES = 40
-_SMALL = {
+TINY = {
     "nodePools[0].hardware.coresPerSocket": 32,
-    "nodeSets[0].size": NODES,
+    "nodeSets[0].size": 40,
     "nodeSets[0].cpus": 1,
     "nodeSets[0].memoryMiB": 256,
     "nodeSets[0].resources": '{"cpu": "5m", "memoryMiB": 48}',
 }
 """What lets forty workers share two machines of two cores."""
 _PLAIN = "bench-plain"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Workers, how often they are scaled out and in, and what the dev stack's workers have to be for it."""
+
+    nodes: int = 40
+    runs: int = 2
+    workers: Mapping[str, int | str] = field(default_factory=lambda: TINY)
 
 
 @dataclass(frozen=True)
@@ -41,20 +51,30 @@ class Run:
         return self.out_s / self.plain_s
 
 
-def measure(runs: int = 2) -> list[Run]:
-    """Gives the dev stack forty tiny workers, and its own back afterwards."""
-    stack = DevStack()
+def measure(size: Size) -> Iterator[Figure]:
+    """Gives the dev stack these workers, and its own back afterwards."""
+    stack, nodes = DevStack(), size.nodes
     # Whoever ran `kubectl scale` last, as this does, has made the number of replicas its own.
-    stack.standalone("up", "--force-conflicts", *(word for key, value in _SMALL.items() for word in ("--config", f"cluster.{key}={value}")))
+    stack.standalone("up", "--force-conflicts", *options(size))
     try:
-        _idle(stack, NODES)
+        _idle(stack, nodes)
         _scale(stack, 1)
         _make_plain(stack)
-        return [Run(_scale_plain(stack), _scale(stack, NODES), _scale(stack, 1)) for _ in range(runs)]
+        runs = [Run(_scale_plain(stack, nodes), _scale(stack, nodes), _scale(stack, 1)) for _ in range(size.runs)]
+        say = f"{nodes} real pods on two kubelets"
+        yield figure(f"{say}: 1 to {nodes} idle", 11, [run.out_s for run in runs])
+        yield figure(f"{say}: {nodes} plain pods, 1 to {nodes} Ready", None, [run.plain_s for run in runs])
+        yield figure(f"{say}: relative to the plain pods", None, [run.ratio for run in runs], unit="")
+        yield figure(f"{say}: {nodes} idle nodes to 1 pod", None, [run.in_s for run in runs])
     finally:
         stack.kubectl("delete", "statefulset", _PLAIN, "--ignore-not-found", "--timeout=60s")
         stack.standalone("up", "--force-conflicts")
         stack.wait_until_settled()
+
+
+def options(size: Size) -> list[str]:
+    """For `up`: what makes the workers so."""
+    return [word for key, value in size.workers.items() for word in ("--config", f"cluster.{key}={value}")]
 
 
 def build_plain(template: dict[str, Any]) -> dict[str, Any]:
@@ -94,11 +114,11 @@ def _make_plain(stack: DevStack) -> None:
     _await_plain(stack, 1)
 
 
-def _scale_plain(stack: DevStack) -> float:
-    """Seconds until forty plain pods are Ready, from one; gives the machines back to the workers."""
+def _scale_plain(stack: DevStack, size: int) -> float:
+    """Seconds until so many plain pods are Ready, from one; gives the machines back to the workers."""
     begin = time.monotonic()
-    stack.kubectl("scale", "statefulset", _PLAIN, f"--replicas={NODES}")
-    _await_plain(stack, NODES)
+    stack.kubectl("scale", "statefulset", _PLAIN, f"--replicas={size}")
+    _await_plain(stack, size)
     took = time.monotonic() - begin
     stack.kubectl("scale", "statefulset", _PLAIN, "--replicas=1")
     _await_pods(stack, f"app={_PLAIN}")
@@ -125,7 +145,11 @@ def _scale(stack: DevStack, size: int) -> float:
 
 
 def _idle(stack: DevStack, size: int) -> None:
-    """Waits inside slurmctld's pod: a command of kubectl for each look would take a share of what is measured."""
-    count = f"sinfo --noheader --Node --nodes=cpu-[0-{NODES - 1}] --states=idle --format=%T | grep -c '^idle$'"
+    """Waits inside slurmctld's pod: a command of kubectl for each look would take a share of what is measured. sinfo lists a node once for
+    each of its partitions."""
+    count = f"sinfo --noheader --Node --nodes=cpu-[0-{size - 1}] --states=idle --format='%N %T' | sort -u | grep -c ' idle$'"
     loop = f"until [[ $({count}) == {size} ]]; do sleep 0.2; done"
     stack.slurm(f"timeout 200 bash -c {shlex.quote(loop)}", timeout_s=220)
+
+
+BENCHMARK = Benchmark("forty", measure, Size(), Size(nodes=2, runs=1, workers={}))

@@ -3,8 +3,9 @@
 import json
 import re
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from tests.bench.results import Benchmark, Figure, figure
 from tests.cluster.dev_stack import DevStack, eventually
 
 _EDITED = ("configmap/dev-users", "configmap/dev-login-settings", "configmap/dev-accounts")
@@ -12,22 +13,16 @@ _DELETED = ("service/dev-slurmctld", "service/dev-slurmrestd", "configmap/dev-sl
 _POD = ("--selector=app.kubernetes.io/component=guard", "--output=jsonpath={.items[0].spec.nodeName}")
 
 
-@dataclass(frozen=True)
-class Guarded:
+def measure(objects: int) -> Iterator[Figure]:
     """Seconds until an object is back, of each kind of change; a look takes a twentieth of a second. Fewer changes of an object than make
-    the guard stop."""
-
-    edit_to_restored_s: list[float]
-    delete_to_restored_s: list[float]
-    memory_mb: float
-    """After this: the working set, which the kubelet counts. Resident it is more, with pages that other programs of the image share."""
-
-
-def measure() -> Guarded:
+    the guard stop. Then its memory: the working set, which the kubelet counts. Resident it is more, with pages that other programs of the
+    image share."""
     stack = DevStack()
-    edits = [_edit(stack, name) for name in _EDITED]
-    deletions = [_delete(stack, name) for name in _DELETED]
-    return Guarded(edits, deletions, _memory_mb(stack))
+    edits = [_edit(stack, name) for name in _EDITED[:objects]]
+    yield figure("object edited by hand until it is as deployed", 10, edits)
+    deletions = [_delete(stack, name) for name in _DELETED[:objects]]
+    yield figure("object deleted by hand until it is made again", 10, deletions)
+    yield figure("memory of the guard", 50, [_memory_mb(stack)], unit="MB")
 
 
 def _memory_mb(stack: DevStack) -> float:
@@ -51,3 +46,6 @@ def _delete(stack: DevStack, name: str) -> float:
     stack.kubectl("delete", name)
     eventually("made again", lambda: stack.kubectl("get", name, "--ignore-not-found", "-o", "name"), 60, every_s=0.05)
     return time.monotonic() - begin
+
+
+BENCHMARK = Benchmark("guard", measure, len(_EDITED), 1)

@@ -1,4 +1,4 @@
-"""What the controllers' local copy of a large cluster costs: 5,000 nodes and 10,000 pods listed, then 20,000 changes of pods.
+"""What the controllers' local copy of a large cluster costs: all nodes and pods listed, then changes of pods.
 
 `measure` runs the fake API server as a process of its own, so that only the controllers' side is counted. Prints nothing.
 """
@@ -9,8 +9,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,20 @@ from lightkube.config.models import Cluster, User
 from controllers.runtime.api import connect
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import KUBE_NODES, PODS, KubeNode, Pod
+from tests.bench.results import Benchmark, Figure, figure
 from tests.fakes.kubernetes import FakeKubernetes
 
-MACHINES = 5_000
-WORKERS = 10_000
-CHANGES = 20_000
 _ALL = ("PodScheduled", "Initialized", "ContainersReady", "Ready", "PodReadyToStartContainers")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of the cluster and of what happens there; `runs` is how often both processes are started."""
+
+    machines: int = 5_000
+    workers: int = 10_000
+    changes: int = 20_000
+    runs: int = 3
 
 
 @dataclass(frozen=True)
@@ -34,18 +42,25 @@ class Cost:
 
     list_s: float
     """Both lists, until synced."""
-    events_per_s: float
+    change_us: float
     rss_mb: float
     """Peak memory of the process."""
 
 
-def measure() -> Cost:
-    """Starts both processes and gives the client's figures. Raises CalledProcessError."""
-    done = subprocess.run([sys.executable, "-m", "tests.bench.informers", "client"], capture_output=True, text=True, check=True)
-    return Cost(**json.loads(done.stdout))
+def measure(size: Size) -> Iterator[Figure]:
+    """What a client counts of itself."""
+    costs = [Cost(**json.loads(subprocess.run(_command("client", size), capture_output=True, check=True).stdout)) for _ in range(size.runs)]
+    listed = f"list of {size.machines:,} nodes and {size.workers:,} pods"
+    yield figure(f"controllers: {listed}", 5, [cost.list_s for cost in costs])
+    yield figure("controllers: one change of a pod", 200, [cost.change_us for cost in costs], unit="µs")
+    yield figure("controllers: peak memory with these", 300, [cost.rss_mb for cost in costs], unit="MB")
 
 
-def worker(number: int, restarts: int = 0) -> dict[str, Any]:
+def _command(role: str, size: Size) -> list[str]:
+    return [sys.executable, "-m", "tests.bench.informers", role, json.dumps(asdict(size))]
+
+
+def worker(number: int, size: Size, restarts: int = 0) -> dict[str, Any]:
     """A worker's pod of about 4 kB, as large as a real one."""
     variables = [{"name": f"VARIABLE_{each}", "value": "x" * 20} for each in range(20)]
     volumes = [{"name": f"volume-{each}", "configMap": {"name": f"map-{each}", "defaultMode": 420}} for each in range(6)]
@@ -57,7 +72,7 @@ def worker(number: int, restarts: int = 0) -> dict[str, Any]:
         "managedFields": [{"manager": "slipway", "operation": "Update", "fieldsV1": {f"f:{each}": {} for each in range(60)}}],
     }
     spec = {
-        "nodeName": f"machine-{number % MACHINES}",
+        "nodeName": f"machine-{number % size.machines}",
         "containers": [{"name": "slurmd", "image": "slurm", "env": variables, "volumeMounts": mounts}],
         "volumes": volumes,
     }
@@ -76,13 +91,13 @@ def machine(number: int) -> dict[str, Any]:
     return {"metadata": {"name": f"machine-{number}", "labels": labels}, "spec": {}, "status": status}
 
 
-async def _serve() -> None:
+async def _serve(size: Size) -> None:
     async with FakeKubernetes() as server:
-        for number in range(MACHINES):
+        for number in range(size.machines):
             server.put(KUBE_NODES, machine(number))
-        for number in range(WORKERS):
-            server.put(PODS, worker(number))
-        changes = [worker(number % WORKERS, 1 + number // WORKERS) for number in range(CHANGES)]
+        for number in range(size.workers):
+            server.put(PODS, worker(number, size))
+        changes = [worker(number % size.workers, size, 1 + number // size.workers) for number in range(size.changes)]
         _say({"port": server.port})
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, sys.stdin.readline)
@@ -93,10 +108,8 @@ async def _serve() -> None:
         await loop.run_in_executor(None, sys.stdin.readline)
 
 
-async def _follow() -> None:
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.informers", "server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+async def _follow(size: Size) -> None:
+    server = subprocess.Popen(_command("server", size), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdin is not None
     assert server.stdout is not None
     port = json.loads(server.stdout.readline())["port"]
@@ -109,7 +122,7 @@ async def _follow() -> None:
     def count(old: Pod | None, new: Pod | None) -> None:
         nonlocal seen
         seen += old is not None and new is not None
-        if seen == CHANGES:
+        if seen == size.changes:
             all_seen.set()
 
     pods.on_change(count)
@@ -123,7 +136,7 @@ async def _follow() -> None:
     server.stdin.flush()
     begin = time.perf_counter()
     await all_seen.wait()
-    events_per_s = CHANGES / (time.perf_counter() - begin)
+    change_us = 1e6 * (time.perf_counter() - begin) / size.changes
     server.stdin.write("end\n")
     server.stdin.flush()
     for task in tasks:
@@ -133,7 +146,7 @@ async def _follow() -> None:
     server.wait()
     # Not ru_maxrss, which a process that was forked by a large one inherits from it.
     peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024
-    _say({"list_s": round(list_s, 2), "events_per_s": round(events_per_s), "rss_mb": round(peak_mb)})
+    _say({"list_s": round(list_s, 2), "change_us": round(change_us, 1), "rss_mb": round(peak_mb)})
 
 
 def _say(what: dict[str, Any]) -> None:
@@ -141,6 +154,8 @@ def _say(what: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+BENCHMARK = Benchmark("informers", measure, Size(), Size(machines=2, workers=4, changes=8, runs=1))
+
 if __name__ == "__main__":
-    roles: dict[str, Callable[[], Awaitable[None]]] = {"server": _serve, "client": _follow}
-    asyncio.run(roles[sys.argv[1]]())  # pyright: ignore[reportArgumentType]
+    roles: dict[str, Callable[[Size], Awaitable[None]]] = {"server": _serve, "client": _follow}
+    asyncio.run(roles[sys.argv[1]](Size(**json.loads(sys.argv[2]))))  # pyright: ignore[reportArgumentType]

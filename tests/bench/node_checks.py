@@ -6,17 +6,15 @@ Hardware that this machine lacks is looked for and not found.
 
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from configs.models.health_checks import CAUSE_KINDS, CHECK_CONTEXTS, CHECK_SETTINGS
+from tests.bench.results import ROOT, Benchmark, Figure, figure
 
-ROOT = Path(__file__).parents[2]
-RUNS = 20
 _FACTS: dict[str, dict[str, Any]] = {
     "disk": {"paths": ["/tmp", "/var"]},
     "memory": {"configuredMiB": 1, "minAvailablePercent": 0},
@@ -47,7 +45,13 @@ def spec(context: str) -> dict[str, Any]:
     return {"collector": ["127.0.0.1", 1], "slurmUser": 64030, "nodeSets": {"n": checks}}
 
 
-def measure(context: str) -> tuple[list[float], list[float]]:
+def measure(runs: int) -> Iterator[Figure]:
+    """Of some looks the processor time, and of some prologs how long a job waits for them."""
+    yield figure("all checks beside jobs on a node: processor time of a look", 300, _look("interval", runs)[0], unit="ms")
+    yield figure("all checks of a prolog, at once", 1000, _look("prolog", runs)[1], unit="ms")
+
+
+def _look(context: str, runs: int) -> tuple[list[float], list[float]]:
     """Of each run the milliseconds of processor time, and of wall time."""
     environment = {
         "PATH": "/nowhere",
@@ -58,7 +62,7 @@ def measure(context: str) -> tuple[list[float], list[float]]:
     text = json.dumps(spec(context)).encode()
     cpu: list[float] = []
     wall: list[float] = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         before, began = _used_s(), time.monotonic()
         subprocess.run(command, input=text, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         wall.append(1000 * (time.monotonic() - began))
@@ -72,9 +76,4 @@ def _used_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-if __name__ == "__main__":
-    for name in ("interval", "prolog"):
-        used, took = measure(name)
-        print(
-            f"{name}: {statistics.median(used):.0f} ms of CPU, {statistics.median(took):.0f} ms, {len(spec(name)['nodeSets']['n'])} checks"
-        )
+BENCHMARK = Benchmark("node-checks", measure, 20, 1)

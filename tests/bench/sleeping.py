@@ -1,11 +1,12 @@
 """A job on a node that is powered down, on the local cluster's dev stack: from sbatch to running, and what of it is slurmd's own start."""
 
-import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
+from tests.bench.results import Benchmark, Figure, figure
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.log_lines import NODE_HEARD, times_of
 
 _SCRIPT = """#!/bin/bash
 read -r up _ </proc/uptime
@@ -29,12 +30,15 @@ class Way:
         return self.start_to_running_s / self.start_to_registered_s
 
 
-def measure() -> list[Way]:
+def measure(most: int) -> Iterator[Figure]:
     """One job on each sleeping node, one after another."""
     stack = DevStack()
-    nodes = sorted(name for name in stack.nodes() if name.startswith("burst-"))
+    nodes = sorted(name for name in stack.nodes() if name.startswith("burst-"))[:most]
     eventually("asleep", lambda: all(stack.nodes()[node].endswith("POWERED_DOWN") for node in nodes), 300)
-    return [_measure(stack, node) for node in nodes]
+    ways = [_measure(stack, node) for node in nodes]
+    yield figure("job on a sleeping node: sbatch to running", None, [way.submit_to_running_s for way in ways])
+    yield figure("worker's container started to slurmd registered", None, [way.start_to_registered_s for way in ways])
+    yield figure("container started to job running, relative to that", 1.5, [way.ratio for way in ways], unit="")
 
 
 def _measure(stack: DevStack, node: str) -> Way:
@@ -44,7 +48,8 @@ def _measure(stack: DevStack, node: str) -> Way:
     now, up, ticks = (float(word) for word in stack.ssh(f"cat way-{node}.out").split())
     started = now - up + ticks / 100
     log = stack.kubectl("logs", "dev-slurmctld-0", "-c", "slurmctld", "--since=10m")
-    lines = re.findall(rf"^\[(\S+)\] Node {node} now responding", log, re.MULTILINE)
-    heard = [datetime.fromisoformat(f"{at}+00:00").timestamp() for at in lines]
-    registered = min(at for at in heard if at >= begin)
+    registered = min(at for name, at in times_of(NODE_HEARD, log) if name == node and at >= begin)
     return Way(now - begin, registered - started, now - started)
+
+
+BENCHMARK = Benchmark("sleeping", measure, 2, 1)

@@ -14,6 +14,8 @@ from shlex import quote
 
 import pytest
 
+from tests.bench import containers as benchmark
+from tests.bench.smallest import assert_yields_figures
 from tests.slurm import container_site as site
 from tests.slurm.container_cluster import CACHE, ONE, Site, containers, rest
 from tests.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
@@ -486,3 +488,7 @@ def test_program_that_pulls_is_compiled_in_the_image(image_root: Path) -> None:
     """Each job's first container on a node starts it, from a folder in which Python can keep nothing."""
     folder = image_root / "usr/lib/slipway/containers"
     assert {each.name.split(".")[0] for each in folder.glob("__pycache__/*.pyc")} == {each.stem for each in folder.glob("*.py")}
+
+
+def test_benchmark_of_containers_yields_its_figures(world: Site) -> None:
+    assert_yields_figures(benchmark.BENCHMARK, world=world)

@@ -10,6 +10,8 @@ from shlex import quote
 
 import pytest
 
+from tests.bench import shared_root
+from tests.bench.smallest import assert_yields_figures
 from tests.slurm.held_jobs import finish, held, left, make_idle, new_mark
 from tests.slurm.image_cluster import ALICE, SLURM, STACK
 from tests.slurm.image_pods import PodError, wait_for
@@ -352,3 +354,7 @@ def test_fifty_running_jobs_keep_their_version_over_a_switch_and_new_ones_see_th
     wait_for("their end", lambda: states() == ["COMPLETED"] * 50, deadline_s=180)
     assert said() == ["v1\nbegun\nv1\nv1\n"] * 50
     wait_for("empty nodes", lambda: all(left(cluster, node) == "0" for node in WORKERS), deadline_s=60)
+
+
+def test_benchmark_of_the_root_yields_its_figures(cluster: RootCluster) -> None:
+    assert_yields_figures(shared_root.BENCHMARK, cluster=cluster)

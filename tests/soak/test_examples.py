@@ -11,9 +11,19 @@ from tests.cluster.dev_stack import DevStack, eventually
 from tests.cluster.guides import follow, number, section
 
 FETCH_S = 1200
-
-
 PAGE = "docs/use/first-day.md"
+
+
+def training() -> list[str]:
+    """The page's commands for training. Raises ValueError where it has others."""
+    _, (fetch, train) = section(PAGE, "Training on several nodes")
+    return [fetch, train]
+
+
+def notebook() -> list[str]:
+    """The page's commands for a notebook, without that of the reader's own machine. Raises ValueError where it has others."""
+    ((*commands, _),) = section(PAGE, "A notebook")
+    return commands
 
 
 @pytest.fixture
@@ -23,7 +33,7 @@ def home(stack: DevStack) -> str:
 
 
 def test_pytorch_trains_over_two_nodes_under_torchrun(stack: DevStack, home: str) -> None:
-    _, (fetch, train) = section(PAGE, "Training on several nodes")
+    fetch, train = training()
     stack.ssh(fetch, timeout_s=FETCH_S)
     stack.ssh(f"cd {home}/training && {train.replace('sbatch', 'sbatch --wait --mem=1500M')}", timeout_s=FETCH_S)
     ranks = re.findall(r"^rank (\d) of 4 on (\S+): off by (\S+)$", stack.ssh(f"cat {home}/training/torch.out"), re.MULTILINE)
@@ -33,7 +43,7 @@ def test_pytorch_trains_over_two_nodes_under_torchrun(stack: DevStack, home: str
 
 
 def test_notebook_answers_whoever_has_its_token(stack: DevStack, home: str) -> None:
-    ((fetch, *begin, _),) = section(PAGE, "A notebook")
+    fetch, *begin = notebook()
     stack.ssh(fetch, timeout_s=FETCH_S)
     job = number(follow(stack, begin, {}, state="RUNNING")["sbatch notebook.sh"])
     try:

@@ -7,6 +7,21 @@ from tests.cluster.guides import commands, run
 from tests.cluster.test_users import Home, home
 
 FIXTURES = (home,)
+PAGE = "docs/accounting.md"
+SHOWN = {
+    "back up": ("create job",),
+    "backed up": ("logs -f job/now",),
+    "copies": ("ls -lR",),
+    "lose": ("delete pvc",),
+    "restored": ("dev-mariadb-0 -c restore",),
+    "jobs": ("sacct", "tail"),
+}
+"""What the page shows, and the words of each command."""
+
+
+def shown() -> dict[str, str]:
+    """The commands of the page. Raises StopIteration where one is not there any more."""
+    return {name: next(command for command in commands(PAGE) if all(word in command for word in words)) for name, words in SHOWN.items()}
 
 
 def test_lost_database_and_lost_state_are_restored_and_know_the_jobs(home: Home) -> None:
@@ -17,24 +32,22 @@ def test_lost_database_and_lost_state_are_restored_and_know_the_jobs(home: Home)
     waiting = stack.submit("#!/bin/bash\nhostname\n", "--hold", "--output=restored.out")
     saved_by = int(stack.slurm("date +%s")) + 10  # slurmctld writes its state some seconds after a change
     eventually("accounted", lambda: stack.ssh(f"sacct -nXP -j {ended} -o State").split() == ["COMPLETED"], 60)
-    shown = commands("docs/accounting.md")
-    run(stack, next(command for command in shown if "create job" in command))
+    guide = shown()
+    run(stack, guide["back up"])
     stack.kubectl("wait", "job/now", "--for=condition=complete", "--timeout=120s", timeout_s=150)
-    assert "there are 1" in run(stack, next(command for command in shown if "logs -f job/now" in command))
-    assert "state" in run(stack, next(command for command in shown if "ls -lR" in command))
+    assert "there are 1" in run(stack, guide["backed up"])
+    assert "state" in run(stack, guide["copies"])
     newest = "stat -c %Y /backup/dev/state/* | sort -n | tail -n 1"
     copied = ("exec", "dev-slurmctld-0", "-c", "state-backup", "--", "bash", "-c", newest)
     eventually("a copy of the queue", lambda: int(stack.kubectl(*copied)) > saved_by, 150, every_s=3)
-    lose_database = next(command for command in shown if "delete pvc" in command)
-    run(stack, lose_database)
-    run(stack, lose_database.replace("data-dev-mariadb", "state-dev-slurmctld").replace("dev-mariadb", "dev-slurmctld"))
+    run(stack, guide["lose"])
+    run(stack, guide["lose"].replace("data-dev-mariadb", "state-dev-slurmctld").replace("dev-mariadb", "dev-slurmctld"))
     for pod in ("dev-mariadb-0", "dev-slurmctld-0"):
         eventually(f"{pod} waits for a word", lambda pod=pod: "WAITING" in stack.kubectl("logs", pod, "-c", "restore"), 120)
     home.up(backup={**home.config["backup"], "restoreFrom": "latest"})
     eventually("the old job in accounting", lambda: stack.ssh(f"sacct -nXP -j {ended} -o State").split() == ["COMPLETED"], 180)
-    assert "restored" in run(stack, next(command for command in shown if "dev-mariadb-0 -c restore" in command))
-    last_jobs = next(command for command in shown if command.startswith("sacct") and "tail" in command)
-    old_jobs = run(stack, last_jobs.replace("tail", "tail -n 1000"))  # health checks may have run jobs since, each on all nodes
+    assert "restored" in run(stack, guide["restored"])
+    old_jobs = run(stack, guide["jobs"].replace("tail", "tail -n 1000"))  # health checks may have run jobs since, each on all nodes
     assert str(ended) in [line.split()[0] for line in old_jobs.splitlines()]
     assert stack.job_state(waiting) == "PENDING"
     stack.wait_until_idle()  # Slurm refuses to release a job of a partition whose nodes are not back yet

@@ -36,7 +36,6 @@ from tests.bench.scale import faults as failing
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines
 from tests.bench.scale.slurm import ADDRESS, Slurm
 from tests.slurm.image_pods import wait_for
-from tests.slurm.image_root import unpack
 
 ROOT = Path(__file__).parents[3]
 POOL = {"slipway.dev/pool": "workers"}
@@ -56,29 +55,20 @@ _TICK = os.sysconf("SC_CLK_TCK")
 Figures = dict[str, float]
 
 
-def measure(*runs: tuple[str, int], image: Path | None = None) -> list[Figures]:
-    """Each run of (mode, number) in turn, with the image's root unpacked anew unless it is given. Raises CalledProcessError."""
+def measure(mode: str, number: int, image: Path) -> Figures:
+    """One run on the files of the image. Raises RuntimeError."""
     with tempfile.TemporaryDirectory(prefix="slipway-scale-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o755)  # user slurm works below
-        if image is None:
-            image = Path(folder) / "image"
-            image.mkdir()
-            unpack(image)
-        return [_measure(mode, number, image, Path(folder) / f"{mode}-{number}") for mode, number in runs]
-
-
-def _measure(mode: str, number: int, image: Path, work: Path) -> Figures:
-    work.mkdir(mode=0o755)
-    command = [*_NAMESPACE, sys.executable, "-m", "tests.bench.scale.run", mode, str(number), str(image), str(work)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        shutil.rmtree(LOGS, ignore_errors=True)
-        LOGS.mkdir()
-        for log in work.glob("*.log"):
-            shutil.copy(log, LOGS)
-        sys.stderr.write(f"{done.stderr[-3000:]}\nLogs: {LOGS}\n")
-        done.check_returncode()
-    return json.loads(done.stdout)
+        work = Path(folder)
+        work.chmod(0o755)  # user slurm works below
+        command = [*_NAMESPACE, sys.executable, "-m", "tests.bench.scale.run", mode, str(number), str(image), folder]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            shutil.rmtree(LOGS, ignore_errors=True)
+            LOGS.mkdir()
+            for log in work.glob("*.log"):
+                shutil.copy(log, LOGS)
+            raise RuntimeError(f"{mode} with {number} nodes gave {done.returncode}. Logs: {LOGS}\n{done.stderr[-3000:]}")
+        return json.loads(done.stdout)
 
 
 def describe(number: int, elastic: bool, checks: Sequence[Mapping[str, Any]] = ()) -> Cluster:

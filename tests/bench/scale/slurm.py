@@ -9,14 +9,13 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMCTLD_PORT, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
 from slurm.collector import PORT as COLLECTOR_PORT
-from slurm.logs import said
+from tests.log_lines import NODE_HEARD, times_of
 from tests.slurm.image_cluster import write_volume
 
 ADDRESS = "198.18.255.1"
@@ -26,9 +25,8 @@ _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _PROJECT = Path(__file__).parents[3]
 _SCRIPTS = _PROJECT / "programs" / "start"
 _ALIVE_S = 60.0
-_REGISTERED = re.compile(r"Node (\S+) now responding")
-_DRAINED = re.compile(r"update_node: node (\S+) state set to DRAIN")
-_ALLOCATED = re.compile(r"sched: Allocate JobId=\d+ NodeList=(\S+)")
+_DRAINED = r"update_node: node (\S+) state set to DRAIN"
+_ALLOCATED = r"sched: Allocate JobId=\d+ NodeList=(\S+)"
 
 _ONE_MACHINE = {
     "SlurmdPidFile": "/run/slurm/slurmd-%n.pid",
@@ -146,7 +144,7 @@ class Slurm:
 
     def registered(self) -> dict[str, float]:
         """When each node was last heard for the first time after a silence, in seconds since 1970, by slurmctld's own log."""
-        return self._said(_REGISTERED)
+        return self._said(NODE_HEARD)
 
     def allocated(self) -> dict[str, float]:
         """When each node was given to its last job, in seconds since 1970; for jobs of one node."""
@@ -156,11 +154,9 @@ class Slurm:
         """When each node was last drained, in seconds since 1970."""
         return self._said(_DRAINED)
 
-    def _said(self, of_node: re.Pattern[str]) -> dict[str, float]:
+    def _said(self, of_node: str) -> dict[str, float]:
         """When slurmctld last said this of each node."""
-        lines = (said(line) for line in self.log("slurmctld").splitlines())
-        found = ((line, of_node.match(line["message"])) for line in lines if line is not None)
-        return {match[1]: datetime.fromisoformat(line["time"]).timestamp() for line, match in found if match}
+        return dict(times_of(of_node, self.log("slurmctld")))
 
     def log(self, program: str) -> str:
         """What a program has said so far."""

@@ -75,13 +75,13 @@ class FakeSlurm(Slurm):
 
     def resume(self, node: str) -> None:
         self._operate("resume", node)
-        self.known[node] = _changed(self.known[node], reason="", reason_user="")
+        self.known[node] = changed(self.known[node], reason="", reason_user="")
         self._flags(node, remove={"DRAIN"})
 
     def drain(self, node: str, reason: str) -> None:
         for name in node.split(","):
             self._operate("drain", name)
-            self.known[name] = _changed(self.known[name], reason=reason, reason_user="slurm")
+            self.known[name] = changed(self.known[name], reason=reason, reason_user="slurm")
             self._flags(name, add={"DRAIN"})
 
     def comment(self, job: str, text: str) -> None:
@@ -127,7 +127,7 @@ class FakeSlurm(Slurm):
         names = [node.name for node in nodes]
         self.gpus.add(gpus)
         self._operate("run", "+".join(names))
-        if any(self.known[name].state.flags & {"DRAIN", "ALLOCATED", "DOWN"} for name in names):
+        if any(self.known[name].state.flags & {"DRAIN", "ALLOCATED", "COMPLETING", "DOWN"} for name in names):
             return BUSY
         assert {held.node, *held.partners} >= {*names} if held else not any("RESERVED" in self.known[name].state.flags for name in names)
         self.on_job(names[0])
@@ -142,7 +142,7 @@ class FakeSlurm(Slurm):
     def record(self, nodes: Iterable[str], extra: str) -> None:
         for name in nodes:
             self._operate("record", name)
-            self.known[name] = _changed(self.known[name], extra=extra)
+            self.known[name] = changed(self.known[name], extra=extra)
 
     def is_held_by_checks(self, node: str) -> bool:
         return node in self.checked
@@ -166,8 +166,8 @@ class FakeSlurm(Slurm):
 
     def _flags(self, name: str, add: set[str] = frozenset(), remove: set[str] = frozenset()) -> None:  # type: ignore[assignment]
         node = self.known[name]
-        self.known[name] = _changed(node, state=node_state((node.state.flags | add) - remove))
+        self.known[name] = changed(node, state=node_state((node.state.flags | add) - remove))
 
 
-def _changed(node: Node, **more: Any) -> Node:
+def changed(node: Node, **more: Any) -> Node:
     return Node(**{**vars(node), **more})

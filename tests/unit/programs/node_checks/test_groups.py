@@ -14,7 +14,7 @@ from programs.node_checks.run import Spec, Target
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, failures, read_results
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
+from tests.unit.programs.node_checks.fake import FakeSlurm, Killed, changed
 
 AT = "2026-01-02T03:04:05Z"
 LIMITS = {"minBandwidthMBs": 0, "maxLatencyUs": 0, "minShareOfMedianPercent": 50, "messageKiB": 1024, "seconds": 1, "rounds": 1}
@@ -167,6 +167,44 @@ def test_pair_that_meets_another_check_is_tested_once_that_is_over() -> None:
     run_groups(spec(4), slurm, outcomes.__setitem__, lambda _pair, _result, _words: None, AT, 0, lambda: 0, end_other_check)
     assert {outcome.result for outcome in outcomes.values()} == {PASSED}
     assert len(pauses) == 1
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(2, id="before the first test in the reservation"),
+        pytest.param(3, id="between the two"),
+    ],
+)
+def test_second_look_waits_for_good_nodes_that_end_a_job_of_the_check(at: int) -> None:
+    """Slurm calls nodes completing for a while after srun has ended. One test in the reservation would prove nothing."""
+    slurm, asked = cluster(4, {2}), spec(4)
+    run(slurm, asked)
+    slurm.log.clear()
+    completing: set[str] = set()
+
+    def begin_to_complete(_: str) -> None:
+        if sum(operation == "run" for operation, _ in slurm.log) == at:
+            completing.update({"n-0", "n-1", "n-3"})
+            slurm.checked |= slurm.known.keys()
+            for name in completing:
+                slurm.known[name] = with_flags(slurm.known[name], "IDLE", "COMPLETING")
+
+    def end(_: float) -> None:
+        for name in completing:
+            slurm.known[name] = with_flags(slurm.known[name], "IDLE")
+
+    slurm.on_job = begin_to_complete
+    outcomes: dict[str, Outcome] = {}
+    run_groups(asked, slurm, outcomes.__setitem__, lambda _pair, _result, _words: None, AT, 0, lambda: 0, end)
+    assert completing
+    assert (outcomes["n-2"].result, outcomes["n-2"].action) == (FAILED, "drained"), outcomes["n-2"]
+
+
+def with_flags(node: Node, *flags: str) -> Node:
+    """The node in another state, in its reservation where it has one."""
+    kept = node.state.flags & {"RESERVED", "MAINTENANCE"}
+    return changed(node, state=node_state(kept | {*flags}))
 
 
 def replace_state(node: Node, flag: str) -> Node:

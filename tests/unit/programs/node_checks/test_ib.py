@@ -229,9 +229,9 @@ def test_nobody_comes() -> None:
 BOTH = {**LIMITS, "ranks": 2, "nodes": ["localhost", "node-1"]}
 
 
-def ranks(folder: Path, job: str) -> dict[str, Any]:
+def ranks(folder: Path, token: str) -> dict[str, Any]:
     """Both tasks as Slurm starts them; rank 1 is on localhost."""
-    step: dict[str, Any] = {"SLURM_JOB_ID": job, "SLURM_STEP_ID": "0"}
+    step: dict[str, Any] = {meeting.MEETING: token}
     rank_1 = threading.Thread(
         target=run_check, args=("ib", BOTH, folder), kwargs={"SLURM_PROCID": "1", "SLURMD_NODENAME": "localhost", **step}
     )
@@ -245,12 +245,12 @@ def test_tasks_without_a_port_that_both_have_are_unknown(tmp_path: Path) -> None
     installed(tmp_path)
     if Path("/sys/class/infiniband").exists():
         pytest.skip("this machine has cards of its own")
-    assert ranks(tmp_path, "11") == {"result": "unknown", "found": "no active InfiniBand or RoCE port that both nodes have"}
+    assert ranks(tmp_path, "8d1f") == {"result": "unknown", "found": "no active InfiniBand or RoCE port that both nodes have"}
 
 
 def test_missing_program_is_unknown_and_says_what_to_install(tmp_path: Path) -> None:
     settings = {**BOTH, "command": ["/nowhere/ib_write_bw"]}
-    done = run_check("ib", settings, tmp_path, SLURM_PROCID="0", SLURMD_NODENAME="node-1")
+    done = run_check("ib", settings, tmp_path, SLURM_PROCID="0", SLURMD_NODENAME="node-1", SLIPWAY_MEETING="8d1f")
     assert read_outcome(done.returncode, done.stdout, done.stderr, 60) == Outcome(
         UNKNOWN, "/nowhere/ib_write_bw is not on this node: install perftest where the worker finds it (docs/health.md)"
     )

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 
 from configs.models.health_checks import CHECK_SETTINGS
-from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, processes, storage, stream, vendor
+from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, storage, stream, vendor
 from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
@@ -301,60 +299,6 @@ def test_command_that_leaves_a_process_with_its_pipe_is_not_waited_for() -> None
     os.kill(int(output), signal.SIGKILL)
     assert code == 1
     assert time.monotonic() - began < 60
-
-
-STAT = "{} ({}) {} 1 7 7 0 -1 4194304 88 0 0 0 1 0 0 0 20 0 1 0 {} 2400000 200 18446744073709551615"
-"""/proc/N/stat of Linux 6: number, name, state, and as the 22nd word the start in ticks."""
-
-
-@pytest.mark.parametrize(
-    ("text", "process"),
-    [
-        pytest.param(STAT.format(12, "dd", "D", 555), (12, 555, "dd"), id="hangs"),
-        pytest.param(STAT.format(12, "dd", "S", 555), None, id="sleeps"),
-        pytest.param(STAT.format(12, "tmux: (1) D 2", "D", 555), (12, 555, "tmux: (1) D 2"), id="name-that-looks-like-more"),
-        pytest.param(STAT.format(12, "two\nlines", "D", 555), (12, 555, "two\nlines"), id="name-of-two-lines"),
-        pytest.param("12 (dd) D 1 2", None, id="cut"),
-        pytest.param("", None, id="ended"),
-    ],
-)
-def test_process_that_hangs_is_told_from_others(text: str, process: tuple[int, int, str] | None) -> None:
-    assert processes.stuck_of(text) == process
-
-
-@pytest.mark.parametrize(
-    ("stuck", "most", "answer"),
-    [
-        pytest.param(set[tuple[int, int, str]](), 0, ("passed", "no process hangs in the kernel"), id="none"),
-        pytest.param({(7, 1, "dd")}, 1, ("passed", "1 processes hang in the kernel"), id="as-many-as-may"),
-        pytest.param({(7, 1, "dd")}, 0, ("failed", "dd (7) in state D for 10 s, 0 allowed"), id="one"),
-        pytest.param(
-            {(number, 1, "dd") for number in range(5)},
-            0,
-            ("failed", "dd (0), dd (1), dd (2) and 2 more in state D for 10 s, 0 allowed"),
-            id="many",
-        ),
-    ],
-)
-def test_processes(stuck: set[tuple[int, int, str]], most: int, answer: tuple[str, str]) -> None:
-    assert processes.judge(stuck, {"maxStuck": most, "stuckS": 10}) == answer
-
-
-def test_process_that_really_hangs_is_found() -> None:
-    """The parent of a vfork is in state D until its child has ended."""
-    code = "import ctypes, os, time\nif ctypes.CDLL(None).vfork() == 0:\n    time.sleep(60)\n    os._exit(0)\nos._exit(0)"
-    hanging = subprocess.Popen([sys.executable, "-c", code])
-    try:
-        found = set[int]()
-        for _ in range(10_000):
-            found = {number for number, _, _ in processes.look(Path("/proc"))}
-            if hanging.pid in found:
-                break
-        assert hanging.pid in found
-    finally:
-        subprocess.run(["pkill", "-KILL", "-P", str(hanging.pid)], check=False)
-        hanging.kill()
-        hanging.wait()
 
 
 MOUNTINFO = """\

@@ -56,10 +56,35 @@ FINE = (
     "pcieport 0000:00:01.1: AER: Corrected error received: 0000:01:00.0",
     "I/O error, dev loop3, sector 0 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
     "EXT4-fs (nvme0n1p1): mounted filesystem with ordered data mode",
-    "NVRM: Xid (PCI:[4711]: segfault at 0 ip 00007f error 4 in libc.so",
+    "EDAC a: 1 UE x[26498]: segfault at 0 ip 00007faf02f74219 sp 00007ffd82175278 error 4 in libc.so.6[156219,7faf02e44000+156000]",
     "bad[4711]: NVRM: Xid (PCI:0000:3f:00): 79, pid=1",
 )
-"""Lines of a node in order: a job's own errors, what the hardware has mended, and names of processes that look like a fault."""
+"""Lines of a node in order: a job's own errors, what the hardware has mended, and the name of a process as the kernel wrote it."""
+FORGED = {
+    "crash": "{name}[4711]: segfault at 0 ip 00007faf02f74219 sp 00007ffd82175278 error 4 in {file}[401000+1000] likely on CPU 1 (core 1)",
+    "trap": "traps: {name}[4711] general protection fault ip:7faf02f74219 sp:7ffd82175278 error:0 in {file}[401000+1000]",
+    "trap-before-6": "{name}[4711] trap invalid opcode ip:7faf02f74219 sp:7ffd82175278 error:0 in {file}[401000+1000]",
+    "signal": "{name}: potentially unexpected fatal signal 11. {file}",
+    "signal-with-number": "{name}/4711: potentially unexpected fatal signal 11. {file}",
+    "memory": "{name} invoked oom-killer: gfp_mask=0x100cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0 {file}",
+    "page": "{name}: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO), nodemask=(null) {file}",
+    "vmalloc": "{name}: vmalloc error: size 4096, failed to allocate pages {file}",
+    "stack": "{name} (4711) used greatest stack depth: 10000 bytes left {file}",
+    "table": "{name}: Corrupted page table at address 7faf02f74219 {file}",
+    "old-call": "{name} uses obsolete (PF_INET,SOCK_PACKET) {file}",
+    "interface": "{name}: renamed from {file}",
+    "list-of-tasks": "[   4711] 10001  4711   100    50   40960        0             0 {name} {file}",
+    "mount": "tmpfs: Unknown parameter '{name}{file}'",
+    "killed": "Memory cgroup out of memory: Killed process 4711 ({name}) total-vm:100kB, anon-rss:50kB, file-rss:0kB, UID:10001 {file}",
+    "audit": 'audit: type=1701 audit(1795500000.000:1): auid=10001 uid=10001 pid=4711 comm="{name}" exe="/home/alice/{file}" sig=11 res=1',
+    "cgroup": "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,task={name},pid=4711,uid=10001 {file}",
+    "lockup": "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [{name}:4711] {file}",
+    "warning": "CPU: 1 PID: 4711 Comm: {name} Not tainted 6.18.44 #1 {file}",
+    "hung": "INFO: task {name}:4711 blocked for more than 120 seconds.",
+    "quoted": "warning: `{name}' uses 32-bit capabilities (legacy support in use) {file}",
+    "xid": "NVRM: Xid (PCI:0000:3f:00): 31, pid=4711, name={name}, channel 0x0000000a, intr 00000000. MMU Fault: ENGINE GRAPHICS",
+}
+"""Lines with the name of a process or a network interface (15 characters), of a file, or the option of a mount, as users choose them."""
 
 
 def lines(*texts: str, at_s: float = NOW - 60) -> list[kernel.Line]:
@@ -76,6 +101,22 @@ def test_kernel_line_that_is_a_fault(text: str, said: str) -> None:
 @pytest.mark.parametrize("text", FINE)
 def test_kernel_line_of_a_jobs_own_error_drains_nothing(text: str) -> None:
     assert kernel.judge(lines(text), NOW, KERNEL)[0] == "passed"
+
+
+@pytest.mark.parametrize("form", FORGED.values(), ids=FORGED.keys())
+def test_name_that_a_user_chose_is_no_fault_of_the_node(form: str) -> None:
+    """The name is a fault's first 15 characters, with or without one that /dev/kmsg escapes, and the file's name is the rest."""
+    for fault in FAULTS:
+        for name, rest in ((fault[:15], fault[15:]), (fault[:14] + r"\x01", fault[14:])):
+            forged = form.format(name=name, file=rest.replace("/", "!"))
+            assert kernel.judge(lines(forged), NOW, KERNEL)[0] == "passed", forged
+
+
+@pytest.mark.parametrize("form", FORGED.values(), ids=FORGED.keys())
+def test_pattern_of_the_config_does_not_see_what_users_chose(form: str) -> None:
+    for name in ("bad weather", "bad, weather", "a bad weather", r"bad weather\x0a", "bad weather, x"):
+        forged = form.format(name=name, file="")
+        assert kernel.judge(lines(forged), NOW, {**KERNEL, "patterns": {"own": "bad,? weather"}})[0] == "passed", forged
 
 
 def test_no_xid_of_an_application_is_in_the_table() -> None:
@@ -144,6 +185,12 @@ TRIP = {"patterns": {"hot": r"CPU\d+: .* above threshold", "late": "clocksource:
             {**TRIP, "maxPatterns": 2},
             ("failed", f"hot: {HOT}, late: clocksource: tsc unstable (3 lines that match patterns, 2 allowed)"),
             id="lines-of-all-patterns-count-together",
+        ),
+        pytest.param(
+            [XID.format(63, "Row Remapper: New row marked for remapping, reset gpu to activate.")],
+            {"patterns": {"rows": "Row Remapper: New row"}},
+            ("failed", f"rows: {XID.format(63, 'Row Remapper: New row marked for remapping, reset gpu to activate.')[:117]}..."),
+            id="line-of-a-driver-behind-the-name-of-a-process",
         ),
         pytest.param(
             ["x" * 490 + "deadline"],

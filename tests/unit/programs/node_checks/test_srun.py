@@ -1,10 +1,12 @@
 """What a check makes of srun and squeue, which stand-ins play as Slurm 26.05 was seen to answer."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from programs.node_checks.meeting import MEETING
 from programs.node_checks.plan import BUSY, ENDED, NOT_BEGUN, PREEMPTED, UNKNOWN, Outcome
 from programs.node_checks.slurm import Slurm
 from slurm.check_results import PASSED
@@ -90,6 +92,17 @@ def test_answer_that_came_before_the_end_counts(tmp_path: Path, monkeypatch: pyt
         slurm.end()
         (tmp_path / "srun.go").touch()
         assert outcome.result(30 * patience()) == Outcome(PASSED, "fine")
+
+
+def test_tasks_of_a_job_share_a_secret_that_no_argument_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "meets.py"
+    program.write_text(f"import os, json\nprint(json.dumps({{'result': 'passed', 'found': os.environ[{MEETING!r}]}}))\n")
+    stand_in(tmp_path, monkeypatch, srun=f'printf "%s\\n" "$@" >> {tmp_path}/words; exec {sys.executable} -')
+    nodes = [IDLE, Node("gpu-1", IDLE.state, partitions=IDLE.partitions)]
+    outcomes = [Slurm().run_together("ib", nodes, program, {}, 60, 0, None) for _ in range(2)]
+    secrets = {outcome.found for outcome in outcomes if isinstance(outcome, Outcome) and outcome.result == PASSED}
+    assert [len(secret) for secret in secrets] == [32, 32]
+    assert not any(secret in (tmp_path / "words").read_text() for secret in secrets)
 
 
 def lines(file: Path) -> int:
