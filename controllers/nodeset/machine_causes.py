@@ -15,7 +15,7 @@ from controllers.runtime.structs import NodeCondition, Taint
 from slurm.causes import KUBERNETES_CONDITIONS
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=32_768)
 def find_machine_causes(
     rules: tuple[MachineCauseRule, ...], conditions: tuple[NodeCondition, ...], taints: tuple[Taint, ...]
 ) -> tuple[MachineCause, ...]:

@@ -30,6 +30,7 @@ from tests.bench import (
     mpi,
     node_checks,
     page,
+    plans,
     plots,
     shared_root,
     sleeping,
@@ -208,6 +209,7 @@ def main(cold_too: Annotated[bool, typer.Option("--cold", help="Also the bare-ma
     figures.append(figure("controllers: one change of a pod", 200, [1e6 / cost.events_per_s for cost in costs], unit="µs"))
     figures.append(figure("controllers: peak memory with these", 300, [cost.rss_mb for cost in costs], unit="MB"))
     figures.append(figure("POWERING_UP seen to pod made, 99 % of 300 in 1,000 nodes", 0.5, [waking.measure()]))
+    figures += [figure(name, promised, [*runs]) for name, promised, runs in plans.measure()]
     metrics = collector.measure()
     at = "metrics of 5,000 nodes and 10,000 jobs"
     figures.append(figure(f"{at}: a scrape", 1, [*metrics.scrape_s]))

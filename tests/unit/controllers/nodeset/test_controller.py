@@ -1,6 +1,7 @@
 """The controller as a whole, with its lease, queue and informers: what it hears of, it acts on at once and not at the next sweep."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,19 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
+from controllers.nodeset import reconcile
 from controllers.nodeset.controller import Controller
+from controllers.nodeset.observed import Observed
+from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.schedule import Next
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import NODESETS, SLURM_NODES
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet
 from controllers.runtime.api import connect
-from controllers.runtime.structs import CLAIMS, PODS, Key
+from controllers.runtime.clock import Clock
+from controllers.runtime.structs import CLAIMS, LEASES, PODS, Key
 from tests.fakes.clock import eventually
 from tests.fakes.requests import Failure
+from tests.patience import patience
 from tests.unit.controllers.nodeset.memory_cluster import Cluster, disks
 
 CLAIM, POD = ("slurm", "disk-gpu-0"), ("slurm", "gpu-0")
@@ -59,6 +65,34 @@ async def test_pod_is_made_as_soon_as_the_claim_that_held_it_back_is_gone(
     await eventually(lambda: POD in cluster.server.keys(PODS), within_s=5)
     assert cluster.disks() == {CLAIM[1]}
     assert (REGISTRY.get_sample_value("slipway_reconcile_seconds_count") or 0) >= len(seen)
+
+
+@pytest.mark.anyio
+async def test_lease_is_renewed_during_a_plan_of_any_length(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan goes on until two renewals have been granted. What it decides is carried out then, as the lease is still held."""
+    clock = Clock(now=lambda: 8 * time.monotonic(), sleep=lambda seconds: asyncio.sleep(seconds / 8))
+    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0)
+    controller, stop = Controller(settings, connect(cluster.server.config()), cluster.slurm, clock), asyncio.Event()
+    renewals: list[int] = []
+
+    def renewed_at() -> str:
+        [key] = cluster.server.keys(LEASES)
+        return cluster.server.get(LEASES, key)["spec"]["renewTime"]
+
+    def plan_for_long(nodeset: NodeSet, observed: Observed) -> Plan:
+        seen, deadline = {renewed_at()}, time.monotonic() + 8 * patience()
+        while len(seen) < 3 and time.monotonic() < deadline:
+            seen.add(renewed_at())
+        renewals.append(len(seen) - 1)
+        return plan_nodeset(nodeset, observed)
+
+    monkeypatch.setattr(reconcile, "plan_nodeset", plan_for_long)
+    cluster.declare(replicas=1)
+    running = asyncio.create_task(controller.run(stop))
+    await eventually(lambda: POD in cluster.server.keys(PODS) or running.done(), within_s=20)
+    assert (renewals[0], controller.election.is_held()) == (2, True)
+    stop.set()
+    assert await running == 0
 
 
 @pytest.mark.anyio
