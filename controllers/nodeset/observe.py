@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from math import inf
 from typing import Any
 
@@ -30,7 +29,8 @@ from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
 from slurm.check_results import FAILED, RESERVATION, CheckResult, Driver, Failure, Request, failures
 from slurm.maintenance import ANNOUNCED
-from slurm.reasons import ADMISSION, gpu_remark
+from slurm.reasons import ADMISSION, gpu_remark, printable
+from slurm.times import read_time
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -126,7 +126,7 @@ def find_unchecked(
 
 def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
     """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
-    words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
+    words = printable(node.metadata.annotations.get(ANNOTATION_REASON, ""))[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
     announced = {name: text for name in (ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS) if (text := node.metadata.annotations.get(name))}
     begins = [begin for text in announced.values() if (begin := read_begin(text)) is not None]
@@ -248,20 +248,12 @@ def _failures(results: Mapping[str, CheckResult] | None, checks: tuple[str, ...]
 
 def _failed_at(results: Mapping[str, CheckResult] | None) -> Mapping[str, float]:
     """When each check last looked and found the node failing."""
-    return {name: at for name, each in (results or {}).items() if each.result == FAILED and (at := _time_of(each.at)) > 0}
+    return {name: at for name, each in (results or {}).items() if each.result == FAILED and (at := read_time(each.at) or 0.0) > 0}
 
 
 def _passed_for(results: Mapping[str, CheckResult] | None) -> Mapping[str, Request]:
     """The last request for which each check has passed."""
     return {name: each.passed_for for name, each in (results or {}).items() if each.passed_for is not None}
-
-
-def _time_of(text: str) -> float:
-    """A time as a check wrote it, in seconds since 1970; 0 where it is none."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return 0.0
 
 
 def node_job(job: Job) -> NodeJob:
@@ -320,7 +312,7 @@ def blocked(pod: Pod, spec: NodeSetSpec) -> str:
 
 def timestamp(text: str | None) -> float:
     """Kubernetes' RFC 3339 as seconds since 1970; 0 where there is none."""
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    return (read_time(text) if text else None) or 0.0
 
 
 def _unschedulable(message: str, spec: NodeSetSpec) -> str:

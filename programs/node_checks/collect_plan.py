@@ -16,6 +16,7 @@ from slurm.check_results import (
     PASSED,
     SKIPPED,
     UNKNOWN,
+    UNREADABLE,
     CheckResult,
     Driver,
     driver_of,
@@ -25,10 +26,10 @@ from slurm.check_results import (
     seen_on,
     with_result,
 )
-from slurm.listed import read_time
 from slurm.retelling import RENEW_AFTER_S
 from slurm.scontrol import Node
 from slurm.states import may_be_drained
+from slurm.times import read_time
 
 from .allowance import Allowance, held_by_checks
 
@@ -108,7 +109,7 @@ def read_report(text: bytes) -> Report:
         if any(each.result not in (PASSED, FAILED, UNKNOWN, SKIPPED) for each in found):
             raise ReportError("a result that is not known here")
         return Report(str(given["node"]), str(given["context"]), str(given["job"]), found)
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise ReportError(f"no report: {error!r}") from None
 
 
