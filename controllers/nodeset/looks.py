@@ -35,7 +35,7 @@ async def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         pauses=Pauses(
             nodes=pods_held_back.union(until),
             pods=pods_held_back,
-            refusals={ordinal: why for ordinal, why in memory.refused.items() if ordinal in pods_held_back},
+            refusals={ordinal: why for ordinal, why in memory.refused.items() if world.refusals.failures(key, ordinal)},
             resumed_at={ordinal: wall + at - now for ordinal, at in until.items()},
         ),
         jobs=JobRequests(

@@ -46,7 +46,7 @@ class Reconciler:
     """Brings each set a step nearer to what it should be, and remembers each set between rounds."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self._memories: dict[Key, SetMemory] = {}
 
     @property
@@ -56,33 +56,33 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> Next:
         """One round for one set. Raises ApiError when nothing could be reported."""
-        nodeset = self._world.nodesets.get(key)
+        nodeset = self.world.nodesets.get(key)
         if nodeset is None:
             self._forget(key)
-            if (unread := self._world.nodesets.unread.get(key)) is not None:
-                await report_unread(self._world, unread)
+            if (unread := self.world.nodesets.unread.get(key)) is not None:
+                await report_unread(self.world, unread)
             return Next(SWEEP_S)
         is_being_deleted = nodeset.metadata.deletion_timestamp is not None
         if is_being_deleted and FINALIZER not in nodeset.metadata.finalizers:
             return Next(SWEEP_S)
-        return await run_round(Round(self._world, key, nodeset, self._memories.setdefault(key, SetMemory())))
+        return await run_round(Round(self.world, key, nodeset, self._memories.setdefault(key, SetMemory())))
 
     async def report_defect(self, key: Key, error: Exception) -> None:
         """Says in a set's status that its round ended with an error that nobody thought of."""
-        await report_defect(self._world, key, error)
+        await report_defect(self.world, key, error)
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or no longer does."""
         if is_waking:
-            self._world.waking.setdefault(name, now)
+            self.world.waking.setdefault(name, now)
         else:
-            self._world.waking.pop(name, None)
+            self.world.waking.pop(name, None)
 
     def _forget(self, key: Key) -> None:
-        self._world.expectations.forget(key)
+        self.world.expectations.forget(key)
         self._memories.pop(key, None)
-        self._world.retries.drop(key)
-        self._world.refusals.drop(key)
+        self.world.retries.drop(key)
+        self.world.refusals.drop(key)
 
 
 async def run_round(round_: Round) -> Next:
