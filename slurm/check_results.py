@@ -25,6 +25,8 @@ LAUNCH = "launch"
 name."""
 LAUNCH_MOST_PERCENT = 10
 """Of a set's nodes, how many all checks together may hold drained for this one to drain another; at least one."""
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+"""What reading JSON raises that others may have written: 1e400 is infinite, and no whole number; and lists may be in lists without end."""
 _KEY = "slipway"
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_~-]{0,39}")
 
@@ -111,7 +113,10 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
     if result.failure is not None and result.failure.machine:
         given["failure"] |= {"machine": result.failure.machine, "seen": result.failure.seen}
     fields.setdefault(_KEY, {})[check] = given
-    return json.dumps(fields, separators=(",", ":"), sort_keys=True)
+    try:
+        return json.dumps(fields, separators=(",", ":"), sort_keys=True)
+    except RecursionError:  # it could just be read
+        return None
 
 
 def following(
@@ -170,7 +175,7 @@ def read_requests(text: str) -> dict[str, Request] | None:
         return None
     try:
         given: Any = json.loads(text)
-    except ValueError as error:
+    except UNREADABLE as error:
         raise ValueError(f"{ASKED} is not JSON: {error}") from None
     if not isinstance(given, dict):
         raise ValueError(f"{ASKED} is no object: {text[:100]}")
@@ -187,7 +192,7 @@ def _told(request: Request) -> dict[str, str]:
 def _request(given: Any) -> Request | None:
     try:
         return Request(str(given["machine"]), str(given.get("step", "")))
-    except (AttributeError, KeyError, TypeError):
+    except UNREADABLE:
         return None
 
 
@@ -195,7 +200,7 @@ def driver_of(given: Any) -> Driver | None:
     """From `{"version": "550.90.07", "drains": 2}`; None for all else, and for a version that is no short word."""
     try:
         version, drains = str(given["version"]), int(given.get("drains", 0))
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except UNREADABLE:
         return None
     return Driver(version, max(0, drains)) if _VERSION.fullmatch(version) else None
 
@@ -203,7 +208,7 @@ def driver_of(given: Any) -> Driver | None:
 def _fields(extra: str) -> dict[str, Any] | None:
     try:
         fields: Any = json.loads(extra or "{}")
-    except ValueError:
+    except UNREADABLE:
         return None
     is_ours = isinstance(fields, dict) and isinstance(cast("dict[str, Any]", fields).get(_KEY, {}), dict)
     return cast("dict[str, Any]", fields) if is_ours else None
@@ -219,11 +224,11 @@ def _result(given: Any) -> CheckResult | None:
         else:
             # As earlier releases wrote it.
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
-    except (AttributeError, KeyError, TypeError, ValueError):
+        told: Any = given.get("failure") or {}
+        failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", ""))) if failure is not None else None
+        return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
+    except UNREADABLE:
         return None
-    told: Any = given.get("failure") or {}
-    failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", ""))) if failure is not None else None
-    return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
 
 
 def _seen(failure: Failure, machine: str, seen: str) -> Failure:

@@ -1,12 +1,12 @@
 """Nodes and jobs as programs/running_jobs lists them: sinfo's and squeue's fields by name, as text. Pure; times are seconds since 1970."""
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from slurm.check_results import read_results
 from slurm.reasons import written
 from slurm.records import record
 from slurm.states import NodeState, node_state
+from slurm.times import read_time
 from slurm.tres import count_gpus
 
 _AWAY = frozenset({"DRAIN", "DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "INVALID_REG", "MAINTENANCE", "UNKNOWN"})
@@ -73,14 +73,6 @@ def count_tasks(number: str) -> int:
 def read_seconds(text: str) -> int | None:
     """A time of squeue's or sinfo's; None where it has none (`N/A`, `NONE`)."""
     return int(text) if text.isdecimal() else None
-
-
-def read_time(text: object) -> float | None:
-    """A time of Kubernetes' or of a check's, RFC 3339; None for anything else."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return None
 
 
 def _results(extra: str) -> Mapping[str, tuple[str, float | None]] | None:

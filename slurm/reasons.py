@@ -56,12 +56,22 @@ def written(reason: str) -> str:
 
 def check(name: str, found: str) -> str:
     """The reason of a drain for what a health check has found."""
-    return f"{CHECK}{name}: {plain(found)}"[:_LONGEST].rstrip()
+    return _reason(f"{CHECK}{name}: {found}")
 
 
 def plain(text: str) -> str:
     """A text as Slurm's fields take it: one line of printable ASCII without quotes."""
     return " ".join("".join(letter if " " <= letter <= "~" and letter not in "\"'" else " " for letter in text).split())[:_LONGEST]
+
+
+def printable(text: str) -> str:
+    """A text of others as one line for people: without what a terminal obeys instead of showing it."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def _reason(text: str) -> str:
+    """A reason of ours with words of others in it. It does not end as slurmctld's own do: it would not be read back as it was written."""
+    return written(plain(text))
 
 
 def is_check(reason: str) -> bool:
@@ -100,12 +110,12 @@ def is_on_purpose(reason: str) -> bool:
 
 def cordon(machine: str, words: str = "") -> str:
     """The reason of a drain that follows a cordoned Kubernetes node, with the administrator's own words where there are some."""
-    return f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}"
+    return _reason(f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}")
 
 
 def maintenance(machine: str, cause: str) -> str:
     """The reason of a drain that follows what was announced for a machine."""
-    return f"{MAINTENANCE}{machine}: {cause}"[:_LONGEST].rstrip()
+    return _reason(f"{MAINTENANCE}{machine}: {cause}")
 
 
 def is_of_machine(reason: str) -> bool:
@@ -120,7 +130,7 @@ def machine_in(reason: str) -> str:
 
 def gpus(fault: str) -> str:
     """The reason of a worker's drain for GPUs that are not those of the config."""
-    return f"{GPUS}{fault}"
+    return written(f"{GPUS}{fault}")
 
 
 def gpu_fault(reason: str) -> str:

@@ -17,15 +17,14 @@ else:
         """Fields are the class's annotations in their order; a value in the class is a default. Equal are records of one class alone."""
         names = tuple(cls.__annotations__)
         known = {name: vars(cls)[name] for name in names if name in vars(cls)}
-        put = object.__setattr__
+        every = frozenset(names)
 
         def __init__(self, *values, **more):  # noqa: N807
             given = {**known, **dict(zip(names, values, strict=False)), **more}
-            if len(values) > len(names) or given.keys() != set(names) or more.keys() & set(names[: len(values)]):
+            if len(values) > len(names) or given.keys() != every or (more and not more.keys().isdisjoint(names[: len(values)])):
                 named = ", ".join(more) or "no names"
                 raise TypeError(f"{cls.__name__} has the fields {', '.join(names)}; got {len(values)} values and {named}")
-            for name in names:
-                put(self, name, given[name])
+            vars(self).update(given)
 
         def values(self):
             return tuple([getattr(self, name) for name in names])

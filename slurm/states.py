@@ -107,6 +107,12 @@ def is_powered_down(state: NodeState) -> bool:
     return is_off(state) and "POWERED_DOWN" in state.flags and "POWERING_DOWN" not in state.flags
 
 
+def wants_no_pod(state: NodeState) -> bool:
+    """True for a node without a pod that Slurm has powered down, and for which no job waits by the words that are known here. Where a pod
+    is there, a word that is not known may mean a job: see `is_off`."""
+    return "POWERED_DOWN" in state.flags and not state.flags & {"POWERING_UP", "POWER_UP", *_WITH_JOBS}
+
+
 def is_released_by_resume(state: NodeState) -> bool:
     """True when the node powers down and RESUME only ends the wait for SuspendTimeout: there is no drain and no failure to lift with it."""
     others = {"POWERED_DOWN", "DRAIN", "FAIL", "UNDRAIN", "REBOOT_REQUESTED", "REBOOT_ISSUED"}

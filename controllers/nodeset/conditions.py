@@ -96,13 +96,13 @@ def _pods_start(name: str, plan: Plan, pods: Iterable[Worker], observed: Observe
     by_reason: dict[str, list[int]] = {}
     if plan.disks.ending:
         by_reason["the old disk is still being deleted; the pod is made when that is over."] = list(plan.disks.ending)
-    for ordinal, why in observed.pauses.refusals.items():
-        by_reason.setdefault(f"{why}. The next try comes later each time.", []).append(ordinal)
+    blocked = {worker.ordinal: pod.blocked for worker in pods if (pod := worker.pod) and pod.blocked and not (pod.ready or pod.finished)}
+    for ordinal in sorted((observed.pauses.refusals.keys() & plan.wanted) - blocked.keys()):
+        by_reason.setdefault(f"{observed.pauses.refusals[ordinal]}. The next try comes later each time.", []).append(ordinal)
     for ordinal, what in observed.taken.items():
         by_reason.setdefault(f"{what} belongs to somebody else and is left alone. Delete it where it comes from.", []).append(ordinal)
-    for worker in pods:
-        if worker.pod is not None and worker.pod.blocked and not worker.pod.ready and worker.ordinal not in observed.pauses.refusals:
-            by_reason.setdefault(worker.pod.blocked, []).append(worker.ordinal)
+    for ordinal, why in blocked.items():
+        by_reason.setdefault(why, []).append(ordinal)
     if not by_reason:
         return Condition("PodsStart", "True", "AllStart")
     reason, ordinals = max(by_reason.items(), key=lambda entry: len(entry[1]))

@@ -4,6 +4,7 @@ slurmctld, and a condition says how far they are. Only the holder of the lease a
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
 from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, SLURM_NODES, NodeSet, SlurmNode
+from controllers.nodeset.writes.windows import release_orphans
 from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
@@ -28,6 +30,7 @@ from controllers.runtime.expectations import Expectations
 from controllers.runtime.informer import Informer
 from controllers.runtime.lease import Election
 from controllers.runtime.queue import WorkQueue
+from controllers.runtime.server_clock import ServerClock
 from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, Key, KubeNode, Lease, PartialObject, Pod, Unread
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
@@ -85,6 +88,8 @@ class Controller:
     """All sets of one Slurm cluster."""
 
     def __init__(self, settings: Settings, api: Api, slurm: SlurmClient, clock: Clock = SYSTEM) -> None:
+        server = ServerClock(clock.wall)
+        api.on_date, clock = server.note, replace(clock, wall=server.now)
         self._settings, self._api, self._clock = settings, api, clock
         namespace, ours = settings.namespace, f"{LABEL_CLUSTER}={settings.cluster},{LABEL_NODESET}"
         by_set = {"nodeset": nodeset_of}
@@ -174,6 +179,7 @@ class Controller:
                 {
                     "slurm": self.poller.run,
                     "silence": self._watch_silence,
+                    "orphaned reservations": self._release_orphans,
                     "reconcile": self._reconcile_all,
                     "declared": self.declared.run,
                     "files": self.delivery.run,
@@ -292,6 +298,11 @@ class Controller:
                 self._add_all()
             # Not before then can it fall silent: at rest, waking up each second would be a tenth of what this process takes.
             await self._clock.sleep(max(1.0, STALE_S - age))
+
+    async def _release_orphans(self) -> None:
+        while True:
+            await release_orphans(self.reconciler.world)
+            await self._clock.sleep(SWEEP_S)
 
     @staticmethod
     def _deafness(informer: Informer[Any]) -> serve.Check:

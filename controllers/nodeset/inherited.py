@@ -5,12 +5,12 @@ no repair there, and holds the node drained only until the check has looked at t
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.workers import Machine, Worker
 from slurm.check_results import Failure
 from slurm.instances import read_instance
+from slurm.times import read_time
 
 
 def find_inherited(observed: Observed, worker: Worker) -> Mapping[str, Failure]:
@@ -28,12 +28,5 @@ def _was_seen_on(failure: Failure, name: str, machine: Machine | None) -> bool:
     seen_on, boot = read_instance(failure.machine)
     if seen_on != name or machine is None or boot == machine.boot:
         return seen_on == name
-    return _seconds(failure.seen) >= machine.made_at
-
-
-def _seconds(text: str) -> float:
-    """Seconds since 1970; infinite for a text that is no time."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return float("inf")
+    seen_at = read_time(failure.seen)
+    return seen_at is None or seen_at >= machine.made_at

@@ -1,5 +1,6 @@
 """One look at a set, for one plan: what informers, the poller and this process's memory have of it. Notes what failed and what came up."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
@@ -14,7 +15,7 @@ STALE_S = 15.0
 """A reading of Slurm that is older, in seconds, is no reading."""
 
 
-def look(round_: Round, snapshot: Snapshot | None) -> Observed:
+async def look(round_: Round, snapshot: Snapshot | None) -> Observed:
     """What is there now. `snapshot` is None while Slurm is silent."""
     world, key, memory = round_.world, round_.key, round_.memory
     name, now = round_.nodeset.metadata.name, world.clock.now()
@@ -34,7 +35,7 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         pauses=Pauses(
             nodes=pods_held_back.union(until),
             pods=pods_held_back,
-            refusals={ordinal: why for ordinal, why in memory.refused.items() if ordinal in pods_held_back},
+            refusals={ordinal: why for ordinal, why in memory.refused.items() if world.refusals.failures(key, ordinal)},
             resumed_at={ordinal: wall + at - now for ordinal, at in until.items()},
         ),
         jobs=JobRequests(
@@ -49,7 +50,7 @@ def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         repairs=memory.repairs_of(round_.nodeset),
         workers_on=_count_workers(round_),
     )
-    observed = observe(round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
+    observed = await asyncio.to_thread(observe, round_.nodeset, world.pods.by_index("nodeset", key), snapshot, wall, surroundings)
     _note(round_, observed)
     return observed
 

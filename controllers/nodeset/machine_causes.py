@@ -5,7 +5,6 @@ whose status is Unknown is none.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -13,9 +12,10 @@ from controllers.nodeset.structs import MachineCauseRule
 from controllers.nodeset.workers import MachineCause
 from controllers.runtime.structs import NodeCondition, Taint
 from slurm.causes import KUBERNETES_CONDITIONS
+from slurm.times import read_time
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=32_768)
 def find_machine_causes(
     rules: tuple[MachineCauseRule, ...], conditions: tuple[NodeCondition, ...], taints: tuple[Taint, ...]
 ) -> tuple[MachineCause, ...]:
@@ -26,11 +26,7 @@ def find_machine_causes(
 
 def read_begin(text: str) -> float | None:
     """When announced maintenance begins, in seconds since 1970; None for a text that is no time. Without an offset it is UTC."""
-    try:
-        begin = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
+    return read_time(text, is_utc=True)
 
 
 def announced_cause(annotation: str, text: str) -> MachineCause:

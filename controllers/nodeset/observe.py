@@ -3,8 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -29,9 +27,10 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job
-from slurm.check_results import FAILED, LAUNCH, RESERVATION, Driver, Failure, Request, failures, read_results
+from slurm.check_results import FAILED, LAUNCH, RESERVATION, CheckResult, Driver, Failure, Request, failures
 from slurm.maintenance import ANNOUNCED
-from slurm.reasons import ADMISSION, gpu_remark
+from slurm.reasons import ADMISSION, gpu_remark, printable
+from slurm.times import read_time
 
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -127,7 +126,7 @@ def find_unchecked(
 
 def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
     """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
-    words = " ".join(node.metadata.annotations.get(ANNOTATION_REASON, "").split())[:_LONGEST_WORDS]
+    words = printable(node.metadata.annotations.get(ANNOTATION_REASON, ""))[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
     announced = {name: text for name in (ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS) if (text := node.metadata.annotations.get(name))}
     begins = [begin for text in announced.values() if (begin := read_begin(text)) is not None]
@@ -223,53 +222,40 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
             jobs = tuple(map(node_job, snapshot.jobs_by_node.get(node.name, ()))) if "DRAIN" in node.state.flags else ()
             nodes[ordinal] = WorkerNode(
                 *(node.state, node.reason, end, jobs, node.topology, node.features, gpu_remark(node.comment)),
-                failures=_failures(node.extra, nodeset.spec.health_checks),
-                failed_at=_failed_at(node.extra) if nodeset.spec.remedies is not None or nodeset.spec.checks_before_jobs else {},
-                passed_for=_passed_for(node.extra) if nodeset.spec.asks_for_checks else {},
+                failures=_failures(node.results, nodeset.spec.health_checks),
+                failed_at=_failed_at(node.results) if nodeset.spec.remedies is not None or nodeset.spec.checks_before_jobs else {},
+                passed_for=_passed_for(node.results) if nodeset.spec.asks_for_checks else {},
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
             )
-    extras = {ordinal: snapshot.nodes[node_name(name, ordinal)].extra for ordinal in nodes.keys() & pods.keys()}
-    drivers = {ordinal: driver for ordinal, extra in extras.items() if (driver := _driver(extra, nodeset.spec.health_checks)) is not None}
+    found = {ordinal: snapshot.nodes[node_name(name, ordinal)].results for ordinal in nodes.keys() & pods.keys()}
+    drivers = {at: driver for at, results in found.items() if (driver := _driver(results, nodeset.spec.health_checks)) is not None}
     for ordinal, failure in find_other_drivers(drivers).items():
         nodes[ordinal] = replace(nodes[ordinal], failures={**(nodes[ordinal].failures or {}), OTHER_DRIVER: failure})
     return nodes
 
 
-@lru_cache(maxsize=4096)
-def _driver(extra: str, checks: tuple[str, ...] | None) -> Driver | None:
+def _driver(results: Mapping[str, CheckResult] | None, checks: tuple[str, ...] | None) -> Driver | None:
     """The driver that a check of the set has found on the node last; None where no check looks at drivers."""
-    met = [(each.at, name, each.driver) for name, each in (read_results(extra) or {}).items() if each.driver and name in (checks or ())]
+    met = [(each.at, name, each.driver) for name, each in (results or {}).items() if each.driver and name in (checks or ())]
     return max(met, key=lambda each: each[:2])[2] if met else None
 
 
-@lru_cache(maxsize=4096)
-def _failures(extra: str, checks: tuple[str, ...] | None) -> Mapping[str, Failure] | None:
+def _failures(results: Mapping[str, CheckResult] | None, checks: tuple[str, ...] | None) -> Mapping[str, Failure] | None:
     """What checks that look at the set have found. A check that is no longer declared finds nothing any more, and holds no node."""
-    results = read_results(extra)
     if results is None or checks is None:
         return None
     return {name: each for name, each in failures(results).items() if name in checks or name == LAUNCH}
 
 
-@lru_cache(maxsize=4096)
-def _failed_at(extra: str) -> Mapping[str, float]:
+def _failed_at(results: Mapping[str, CheckResult] | None) -> Mapping[str, float]:
     """When each check last looked and found the node failing."""
-    return {name: at for name, each in (read_results(extra) or {}).items() if each.result == FAILED and (at := _time_of(each.at)) > 0}
+    return {name: at for name, each in (results or {}).items() if each.result == FAILED and (at := read_time(each.at) or 0.0) > 0}
 
 
-@lru_cache(maxsize=4096)
-def _passed_for(extra: str) -> Mapping[str, Request]:
+def _passed_for(results: Mapping[str, CheckResult] | None) -> Mapping[str, Request]:
     """The last request for which each check has passed."""
-    return {name: each.passed_for for name, each in (read_results(extra) or {}).items() if each.passed_for is not None}
-
-
-def _time_of(text: str) -> float:
-    """A time as a check wrote it, in seconds since 1970; 0 where it is none."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return 0.0
+    return {name: each.passed_for for name, each in (results or {}).items() if each.passed_for is not None}
 
 
 def node_job(job: Job) -> NodeJob:
@@ -326,10 +312,9 @@ def blocked(pod: Pod, spec: NodeSetSpec) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
 def timestamp(text: str | None) -> float:
     """Kubernetes' RFC 3339 as seconds since 1970; 0 where there is none."""
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    return (read_time(text) if text else None) or 0.0
 
 
 def _unschedulable(message: str, spec: NodeSetSpec) -> str:

@@ -18,7 +18,7 @@ class Pauses:
     pods: frozenset[int] = frozenset()
     """Of these, ordinals whose last pod a kubelet refused or ended: no pod is made yet."""
     refusals: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Of these, ordinals whose last pod was refused by a kubelet: where, and why."""
+    """Ordinals whose last pods were refused by a kubelet, also while the next one is tried: where, and why. It ends when one registers."""
     resumed_at: Mapping[int, float] = field(default_factory=dict[int, float])
     """When the controller resumes each node, in seconds since 1970."""
 

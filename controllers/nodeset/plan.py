@@ -25,6 +25,7 @@ from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.plans.windows import Windows, plan_windows
 from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.workers import ordinals_of
 from slurm.check_results import Request
 from slurm.reasons import REMEDY
 
@@ -86,23 +87,23 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         return Plan(wanted, create, disks=disks, drains=drains, roll=roll, remedies=remedies, is_finished=is_finished)
     outdated = find_outdated(nodeset, observed, wanted)
     unbound = find_unbound(nodeset.spec.update_strategy, observed, wanted, outdated)
-    bound = [worker for worker in outdated if worker not in unbound]
+    bound = [worker for worker in outdated if worker.ordinal not in unbound]
     ghosts = find_ghosts(nodeset, observed, wanted, bound)
     resized = find_resized(observed, wanted, outdated)
     rolled = plan_roll(nodeset.spec.update_strategy, observed, wanted, [*bound, *resized])
     remedies = plan_remedies(nodeset, observed, wanted)
-    repaired = [worker for ordinal in remedies.held if (worker := observed.worker(ordinal)).pod is not None]
+    repaired = observed.pods.keys() & remedies.held
     gone = find_leaving(nodeset, observed, wanted, rolled, ghosts)
     remedies = without(remedies, gone)
-    leaving = {**dict.fromkeys(repaired, REMEDY), **gone}
-    kept = {*resized, *(worker for worker in repaired if worker not in gone and worker.ordinal not in remedies.recreate)}
+    leaving = {**dict.fromkeys(sorted(repaired), REMEDY), **gone}
+    kept = repaired.difference(gone, remedies.recreate).union(ordinals_of(resized))
     causes = find_causes(nodeset, observed, wanted, leaving)
     drains = plan_drains(nodeset, observed, wanted, causes, remedies.is_systemic)
     drained = [ordinal for ordinals in drains.drain.values() for ordinal in ordinals]
     return Plan(
         wanted,
         create,
-        deletions=plan_deletions(nodeset, observed, [worker for worker in leaving if worker not in kept], unbound),
+        deletions=plan_deletions(nodeset, observed, leaving.keys() - kept, unbound),
         labels=plan_labels(observed, ghosts),
         disks=disks,
         drains=drains,

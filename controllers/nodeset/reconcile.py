@@ -2,7 +2,12 @@
 
 A round may be killed between any two writes; the next round observes again and resumes. Whatever could hurt a job is only done from a
 reading of Slurm that was requested after the round began. A round first protects jobs, then adds, then takes away, and reports last.
+
+What takes long for thousands of nodes is pure, and runs in a thread: the event loop renews the lease meanwhile, and answers probes.
 """
+
+import asyncio
+from collections.abc import Mapping
 
 import structlog
 
@@ -16,7 +21,7 @@ from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
-from controllers.nodeset.structs import FINALIZER
+from controllers.nodeset.structs import FINALIZER, NodeSet
 from controllers.nodeset.writes.check_jobs import start_checks
 from controllers.nodeset.writes.deadlines import end_jobs
 from controllers.nodeset.writes.disks import delete_claims
@@ -32,6 +37,7 @@ from controllers.nodeset.writes.topology import annotate_pods, place_nodes
 from controllers.nodeset.writes.windows import change_windows
 from controllers.runtime.structs import Key
 from controllers.slurm.client import SlurmError
+from slurm.causes import Cause
 
 log = structlog.get_logger()
 
@@ -40,7 +46,7 @@ class Reconciler:
     """Brings each set a step nearer to what it should be, and remembers each set between rounds."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self._memories: dict[Key, SetMemory] = {}
 
     @property
@@ -50,33 +56,33 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> Next:
         """One round for one set. Raises ApiError when nothing could be reported."""
-        nodeset = self._world.nodesets.get(key)
+        nodeset = self.world.nodesets.get(key)
         if nodeset is None:
             self._forget(key)
-            if (unread := self._world.nodesets.unread.get(key)) is not None:
-                await report_unread(self._world, unread)
+            if (unread := self.world.nodesets.unread.get(key)) is not None:
+                await report_unread(self.world, unread)
             return Next(SWEEP_S)
         is_being_deleted = nodeset.metadata.deletion_timestamp is not None
         if is_being_deleted and FINALIZER not in nodeset.metadata.finalizers:
             return Next(SWEEP_S)
-        return await run_round(Round(self._world, key, nodeset, self._memories.setdefault(key, SetMemory())))
+        return await run_round(Round(self.world, key, nodeset, self._memories.setdefault(key, SetMemory())))
 
     async def report_defect(self, key: Key, error: Exception) -> None:
         """Says in a set's status that its round ended with an error that nobody thought of."""
-        await report_defect(self._world, key, error)
+        await report_defect(self.world, key, error)
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
         """Slurm wants that node up, or no longer does."""
         if is_waking:
-            self._world.waking.setdefault(name, now)
+            self.world.waking.setdefault(name, now)
         else:
-            self._world.waking.pop(name, None)
+            self.world.waking.pop(name, None)
 
     def _forget(self, key: Key) -> None:
-        self._world.expectations.forget(key)
+        self.world.expectations.forget(key)
         self._memories.pop(key, None)
-        self._world.retries.drop(key)
-        self._world.refusals.drop(key)
+        self.world.retries.drop(key)
+        self.world.refusals.drop(key)
 
 
 async def run_round(round_: Round) -> Next:
@@ -106,8 +112,7 @@ async def run_round(round_: Round) -> Next:
     await record_places(round_, observed)
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
-    causes = find_causes_of(round_.nodeset, observed, plan.reasons)
-    causes = with_remedies(round_.nodeset, plan.remedies, causes, observed)
+    causes = await asyncio.to_thread(find_causes, round_.nodeset, observed, plan)
     await write_slurm_nodes(round_, observed, plan, causes)
     await report(round_, observed, plan)
     if plan.is_finished:
@@ -116,13 +121,18 @@ async def run_round(round_: Round) -> Next:
     return next_round(round_, plan)
 
 
+def find_causes(nodeset: NodeSet, observed: Observed, plan: Plan) -> Mapping[int, tuple[Cause, ...]]:
+    """The causes of each node, and what is done about them."""
+    return with_remedies(nodeset, plan.remedies, find_causes_of(nodeset, observed, plan.reasons), observed)
+
+
 async def _observe_and_plan(round_: Round) -> tuple[Observed, Plan]:
     """A plan that may be carried out: where it could hurt a job, made from a reading that was requested just now."""
     poller = round_.world.poller
     snapshot = poller.snapshot if poller.age_s() <= STALE_S else None
     round_.asked_at = snapshot.asked_at if snapshot is not None else float("-inf")
-    observed = look(round_, snapshot)
-    plan = plan_nodeset(round_.nodeset, observed)
+    observed = await look(round_, snapshot)
+    plan = await asyncio.to_thread(plan_nodeset, round_.nodeset, observed)
     round_.memory.wants_jobs = plan.deadlines.needs_jobs
     if not plan.needs_fresh_reading:
         return observed, plan
@@ -133,8 +143,8 @@ async def _observe_and_plan(round_: Round) -> tuple[Observed, Plan]:
     except SlurmError as error:
         log.info("no fresh reading, so nothing is taken away", nodeset=round_.nodeset.metadata.name, error=str(error))
         snapshot, round_.has_no_reading = None, True
-    observed = look(round_, snapshot)
-    return observed, plan_nodeset(round_.nodeset, observed)
+    observed = await look(round_, snapshot)
+    return observed, await asyncio.to_thread(plan_nodeset, round_.nodeset, observed)
 
 
 def _note_revision(round_: Round) -> None:

@@ -11,6 +11,7 @@ from controllers.nodeset.observed import Repair, Repairs, TakenStep
 from controllers.nodeset.pods import ordinal_of, range_text
 from controllers.nodeset.structs import DrainRecord, NodeSetStatus, RepairRecord, TakenStepRecord
 from slurm.hostlists import HostlistError, expand
+from slurm.times import read_time
 
 
 def build_records(nodeset: str, drained_at: Mapping[int, float]) -> tuple[DrainRecord, ...]:
@@ -26,7 +27,7 @@ def read_records(nodeset: str, records: tuple[DrainRecord, ...]) -> dict[int, fl
     found: dict[int, float] = {}
     for record in records:
         try:
-            at, names = datetime.fromisoformat(record.since).timestamp(), expand(record.nodes)
+            at, names = _seconds(record.since), expand(record.nodes)
         except (ValueError, HostlistError):
             continue
         found |= {ordinal: at for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
@@ -71,7 +72,11 @@ def _repair_record(nodes: str, repair: Repair) -> RepairRecord:
 
 
 def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
+    """Raises ValueError for a text that is no time."""
+    at = read_time(text)
+    if at is None:
+        raise ValueError(f"{text} is no time")
+    return at
 
 
 def _text(at: float) -> str:

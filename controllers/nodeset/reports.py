@@ -1,5 +1,6 @@
 """Tells people: the status and its events, and metrics. Thin; the words are in `status` and `events`."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
@@ -48,7 +49,7 @@ async def report(round_: Round, observed: Observed, plan: Plan) -> None:
     late_s, lateness = round_.memory.late_s(world.clock.now()), None
     if late_s >= TOO_LATE_S:
         lateness = Lateness(late_s, round_.reading_took_s, FRESH_S)
-    present = build_status(nodeset, observed, plan, silence, now_text, round_.errors, lateness)
+    present = await asyncio.to_thread(build_status, nodeset, observed, plan, silence, now_text, round_.errors, lateness)
     if unread is not None:
         present = with_fault(nodeset, present, unread, now_text)
     if present != nodeset.status:

@@ -187,10 +187,6 @@ class Worker:
     drained_at: float | None = None
     """When this controller drained the node, by its own clock; None when it did not, or has lifted that drain."""
 
-    def __hash__(self) -> int:
-        """Its ordinal's: a set has each of them once, and a hash of all that is known costs more than the plan that asks for it."""
-        return self.ordinal
-
     @cached_property
     def is_draining(self) -> bool:
         """True when the node has a drain, ours or of others."""

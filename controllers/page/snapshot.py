@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from controllers.nodeset.structs import NodeSet, SlurmNode
 from controllers.page.history import Point
-from slurm.listed import Node, count_tasks, read_node, read_seconds, read_time
+from slurm.listed import Node, count_tasks, read_node, read_seconds
 from slurm.states import category
+from slurm.times import read_time
 from slurm.tres import count_gpus
 
 MOST_NODES = 5000

@@ -5,7 +5,7 @@ KUBECONFIG or ~/.kube/config. No retries here: who asks knows whether asking aga
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -88,6 +88,8 @@ class Api:
     def __init__(self, client: httpx2.AsyncClient, deadline_s: float = DEADLINE_S) -> None:
         self._client = client
         self._deadline_s = deadline_s
+        self.on_date: Callable[[str, float], None] = lambda _date, _took_s: None
+        """Told the `Date` of each answer but those of watches, and how many seconds the request took."""
 
     async def close(self) -> None:
         """Ends all connections."""
@@ -227,7 +229,9 @@ class Api:
         content = None if body is None else msgspec.json.encode(body)
         headers = {name: value for name, value in (("Content-Type", content_type), ("Accept", accept)) if value}
         async with self._counted(verb, resource), _translated(), asyncio.timeout(deadline_s or self._deadline_s):
+            begun = perf_counter()
             answer = await self._client.request(method, path, params=asked, content=content, headers=headers)
+            self.on_date(answer.headers.get("Date", ""), perf_counter() - begun)
             if not answer.is_success:
                 raise error_of(answer.content, answer.status_code, answer.headers.get("Retry-After", ""))
             return answer.content

@@ -14,7 +14,8 @@ class Clock:
     now: Callable[[], float] = time.monotonic
     """Seconds since any moment; never goes back."""
     wall: Callable[[], float] = time.time
-    """Seconds since 1970, for what others read. Nothing is decided by comparing it with another machine's."""
+    """Seconds since 1970, for what others read. It is compared with times of the API server's only where it follows that one's clock: see
+    `server_clock`."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
     """From 0 up to, but not including, 1."""

@@ -162,8 +162,9 @@ class Poller:
         known: Mapping[str, Node] = {} if before is None else before.nodes
         if nodes is not None:
             self._nodes_update = nodes.last_update.value
-            after = {node.name: node for node in nodes.nodes}
-            changed |= {name for name in known.keys() | after.keys() if known.get(name) != after.get(name)}
+            # A node that has not changed stays the same object, with what was read out of it.
+            after = {node.name: known[node.name] if known.get(node.name) == node else node for node in nodes.nodes}
+            changed |= {name for name in known.keys() | after.keys() if known.get(name) is not after.get(name)}
             known = after
         jobs, jobs_error, jobs_asked_at = self._jobs
         last = found if found is not None else before.last_reservations if before is not None else None

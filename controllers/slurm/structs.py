@@ -1,7 +1,11 @@
 """REST bodies of data parser v0.0.45 (v0.0.44 reads alike), only the fields that controllers use: msgspec skips the rest while decoding."""
 
+from collections.abc import Mapping
+from functools import cached_property
+
 import msgspec
 
+from slurm.check_results import CheckResult, read_results
 from slurm.states import NodeState, node_state
 
 
@@ -18,7 +22,7 @@ class Number(msgspec.Struct, frozen=True):
         return self.number if self.set and not self.infinite else None
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, dict=True):
     """One Slurm node."""
 
     name: str
@@ -40,6 +44,11 @@ class Node(msgspec.Struct, frozen=True):
     def state(self) -> NodeState:
         """Base state and flags."""
         return node_state(self.words)
+
+    @cached_property
+    def results(self) -> Mapping[str, CheckResult] | None:
+        """What health checks last found, by their names; None where `extra` is somebody else's. Read once for each new text."""
+        return read_results(self.extra)
 
 
 class Job(msgspec.Struct, frozen=True):

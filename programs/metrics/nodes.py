@@ -5,13 +5,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
 from functools import lru_cache
 
 from slurm.check_results import LAUNCH, UNKNOWN, read_results
 from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.scontrol import Resources, read_extras, read_resources, read_starts, read_states
 from slurm.states import NodeState, is_registered, word
+from slurm.times import read_time
 
 from .text import OTHER, Family, Values
 
@@ -114,11 +114,4 @@ def _results(extra: str) -> Mapping[str, tuple[str, float | None, str]]:
     Remembered, as most nodes have the same from one reading to the next: half of the time of a reading of 5,000 nodes.
     """
     found = read_results(extra) or {}
-    return {name: (each.result, _time(each.at), each.failure.kind if each.failure else "") for name, each in found.items()}
-
-
-def _time(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+    return {name: (each.result, read_time(each.at), each.failure.kind if each.failure else "") for name, each in found.items()}

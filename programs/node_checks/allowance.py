@@ -9,9 +9,9 @@ from threading import Lock
 
 from slurm import reasons
 from slurm.check_results import FAILURE, failures, read_results
-from slurm.listed import read_time
 from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.scontrol import Node
+from slurm.times import read_time
 
 _HELD = frozenset({"DRAIN", "RESERVED", "MAINTENANCE"})
 """A check looks at a drained node again in a reservation, for which the drain is lifted."""

@@ -16,6 +16,7 @@ from slurm.check_results import (
     PASSED,
     SKIPPED,
     UNKNOWN,
+    UNREADABLE,
     CheckResult,
     Driver,
     driver_of,
@@ -26,10 +27,10 @@ from slurm.check_results import (
     with_result,
 )
 from slurm.collector import LAUNCH
-from slurm.listed import read_time
 from slurm.retelling import RENEW_AFTER_S
 from slurm.scontrol import Node
 from slurm.states import may_be_drained
+from slurm.times import read_time
 
 from .allowance import Allowance, held_by_checks
 
@@ -115,7 +116,7 @@ def read_report(text: bytes) -> Report:
             raise ReportError("a result that is not known here")
         jobs = tuple(map(str, given.get("jobs", ())))[:_MOST_JOBS]
         return Report(str(given["node"]), str(given["context"]), str(given["job"]), found, jobs)
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise ReportError(f"no report: {error!r}") from None
 
 

@@ -137,7 +137,8 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
         return None
     if "DOWN" in flags and reasons.is_on_purpose(node.reason):
         return None
-    return None if has_drain and reasons.gpu_fault(node.reason) == fault else Drain(reasons.gpus(fault))
+    wanted = reasons.gpus(fault)
+    return None if has_drain and reasons.written(node.reason) == wanted else Drain(wanted)
 
 
 def plan_place(node: Node, instance: str) -> Place | None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurm.files import CONDITION
-from slurm.listed import Node, count_tasks, read_node, read_time
+from slurm.listed import Node, count_tasks, read_node
 from slurm.states import category, is_busy
+from slurm.times import read_time
 
 _COMPONENT = "app.kubernetes.io/component"
 _CHECK, _BACKUP = "health-check", "backup"

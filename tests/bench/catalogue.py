@@ -4,7 +4,22 @@
 
 from typing import Any
 
-from tests.bench import collector, containers, forty, guard, informers, live, mpi, node_checks, page, shared_root, sleeping, verbs, waking
+from tests.bench import (
+    collector,
+    containers,
+    forty,
+    guard,
+    informers,
+    live,
+    mpi,
+    node_checks,
+    page,
+    plans,
+    shared_root,
+    sleeping,
+    verbs,
+    waking,
+)
 from tests.bench.results import Benchmark
 from tests.bench.scale import benchmarks as scale
 
@@ -24,6 +39,7 @@ HERE: tuple[Benchmark[Any], ...] = (
     node_checks.BENCHMARK,
     informers.BENCHMARK,
     waking.BENCHMARK,
+    plans.BENCHMARK,
     collector.BENCHMARK,
     verbs.LAWS,
 )

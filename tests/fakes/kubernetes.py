@@ -10,6 +10,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Protocol
 
@@ -219,8 +220,9 @@ class FakeKubernetes:
             retry = f"Retry-After: {fault.retry_after_s}\r\n" if fault.retry_after_s is not None else ""
         else:
             retry = ""
-        size = sum(len(part) for part in parts)
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n{retry}Content-Length: {size}\r\n\r\n"
+        size, date = sum(len(part) for part in parts), formatdate(self.objects.now(), usegmt=True)
+        about = f"Content-Type: application/json\r\nDate: {date}\r\n{retry}Content-Length: {size}"
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\n{about}\r\n\r\n"
         writer.writelines([head.encode(), *parts])
 
     def _failure_for(self, request: Request) -> Failure | None:

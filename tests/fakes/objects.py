@@ -287,6 +287,10 @@ class Objects:
         for listener in kind.listeners:
             listener()
 
+    def now(self) -> float:
+        """Seconds since 1970, by the server's clock."""
+        return self._wall()
+
     def _now(self) -> str:
         return datetime.fromtimestamp(self._wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

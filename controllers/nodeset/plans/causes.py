@@ -30,8 +30,10 @@ from slurm.reasons import (
     is_automatic,
     is_check,
     is_lost,
+    printable,
     written,
 )
+from slurm.times import read_time
 
 CONTROLLER = "NodeSet controller"
 SLURM_ADMINISTRATOR = "administrator of Slurm"
@@ -251,8 +253,8 @@ def _down(nodeset: NodeSet, worker: Worker, name: str) -> Iterable[Cause]:
 
 
 def _cut(words: str) -> str:
-    """Words of others, of which an object takes neither all nor half a character."""
-    return words[:_LONGEST].encode(errors="replace").decode()
+    """Words of others, of which an object takes neither all nor half a character, and a terminal not everything."""
+    return printable(words)[:_LONGEST]
 
 
 def _reason_at(worker: Worker) -> str:
@@ -262,7 +264,5 @@ def _reason_at(worker: Worker) -> str:
 
 def _second_of(text: str) -> str:
     """A time as others wrote it, in whole seconds of UTC; empty where it is none: the API server would refuse the object."""
-    try:
-        return rfc3339(datetime.fromisoformat(text).timestamp())
-    except (ValueError, OverflowError, OSError):
-        return ""
+    at = read_time(text)
+    return "" if at is None else rfc3339(at)

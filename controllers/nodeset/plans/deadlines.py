@@ -36,20 +36,24 @@ class Deadlines:
 def plan_deadlines(
     nodeset: NodeSet,
     observed: Observed,
-    leaving: Collection[Worker],
+    leaving: Collection[int],
     drained_at: Mapping[int, float],
     repaired_since: Mapping[int, float],
 ) -> Deadlines:
     """What Slurm is asked of jobs past the deadline. `drained_at` says when each node of `leaving` was drained, where it was;
     `repaired_since` since when its repair waits for the jobs there. That counts where a check has drained it."""
     action = nodeset.spec.drain.action
-    since = {worker: (repaired_since if worker.has_check_drain else drained_at).get(worker.ordinal) for worker in leaving}
-    left_s = {worker: _time_left_s(nodeset, worker, since[worker], observed.now) for worker in leaving}
-    over = [worker for worker, seconds in left_s.items() if seconds <= 0]
-    listed = [worker for worker in over if observed.jobs.read_at >= observed.now + left_s[worker]]
-    late = {worker.ordinal: _staying(worker) for worker in listed}
+    left_s: dict[int, float] = {}
+    for ordinal in leaving:
+        worker = observed.worker(ordinal)
+        since = (repaired_since if worker.has_check_drain else drained_at).get(ordinal)
+        left_s[ordinal] = _time_left_s(nodeset, worker, since, observed.now)
+    over = [ordinal for ordinal, seconds in left_s.items() if seconds <= 0]
+    listed = [ordinal for ordinal in over if observed.jobs.read_at >= observed.now + left_s[ordinal]]
+    late = {ordinal: _staying(observed.worker(ordinal)) for ordinal in listed}
     movable = _requeued(late.values()) if action == "Requeue" and observed.jobs.can_requeue else ()
-    unmovable = {ordinal: tuple(job for job in late[ordinal] if job.number not in movable) for ordinal in sorted(late)}
+    requeued = frozenset(movable)
+    unmovable = {ordinal: tuple(job for job in late[ordinal] if job.number not in requeued) for ordinal in sorted(late)}
     return Deadlines(
         requeue=tuple(number for number in movable if _is_unasked(observed, observed.jobs.requeued_at.get(number))),
         cancel=tuple(

@@ -1,11 +1,11 @@
 """Which pods may be deleted now: those that no job can be on, and those that have never run. Pure; part of `plan`. Law 1."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet, UpdateStrategy
-from controllers.nodeset.workers import Worker, ordinals_of
+from controllers.nodeset.workers import Worker
 
 
 @dataclass(frozen=True)
@@ -18,30 +18,30 @@ class Deletions:
     """Pods without a machine that are not wanted, or of an older template. Each may go as long as it has not changed since it was read."""
 
 
-def plan_deletions(nodeset: NodeSet, observed: Observed, leaving: Collection[Worker], unbound: list[Worker]) -> Deletions:
+def plan_deletions(nodeset: NodeSet, observed: Observed, leaving: Set[int], unbound: Collection[int]) -> Deletions:
     """The pods to delete; of each kind no more at once than the set may have in flight."""
-    free = [worker for worker in observed.workers() if _may_be_deleted(nodeset, worker, leaving) and worker not in unbound]
+    free = sorted(observed.pods.keys() - unbound)
+    free = [ordinal for ordinal in free if _may_be_deleted(nodeset, observed.worker(ordinal), ordinal in leaving)]
     most = nodeset.spec.max_pods_in_flight
-    return Deletions(ordinals_of(free)[:most], ordinals_of(unbound)[:most])
+    return Deletions(tuple(free[:most]), tuple(sorted(unbound)[:most]))
 
 
-def find_unbound(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> list[Worker]:
-    """Workers whose pods have no machine, and are of an older template or not wanted: they go at once.
+def find_unbound(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> frozenset[int]:
+    """Ordinals whose pods have no machine, and are of an older template or not wanted: they go at once.
 
     Such a pod has never run anything, so neither its node's state nor the budget nor the window matters. A job that waits for it gets a pod
     of the new template, instead of waiting until ResumeTimeout for a pod that may fit no machine. With OnDelete people replace pods.
     """
-    replaced = [] if strategy.type == "OnDelete" else outdated
-    found = [worker for worker in observed.workers() if worker.ordinal not in wanted or worker in replaced]
-    return [worker for worker in found if worker.pod is not None and worker.pod.is_unbound]
+    kept = wanted if strategy.type == "OnDelete" else wanted.difference(worker.ordinal for worker in outdated)
+    return frozenset(ordinal for ordinal, pod in observed.pods.items() if pod.is_unbound and ordinal not in kept)
 
 
-def _may_be_deleted(nodeset: NodeSet, worker: Worker, leaving: Collection[Worker]) -> bool:
+def _may_be_deleted(nodeset: NodeSet, worker: Worker, leaves: bool) -> bool:
     pod = worker.pod
     if pod is None or pod.terminating:
         return False
     # No power-down comes first: it would clear our drain (measured on 26.05), and Slurm could wake a node that is to go.
-    return pod.finished or (worker in leaving and (worker.may_go or _is_struck_off(nodeset, worker)))
+    return pod.finished or (leaves and (worker.may_go or _is_struck_off(nodeset, worker)))
 
 
 def _is_struck_off(nodeset: NodeSet, worker: Worker) -> bool:

@@ -37,11 +37,10 @@ class Drains:
         return bool(self.drain or self.undrain)
 
 
-def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], leaving: Mapping[Worker, str]) -> dict[int, str]:
+def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], leaving: Mapping[int, str]) -> dict[int, str]:
     """Which nodes should have a drain of ours, and why, by ordinal. `leaving` gives the reason of each worker that leaves."""
-    reasons = {worker.ordinal: reason for worker, reason in leaving.items()}
     causes = {
-        worker.ordinal: _cause(nodeset, observed, worker, wanted, reasons) for worker in observed.workers() if worker.node is not None
+        worker.ordinal: _cause(nodeset, observed, worker, wanted, leaving) for worker in observed.workers() if worker.node is not None
     }
     return {ordinal: reason for ordinal, reason in causes.items() if reason and ordinal not in observed.pods_taken}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Worker
+from controllers.nodeset.workers import Worker, ordinals_of
 
 GHOST_S = 60.0
 """A pod that has been there for so long, in seconds, should have registered."""
@@ -40,8 +40,8 @@ def find_ghosts(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ou
     if not elastic:
         found = [worker for worker in found if worker.ordinal in replaced or worker.ordinal not in wanted]
     busy = [worker for worker in found if worker.pod is not None and worker.pod.marked_busy and not worker.has_failed_to_resume]
-    paced = tuple(worker.ordinal for worker in busy)
-    idle = tuple(worker.ordinal for worker in found if worker.ordinal not in paced) if elastic else ()
+    paced = ordinals_of(busy)
+    idle = tuple(sorted({worker.ordinal for worker in found}.difference(paced))) if elastic else ()
     size = min(observed.ghosts.batch_size or batch_size(len(paced)), nodeset.spec.max_pods_in_flight)
     evict_now = paced[:size] if observed.ghosts.is_due else ()
     return Ghosts(evict_now, paced[len(evict_now) :], idle, size if paced else 0)

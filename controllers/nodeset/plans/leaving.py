@@ -3,14 +3,19 @@
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.ghosts import Ghosts
 from controllers.nodeset.structs import NodeSet
-from controllers.nodeset.workers import Worker
+from controllers.nodeset.workers import Worker, ordinals_of
 from slurm.reasons import DELETE, SCALE_IN, UPDATE
 
 
-def find_leaving(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], rolled: list[Worker], ghosts: Ghosts) -> dict[Worker, str]:
-    """The reason for which each is drained: the set is deleted or shrinks, a roll replaces the pod, or Slurm has lost sight of it."""
-    surplus = [worker for worker in observed.workers() if worker.pod is not None and worker.ordinal not in wanted]
-    unseen = [observed.worker(ordinal) for ordinal in (*ghosts.evict_now, *ghosts.idle)]
-    scaled_in = dict.fromkeys(surplus, SCALE_IN if nodeset.metadata.deletion_timestamp is None else DELETE)
-    reasons = {**scaled_in, **dict.fromkeys([*unseen, *rolled], UPDATE)}
-    return {worker: reason for worker, reason in reasons.items() if worker.ordinal not in ghosts.evict_later}
+def find_leaving(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], rolled: list[Worker], ghosts: Ghosts) -> dict[int, str]:
+    """The reason for which each is drained, by ordinal: the set is deleted or shrinks, a roll replaces the pod, or Slurm has lost sight of
+    it."""
+    surplus = sorted(observed.pods.keys() - wanted)
+    replaced = [*ghosts.evict_now, *ghosts.idle, *ordinals_of(rolled)]
+    reasons = {
+        **dict.fromkeys(surplus, SCALE_IN if nodeset.metadata.deletion_timestamp is None else DELETE),
+        **dict.fromkeys(replaced, UPDATE),
+    }
+    for ordinal in ghosts.evict_later:
+        reasons.pop(ordinal, None)
+    return reasons

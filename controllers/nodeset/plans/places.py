@@ -22,10 +22,11 @@ def plan_places(
     """The machine of each ordinal of a pinned set: where its pod has run, else what was recorded and still fits."""
     if spec.placement != "Pinned":
         return {}
+    template: dict[str, Any] = without_nulls(spec.template.spec)
     fitting = {
         ordinal: name
         for ordinal, name in recorded.items()
-        if ordinal < spec.node_count and refusals(ordinal) < TRIES and (machine := machines(name)) is not None and fits(spec, machine)
+        if ordinal < spec.node_count and refusals(ordinal) < TRIES and (machine := machines(name)) is not None and fits(template, machine)
     }
     now = {
         ordinal: pod.machine
@@ -35,9 +36,8 @@ def plan_places(
     return {**fitting, **now}
 
 
-def fits(spec: NodeSetSpec, machine: KubeNode) -> bool:
-    """True when the machine's labels and lasting taints let the set's pods onto it. Whether it has room is the scheduler's affair."""
-    template: dict[str, Any] = without_nulls(spec.template.spec)
+def fits(template: Mapping[str, Any], machine: KubeNode) -> bool:
+    """True when the machine's labels and lasting taints let pods of that spec onto it. Whether it has room is the scheduler's affair."""
     labels = machine.metadata.labels
     if any(labels.get(key) != value for key, value in template.get("nodeSelector", {}).items()):
         return False

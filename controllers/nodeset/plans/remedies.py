@@ -6,7 +6,8 @@ writes, and the next one goes on. Each step is taken once in a repair, and once 
 the cause is systemic: no step begins, and nothing more is drained.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -131,10 +132,9 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     )
 
 
-def without(remedies: Remedies, leaving: Collection[Worker]) -> Remedies:
+def without(remedies: Remedies, leaving: Container[int]) -> Remedies:
     """Without the machines of workers that leave for another reason: these go first."""
-    ordinals = {worker.ordinal for worker in leaving}
-    return replace(remedies, machines=tuple(step for step in remedies.machines if step.ordinal not in ordinals))
+    return replace(remedies, machines=tuple(step for step in remedies.machines if step.ordinal not in leaving))
 
 
 def with_asked(repairs: Repairs, asked: Mapping[int, float]) -> Repairs:
@@ -291,7 +291,7 @@ def _begin_steps(
     now: float,
 ) -> dict[Step, tuple[int, ...]]:
     """Records the steps of drained nodes that no job can be on, the longest drained first, within the caps. Gives those that wait."""
-    taken = [step for each in moved.values() for step in each.steps if step.at > now - DAY_S]
+    taken = Counter(step.step for each in moved.values() for step in each.steps if step.at > now - DAY_S)
     under_way = sum(each.state in ("RecreatePod", *MACHINE_STEPS) for each in moved.values())
     capped: dict[Step, list[int]] = {}
     for ordinal in sorted(moved, key=lambda ordinal: (moved[ordinal].since, ordinal)):
@@ -303,11 +303,11 @@ def _begin_steps(
         may_begin = worker.pod is not None and is_free(observed, worker) and (step == "RecreatePod" or machine is not None)
         if step is None or worker.pod is None or not may_begin or under_way >= most:
             continue
-        if sum(each.step == step for each in taken) >= policy.max_per_day:
+        if taken[step] >= policy.max_per_day:
             capped.setdefault(step, []).append(ordinal)
             continue
         begun = TakenStep(step, now, identity)
-        taken.append(begun)
+        taken[step] += 1
         under_way += 1
         moved[ordinal] = replace(
             _to(repair, step, now),

@@ -25,14 +25,16 @@ class Roll:
     """Wanted workers that take no jobs because of us or of Kubernetes."""
 
 
-def describe_roll(observed: Observed, wanted: frozenset[int], outdated: list[Worker], unbound: list[Worker], resized: list[Worker]) -> Roll:
+def describe_roll(
+    observed: Observed, wanted: frozenset[int], outdated: list[Worker], unbound: frozenset[int], resized: list[Worker]
+) -> Roll:
     """What the status says of a roll. Workers in `unbound` are replaced at once, whatever waits for them."""
     touched = [*outdated, *resized]
     return Roll(
         outdated=ordinals_of(outdated),
         left_alone=ordinals_of(worker for worker in touched if worker.has_foreign_drain or worker.has_machine_drain),
         resized=ordinals_of(resized),
-        waking=ordinals_of(worker for worker in touched if worker.is_waking and worker not in unbound),
+        waking=ordinals_of(worker for worker in touched if worker.is_waking and worker.ordinal not in unbound),
         unavailable=len(unavailable(observed, wanted)),
     )
 
@@ -49,8 +51,8 @@ def find_resized(observed: Observed, wanted: frozenset[int], outdated: list[Work
 
     Slurm aborts the jobs of a node that gets other CPUs or GPUs; so slurmctld's sidecar waits for a drain (programs/config_sync/sizes.py).
     """
-    rest = [worker for worker in observed.workers() if worker.ordinal in observed.held & wanted and worker not in outdated]
-    return [worker for worker in rest if worker.pod is not None and not worker.pod.terminating]
+    rest = (observed.held & wanted & observed.pods.keys()).difference(worker.ordinal for worker in outdated)
+    return [observed.worker(ordinal) for ordinal in sorted(rest) if not observed.pods[ordinal].terminating]
 
 
 def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> list[Worker]:
@@ -67,7 +69,7 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     if strategy.type == "Maintenance":
         ours = [worker for worker in ours if worker.ordinal in observed.window or (worker.is_unhealthy and worker.has_our_drain)]
     under_way = [worker for worker in ours if worker.has_our_drain]
-    others = [worker for worker in ours if not worker.has_our_drain and worker not in broken]
+    others = [worker for worker in ours if not worker.has_our_drain and not worker.is_unhealthy]
     away = unavailable(observed, wanted)
     budget = budget_of(strategy, len(wanted))
     # A worker that Slurm has off costs nothing. A worker that is away in Kubernetes' eyes may still run jobs: no more than the budget.
@@ -78,7 +80,7 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     heard = [worker for worker in lost if worker.answers_slurm]
     beside = {*away, *(worker.ordinal for worker in under_way)}.difference(worker.ordinal for worker in heard)
     heard_now = scale_in_order(heard)[: max(0, budget - len(beside))]
-    lost_now = scale_in_order([worker for worker in lost if worker not in heard])[: max(0, budget - len(under_way))]
+    lost_now = scale_in_order(worker for worker in lost if not worker.answers_slurm)[: max(0, budget - len(under_way))]
     able_now = scale_in_order(able)[: max(0, budget - len(away))]
     return [*under_way, *broken, *off, *lost_now, *heard_now, *able_now]
 

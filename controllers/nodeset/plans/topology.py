@@ -118,12 +118,14 @@ def assign_blocks(topology: Topology, nodes: Iterable[tuple[str, str]], known: M
     nodes = list(nodes)
     groups = {group for group, _ in nodes}
     numbers = {block_place(topology.name, block_name(topology.name, number)): number for number in range(topology.blocks or 0)}
-    found = {group: number for group, number in known.items() if group in groups and number in numbers.values()}
+    found = {group: number for group, number in known.items() if group in groups and 0 <= number < (topology.blocks or 0)}
+    used = set(found.values())
     counted = Counter((group, numbers[place]) for group, text in nodes if (place := places_of(text).get(topology.name, "")) in numbers)
     for (group, number), _ in sorted(counted.items(), key=lambda entry: (-entry[1], entry[0])):
-        if group not in found and number not in found.values():
+        if group not in found and number not in used:
             found[group] = number
-    free = iter(sorted(set(numbers.values()) - set(found.values())))
+            used.add(number)
+    free = iter(sorted(set(numbers.values()) - used))
     for group in sorted(groups - found.keys()):
         if (number := next(free, None)) is not None:
             found[group] = number

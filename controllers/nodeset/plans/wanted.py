@@ -6,7 +6,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
 from slurm.reasons import SCALE_IN
-from slurm.states import has_jobs
+from slurm.states import has_jobs, wants_no_pod
 
 
 def plan_wanted(nodeset: NodeSet, observed: Observed) -> frozenset[int]:
@@ -28,7 +28,7 @@ def _awake(observed: Observed, least: int, most: int) -> frozenset[int]:
 
 
 def _is_awake(worker: Worker) -> bool:
-    if worker.pod is None and (worker.node is None or worker.has_failed_to_resume):
+    if worker.pod is None and (worker.node is None or worker.has_failed_to_resume or wants_no_pod(worker.node.state)):
         return False
     return not worker.is_off
 

@@ -4,10 +4,11 @@ programs/maintenance warns and requeues the jobs that meet a reservation, and Sl
 reservation when the announced time changes, and releases it when the announcement is gone or the node's pod is on another machine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
+from slurm.maintenance import ANNOUNCED
 
 _SOON_S = 20
 """A begin that is nearer than so many seconds counts as begun."""
@@ -25,6 +26,13 @@ class Windows:
     def writes_to_slurm(self) -> bool:
         """True when Slurm is asked for something."""
         return bool(self.reserve or self.release)
+
+
+def find_orphans(reservations: Iterable[str], sets: Container[str]) -> tuple[str, ...]:
+    """Of the names of all reservations, those for announced maintenance of nodes whose set is gone: it was deleted while Slurm was silent,
+    or a request to release one was lost. Such a reservation has no end."""
+    found = {name: name.removeprefix(ANNOUNCED).rpartition("-")[0] for name in reservations if name.startswith(ANNOUNCED)}
+    return tuple(sorted(name for name, nodeset in found.items() if nodeset not in sets))
 
 
 def plan_windows(observed: Observed) -> Windows:

@@ -17,8 +17,8 @@ async def create_claims(round_: Round, ordinals: Iterable[int]) -> bool:
 
 async def delete_claims(round_: Round, ordinals: Collection[int]) -> None:
     """Deletes the claims of these ordinals that nobody else owns."""
-    claims = round_.world.claims.by_index("nodeset", round_.key) if ordinals else []
+    claims, gone = round_.world.claims.by_index("nodeset", round_.key) if ordinals else [], frozenset(ordinals)
     ours = [claim.metadata for claim in claims if not other_owner(round_.nodeset, claim.metadata)]
-    chosen = [meta for meta in ours if build.claim_ordinal(round_.key[1], meta.name) in ordinals]
+    chosen = [meta for meta in ours if build.claim_ordinal(round_.key[1], meta.name) in gone]
     deletions = [Deletion(meta.key, meta.uid) for meta in chosen if meta.deletion_timestamp is None]
     round_.fail_any("deletion of a claim", await round_.world.writer.delete_many(CLAIMS, deletions))

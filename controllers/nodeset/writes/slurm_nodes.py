@@ -1,5 +1,6 @@
 """Writes the objects that say how each Slurm node is, and why it is out of service. Thin."""
 
+import asyncio
 from collections.abc import Mapping
 
 from controllers.nodeset import pods as build
@@ -24,7 +25,7 @@ async def write_slurm_nodes(round_: Round, observed: Observed, plan: Plan, cause
     memory.slurm_nodes = {ordinal: each for ordinal, each in memory.slurm_nodes.items() if now - each[0] < SWEEP_S}
     lately = {ordinal: status for ordinal, (_, status) in memory.slurm_nodes.items()}
     objects, is_sweep = _objects(round_), now - memory.swept_at >= SWEEP_S
-    made = plan_slurm_nodes(nodeset, observed, causes, objects, lately, is_sweep)
+    made = await asyncio.to_thread(plan_slurm_nodes, nodeset, observed, causes, objects, lately, is_sweep)
 
     known = {**{ordinal: each.status for ordinal, each in objects.items()}, **lately}
     events = build_told(nodeset, made.apply, known, world.identity)

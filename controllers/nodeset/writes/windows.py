@@ -2,8 +2,10 @@
 
 import structlog
 
-from controllers.nodeset.plans.windows import Windows
-from controllers.nodeset.rounds import Round
+from controllers.nodeset.plans.windows import Windows, find_orphans
+from controllers.nodeset.rounds import Round, World
+from controllers.slurm.client import SlurmError
+from controllers.slurm.snapshot import Snapshot
 from slurm.maintenance import ANNOUNCED
 
 log = structlog.get_logger()
@@ -24,3 +26,23 @@ async def change_windows(round_: Round, windows: Windows) -> None:
             log.info("maintenance is announced", nodeset=nodeset, node=name, begin=begin)
         if round_.came_too_late:
             return
+
+
+async def release_orphans(world: World) -> None:
+    """Releases reservations of nodes whose set is gone. What fails is tried again with the next call."""
+    snapshot = world.poller.snapshot
+    if snapshot is None or not world.nodesets.synced.is_set() or not _orphans(world, snapshot):
+        return
+    try:
+        snapshot = await world.poller.fresh()
+        for name in _orphans(world, snapshot):
+            await world.slurm_writer.release(name, snapshot.asked_at)
+            log.info("released: announced for a node of a set that is gone", reservation=name)
+    except SlurmError as error:
+        log.warning("failed", what="end of a reservation of a set that is gone", error=str(error))
+
+
+def _orphans(world: World, snapshot: Snapshot) -> tuple[str, ...]:
+    """A set that cannot be read is there all the same."""
+    sets = {name for _, name in (*world.nodesets.store.keys(), *world.nodesets.unread)}
+    return find_orphans((each.name for each in snapshot.last_reservations or ()), sets)

@@ -161,3 +161,46 @@ def test_failure_that_drains_no_node_is_alike_on_all_machines() -> None:
 
 def test_instance_has_the_kubernetes_node_and_its_boot_and_is_empty_for_none() -> None:
     assert (read_instance(OLD), read_instance(instance("", "b-1")), read_instance("i-0abc")) == (("m-1", "b-1"), ("", ""), ("i-0abc", ""))
+
+
+DEEP = "[" * 100_000
+OTHER = json.dumps({"result": PASSED, "at": AT})
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda each: st.lists(each, max_size=3) | st.dictionaries(st.sampled_from([*Failure.__match_args__, "failure", "passedFor"]), each),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize(
+    "extra", [pytest.param(DEEP, id="text"), pytest.param(f'{{"slipway":{DEEP}', id="cut"), '{"a":' * 5_000 + "1" + "}" * 5_000]
+)
+def test_lists_in_lists_without_end_are_somebody_elses_field(extra: str) -> None:
+    assert read_results(extra) is None
+    assert with_result(extra, "disk", CheckResult(PASSED, AT)) is None
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param('{"result":"failed","at":"","failure":{"since":"","found":"","kind":"","drains":true,"passes":1e400}}', id="infinite"),
+        pytest.param('{"result":"failed","at":"","failure":{"since":"","found":"","kind":"","drains":true,"passes":NaN}}', id="no-number"),
+        pytest.param('{"result":"failed","at":"","failure":[1]}', id="list"),
+        pytest.param('{"result":"failed"}', id="no-time"),
+        pytest.param("7", id="number"),
+    ],
+)
+def test_result_that_cannot_be_read_hides_no_other(result: str) -> None:
+    assert read_results(f'{{"slipway":{{"disk":{result},"gpu":{OTHER}}}}}') == {"gpu": CheckResult(PASSED, AT)}
+
+
+def test_driver_with_an_infinite_number_is_none() -> None:
+    extra = f'{{"slipway":{{"gpu":{{"result":"passed","at":"{AT}","driver":{{"version":"550","drains":1e400}}}}}}}}'
+    assert read_results(extra) == {"gpu": CheckResult(PASSED, AT)}
+
+
+@given(JSON, JSON)
+def test_no_extra_ends_its_reader(result: object, failure: object) -> None:
+    given_result = {"result": FAILED, "at": AT, "failure": failure, "driver": result, "passedFor": result}
+    for extra in (result, {"slipway": result}, {"slipway": {"disk": result}}, {"slipway": {"disk": given_result}}):
+        read_results(json.dumps(extra))

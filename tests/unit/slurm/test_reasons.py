@@ -1,6 +1,23 @@
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
-from slurm.reasons import gpu_fault, gpus, has_failed_to_resume, is_automatic, is_drain_of_a_pod, is_lost, is_on_purpose, written
+from slurm.reasons import (
+    check,
+    cordon,
+    gpu_fault,
+    gpus,
+    has_failed_to_resume,
+    is_automatic,
+    is_drain_of_a_pod,
+    is_lost,
+    is_on_purpose,
+    machine_in,
+    maintenance,
+    printable,
+    written,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +67,34 @@ def test_written_reason_is_what_somebody_wrote(reason: str, appended: str) -> No
 )
 def test_reason_is_lost_when_only_slurms_own_words_are_left(reason: str, lost: bool) -> None:
     assert is_lost(reason) is lost
+
+
+WORDS_OF_OTHERS = [
+    pytest.param("\x1b[2Jnew\x07 fans\x9b\n\u202eabove", "[2Jnew fans above", id="what-a-terminal-obeys"),
+    pytest.param("fan : Not responding", "fan", id="as-slurmctld-ends-it"),
+    pytest.param("fan : ResumeTimeout reached : Not responding", "fan", id="as-it-ends-it-twice"),
+    pytest.param("fan : Not responding now", "fan : Not responding now", id="not-its-end"),
+    pytest.param("x" * 300, "x" * 200, id="long"),
+]
+
+
+@pytest.mark.parametrize(("words", "kept"), WORDS_OF_OTHERS)
+@pytest.mark.parametrize("make", [partial(check, "disk"), partial(cordon, "worker-3"), partial(maintenance, "worker-3")])
+def test_reason_with_words_of_others_is_plain_and_read_back_as_written(make: Callable[[str], str], words: str, kept: str) -> None:
+    reason = make(words)
+    assert reason.isascii()
+    assert reason.isprintable()
+    assert kept in reason
+    assert len(reason) <= 240
+    assert not has_failed_to_resume(reason)
+    for appended in ("", " : Not responding", " : ResumeTimeout reached"):
+        assert written(reason + appended) == reason
+    assert machine_in(reason) in ("", "worker-3")
+
+
+def test_fault_of_gpus_that_ends_as_slurmctld_ends_reasons_is_read_back() -> None:
+    assert written(f"{gpus('fan : Not responding')} : Not responding") == gpus("fan : Not responding")
+
+
+def test_words_for_people_keep_their_letters_and_lose_what_a_terminal_obeys() -> None:
+    assert printable("\x1b[2JL\u00fcfter\r\n \u202edefekt\x9b") == "[2JL\u00fcfter defekt"

@@ -1,6 +1,7 @@
 """The controller as a whole, with its lease, queue and informers: what it hears of, it acts on at once and not at the next sweep."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,27 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
+from controllers.nodeset import reconcile
 from controllers.nodeset.controller import Controller
+from controllers.nodeset.observed import Observed
+from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.schedule import Next
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import NODESETS, SLURM_NODES
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet
 from controllers.runtime.api import connect
-from controllers.runtime.structs import CLAIMS, PODS, Key
+from controllers.runtime.clock import Clock
+from controllers.runtime.structs import CLAIMS, LEASES, PODS, Key
 from tests.fakes.clock import eventually
 from tests.fakes.requests import Failure
+from tests.patience import patience
 from tests.unit.controllers.nodeset.memory_cluster import Cluster, disks
 
 CLAIM, POD = ("slurm", "disk-gpu-0"), ("slurm", "gpu-0")
+
+
+def rounds() -> float:
+    """Rounds that are over, of all controllers of this process."""
+    return REGISTRY.get_sample_value("slipway_reconcile_seconds_count") or 0
 
 
 @pytest.fixture
@@ -58,7 +69,54 @@ async def test_pod_is_made_as_soon_as_the_claim_that_held_it_back_is_gone(
     cluster.server.patch(CLAIMS, CLAIM, {"metadata": {"finalizers": None}})
     await eventually(lambda: POD in cluster.server.keys(PODS), within_s=5)
     assert cluster.disks() == {CLAIM[1]}
-    assert (REGISTRY.get_sample_value("slipway_reconcile_seconds_count") or 0) >= len(seen)
+    assert rounds() >= len(seen)
+
+
+@pytest.mark.anyio
+async def test_lease_is_renewed_during_a_plan_of_any_length(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan goes on until two renewals have been granted. What it decides is carried out then, as the lease is still held."""
+    clock = Clock(now=lambda: 8 * time.monotonic(), sleep=lambda seconds: asyncio.sleep(seconds / 8))
+    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0)
+    controller, stop = Controller(settings, connect(cluster.server.config()), cluster.slurm, clock), asyncio.Event()
+    renewals: list[int] = []
+
+    def renewed_at() -> str:
+        [key] = cluster.server.keys(LEASES)
+        return cluster.server.get(LEASES, key)["spec"]["renewTime"]
+
+    def plan_for_long(nodeset: NodeSet, observed: Observed) -> Plan:
+        seen, deadline = {renewed_at()}, time.monotonic() + 8 * patience()
+        while len(seen) < 3 and time.monotonic() < deadline:
+            seen.add(renewed_at())
+        renewals.append(len(seen) - 1)
+        return plan_nodeset(nodeset, observed)
+
+    monkeypatch.setattr(reconcile, "plan_nodeset", plan_for_long)
+    cluster.declare(replicas=1)
+    running = asyncio.create_task(controller.run(stop))
+    await eventually(lambda: POD in cluster.server.keys(PODS) or running.done(), within_s=20)
+    assert (renewals[0], controller.election.is_held()) == (2, True)
+    stop.set()
+    assert await running == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("ahead_s", [-7200.0, 7200.0])
+async def test_clock_that_is_wrong_makes_no_more_pods_than_may_be_in_flight(cluster: Cluster, tmp_path: Path, ahead_s: float) -> None:
+    """No kubelet starts the pods. They are young by the clock of the API server, which gave them their time."""
+    clock = Clock(wall=lambda: time.time() + ahead_s)
+    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0)
+    controller, stop = Controller(settings, connect(cluster.server.config()), cluster.slurm, clock), asyncio.Event()
+    running = asyncio.create_task(controller.run(stop))
+    cluster.declare(nodes=6, replicas=6, maxPodsInFlight=2)
+    await eventually(lambda: len(cluster.server.keys(PODS)) >= 2)
+    for look in range(3):
+        before = rounds()
+        cluster.declare(nodes=6, replicas=6, maxPodsInFlight=2, ordinals=6 + look)
+        await eventually(lambda before=before: rounds() > before)
+    assert len(cluster.server.keys(PODS)) == 2
+    stop.set()
+    assert await running == 0
 
 
 @pytest.mark.anyio

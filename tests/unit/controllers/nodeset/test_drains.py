@@ -150,6 +150,14 @@ def acts(spec: dict[str, Any], seen: Observed) -> dict[str, Any]:
             {"drain": {CORDON: (0,)}},
             id="cordon-gets-words",
         ),
+        pytest.param(
+            {"replicas": 1},
+            look(
+                (ON_7, node("IDLE DRAIN", "slipway: cordon machine-7: fan")), machines={"machine-7": Machine(True, "fan : Not responding")}
+            ),
+            {},
+            id="cordon-with-words-as-slurmctld-appends-them",
+        ),
         pytest.param({"replicas": 1}, look((ON_7, node("IDLE DRAIN", "fan is loud")), machines=CORDONED), {}, id="cordon-leaves-strangers"),
         pytest.param(
             {"replicas": 1},
@@ -257,7 +265,7 @@ async def test_cordon_drains_with_the_administrators_words_and_uncordon_lifts(cl
     cluster.slurm.start_job("gpu-0", 7)
     cluster.slurm.words["gpu-2"].add("DRAIN")
     cluster.slurm.reasons["gpu-2"] = "fan is loud"
-    cluster.machine("machine", cordoned=True, words="new\nfans")
+    cluster.machine("machine", cordoned=True, words="\x1bnew\nfans\x07")
     await cluster.rounds(2)
     assert [cluster.slurm.reasons[name] for name in ("gpu-0", "gpu-1")] == ["slipway: cordon machine: new fans"] * 2
     assert len(cluster.pods()) == 3

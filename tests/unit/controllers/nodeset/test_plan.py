@@ -320,3 +320,20 @@ def test_revision_follows_the_template_and_nothing_else() -> None:
     other = PodTemplate({**TEMPLATE.spec, "containers": [{"name": "slurmd", "image": "b"}]})
     assert revision(nodeset(replicas=4).spec) == revision(nodeset(replicas=9, max_pods_in_flight=1).spec)
     assert revision(nodeset(template=other).spec) != CURRENT
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        pytest.param("IDLE CLOUD POWERED_DOWN WARPED", set[int](), id="off-with-a-word-of-a-later-release"),
+        pytest.param("DOWN CLOUD POWERED_DOWN WARPED", set[int](), id="down-and-off"),
+        pytest.param("MIXED CLOUD POWERED_DOWN WARPED", {0, 1}, id="a-job-has-it"),
+        pytest.param("IDLE CLOUD POWERED_DOWN POWERING_UP WARPED", {0, 1}, id="it-wakes"),
+        pytest.param("IDLE CLOUD WARPED", {0, 1}, id="nothing-says-that-it-is-off"),
+    ],
+)
+def test_sleeping_elastic_node_gets_no_pod_for_a_word_that_is_not_known(words: str, wanted: set[int]) -> None:
+    """With a pod it keeps it: the word may mean a job."""
+    asleep = look((None, node(words)), (None, node(words)))
+    assert plan_nodeset(nodeset(min=0, max=2), asleep).wanted == wanted
+    assert plan_nodeset(nodeset(min=0, max=2), look((pod(), node(words)))).wanted == {0}

@@ -7,7 +7,7 @@ import pytest
 from controllers.nodeset.observed import Observed, Pauses
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status
-from controllers.runtime.structs import PODS
+from controllers.runtime.structs import EVENTS, PODS
 from slurm.reasons import NOT_RESPONDING, RESUME_FAILED
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
@@ -89,6 +89,27 @@ async def test_pod_that_a_kubelet_refuses_is_tried_less_and_less_often_and_named
     said = next(one for one in cluster.status()["conditions"] if one["type"] == "PodsStart")
     assert "machine refused it (UnexpectedAdmissionError: no free devices)" in said["message"]
     assert ("slurm", "gpu-places") not in cluster.server.keys(PODS)
+
+
+@pytest.mark.anyio
+async def test_tries_of_a_refused_pod_are_one_event_and_its_start_another(cluster: Cluster) -> None:
+    """Each try makes a pod of which nothing is known for a moment."""
+    cluster.declare(nodes=1, replicas=1)
+    cluster.refusing.add("machine")
+    for _ in range(12):
+        await cluster.rounds(2)
+        cluster.process.later_s += 10
+    assert cluster.refusals >= 3
+
+    def told() -> list[str]:
+        events = (cluster.server.get(EVENTS, key) for key in cluster.server.keys(EVENTS))
+        return sorted(event["type"] for event in events if event["action"] == "PodsStart")
+
+    assert told() == ["Warning"]
+    cluster.refusing.clear()
+    cluster.process.later_s += 300
+    await cluster.rounds(4)
+    assert told() == ["Normal", "Warning"]
 
 
 @pytest.mark.anyio

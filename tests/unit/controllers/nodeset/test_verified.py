@@ -62,7 +62,7 @@ def answer(cluster: Cluster, kind: Kind = "node", **results: str) -> list[str]:
 
 
 def at(cluster: Cluster) -> str:
-    return cluster.process.reconciler._world.now_text()  # pyright: ignore[reportPrivateUsage]
+    return cluster.process.reconciler.world.now_text()
 
 
 def state(cluster: Cluster) -> str:

@@ -9,12 +9,13 @@ import pytest
 from controllers.nodeset.machine_causes import announced_cause, read_begin
 from controllers.nodeset.observe import machine
 from controllers.nodeset.plan import plan_nodeset
-from controllers.nodeset.plans.windows import Windows
-from controllers.nodeset.structs import ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS
+from controllers.nodeset.plans.windows import Windows, find_orphans
+from controllers.nodeset.structs import ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS, GROUP_VERSION, NODESETS
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
-from controllers.runtime.structs import KubeNode, ObjectMeta
+from controllers.nodeset.writes.windows import release_orphans
+from controllers.runtime.structs import PODS, KubeNode, ObjectMeta
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.unit.controllers.nodeset.test_killed import killed_at
 
 SOON, LATER = int(NOW) + 3600, int(NOW) + 7200
@@ -105,6 +106,48 @@ def test_the_earlier_of_two_announcements_counts(own: str, of_ec2: str, begins: 
 
 def at(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.mark.parametrize(
+    ("sets", "orphans"),
+    [
+        pytest.param({"gpu"}, ("slipway-event-cpu-0", "slipway-event-gpu-big-1"), id="those-of-other-sets"),
+        pytest.param({"gpu", "cpu", "gpu-big"}, (), id="none"),
+        pytest.param(set[str](), ("slipway-event-cpu-0", "slipway-event-gpu-7", "slipway-event-gpu-big-1"), id="no-set-is-left"),
+    ],
+)
+def test_reservations_of_sets_that_are_gone_are_orphans(sets: set[str], orphans: tuple[str, ...]) -> None:
+    names = ("slipway-event-gpu-7", "slipway-event-gpu-big-1", "maintenance", "slipway-check-disk-cpu-0", "slipway-event-cpu-0")
+    assert find_orphans(names, sets) == orphans
+
+
+@pytest.mark.anyio
+async def test_set_deleted_while_slurm_is_silent_leaves_no_reservation(cluster: Cluster) -> None:
+    """Its machines are to be taken; all that it has left is in Slurm."""
+    cluster.declare(nodes=2, min=0, max=2)
+    cluster.slurm.words["gpu-0"] = {"IDLE", "CLOUD"}
+    cluster.machine(cluster.place, begins=at(int(time.time()) + 3600))
+    await cluster.rounds(4)
+    assert set(cluster.slurm.reserved) == {"slipway-event-gpu-0"}
+    cluster.slurm.reserved["slipway-event-cpu-0"] = "cpu-0", 0
+    cluster.slurm.reserved["by carol"] = "gpu-0", 0
+    await cluster.process.round()
+    await release_orphans(cluster.process.world)
+    assert set(cluster.slurm.reserved) == {"slipway-event-gpu-0", "by carol"}, "as the set is there"
+    cluster.slurm.is_silent = True
+    cluster.server.remove(PODS, ("slurm", "gpu-0"))  # its Kubernetes node was deleted
+    cluster.server.objects.delete(cluster.server.objects.kind(GROUP_VERSION, "nodesets"), KEY)
+    await cluster.rounds(3)
+    assert KEY not in cluster.server.keys(NODESETS)
+    await release_orphans(cluster.process.world)
+    cluster.slurm.is_silent = False
+    cluster.process.leads = False
+    await cluster.process.round()
+    await release_orphans(cluster.process.world)
+    assert "slipway-event-gpu-0" in cluster.slurm.reserved, "another process leads"
+    cluster.process.leads = True
+    await release_orphans(cluster.process.world)
+    assert set(cluster.slurm.reserved) == {"by carol"}
 
 
 @pytest.mark.anyio

@@ -387,6 +387,8 @@ def test_report_is_read() -> None:
         pytest.param({**TOLD, "results": [{**RESULT, "maxDrained": "many"}]}, id="no-number"),
         pytest.param({**TOLD, "results": None}, id="no-results"),
         pytest.param({"node": "gpu-0"}, id="keys-missing"),
+        pytest.param({**TOLD, "results": [{**RESULT, "maxDrained": float("inf")}]}, id="infinite"),
+        pytest.param(b"[" * 100_000, id="lists-in-lists-without-end"),
     ],
 )
 def test_text_that_is_no_report_is_refused(told: bytes | Mapping[str, object]) -> None:

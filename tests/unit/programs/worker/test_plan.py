@@ -106,6 +106,7 @@ GPUS = f"slipway: gpus: {FAULT}"
         pytest.param("IDLE+CLOUD+DRAIN", GPUS, FAULT, None, id="drained-already"),
         pytest.param("DOWN+CLOUD+DRAIN+NOT_RESPONDING", f"{GPUS} : Not responding", FAULT, None, id="drained-already-and-silent"),
         pytest.param("IDLE+CLOUD+DRAIN", "slipway: gpus: 2 GPUs, and the config says 4", FAULT, Drain(GPUS), id="another-fault"),
+        pytest.param("IDLE+CLOUD+DRAIN", GPUS, f"{FAULT} : Not responding", None, id="ends-as-slurmctld-ends-reasons"),
         pytest.param("IDLE+CLOUD+DRAIN", OURS, FAULT, Drain(GPUS), id="of-an-earlier-pod"),
         pytest.param("IDLE+CLOUD+DRAIN", "fan is loud", FAULT, None, id="a-persons-drain"),
         pytest.param("DOWN+CLOUD", "fan is loud", FAULT, None, id="a-persons-down"),
