@@ -24,11 +24,9 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     DAEMON_MEMORY,
-    MARIADB_PORT,
     MUNGE_SOCKET,
     MYSQL_UID,
     SLURM_UID,
-    SLURMDBD_PORT,
     PodDefaults,
     config_volume,
     confined,
@@ -51,6 +49,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
+from slurm.ports import MARIADB_PORT, SLURMDBD_PORT
 
 _PING = (
     "bash",

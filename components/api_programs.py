@@ -10,13 +10,10 @@ import yaml
 
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
+from slurm.ports import CONTROLLER_PORT, PROBE_PORT
 
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
-METRICS_PORT = 8080
-"""Where every such program serves probes and metrics, and the page itself."""
-EC2_PORT = 8081
-"""Where the program for EC2 takes steps of repairs."""
 _FOLDER = Path(__file__).parent / "crds"
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -72,7 +69,7 @@ def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest]
         "spec": {
             "podSelector": {"matchLabels": selector(pods["cluster"], component)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [port(METRICS_PORT)]}, *ingress],
+            "ingress": [{"ports": [port(CONTROLLER_PORT)]}, *ingress],
             "egress": [*_api_egress(), *egress],
         },
     }
@@ -140,10 +137,10 @@ def container(
         "command": ["python", "-m", module],
         "env": [*({"name": key, "value": value} for key, value in said.items()), *([itself] if knows_its_name else [])],
         "resources": resources(requests, memory),
-        "ports": [{"name": port_name, "containerPort": METRICS_PORT}, *ports],
+        "ports": [{"name": port_name, "containerPort": CONTROLLER_PORT}, *ports],
         "securityContext": confined(CONTROLLER_UID),
-        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        "startupProbe": http_probe(PROBE_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(PROBE_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
         "volumeMounts": [*mounts, mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
     }

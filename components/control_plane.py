@@ -17,13 +17,9 @@ from components.notify import PROGRAMS as NOTIFY_PROGRAMS
 from components.notify import NotifyArgs, build_notify, build_notify_settings, notify_args, notify_volumes
 from components.objects import CLAIMS, declare
 from components.pods import (
-    CONFIG_SYNC_PORT,
     MUNGE_SOCKET,
     PACKAGES_PATH,
-    RUNNING_JOBS_PORT,
     SLURM_UID,
-    SLURMCTLD_PORT,
-    SLURMRESTD_PORT,
     SLURMRESTD_UID,
     PodDefaults,
     config_volume,
@@ -50,7 +46,8 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
-from configs.render.health_checks import COLLECTOR_PORT, checks_beside_jobs
+from configs.render.health_checks import checks_beside_jobs
+from slurm.ports import CHECKS_PORT, CONFIG_SYNC_PORT, PROBE_PORT, RUNNING_JOBS_PORT, SLURMCTLD_PORT, SLURMRESTD_PORT
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -241,10 +238,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         {"SLURM_CONF": "/etc/slurm/slurm.conf"},
         command=program_command("node_checks", module="collect"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "checks", "containerPort": COLLECTOR_PORT}],
+        ports=[{"name": "checks", "containerPort": CHECKS_PORT}],
         # SlurmUser: only Slurm's own user and root may drain nodes.
         securityContext=confined(SLURM_UID),
-        livenessProbe=tcp_probe(COLLECTOR_PORT, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        livenessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
     )
     maintenance = container(
         pods,

@@ -5,7 +5,6 @@ from typing import Any, TypedDict
 import pulumi
 
 from components import api_programs
-from components.api_programs import EC2_PORT, METRICS_PORT
 from components.controllers import COMPONENT as CONTROLLER
 from components.controllers import ec2_token_name
 from components.generations import KEY_LENGTH, newest_key
@@ -14,6 +13,7 @@ from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
+from slurm.ports import CONTROLLER_PORT, EC2_PORT
 
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
@@ -94,7 +94,7 @@ def build_service(args: Ec2Args) -> Manifest:
     says why a step is refused, so it is reached all the same."""
     ports = [
         {"name": "steps", "port": EC2_PORT, "targetPort": EC2_PORT},
-        {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT},
+        {"name": "metrics", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT},
     ]
     return service(args["pods"], COMPONENT, EC2_PORT, ports=ports, publishNotReadyAddresses=True)
 

@@ -7,8 +7,9 @@ import pulumi
 from components import api_programs
 from components.labels import Manifest, object_name
 from components.objects import declare
-from components.pods import RUNNING_JOBS_PORT, SLURMRESTD_PORT, PodDefaults, mount, secret_volume, service
+from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
+from slurm.ports import CONTROLLER_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
@@ -81,7 +82,7 @@ def build_network_policy(args: PageArgs) -> Manifest:
 
 def build_service(args: PageArgs) -> Manifest:
     """The Service `<cluster>-page`, inside the cluster only: an ssh tunnel of a login pod ends there, or a proxy stands before it."""
-    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": api_programs.METRICS_PORT}])
+    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": CONTROLLER_PORT}])
 
 
 def build_deployment(args: PageArgs) -> Manifest:

@@ -30,11 +30,10 @@ from slurm import prologs
 from slurm.conf import known, number_of
 from slurm.gpu_links import least_gb_per_s
 from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
+from slurm.ports import CHECKS_PORT
 
 SCRIPT_PATH = f"/run/slurm/conf/{prologs.CHECKS}"
 """Where nodes have it; HealthCheckProgram wants a path."""
-COLLECTOR_PORT = 6823
-"""Of the program beside slurmctld that takes what nodes found: programs/node_checks/collect.py."""
 INTERVAL_S = 60
 """Seconds between two runs on a node, unless checks may take longer."""
 _SLACK_S = 15
@@ -143,7 +142,7 @@ def checks_beside_jobs(cluster: Cluster) -> list[HealthCheck]:
 
 def collector_of(cluster: Cluster) -> tuple[str, int]:
     """Host and port of the program that takes what nodes found."""
-    return f"{cluster.name}-slurmctld", COLLECTOR_PORT
+    return f"{cluster.name}-slurmctld", CHECKS_PORT
 
 
 def slurm_settings(cluster: Cluster) -> Mapping[str, str]:

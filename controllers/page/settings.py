@@ -39,6 +39,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         history=Path(said.text("SLIPWAY_HISTORY")),
         hidden=hidden,
         port=said.port(),
+        probe_port=said.probe_port(),
         log_level=said.log_level(),
     )
     said.check()

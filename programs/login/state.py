@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from slurm.commands import SlurmError, call
+from slurm.ports import SLURMCTLD_PORT
 
 from .plan import render_jobs, render_partitions
 
@@ -17,7 +18,7 @@ _METRICS_S = 5
 def write_state(controller: str) -> None:
     """Asks slurmctld and writes its answers, each file in one step. Raises SlurmError, OSError."""
     partitions = call("sinfo", "--noheader", "--format", "%R|%D|%T", timeout_s=_SINFO_S)
-    url = f"http://{controller}:6817/metrics/jobs-users-accts"
+    url = f"http://{controller}:{SLURMCTLD_PORT}/metrics/jobs-users-accts"
     # A process of its own: Python's http.client would add 6 MB to this one.
     metrics = call("curl", "--silent", "--show-error", "--fail", "--max-time", str(_METRICS_S), url, timeout_s=2 * _METRICS_S)
     try:

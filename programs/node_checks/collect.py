@@ -7,9 +7,9 @@ Reports that come together are read and written together, so a storm of failures
 nothing that Slurm does not have: a node tells again what was not noted.
 """
 
+import asyncio
 import json
 import queue
-import socketserver
 import sys
 import threading
 import time
@@ -17,11 +17,13 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from slurm import logs
+from slurm import logs, web
 from slurm.check_results import FAILED, PASSED
 from slurm.commands import SlurmError
+from slurm.listen import Bounds, InThread, Listener, Service, Turns
+from slurm.ports import CHECKS_PORT, PROBE_PORT
 from slurm.pump import take_stderr
 from slurm.retelling import RENEW_EVERY_S
 from slurm.signals import Signals
@@ -33,7 +35,6 @@ from .plan import Outcome
 from .slurm import Slurm
 from .updates import Update
 
-PORT = 6823
 STATUS = b"status"
 _LOOKS_S = 10
 _GATHER_S = 0.05
@@ -42,8 +43,10 @@ _MOST = 256
 _MOST_COMMENTS = 16
 """Jobs that one round comments on, by two processes each. The others have their turn after the answers."""
 _ANSWER_S = 20
-_LONGEST = 256 * 1024
-_READ_S = 5
+_BOUNDS = Bounds(clients=2048, per_address=32, answer_s=_ANSWER_S + 10, request_bytes=256 * 1024)
+"""A failure that all nodes see at once is a report of each."""
+_UNSEALED_AT_ONCE = 8
+"""Credentials that munged opens."""
 _SETTLES_S = 1.0
 """So long after a failure was noted it is looked for again: a check that runs as a job may have overwritten it."""
 _TELLS_S, _MOST_TELLS = 1.0, 15
@@ -234,52 +237,45 @@ def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> N
         logs.write(logs.line("checks", str(error), logs.ERROR))
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    request_queue_size = 512
+def listener(collector: Collector, waiting: Waiting, read: Callable[[bytes], tuple[int, bytes]], bounds: Bounds = _BOUNDS) -> Listener:
+    """Takes reports. `read` gives who has sealed a credential, and the text in it."""
+    turns = Turns(_UNSEALED_AT_ONCE)
 
-    def __init__(self, port: int, munge: Munge, waiting: Waiting, collector: Collector) -> None:
-        super().__init__(("", port), _Handler)
-        self.munge, self.waiting, self.collector = munge, waiting, collector
-
-
-class _Handler(socketserver.StreamRequestHandler):
-    timeout = _READ_S
-
-    def handle(self) -> None:
-        try:
-            line = self.rfile.readline(_LONGEST).strip()
-            answer: dict[str, object] = {"notes": self._server.collector.notes} if line == STATUS else self._reply(line)._asdict()
-        except (CredentialError, ReportError, SlurmError) as error:
-            answer = {"error": str(error)}
-        except TimeoutError:
-            answer = {"error": "Slurm did not take it in time"}
-        except OSError:
-            return
-        self.wfile.write(json.dumps(answer).encode() + b"\n")
-
-    @property
-    def _server(self) -> _Server:
-        return cast("_Server", self.server)
-
-    def _reply(self, line: bytes) -> Reply:
-        user, text = self._server.munge.read(line)
+    def unseal(line: bytes) -> Report:
+        user, text = read(line)
         if user != 0:
             raise CredentialError(f"sealed by user {user}, not by root of a node")
-        answer = Answer()
-        self._server.waiting.put(read_report(text), answer)
-        return answer.result(_ANSWER_S)
+        return read_report(text)
+
+    async def reply(line: bytes, address: str) -> Reply:
+        report, answer = await turns.run(address, unseal, line), Answer()
+        waiting.put(report, answer)
+        noted = asyncio.wrap_future(answer)
+        noted.add_done_callback(lambda done: done.exception())  # nobody hears it where the node has gone
+        # Shielded, as the report is noted all the same.
+        return await asyncio.wait_for(asyncio.shield(noted), _ANSWER_S)
+
+    async def serve(head: bytes, _: bytes, address: str) -> bytes:
+        line = head.strip()
+        try:
+            said: dict[str, object] = {"notes": collector.notes} if line == STATUS else (await reply(line, address))._asdict()
+        except (CredentialError, ReportError, SlurmError) as error:
+            said = {"error": str(error)}
+        except TimeoutError:
+            said = {"error": "Slurm did not take it in time"}
+        return json.dumps(said).encode() + b"\n"
+
+    return Listener(Service(b"\n", serve), bounds)
 
 
 def main() -> int:
     signals, waiting, collector = Signals(), Waiting(), Collector(Slurm(), logs.write)
-    server = _Server(PORT, Munge(), waiting, collector)
     worker = threading.Thread(target=work, args=(collector, waiting), daemon=True)
-    for thread in (worker, threading.Thread(target=server.serve_forever, daemon=True)):
-        thread.start()
+    worker.start()
+    serving = InThread((listener(collector, waiting, Munge().read), CHECKS_PORT), (web.healthy(), PROBE_PORT))
     while not signals.is_stopping and worker.is_alive():  # a fault of ours ends the process, which comes back
         signals.wait(_LOOKS_S)
+    serving.close()
     return int(not signals.is_stopping)
 
 

@@ -14,7 +14,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from programs.metrics.run import PORT
+from slurm.ports import METRICS_PORT
 from tests.unit.programs.metrics.recorded import job, node, of
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +124,7 @@ def _watch(process: subprocess.Popen[bytes]) -> Cost:
 
 def _scrape() -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{METRICS_PORT}/metrics", timeout=10) as answer:
             return answer.read().decode()
     except OSError:
         return ""

@@ -42,6 +42,7 @@ async def _measure() -> float:
                 jwt_key=Path(folder),
                 identity="bench",
                 port=0,
+                probe_port=0,
                 log_level="error",
                 writes_per_s=1000,
             )
