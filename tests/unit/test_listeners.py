@@ -60,9 +60,9 @@ class Attacker:
     def connect(self, times: int = 2 * BOUNDS.per_address, says: bytes = b"", ends: bool = False) -> None:
         """So often from each address, more than it may hold."""
         for address in self.addresses * times:
-            made = socket.create_connection(("127.0.0.1", self.port), DEADLINE_S * patience(), source_address=(address, 0))
-            self.held.append(made)
             with contextlib.suppress(ConnectionError):  # it may be dropped already
+                made = socket.create_connection(("127.0.0.1", self.port), DEADLINE_S * patience(), source_address=(address, 0))
+                self.held.append(made)
                 made.sendall(says)
                 if ends:
                     made.shutdown(socket.SHUT_WR)
