@@ -4,10 +4,10 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from components import api_programs
+from components import api_programs, network
 from components.labels import Manifest, object_name
 from components.objects import declare
-from components.pods import PodDefaults, mount, secret_volume, service
+from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from slurm.ports import CONTROLLER_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
 
@@ -30,10 +30,22 @@ class PageArgs(TypedDict):
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
     hidden: list[str]
     """`jobs` and `nodes`, where `page.hide` or Slurm's PrivateData hides them."""
+    hosts: list[str]
+    """Host names by which browsers reach the page, its Service's own among them."""
 
 
 def page_args(cluster: Cluster, pods: PodDefaults, image: str) -> PageArgs:
-    return {"pods": {**pods, "image": image}, "jwt_secret": object_name(cluster.name, "jwt"), "hidden": hidden(cluster)}
+    return {
+        "pods": {**pods, "image": image},
+        "jwt_secret": object_name(cluster.name, "jwt"),
+        "hidden": hidden(cluster),
+        "hosts": [*service_names(object_name(cluster.name, COMPONENT), cluster.namespace), *(cluster.page.hosts if cluster.page else ())],
+    }
+
+
+def service_names(name: str, namespace: str) -> list[str]:
+    """By which pods find a Service. Source: Kubernetes, "DNS for Services and Pods"."""
+    return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"]
 
 
 def hidden(cluster: Cluster) -> list[str]:
@@ -74,9 +86,9 @@ def build_roles(args: PageArgs) -> list[Manifest]:
 
 
 def build_network_policy(args: PageArgs) -> Manifest:
-    """In: the page, on one port. Out: names, the API server, and the program beside slurmrestd."""
+    """Out: names, the API server, and the program beside slurmrestd."""
     pods = args["pods"]
-    slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", RUNNING_JOBS_PORT)
+    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", RUNNING_JOBS_PORT)
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd])
 
 
@@ -106,6 +118,7 @@ def _page(args: PageArgs) -> Manifest:
         "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
         "SLIPWAY_HISTORY": "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
+        "SLIPWAY_HOSTS": ",".join(args["hosts"]),
         **({"SLIPWAY_HIDDEN": ",".join(args["hidden"])} if args["hidden"] else {}),
     }
     return api_programs.container(
