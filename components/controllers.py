@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from components import api_programs
+from components import api_programs, network
 from components.check_jobs import starts_checks
 from components.control_plane import priority_class_name
 from components.labels import Manifest, object_name, selector
@@ -85,11 +85,11 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:
-    """In: probes and metrics. Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
+    """Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
     pods = args["pods"]
-    slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
-    sidecar = api_programs.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
-    ec2 = [api_programs.egress_to(pods["cluster"], "ec2", EC2_PORT)] if args["asks_ec2"] else []
+    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
+    sidecar = network.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
+    ec2 = [network.egress_to(pods["cluster"], "ec2", EC2_PORT)] if args["asks_ec2"] else []
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar, *ec2])
 
 

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 import pulumi
 
+from components import network
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import declare
 from components.pods import (
@@ -126,26 +127,11 @@ def build_settings(args: MetricsArgs) -> str:
 
 
 def build_network_policy(args: MetricsArgs) -> Manifest:
-    """In: probes and scrapes. Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
-    pods = args["pods"]
-    cluster = pods["cluster"]
+    """Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
+    cluster = args["pods"]["cluster"]
     slurmctld = [SLURMCTLD_PORT, *([args["checks_collector"][1]] if args["checks_collector"] else [])]
-    daemons = {"slurmctld": slurmctld, **({"slurmdbd": [SLURMDBD_PORT]} if args["accounting"] else {})}
-    slurm = [
-        {"to": [{"podSelector": {"matchLabels": selector(cluster, name)}}], "ports": [_port(port) for port in ports]}
-        for name, ports in daemons.items()
-    ]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": _about(args),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [_port(METRICS_PORT)]}],
-            "egress": [{"ports": [_port(53, "UDP"), _port(53)]}, *slurm],
-        },
-    }
+    slurmdbd = [network.egress_to(cluster, "slurmdbd", SLURMDBD_PORT)] if args["accounting"] else []
+    return network.policy(args["pods"], COMPONENT, [network.NAMES, network.egress_to(cluster, "slurmctld", *slurmctld), *slurmdbd])
 
 
 def build_deployment(args: MetricsArgs) -> Manifest:
@@ -195,7 +181,3 @@ def _pod(args: MetricsArgs) -> Manifest:
 def _about(args: MetricsArgs) -> Manifest:
     pods = args["pods"]
     return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
-
-
-def _port(number: int, protocol: str = "TCP") -> Manifest:
-    return {"port": number, "protocol": protocol}

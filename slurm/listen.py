@@ -13,15 +13,12 @@ import struct
 import sys
 import threading
 import traceback
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import count
-from typing import Any, TypeVar, cast
-
-Result = TypeVar("Result")
+from typing import cast
 
 _PIECE = 64 * 1024
 """Bytes of an answer that are on their way to one client."""
@@ -44,6 +41,8 @@ class Bounds:
     answer_s: float = 30.0
     """From the end of the request until the client has taken its answer."""
     request_bytes: int = 16 * 1024
+    requests_bytes: int = 32 * 2**20
+    """Of all requests that are not whole yet."""
     answers_bytes: int = 256 * 2**20
     """Of all answers that clients have not taken yet."""
 
@@ -79,6 +78,8 @@ class Listener:
         """By address, the oldest first."""
         self._count = 0
         self._most = self.bounds.clients
+        self._heard = 0
+        """Bytes of requests that are not whole yet."""
         self._server: asyncio.Server | None = None
         self.numbers = count()
         self.port = 0
@@ -115,6 +116,12 @@ class Listener:
             self._clients.setdefault(client.address, {})[client] = None
             self._count += 1
         return has_room
+
+    def hear(self, more: int) -> None:
+        """Counts bytes of requests; where these are too many, drops who has sent most."""
+        self._heard += more
+        if self._heard > self.bounds.requests_bytes:
+            max((each for clients in self._clients.values() for each in clients), key=lambda each: len(each.said)).drop()
 
     def hold(self, answer: bytes) -> None:
         """Makes room for an answer."""
@@ -156,7 +163,8 @@ class _Client(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self.number = next(listener.numbers)
-        self._said = bytearray()
+        self.said = bytearray()
+        """Of its request, while that is not whole."""
         self._whole = -1
         """Bytes of head and body, once the head is there."""
         self._head = self._too_much = 0
@@ -176,6 +184,7 @@ class _Client(asyncio.Protocol):
 
     def _forget(self) -> None:
         self._listener.forget(self)
+        self._forget_said()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -200,18 +209,21 @@ class _Client(asyncio.Protocol):
             if self._too_much > bounds.request_bytes and self._transport is not None:
                 self._transport.pause_reading()
             return
-        looked = max(0, len(self._said) - len(service.end) + 1)
-        self._said += data
-        if self._whole < 0 and (at := self._said.find(service.end, looked)) >= 0:
+        looked = max(0, len(self.said) - len(service.end) + 1)
+        self.said += data
+        self._listener.hear(len(data))
+        if not self.said:
+            return  # it has just been dropped
+        if self._whole < 0 and (at := self.said.find(service.end, looked)) >= 0:
             self._head = at + len(service.end)
-            self._whole = self._head + service.body_bytes(bytes(self._said[: self._head]))
-        if 0 <= self._whole <= min(len(self._said), bounds.request_bytes):
+            self._whole = self._head + service.body_bytes(bytes(self.said[: self._head]))
+        if 0 <= self._whole <= min(len(self.said), bounds.request_bytes):
             self.stage = _Stage.WAITING
             self._end_after(bounds.answer_s)
-            head, body = bytes(self._said[: self._head]), bytes(self._said[self._head : self._whole])
-            self._said.clear()
+            head, body = bytes(self.said[: self._head]), bytes(self.said[self._head : self._whole])
+            self._forget_said()
             self._task = self._loop.create_task(self._answer(head, body))
-        elif max(self._whole, len(self._said)) > bounds.request_bytes:
+        elif max(self._whole, len(self.said)) > bounds.request_bytes:
             self.drop()
 
     def eof_received(self) -> bool:
@@ -223,6 +235,10 @@ class _Client(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is the base class's
         self._forget()
+
+    def _forget_said(self) -> None:
+        self._listener.hear(-len(self.said))
+        self.said.clear()
 
     def _end_after(self, seconds: float) -> None:
         if self._timer is not None:
@@ -252,79 +268,6 @@ class _Client(asyncio.Protocol):
             if self._transport.get_write_buffer_size():
                 return
         self._transport.close()
-
-
-class Turns:
-    """Runs what blocks in threads, so many at once. Addresses take turns, and none has more than half of the threads."""
-
-    def __init__(self, threads: int) -> None:
-        self._free, self._share = threads, max(1, threads // 2)
-        self._running: dict[str, int] = {}
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """The next address first."""
-
-    async def run(self, address: str, call: Callable[..., Result], *arguments: Any) -> Result:
-        """What the call gives, or raises. One that is under way goes on in its thread where nobody waits for it any more."""
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.setdefault(address, deque()).append(turn)
-        self._give()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                self._forget(address, turn)
-            else:
-                self._end(address)
-            raise
-        done: asyncio.Future[Result] = loop.create_future()
-
-        def finish(result: Result | None, error: BaseException | None) -> None:
-            self._end(address)
-            if not done.done():
-                done.set_exception(error) if error is not None else done.set_result(cast(Result, result))
-
-        def work() -> None:
-            result, error = None, None
-            try:
-                result = call(*arguments)
-            except BaseException as raised:  # whatever it is, the turn ends
-                error = raised
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(finish, result, error)
-
-        threading.Thread(target=work, daemon=True).start()
-        return await done
-
-    def _give(self) -> None:
-        for address in [*self._waiting]:
-            if not self._free:
-                return
-            if self._running.get(address, 0) >= self._share:
-                continue
-            turns = self._waiting.pop(address)
-            while turns and turns[0].done():  # its client has gone
-                turns.popleft()
-            if turns:
-                self._free -= 1
-                self._running[address] = self._running.get(address, 0) + 1
-                turns.popleft().set_result(None)
-            if turns:
-                self._waiting[address] = turns
-
-    def _forget(self, address: str, turn: "asyncio.Future[None]") -> None:
-        turns = self._waiting.get(address, deque())
-        with contextlib.suppress(ValueError):
-            turns.remove(turn)
-        if not turns:
-            self._waiting.pop(address, None)
-
-    def _end(self, address: str) -> None:
-        self._free += 1
-        self._running[address] -= 1
-        if not self._running[address]:
-            del self._running[address]
-        self._give()
 
 
 class InThread:

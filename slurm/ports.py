@@ -3,7 +3,9 @@
 SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT, SLURMRESTD_PORT = 6817, 6818, 6819, 6820
 MARIADB_PORT = 3306
 RUNNING_JOBS_PORT = 6821
-"""Of the program beside slurmrestd that lists jobs and nodes: programs/running_jobs."""
+"""Of the program beside slurmrestd that lists jobs and nodes: programs/running_jobs. For the controllers."""
+QUEUE_PORT = 6824
+"""The same for previews and status, which come through the API server's proxy. Nobody knows its address, so the port is open to all."""
 CONFIG_SYNC_PORT = 6822
 """Of slurmctld's sidecar that tells how far changed files are: programs/config_sync."""
 CHECKS_PORT = 6823

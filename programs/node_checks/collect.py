@@ -22,11 +22,12 @@ from typing import NamedTuple
 from slurm import logs, web
 from slurm.check_results import FAILED, PASSED
 from slurm.commands import SlurmError
-from slurm.listen import Bounds, InThread, Listener, Service, Turns
+from slurm.listen import Bounds, InThread, Listener, Service
 from slurm.ports import CHECKS_PORT, PROBE_PORT
 from slurm.pump import take_stderr
 from slurm.retelling import RENEW_EVERY_S
 from slurm.signals import Signals
+from slurm.turns import Turns
 
 from .collect_plan import Found, Plan, Report, ReportError, plan_collect, plan_renewal, read_report
 from .credentials import CredentialError, Munge

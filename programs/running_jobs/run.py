@@ -4,7 +4,8 @@ commands, all jobs (GET /queue/), all nodes (GET /nodes/), and for maintenance w
 slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
 their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
 
-It holds no key: squeue shows slurmctld the caller's token. So many commands run at once, each with an end, and addresses take turns.
+It holds no key: squeue shows slurmctld the caller's token. A few commands run at once, each with an end, and addresses take turns. People
+have a port of their own, so that a network policy can close the controllers' one to all others.
 `python3 -m programs.running_jobs.run`.
 """
 
@@ -18,19 +19,20 @@ import time
 from collections.abc import Callable
 
 from slurm import logs, web
-from slurm.listen import Bounds, InThread, Listener, Turns
+from slurm.listen import Bounds, InThread, Listener
 from slurm.maintenance import RESERVATION_COMMAND, job_command, read_job_rows
-from slurm.ports import RUNNING_JOBS_PORT
+from slurm.ports import QUEUE_PORT, RUNNING_JOBS_PORT
 from slurm.pump import take_stderr
 from slurm.signals import Signals
 from slurm.squeue import random_word
+from slurm.turns import Turns
 
 from .jobs import COMMAND, node_command, parse, parse_nodes, parse_queue, queue_command
 
 SQUEUE_S = 50
 """The controller waits for an answer a little longer."""
-COMMANDS = 4
-"""That run at once."""
+COMMANDS = 3
+"""That run at once, for each port."""
 MEMORY = 1 << 30
 """Bytes of squeue, which is to fail by itself before the container's limit ends all: 400,000 jobs."""
 _BOUNDS = Bounds(clients=128, per_address=8, answer_s=SQUEUE_S + 10)
@@ -133,7 +135,7 @@ def _fault(text: str) -> dict[str, object]:
 
 def main() -> int:
     signals = Signals()
-    serving = InThread((listener(), RUNNING_JOBS_PORT))
+    serving = InThread((listener(), RUNNING_JOBS_PORT), (listener(), QUEUE_PORT))
     while not signals.is_stopping:
         signals.wait(None)
     serving.close()

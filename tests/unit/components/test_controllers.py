@@ -64,7 +64,6 @@ def test_probes_are_on_a_port_of_their_own() -> None:
         "readiness": "/readyz",
     }
     assert {probe["port"] for probe in probes.values()} == {8082}
-    assert FURTHER["NetworkPolicy"]["spec"]["ingress"] == [{"ports": [{"port": 8080, "protocol": "TCP"}]}]
 
 
 def test_network_lets_out_names_the_api_server_and_slurms_two_pods_only() -> None:

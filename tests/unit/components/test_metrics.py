@@ -76,7 +76,6 @@ def test_collector_reaches_names_and_slurm_alone(accounting: bool, daemons: set[
     assert [rule["ports"] for rule in spec["egress"] if "to" not in rule] == [
         [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
     ]
-    assert spec["ingress"] == [{"ports": [{"port": 8081, "protocol": "TCP"}]}]
 
 
 def test_monitoring_is_off_unless_given() -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm import web
-from slurm.listen import Bounds, InThread, Listener, Turns
+from slurm.listen import Bounds, InThread, Listener
+from slurm.turns import Turns
 from tests.patience import patience
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -125,6 +126,18 @@ def test_answers_in_memory_have_a_bound(serve: Serve) -> None:
 def test_request_has_a_bound(serve: Serve, request_bytes: bytes, answer: bytes) -> None:
     said = ask(serve(hello(Bounds(request_bytes=1000))), request=request_bytes)
     assert said.split(b" ")[1:2] == ([answer] if answer else [])
+
+
+def test_requests_in_memory_have_a_bound(serve: Serve) -> None:
+    """Who has sent most goes."""
+    port = serve(hello(Bounds(request_bytes=20_000, requests_bytes=30_000)))
+    with connect(port, "127.0.0.2") as large, connect(port, "127.0.0.3") as small:
+        large.sendall(b"a" * 19_000)
+        small.sendall(REQUEST[:5])
+        assert ask(port, "127.0.0.4", b"GET / HTTP/1.1\r\nA: " + b"b" * 15_000 + b"\r\n\r\n").endswith(b"hello")
+        assert has_ended(large, DEADLINE_S * patience())
+        small.sendall(REQUEST[5:])
+        assert read_all(small).endswith(b"hello")
 
 
 def test_client_that_ends_its_side_gets_its_answer(serve: Serve) -> None:
