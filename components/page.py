@@ -9,6 +9,7 @@ from components.labels import Manifest, object_name
 from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
+from configs.render.slurm import private_data
 from slurm.ports import CONTROLLER_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
 
 COMPONENT = "page"
@@ -49,11 +50,9 @@ def service_names(name: str, namespace: str) -> list[str]:
 
 
 def hidden(cluster: Cluster) -> list[str]:
-    """What `page.hide` and PrivateData hide of jobs and nodes, wherever the stack file has it. Slurm looks for the words `job`, `node` and
-    `all` in PrivateData."""
+    """What `page.hide` and PrivateData hide of jobs and nodes. Slurm looks for the words `job`, `node` and `all` in PrivateData."""
     asked = cluster.page.hide if cluster.page is not None else ()
-    lines = [*cluster.slurm.settings.items(), *((key, value) for key, _, value in (line.partition("=") for line in cluster.slurm.raw))]
-    said = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").lower()
+    said = private_data(cluster)
     return [one for one in _HIDEABLE if one in asked or one[:-1] in said or "all" in said]
 
 

@@ -12,6 +12,7 @@ from components.guard import COMPONENT as GUARD
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.pods import CLUSTER_DOMAIN
 from configs.models.cluster import Cluster
+from configs.render.slurm import private_data
 from slurm.ports import CONTROLLER_PORT, GPU_METRICS_PORT, METRICS_PORT, SLURMCTLD_PORT
 
 METRICS = "metrics"
@@ -53,7 +54,7 @@ def targets(cluster: Cluster) -> list[Target]:
         Target(
             f"slurmctld-{path}", "slurmctld", SLURMCTLD_PORT, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
         )
-        for path in _SLURMCTLD_PATHS
+        for path in (_SLURMCTLD_PATHS if not private_data(cluster) else ())  # with PrivateData slurmctld has no metrics (26.05.5: 401)
     ]
     controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, CONTROLLER_PORT, "metrics", is_service=False, replicas=True)]
     if cluster.kubernetes.guard:

@@ -166,6 +166,13 @@ def job_disks(node_set: NodeSet) -> str:
     return " ".join([*([f"{kind}={tmp.size_mib}"] if tmp else []), *([f"scratch={scratch.size_mib}"] if scratch else [])])
 
 
+def private_data(cluster: Cluster) -> str:
+    """The words of PrivateData, in small letters, wherever the stack file has it; empty without them."""
+    lines = [*cluster.slurm.settings.items(), *((key, value) for key, _, value in (line.partition("=") for line in cluster.slurm.raw))]
+    said = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").strip().lower()
+    return "" if said == "none" else said
+
+
 def render_slurmdbd(cluster: Cluster) -> str:
     """slurmdbd.conf without its password line."""
     accounting = cluster.accounting
