@@ -7,6 +7,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from components import network
 from components.accounts import AccountsArgs, accounts_args, accounts_sidecar, accounts_volumes, build_accounts
 from components.backup import DATABASE_PROGRAMS, BackupArgs, backup_args, build_database_restore, build_folders, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
@@ -24,11 +25,9 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     DAEMON_MEMORY,
-    MARIADB_PORT,
     MUNGE_SOCKET,
     MYSQL_UID,
     SLURM_UID,
-    SLURMDBD_PORT,
     PodDefaults,
     config_volume,
     confined,
@@ -51,6 +50,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
+from slurm.ports import MARIADB_PORT, SLURMDBD_PORT
 
 _PING = (
     "bash",
@@ -142,6 +142,7 @@ class Accounting(pulumi.ComponentResource):
         if "external" not in args:
             needs.append(self._declare_database(args))
         declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), pulumi.ResourceOptions(parent=self))
+        declare(network.policy(args["pods"], "slurmdbd"), pulumi.ResourceOptions(parent=self))
         if "accounts" in args:
             needs.append(declare(build_accounts(args["pods"], args["accounts"]), pulumi.ResourceOptions(parent=self)))
         declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
@@ -157,6 +158,7 @@ class Accounting(pulumi.ComponentResource):
         data = {"password": newest_key(f"{name}-password", args["password_generation"], 40, kept)}
         made = declare(secret(name, namespace, labels(cluster, "mariadb"), data), kept)
         declare(service(args["pods"], "mariadb", MARIADB_PORT), pulumi.ResourceOptions(parent=self))
+        declare(network.policy(args["pods"], "mariadb"), pulumi.ResourceOptions(parent=self))
         lasting = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made], ignore_changes=[CLAIMS])
         return declare(build_mariadb(args), lasting)
 

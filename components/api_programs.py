@@ -8,15 +8,13 @@ from typing import Any, cast
 
 import yaml
 
+from components import network
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
+from slurm.ports import CONTROLLER_PORT, PROBE_PORT
 
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
-METRICS_PORT = 8080
-"""Where every such program serves probes and metrics, and the page itself."""
-EC2_PORT = 8081
-"""Where the program for EC2 takes steps of repairs."""
 _FOLDER = Path(__file__).parent / "crds"
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -63,34 +61,15 @@ def _rule(right: Mapping[str, Any]) -> Manifest:
     return {"apiGroups": [right["group"]], "resources": [right["resource"]], "verbs": right["verbs"], **names}
 
 
-def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] = (), ingress: Sequence[Manifest] = ()) -> Manifest:
-    """In: the port that every program has, and what else it serves. Out: names, the API server, and what else it needs."""
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": about(pods, component),
-        "spec": {
-            "podSelector": {"matchLabels": selector(pods["cluster"], component)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [port(METRICS_PORT)]}, *ingress],
-            "egress": [*_api_egress(), *egress],
-        },
-    }
-
-
-def egress_to(cluster: str, component: str, *ports: int) -> Manifest:
-    """What lets a program reach ports of another component of the cluster."""
-    return {"to": [{"podSelector": {"matchLabels": selector(cluster, component)}}], "ports": [port(each) for each in ports]}
-
-
-def port(number: int, protocol: str = "TCP") -> Manifest:
-    return {"port": number, "protocol": protocol}
+def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] = ()) -> Manifest:
+    """In: who the table of network.py lets in. Out: names, the API server, and what else it needs."""
+    return network.policy(pods, component, [*_api_egress(), *egress])
 
 
 def _api_egress() -> list[Manifest]:
     """Names, and the API server. Where that listens is not known here, and policies see the address behind a Service: any address, on its
     two usual ports."""
-    return [{"ports": [port(53, "UDP"), port(53)]}, {"ports": [port(443), port(6443)]}]
+    return [network.NAMES, {"ports": [network.port(443), network.port(6443)]}]
 
 
 def deployment(pods: PodDefaults, component: str, pod: Manifest, replicas: int = 1, **spec: Any) -> Manifest:
@@ -140,10 +119,10 @@ def container(
         "command": ["python", "-m", module],
         "env": [*({"name": key, "value": value} for key, value in said.items()), *([itself] if knows_its_name else [])],
         "resources": resources(requests, memory),
-        "ports": [{"name": port_name, "containerPort": METRICS_PORT}, *ports],
+        "ports": [{"name": port_name, "containerPort": CONTROLLER_PORT}, *ports],
         "securityContext": confined(CONTROLLER_UID),
-        "startupProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        "livenessProbe": http_probe(METRICS_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(METRICS_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        "startupProbe": http_probe(PROBE_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(PROBE_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
         "volumeMounts": [*mounts, mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
     }

@@ -35,7 +35,7 @@ from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability, observability_args
 from components.page import StatusPage, page_args
-from components.pods import SLURMD_PORT, PodDefaults, pod_defaults, service
+from components.pods import PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
 from components.storage import SharedStorage, storage_args
@@ -45,6 +45,7 @@ from configs.cluster_args import SlurmClusterArgs
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
+from slurm.ports import SLURMD_PORT
 
 _ROOT = Path(configs.__file__).parents[1]
 _PROGRAMS = _ROOT / "programs"

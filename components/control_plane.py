@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
+from components import network
 from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_state_backup, build_state_restore, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.generations import annotations
@@ -17,13 +18,9 @@ from components.notify import PROGRAMS as NOTIFY_PROGRAMS
 from components.notify import NotifyArgs, build_notify, build_notify_settings, notify_args, notify_volumes
 from components.objects import CLAIMS, declare
 from components.pods import (
-    CONFIG_SYNC_PORT,
     MUNGE_SOCKET,
     PACKAGES_PATH,
-    RUNNING_JOBS_PORT,
     SLURM_UID,
-    SLURMCTLD_PORT,
-    SLURMRESTD_PORT,
     SLURMRESTD_UID,
     PodDefaults,
     config_volume,
@@ -50,7 +47,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
-from slurm import collector
+from slurm.ports import CHECKS_PORT, CONFIG_SYNC_PORT, PROBE_PORT, QUEUE_PORT, RUNNING_JOBS_PORT, SLURMCTLD_PORT, SLURMRESTD_PORT
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -62,11 +59,13 @@ _REFUSAL_PROBE = exec_probe("sh", "-c", "! cat /tmp/refused 2>/dev/null", period
 reach. A readiness probe would count: a StatefulSet rolls no pod that is not ready, so files that only a newer Slurm can read would keep
 the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
 
-_REST_PORTS = {"slurmrestd": SLURMRESTD_PORT, "jobs": RUNNING_JOBS_PORT}
+_JOBS_PORTS = {"running-jobs": RUNNING_JOBS_PORT, "jobs": QUEUE_PORT}
 _SLURMCTLD_MEMORY = "64Gi"
 """It holds all jobs and nodes. A leak should end slurmctld, which comes back with its queue, rather than its machine."""
 _REST_MEMORY = "2Gi"
 """Enough for slurmrestd to list 10,000 nodes several times at once. Beyond it the container restarts; the controller waits for that."""
+_JOBS_MEMORY = "8Gi"
+"""Six squeues, each at its own bound of 1 GiB, and what is made of their lines."""
 
 
 class ControlPlaneArgs(TypedDict):
@@ -150,6 +149,8 @@ class SlurmControlPlane(pulumi.ComponentResource):
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[priority], ignore_changes=[CLAIMS])
         if (notify := args.get("notify")) is not None:
             declare(build_notify_settings(cluster, namespace, notify), plain)
+        for component in ("slurmctld", "slurmrestd"):
+            declare(network.policy(args["pods"], component), plain)
         declare(build_slurmctld(args), kept)
         declare(build_rest_service(args["pods"]), plain)
         declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
@@ -237,10 +238,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         {"SLURM_CONF": "/etc/slurm/slurm.conf"},
         command=program_command("node_checks", module="collect"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "checks", "containerPort": collector.PORT}],
+        ports=[{"name": "checks", "containerPort": CHECKS_PORT}],
         # SlurmUser: only Slurm's own user and root may drain nodes.
         securityContext=confined(SLURM_UID),
-        livenessProbe=tcp_probe(collector.PORT, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        livenessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
     )
     maintenance = container(
         pods,
@@ -295,7 +296,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
 
 def build_rest_service(pods: PodDefaults) -> Manifest:
     """The Service of slurmrestd, and of the list of running jobs beside it."""
-    ports = [{"name": name, "port": port, "targetPort": port} for name, port in _REST_PORTS.items()]
+    ports = [{"name": name, "port": port, "targetPort": port} for name, port in ({"slurmrestd": SLURMRESTD_PORT} | _JOBS_PORTS).items()]
     return service(pods, "slurmrestd", SLURMRESTD_PORT, ports=ports)
 
 
@@ -314,10 +315,10 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         {"SLURM_CONF": "/etc/slurm/slurm.conf"},
         command=program_command("running_jobs"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "jobs", "containerPort": RUNNING_JOBS_PORT}],
+        ports=[{"name": name, "containerPort": port} for name, port in _JOBS_PORTS.items()],
         securityContext=confined(SLURMRESTD_UID),
         requests=("10m", "32Mi"),
-        limit=_REST_MEMORY,
+        limit=_JOBS_MEMORY,
     )
     slurmrestd = container(
         pods,

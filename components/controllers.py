@@ -6,13 +6,14 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from components import api_programs
+from components import api_programs, network
 from components.check_jobs import starts_checks
 from components.control_plane import priority_class_name
 from components.labels import Manifest, object_name, selector
 from components.objects import declare
-from components.pods import CONFIG_SYNC_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT, PodDefaults, mount, secret_volume
+from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
+from slurm.ports import CONFIG_SYNC_PORT, EC2_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
@@ -84,11 +85,11 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
 
 
 def build_network_policy(args: ControllersArgs) -> Manifest:
-    """In: probes and metrics. Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
+    """Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
     pods = args["pods"]
-    slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
-    sidecar = api_programs.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
-    ec2 = [api_programs.egress_to(pods["cluster"], "ec2", api_programs.EC2_PORT)] if args["asks_ec2"] else []
+    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
+    sidecar = network.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
+    ec2 = [network.egress_to(pods["cluster"], "ec2", EC2_PORT)] if args["asks_ec2"] else []
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar, *ec2])
 
 
@@ -143,7 +144,7 @@ def _controller(args: ControllersArgs) -> Manifest:
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
     }
     if args["asks_ec2"]:
-        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{api_programs.EC2_PORT}/steps"
+        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{EC2_PORT}/steps"
         env["SLIPWAY_EC2_TOKEN"] = f"{_EC2_TOKEN_PATH}/token"
     ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if args["asks_ec2"] else []
     return api_programs.container(

@@ -4,16 +4,15 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from components import api_programs
-from components.api_programs import EC2_PORT, METRICS_PORT
-from components.controllers import COMPONENT as CONTROLLER
+from components import api_programs, network
 from components.controllers import ec2_token_name
 from components.generations import KEY_LENGTH, newest_key
-from components.labels import Manifest, labels, selector
+from components.labels import Manifest, labels
 from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
+from slurm.ports import CONTROLLER_PORT, EC2_PORT
 
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
@@ -81,12 +80,9 @@ def build_roles(args: Ec2Args) -> list[Manifest]:
 
 
 def build_network_policy(args: Ec2Args) -> Manifest:
-    """In: probes and metrics, and requests of the NodeSet controller. Out: names, the API server, AWS, and EKS Pod Identity's agent."""
-    pods = args["pods"]
-    controller = {"podSelector": {"matchLabels": selector(pods["cluster"], CONTROLLER)}}
-    agent = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in _POD_IDENTITY], "ports": [api_programs.port(80)]}
-    steps = {"from": [controller], "ports": [api_programs.port(EC2_PORT)]}
-    return api_programs.network_policy(pods, COMPONENT, egress=[agent], ingress=[steps])
+    """Out: names, the API server, AWS, and EKS Pod Identity's agent."""
+    agent = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in _POD_IDENTITY], "ports": [network.port(80)]}
+    return api_programs.network_policy(args["pods"], COMPONENT, [agent])
 
 
 def build_service(args: Ec2Args) -> Manifest:
@@ -94,7 +90,7 @@ def build_service(args: Ec2Args) -> Manifest:
     says why a step is refused, so it is reached all the same."""
     ports = [
         {"name": "steps", "port": EC2_PORT, "targetPort": EC2_PORT},
-        {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT},
+        {"name": "metrics", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT},
     ]
     return service(args["pods"], COMPONENT, EC2_PORT, ports=ports, publishNotReadyAddresses=True)
 

@@ -54,7 +54,7 @@ def build_roles(args: GuardArgs) -> list[Manifest]:
 
 
 def build_network_policy(args: GuardArgs) -> Manifest:
-    """In: probes and metrics. Out: names and the API server, wherever it listens."""
+    """Out: names and the API server, wherever it listens."""
     return api_programs.network_policy(args["pods"], COMPONENT)
 
 

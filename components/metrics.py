@@ -8,14 +8,13 @@ from typing import TypedDict
 
 import pulumi
 
+from components import network
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
     PACKAGES_PATH,
     SLURM_UID,
-    SLURMCTLD_PORT,
-    SLURMDBD_PORT,
     PodDefaults,
     config_volume,
     confined,
@@ -35,11 +34,11 @@ from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
 from configs.render.health_checks import collector_of, interval_s, is_told_again
+from slurm.ports import METRICS_PORT, PROBE_PORT, SLURMCTLD_PORT, SLURMDBD_PORT
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
 """Tail of its objects' names, and name of its port: `<cluster>-metrics`."""
-PORT = 8081
 _INTERVAL_S = 15
 _ACCOUNTING_INTERVAL_S = 60
 """Seconds between readings; a reading that is slow makes its own pause longer (programs/metrics/readings.py)."""
@@ -103,9 +102,11 @@ class Metrics(pulumi.ComponentResource):
         super().__init__("slipway:index:Metrics", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         declare(build_network_policy(args), child)
-        declare(service(args["pods"], COMPONENT, PORT), child)
+        declare(service(args["pods"], COMPONENT, METRICS_PORT), child)
         declare(build_deployment(args), child)
-        self.address = pulumi.Output.from_input(f"{object_name(args['pods']['cluster'], COMPONENT)}.{args['pods']['namespace']}:{PORT}")
+        self.address = pulumi.Output.from_input(
+            f"{object_name(args['pods']['cluster'], COMPONENT)}.{args['pods']['namespace']}:{METRICS_PORT}"
+        )
         self.register_outputs({"address": self.address})
 
 
@@ -126,26 +127,11 @@ def build_settings(args: MetricsArgs) -> str:
 
 
 def build_network_policy(args: MetricsArgs) -> Manifest:
-    """In: probes and scrapes. Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
-    pods = args["pods"]
-    cluster = pods["cluster"]
+    """Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
+    cluster = args["pods"]["cluster"]
     slurmctld = [SLURMCTLD_PORT, args["checks_collector"][1]]
-    daemons = {"slurmctld": slurmctld, **({"slurmdbd": [SLURMDBD_PORT]} if args["accounting"] else {})}
-    slurm = [
-        {"to": [{"podSelector": {"matchLabels": selector(cluster, name)}}], "ports": [_port(port) for port in ports]}
-        for name, ports in daemons.items()
-    ]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": _about(args),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [_port(PORT)]}],
-            "egress": [{"ports": [_port(53, "UDP"), _port(53)]}, *slurm],
-        },
-    }
+    slurmdbd = [network.egress_to(cluster, "slurmdbd", SLURMDBD_PORT)] if args["accounting"] else []
+    return network.policy(args["pods"], COMPONENT, [network.NAMES, network.egress_to(cluster, "slurmctld", *slurmctld), *slurmdbd])
 
 
 def build_deployment(args: MetricsArgs) -> Manifest:
@@ -173,12 +159,12 @@ def _pod(args: MetricsArgs) -> Manifest:
         limit=_MEMORY,
         command=program_command("metrics", build_settings(args)),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": COMPONENT, "containerPort": PORT}],
+        ports=[{"name": COMPONENT, "containerPort": METRICS_PORT}],
         # SlurmUser: where PrivateData hides jobs, others do not see all of them.
         securityContext=confined(SLURM_UID),
-        startupProbe=http_probe(PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        livenessProbe=http_probe(PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        readinessProbe=http_probe(PORT, "/healthz", periodSeconds=5, timeoutSeconds=5),
+        startupProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
+        livenessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        readinessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=5, timeoutSeconds=5),
     )
     return {
         "terminationGracePeriodSeconds": 5,  # it has nothing to save
@@ -195,7 +181,3 @@ def _pod(args: MetricsArgs) -> Manifest:
 def _about(args: MetricsArgs) -> Manifest:
     pods = args["pods"]
     return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))
-
-
-def _port(number: int, protocol: str = "TCP") -> Manifest:
-    return {"port": number, "protocol": protocol}

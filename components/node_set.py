@@ -26,7 +26,6 @@ from components.pods import (
     NODE_HOST_KEYS,
     PACKAGES_PATH,
     ROOT_SETTINGS,
-    SLURMD_PORT,
     TERMINATION_LOG,
     PodDefaults,
     annotation_volume,
@@ -58,6 +57,7 @@ from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
 from slurm.instances import ENVIRONMENT as MACHINE
+from slurm.ports import GPU_METRICS_PORT, SLURMD_PORT
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -317,8 +317,6 @@ def _has_exporter(args: NodeSetArgs) -> bool:
     return args.get("notes_gpu_jobs", False) and not args["simulated_gpus"]
 
 
-GPU_METRICS_PORT = 9400
-"""Of DCGM's exporter, and of programs/worker/gpu_metrics.py, which plays it for simulated GPUs."""
 _JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
 """What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
 

@@ -4,11 +4,13 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from components import api_programs
+from components import api_programs, network
 from components.labels import Manifest, object_name
 from components.objects import declare
-from components.pods import RUNNING_JOBS_PORT, SLURMRESTD_PORT, PodDefaults, mount, secret_volume, service
+from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
+from configs.render.slurm import private_data
+from slurm.ports import CONTROLLER_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
@@ -29,18 +31,28 @@ class PageArgs(TypedDict):
     """Name of the Secret whose `jwt_hs256.key` signs tokens."""
     hidden: list[str]
     """`jobs` and `nodes`, where `page.hide` or Slurm's PrivateData hides them."""
+    hosts: list[str]
+    """Host names by which browsers reach the page, its Service's own among them."""
 
 
 def page_args(cluster: Cluster, pods: PodDefaults, image: str) -> PageArgs:
-    return {"pods": {**pods, "image": image}, "jwt_secret": object_name(cluster.name, "jwt"), "hidden": hidden(cluster)}
+    return {
+        "pods": {**pods, "image": image},
+        "jwt_secret": object_name(cluster.name, "jwt"),
+        "hidden": hidden(cluster),
+        "hosts": [*service_names(object_name(cluster.name, COMPONENT), cluster.namespace), *(cluster.page.hosts if cluster.page else ())],
+    }
+
+
+def service_names(name: str, namespace: str) -> list[str]:
+    """By which pods find a Service. Source: Kubernetes, "DNS for Services and Pods"."""
+    return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"]
 
 
 def hidden(cluster: Cluster) -> list[str]:
-    """What `page.hide` and PrivateData hide of jobs and nodes, wherever the stack file has it. Slurm looks for the words `job`, `node` and
-    `all` in PrivateData."""
+    """What `page.hide` and PrivateData hide of jobs and nodes. Slurm looks for the words `job`, `node` and `all` in PrivateData."""
     asked = cluster.page.hide if cluster.page is not None else ()
-    lines = [*cluster.slurm.settings.items(), *((key, value) for key, _, value in (line.partition("=") for line in cluster.slurm.raw))]
-    said = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").lower()
+    said = private_data(cluster)
     return [one for one in _HIDEABLE if one in asked or one[:-1] in said or "all" in said]
 
 
@@ -73,15 +85,15 @@ def build_roles(args: PageArgs) -> list[Manifest]:
 
 
 def build_network_policy(args: PageArgs) -> Manifest:
-    """In: the page, on one port. Out: names, the API server, and the program beside slurmrestd."""
+    """Out: names, the API server, and the program beside slurmrestd."""
     pods = args["pods"]
-    slurmrestd = api_programs.egress_to(pods["cluster"], "slurmrestd", RUNNING_JOBS_PORT)
+    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", RUNNING_JOBS_PORT)
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd])
 
 
 def build_service(args: PageArgs) -> Manifest:
     """The Service `<cluster>-page`, inside the cluster only: an ssh tunnel of a login pod ends there, or a proxy stands before it."""
-    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": api_programs.METRICS_PORT}])
+    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": CONTROLLER_PORT}])
 
 
 def build_deployment(args: PageArgs) -> Manifest:
@@ -105,6 +117,7 @@ def _page(args: PageArgs) -> Manifest:
         "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
         "SLIPWAY_HISTORY": "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
+        "SLIPWAY_HOSTS": ",".join(args["hosts"]),
         **({"SLIPWAY_HIDDEN": ",".join(args["hidden"])} if args["hidden"] else {}),
     }
     return api_programs.container(

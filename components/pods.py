@@ -19,15 +19,6 @@ MUNGE_UID = ACCOUNTS["munge"]
 SLURMRESTD_UID = ACCOUNTS["slurmrestd"]
 MYSQL_UID = ACCOUNTS["mysql"]
 
-SLURMCTLD_PORT = 6817
-RUNNING_JOBS_PORT = 6821
-"""Of the program beside slurmrestd that lists the running jobs: programs/running_jobs."""
-CONFIG_SYNC_PORT = 6822
-"""Of slurmctld's sidecar that tells how far changed files are: programs/config_sync."""
-SLURMD_PORT = 6818
-SLURMDBD_PORT = 6819
-SLURMRESTD_PORT = 6820
-MARIADB_PORT = 3306
 NFS_PORT = 2049
 
 PACKAGES_PATH = "/opt/slipway"

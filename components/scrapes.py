@@ -6,19 +6,17 @@ All targets are known from the stack or by DNS, so that Prometheus needs no righ
 from dataclasses import dataclass
 from typing import Any
 
-from components.api_programs import METRICS_PORT
 from components.controllers import COMPONENT as NODESET_CONTROLLER
 from components.ec2 import COMPONENT as EC2
 from components.guard import COMPONENT as GUARD
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.pods import CLUSTER_DOMAIN, SLURMCTLD_PORT
+from components.pods import CLUSTER_DOMAIN
 from configs.models.cluster import Cluster
+from configs.render.slurm import private_data
+from slurm.ports import CONTROLLER_PORT, GPU_METRICS_PORT, METRICS_PORT, SLURMCTLD_PORT
 
 METRICS = "metrics"
 """The collector of metrics, its Service and its port's name."""
-COLLECTOR_PORT = 8081
-DCGM_PORT = 9400
-"""Of workers with GPUs: DCGM's exporter, or one with its metrics' names."""
 CLUSTER_LABEL = "slurm_cluster"
 """A label of every metric: a Prometheus may have several clusters."""
 _SLURMCTLD_PATHS = ("jobs", "nodes", "partitions", "scheduler")
@@ -56,16 +54,16 @@ def targets(cluster: Cluster) -> list[Target]:
         Target(
             f"slurmctld-{path}", "slurmctld", SLURMCTLD_PORT, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
         )
-        for path in _SLURMCTLD_PATHS
+        for path in (_SLURMCTLD_PATHS if not private_data(cluster) else ())  # with PrivateData slurmctld has no metrics (26.05.5: 401)
     ]
-    controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, METRICS_PORT, "metrics", is_service=False, replicas=True)]
+    controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, CONTROLLER_PORT, "metrics", is_service=False, replicas=True)]
     if cluster.kubernetes.guard:
-        controllers.append(Target(GUARD, GUARD, METRICS_PORT, "metrics", is_service=False, replicas=True))
+        controllers.append(Target(GUARD, GUARD, CONTROLLER_PORT, "metrics", is_service=False, replicas=True))
     if cluster.ec2 is not None:
-        controllers.append(Target(EC2, EC2, METRICS_PORT, "metrics"))
+        controllers.append(Target(EC2, EC2, CONTROLLER_PORT, "metrics"))
     with_gpus = tuple((each.name, each.ordinals) for each in cluster.node_sets if each.gpus is not None)
-    gpus = [Target("dcgm", "slurmd", DCGM_PORT, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
-    return [*slurmctld, Target(METRICS, METRICS, COLLECTOR_PORT, "metrics"), *controllers, *gpus]
+    gpus = [Target("dcgm", "slurmd", GPU_METRICS_PORT, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
+    return [*slurmctld, Target(METRICS, METRICS, METRICS_PORT, "metrics"), *controllers, *gpus]
 
 
 def scrape_configs(cluster: Cluster) -> list[dict[str, Any]]:

@@ -7,8 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # each job pays for what is imported here
     from typing import Any
 
-PORT = 6823
-"""Of that program, in slurmctld's pod."""
 LAUNCH = "launch"
 """The context of a node whose slurmd could not start a job."""
 _SEND_S = 5

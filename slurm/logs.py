@@ -108,7 +108,14 @@ def readable(text: str) -> str:
 
 
 def _dumps(value: "Any") -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    """JSON without a character that a terminal obeys: JSON itself escapes those below a space only."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    """Halves of surrogates stay, which are written as question marks: not every reader takes them."""
+    return character if character.isprintable() or "\ud800" <= character <= "\udfff" else json.dumps(character)[1:-1]
 
 
 def _named(job: str, step: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from configs.models.fields import Model
+from configs.models.fields import Host, Model
 
 Hideable = Literal["jobs", "nodes"]
 """What the page can leave out."""
@@ -17,3 +17,6 @@ class Page(Model):
     hide: tuple[Hideable, ...] = Field(default=(), examples=[["jobs"]])
     """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out
     in any case. Default: nothing more."""
+    hosts: tuple[Host, ...] = Field(default=(), examples=[["slurm.example.com"]])
+    """Further host names by which browsers reach the page, such as a proxy's. It answers its Service's names, `localhost` and addresses
+    anyhow, and no other name, so that no other website can read it in a user's browser. Default: no others."""

@@ -22,8 +22,9 @@ from configs.render.wording import template
 from slurm import prologs
 from slurm.conf import known, pairs_of, setting
 from slurm.mig import device_files
+from slurm.ports import MARIADB_PORT, SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 
-PORTS: Mapping[str, int] = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820, "mariadb": 3306}
+PORTS: Mapping[str, int] = {"slurmctld": SLURMCTLD_PORT, "slurmd": SLURMD_PORT, "slurmdbd": SLURMDBD_PORT}
 
 REFUSALS = ("job_submit.lua", "cli_filter.lua")
 """One Lua script under two names, which refuses what Slurm would accept from a job and then ignore on this cluster: slurmctld and the
@@ -205,6 +206,13 @@ def job_disks(node_set: NodeSet) -> str:
     return " ".join([*([f"{kind}={tmp.size_mib}"] if tmp else []), *([f"scratch={scratch.size_mib}"] if scratch else [])])
 
 
+def private_data(cluster: Cluster) -> str:
+    """The words of PrivateData, in small letters, wherever the stack file has it; empty without them."""
+    lines = [*cluster.slurm.settings.items(), *((key, value) for key, _, value in (line.partition("=") for line in cluster.slurm.raw))]
+    said = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").strip().lower()
+    return "" if said == "none" else said
+
+
 def render_slurmdbd(cluster: Cluster) -> str:
     """slurmdbd.conf without its password line."""
     accounting = cluster.accounting
@@ -215,7 +223,7 @@ def render_slurmdbd(cluster: Cluster) -> str:
         cluster=cluster,
         ports=PORTS,
         host=external.host if external else f"{cluster.name}-mariadb",
-        port=external.port if external else PORTS["mariadb"],
+        port=external.port if external else MARIADB_PORT,
         user=external.user if external else "slurm",
         database=external.database if external else "slurm_acct_db",
         ca=(CA_FILE if external.ca_secret else SYSTEM_CA_FILE) if external and external.tls else None,

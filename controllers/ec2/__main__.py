@@ -27,13 +27,14 @@ async def run(settings: Settings) -> int:
             f"nothing heard of Kubernetes nodes for {_DEAF_S:.0f} s" if machines.synced.is_set() and machines.silent_s() > _DEAF_S else ""
         )
 
-    probes = await serve.start(settings.port, live={"informer": deaf}, ready={"EC2": source.fault})
-    requests = await serve.start(settings.requests_port, live={}, ready={}, posts={PATH: steps.take})
     try:
-        return await program.run({"informer of machines": source.machines.run, "source": source.run}, {})
+        async with serve.served(settings, live={"informer": deaf}, ready={"EC2": source.fault}):
+            requests = await serve.listener(posts={PATH: steps.take}).start(settings.requests_port)
+            try:
+                return await program.run({"informer of machines": source.machines.run, "source": source.run}, {})
+            finally:
+                requests.close()
     finally:
-        probes.close()
-        requests.close()
         await api.close()
 
 

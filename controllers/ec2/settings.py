@@ -45,6 +45,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         max_per_hour=said.whole("SLIPWAY_MAX_PER_HOUR", 10),
         requests_port=said.whole("SLIPWAY_REQUESTS_PORT", 8081),
         port=said.port(),
+        probe_port=said.probe_port(),
         log_level=said.log_level(),
     )
     said.check()

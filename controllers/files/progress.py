@@ -23,9 +23,8 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken, Connections
 from slurm.files import CONDITION, FILES_HASH, content_hash
 from slurm.hostlists import HostlistError, expand
+from slurm.ports import CONFIG_SYNC_PORT
 
-PORT = 6822
-"""Of slurmctld's sidecar."""
 LIVE, WAITING, REFUSED, BEHIND, DELIVERING = "Live", "Waiting", "Refused", "SlurmdsBehind", "Delivering"
 _ANSWER_S = 5.0
 _LONGEST = 900
@@ -163,7 +162,7 @@ def build_event(pod: SlurmctldPod, verdict: Verdict, now: str, instance: str) ->
 async def ask(address: str) -> Report:
     """The sidecar's report. Raises Broken."""
     host = f"[{address}]" if ":" in address else address
-    connections = Connections(f"http://{host}:{PORT}")
+    connections = Connections(f"http://{host}:{CONFIG_SYNC_PORT}")
     try:
         async with asyncio.timeout(_ANSWER_S):
             answer = await connections.request("GET", "/files", {})

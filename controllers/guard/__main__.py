@@ -5,10 +5,10 @@ import sys
 from controllers.guard.guard import Guard
 from controllers.guard.settings import Settings, read_settings
 from controllers.runtime import program
-from controllers.runtime import serve as probes
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.environment import main
+from controllers.runtime.serve import served
 
 _DEAF_S = 300.0
 """An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
@@ -28,11 +28,10 @@ async def serve(settings: Settings) -> int:
         late = [name for name, each in informers.items() if not each.synced.is_set()]
         return f"not listed yet: {', '.join(late)}" if late else ""
 
-    server = await probes.start(settings.port, live={"informers": deaf}, ready={"informers": unsynced})
     try:
-        return await program.run({f"informer of {name}": each.run for name, each in informers.items()}, {"guard": guard.run})
+        async with served(settings, live={"informers": deaf}, ready={"informers": unsynced}):
+            return await program.run({f"informer of {name}": each.run for name, each in informers.items()}, {"guard": guard.run})
     finally:
-        server.close()
         await api.close()
 
 

@@ -23,6 +23,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         namespace=said.text("SLIPWAY_NAMESPACE"),
         identity=said.text("POD_NAME"),
         port=said.port(),
+        probe_port=said.probe_port(),
         log_level=said.log_level(),
     )
     said.check()

@@ -172,24 +172,23 @@ class Controller:
         """The process's exit code; see `program.run`."""
         live = {name: self._deafness(informer) for name, informer in self._informers.items()}
         ready = {name: self._unsynced(informer) for name, informer in self._informers.items()}
-        server = await serve.start(self._settings.port, live=live, ready=ready)
         try:
-            return await program.run(
-                {f"informer of {name}": informer.run for name, informer in self._informers.items()},
-                {
-                    "slurm": self.poller.run,
-                    "silence": self._watch_silence,
-                    "orphaned reservations": self._release_orphans,
-                    "reconcile": self._reconcile_all,
-                    "declared": self.declared.run,
-                    "files": self.delivery.run,
-                    "progress of files": self.progress.run,
-                },
-                election=self.election,
-                stop=stop,
-            )
+            async with serve.served(self._settings, live=live, ready=ready):
+                return await program.run(
+                    {f"informer of {name}": informer.run for name, informer in self._informers.items()},
+                    {
+                        "slurm": self.poller.run,
+                        "silence": self._watch_silence,
+                        "orphaned reservations": self._release_orphans,
+                        "reconcile": self._reconcile_all,
+                        "declared": self.declared.run,
+                        "files": self.delivery.run,
+                        "progress of files": self.progress.run,
+                    },
+                    election=self.election,
+                    stop=stop,
+                )
         finally:
-            server.close()
             await self._api.close()
 
     async def _has_ended(self, lease: Lease) -> bool:

@@ -39,6 +39,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         identity=said.text("POD_NAME"),
         ec2=Ec2Program(ec2, Path(token)) if ec2 else None,
         port=said.port(),
+        probe_port=said.probe_port(),
         log_level=said.log_level(),
         writes_per_s=said.number("SLIPWAY_WRITES_PER_S", 200),
     )

@@ -19,12 +19,11 @@ async def run(settings: Settings) -> int:
     api = connect()
     async with SlurmClient(settings.slurmrestd, TokenSource(settings.jwt_key, time.time)) as slurm:
         page = StatusPage(settings, api, slurm)
-        server = await serve.start(settings.port, live=probes(page, _DEAF_S), ready={}, pages=page.site.pages)
         try:
-            informers = {"informer of node sets": page.node_sets.run, "informer of Slurm nodes": page.slurm_nodes.run}
-            return await program.run({**informers, "readings": page.run, "news": page.tell_often}, {})
+            async with serve.served(settings, live=probes(page, _DEAF_S), ready={}, pages=page.site.pages):
+                informers = {"informer of node sets": page.node_sets.run, "informer of Slurm nodes": page.slurm_nodes.run}
+                return await program.run({**informers, "readings": page.run, "news": page.tell_often}, {})
         finally:
-            server.close()
             await api.close()
 
 

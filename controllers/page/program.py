@@ -40,7 +40,7 @@ class StatusPage:
         self._is_wanted = asyncio.Event()
         self.node_sets: Informer[NodeSet] = Informer(api, NODESETS, namespace=settings.namespace, clock=clock)
         self.slurm_nodes: Informer[SlurmNode] = Informer(api, SLURM_NODES, namespace=settings.namespace, clock=clock)
-        self.site = Site(lambda user: jobs_of(user, self._readings.jobs.value, settings.hidden), self._look, clock.wall)
+        self.site = Site(lambda user: jobs_of(user, self._readings.jobs.value, settings.hidden), self._look, clock.wall, settings.hosts)
         self._tell()
 
     async def run(self) -> None:

@@ -22,6 +22,8 @@ class Settings(ProgramSettings):
     """File that keeps the last day while the container restarts."""
     hidden: frozenset[str] = frozenset()
     """What users must not see of each other, of HIDEABLE: Slurm's PrivateData."""
+    hosts: frozenset[str] = frozenset()
+    """Host names that the page answers to, beside `localhost` and addresses."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -38,7 +40,9 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         jwt_key=Path(said.text("SLIPWAY_JWT_KEY")),
         history=Path(said.text("SLIPWAY_HISTORY")),
         hidden=hidden,
+        hosts=frozenset(said.text("SLIPWAY_HOSTS").lower().split(",")) - {""},
         port=said.port(),
+        probe_port=said.probe_port(),
         log_level=said.log_level(),
     )
     said.check()

@@ -4,8 +4,9 @@ browser is told to load nothing but this.
 
 import gzip
 import hashlib
+import ipaddress
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,12 @@ class Packed:
 class Site:
     """The page and its data. `tell` gives it the newest snapshot."""
 
-    def __init__(self, jobs_of: Callable[[str], dict[str, Any]], looked_at: Callable[[], None], now: Callable[[], float]) -> None:
-        """`jobs_of` gives one user's jobs; `looked_at` is called whenever somebody asks for data; `now` is seconds since 1970."""
-        self._jobs_of, self._looked_at, self._now = jobs_of, looked_at, now
+    def __init__(
+        self, jobs_of: Callable[[str], dict[str, Any]], looked_at: Callable[[], None], now: Callable[[], float], hosts: Collection[str]
+    ) -> None:
+        """`jobs_of` gives one user's jobs; `looked_at` is called whenever somebody asks for data; `now` is seconds since 1970; `hosts` are
+        the page's names."""
+        self._jobs_of, self._looked_at, self._now, self._hosts = jobs_of, looked_at, now, hosts
         self._page = compose()
         self._data = Packed(b"{}", _JSON, {})
 
@@ -61,7 +65,20 @@ class Site:
     @property
     def pages(self) -> dict[str, Page]:
         """What is served, by path."""
-        return {"/": self._page.answer, "/data.json": self._answer_data, "/jobs.json": self._answer_jobs}
+        pages = {"/": self._page.answer, "/data.json": self._answer_data, "/jobs.json": self._answer_jobs}
+        return {path: self._by_its_names(page) for path, page in pages.items()}
+
+    def _by_its_names(self, page: Page) -> Page:
+        """A website of another name that a browser finds at the page's address, by DNS rebinding, could read it as its own."""
+
+        def answer(asked: Asked) -> Answer:
+            host = asked.headers.get("host", "")
+            if is_own_name(host, self._hosts):
+                return page(asked)
+            text = f"This page does not answer to the name {host[:300]!r}. Add it to page.hosts in the stack file, or use localhost.\n"
+            return Answer(text.encode(), status=HTTPStatus.MISDIRECTED_REQUEST, headers=_HARDENED)
+
+        return answer
 
     def _answer_data(self, asked: Asked) -> Answer:
         self._looked_at()
@@ -77,6 +94,22 @@ class Site:
     def _dated(self, answer: Answer) -> Answer:
         """With the time of this machine: the page tells ages by it, as the browser's clock may be wrong."""
         return Answer(answer.body, answer.kind, answer.status, {**answer.headers, "X-Now": f"{self._now():.0f}"})
+
+
+def is_own_name(host: str, hosts: Collection[str]) -> bool:
+    """Whether a Host header names the page: by one of `hosts`, as `localhost` or by an address, with any port. Every browser sends one."""
+    name = host.strip().lower().rstrip(".")
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0].rstrip(".")
+    if not name or name == "localhost" or name in hosts:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def compose() -> Packed:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from controllers.runtime import log
 from slurm import logs
+from slurm.ports import PROBE_PORT
 
 CLUSTER = {"SLIPWAY_CLUSTER": "name of the Slurm cluster", "SLIPWAY_NAMESPACE": "its Kubernetes namespace"}
 POD = {"POD_NAME": "name of this pod"}
@@ -29,7 +30,9 @@ class ProgramSettings:
     cluster: str
     namespace: str
     port: int = 8080
-    """Of probes, metrics and pages."""
+    """Of metrics and pages."""
+    probe_port: int = PROBE_PORT
+    """Of the kubelet's probes."""
     log_level: str = "info"
 
 
@@ -66,6 +69,10 @@ class Environment:
     def port(self) -> int:
         """SLIPWAY_PORT."""
         return self.whole("SLIPWAY_PORT", 8080)
+
+    def probe_port(self) -> int:
+        """SLIPWAY_PROBE_PORT."""
+        return self.whole("SLIPWAY_PROBE_PORT", PROBE_PORT)
 
     def log_level(self) -> str:
         """SLIPWAY_LOG_LEVEL."""

@@ -5,14 +5,16 @@ It says which files it speaks of by their content (slurm/files.py), and has no s
 
 import contextlib
 import json
-import threading
 from dataclasses import asdict, dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+
+from slurm import web
+from slurm.listen import Bounds, InThread, Listener
+from slurm.ports import CONFIG_SYNC_PORT
 
 from . import copies
 
-PORT = 6822
+_BOUNDS = Bounds(clients=128, per_address=8, answer_s=10)
 WAITING = "waiting"
 """slurmctld may not take the files yet."""
 REFUSED = "refused"
@@ -52,25 +54,12 @@ class Desk:
     def __init__(self) -> None:
         self.report = Report()
 
-    def serve(self, port: int = PORT) -> HTTPServer:
+    def serve(self, port: int = CONFIG_SYNC_PORT) -> InThread:
         """In a thread that ends with the program. Raises OSError when the port is taken."""
-        desk = self
+        return InThread((self.listener(), port))
 
-        class Handler(BaseHTTPRequestHandler):
-            timeout = 5
+    def listener(self, bounds: Bounds = _BOUNDS) -> Listener:
+        return web.gives({"/files": self._files}, bounds)
 
-            def do_GET(self) -> None:
-                is_known = self.path == "/files"
-                body = json.dumps({**asdict(desk.report), "keys": find_keys()} if is_known else {"error": "there is /files"}).encode()
-                self.send_response(200 if is_known else 404)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-                """Nothing: the sidecar's log is about the files."""
-
-        server = HTTPServer(("", port), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
+    def _files(self) -> web.Answer:
+        return web.Answer(json.dumps({**asdict(self.report), "keys": find_keys()}).encode(), "application/json")

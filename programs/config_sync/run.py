@@ -22,6 +22,7 @@ from types import FrameType
 from slurm.files import content_hash
 from slurm.hostlists import fold
 from slurm.logs import teller
+from slurm.ports import CONFIG_SYNC_PORT
 from slurm.pump import take_stderr
 from slurm.states import is_registered, may_be_removed
 
@@ -29,7 +30,7 @@ from . import copies, report, slurm, slurmds, topology
 from .closing import Closing
 from .judgement import Waiting, judge_sizes, may_go_back
 from .plan import some
-from .report import PORT, Desk, Report
+from .report import Desk, Report
 from .rescue import SLACK_S, Rescue
 from .slurm import Reading, Refused, SlurmError
 from .slurmds import Told
@@ -306,7 +307,7 @@ def main() -> int:
     try:
         desk.serve()
     except OSError as error:
-        sync.tell(f"nobody can ask how far the files are: port {PORT} cannot be used ({error})")
+        sync.tell(f"nobody can ask how far the files are: port {CONFIG_SYNC_PORT} cannot be used ({error})")
     began = time.monotonic()
     # A change between slurmctld's start and ours would be missed: so the first version seen is told as well. It costs milliseconds.
     applied = put_off = None

@@ -96,19 +96,21 @@ def cgroup_files(uid: int, is_v2: bool, limits: Mapping[str, int]) -> dict[str, 
     }
 
 
-def render_message(cluster: str, jobs: str, age_s: int, user: str) -> str:
-    """What a session shows of the cluster: `cluster` and `jobs` as `render_partitions` and `render_jobs` gave them `age_s` seconds ago.
+def render_message(cluster: str, jobs: str | None, age_s: int, user: str) -> str:
+    """What a session shows of the cluster: `cluster` and `jobs` as `render_partitions` and `render_jobs` gave them `age_s` seconds ago;
+    `jobs` is None where these are nobody's to see.
 
     Raises ValueError for a line of jobs that is none.
     """
     running, waiting = 0, 0
-    for line in jobs.splitlines():
+    for line in (jobs or "").splitlines():
         name, its_running, its_waiting = line.split()
         if name == user:
             running, waiting = int(its_running), int(its_waiting)
     age = f"The cluster as it was {age_s} s ago; slurmctld has not answered since.\n" if age_s > STATE_IS_OLD_S else ""
     more = "More: sinfo, squeue --me; ssh NODE goes where a job of yours runs."
-    return f"{age}{cluster}Your jobs: {running} running, {waiting} waiting. {more}\n"
+    own = f"Your jobs: {running} running, {waiting} waiting. " if jobs is not None else ""
+    return f"{age}{cluster}{own}{more}\n"
 
 
 def render_pam_limits(limits: Mapping[str, int], most_tasks: int | None, most_kib: int | None) -> str:

@@ -81,9 +81,10 @@ class Session:
 
     def message(self, now_s: float) -> str:
         """The state of the cluster and the user's jobs; empty while nobody knows it. Raises OSError, ValueError."""
-        if not all((STATE / name).is_file() for name in ("read", "cluster", "jobs")):
+        if not all((STATE / name).is_file() for name in ("read", "cluster")):
             return ""
-        cluster, jobs, read_at = ((STATE / name).read_text(errors="replace") for name in ("cluster", "jobs", "read"))
+        cluster, read_at = ((STATE / name).read_text(errors="replace") for name in ("cluster", "read"))
+        jobs = (STATE / "jobs").read_text(errors="replace") if (STATE / "jobs").is_file() else None
         return render_message(cluster, jobs, int(now_s) - int(read_at), self._user)
 
     def home(self, now_s: float) -> str:

@@ -6,25 +6,34 @@ import time
 from pathlib import Path
 
 from slurm.commands import SlurmError, call
+from slurm.ports import SLURMCTLD_PORT
 
 from .plan import render_jobs, render_partitions
 
 _FOLDER = Path("/run/slipway/login")
 _SINFO_S = 20
 _METRICS_S = 5
+_CLOSED = "401"
+"""slurmctld's answer about jobs of users while PrivateData is set, of whatever kind (26.05.5). Then nobody is shown them here, either."""
 
 
 def write_state(controller: str) -> None:
     """Asks slurmctld and writes its answers, each file in one step. Raises SlurmError, OSError."""
     partitions = call("sinfo", "--noheader", "--format", "%R|%D|%T", timeout_s=_SINFO_S)
-    url = f"http://{controller}:6817/metrics/jobs-users-accts"
+    url = f"http://{controller}:{SLURMCTLD_PORT}/metrics/jobs-users-accts"
     # A process of its own: Python's http.client would add 6 MB to this one.
-    metrics = call("curl", "--silent", "--show-error", "--fail", "--max-time", str(_METRICS_S), url, timeout_s=2 * _METRICS_S)
+    ask = ("curl", "--silent", "--show-error", "--max-time", str(_METRICS_S), "--write-out", "\n%{http_code}", url)
+    metrics, _, code = call(*ask, timeout_s=2 * _METRICS_S).rpartition("\n")
+    if code not in ("200", _CLOSED):
+        raise SlurmError(f"{url} is answered {code}: {metrics[:200]}")
     try:
-        texts = {"cluster": render_partitions(partitions), "jobs": render_jobs(metrics), "read": f"{int(time.time())}\n"}
+        jobs = {"jobs": render_jobs(metrics)} if code != _CLOSED else {}
+        texts = {"cluster": render_partitions(partitions), **jobs, "read": f"{int(time.time())}\n"}
     except ValueError as error:
         raise SlurmError(f"the answer is not what 26.05 gives: {error}") from None
     _FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if code == _CLOSED:
+        (_FOLDER / "jobs").unlink(missing_ok=True)
     for name, text in texts.items():
         made = _FOLDER / f"{name}.new"
         made.write_text(text)

@@ -13,7 +13,8 @@ KEPT = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_CLUSTER_NAME")
 TEXT = "SLIPWAY_TEXT"
 """In the place of variables about a job: the whole text of a mail that programs/notify leaves. slurmctld has no such variable."""
 _LONGEST = 500
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,189}", re.ASCII)
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}@[A-Za-z0-9][A-Za-z0-9.-]{0,188}", re.ASCII)
+"""Neither part begins with a dash: some relays hand an address to a program."""
 _CANNOT_START = "0:53"
 """ExitCode of a batch job whose output file could not be opened on the node (seen with 26.05.5)."""
 

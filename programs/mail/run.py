@@ -59,7 +59,7 @@ class Sender:
     def round(self) -> int:
         """Sends what is due. Gives the seconds until the next look."""
         if lost := self._spool.take_lost():
-            self._say(f"LOST: {lost} mails found no room in the spool, which the relay does not empty")
+            self._say(f"LOST: {lost} mails found no room in the spool, or in their user's share of it: the relay does not empty it")
         due = self._due(time.time())
         if not due:
             return _LOOK_S

@@ -1,4 +1,5 @@
-"""The folder in which mails wait, a file each, on slurmctld's disk. It has a bound, and what it had no room for is counted."""
+"""The folder in which mails wait, a file each, on slurmctld's disk. It has a bound, each user's share another, and what found no room is
+counted."""
 
 import contextlib
 import json
@@ -12,6 +13,9 @@ from slurm.records import record
 SPOOL = Path("/var/spool/slurmctld/mail")
 MOST = 10_000
 """Mails that wait at most: some 20 MB."""
+MOST_OF_USER = 1_000
+"""Of them about jobs of one user, so that nobody takes the room of others."""
+_USER = "SLURM_JOB_USER"
 _LOST = "lost"
 _HALF_S = 3600
 """A file that is not whole after so long never will be."""
@@ -33,19 +37,21 @@ class Waiting:
 class Spool:
     """The folder; any number of processes may add, one takes out."""
 
-    def __init__(self, folder: Path = SPOOL, most: int = MOST) -> None:
+    def __init__(self, folder: Path = SPOOL, most: int = MOST, most_of_user: int = MOST_OF_USER) -> None:
         self._folder = folder
-        self._most = most
+        self._most, self._most_of_user = most, most_of_user
 
     def add(self, mail: Waiting) -> bool:
         """Leaves a mail; False when there is no room, which is counted. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps([mail.asked_at, mail.subject, mail.address, dict(mail.job)])
-        if len(text) > _MOST_BYTES or len(self.names()) >= self._most:
+        names, owner = self.names(), mail.job.get(_USER, "").encode().hex()[:64]
+        own = sum(name.endswith(f"-{owner}.json") for name in names) if owner else 0
+        if len(text) > _MOST_BYTES or len(names) >= self._most or own >= self._most_of_user:
             with (self._folder / _LOST).open("ab") as lost:
                 lost.write(b"x")
             return False
-        name = f"{time.time_ns():020}-{os.getpid()}"
+        name = f"{time.time_ns():020}-{os.getpid()}-{owner}"  # the owner in letters that any name of a file may have
         made = self._folder / f".{name}"
         try:
             made.write_text(text)

@@ -12,13 +12,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from slurm import web
 from slurm.commands import SlurmError, call
 from slurm.ended import Gap, back_to, gap_after_answer, gap_after_failure, pause_s
+from slurm.listen import Bounds, InThread, Listener
 from slurm.logs import ERROR, teller
+from slurm.ports import METRICS_PORT, PROBE_PORT
 from slurm.pump import take_stderr
 from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.signals import Signals
@@ -27,10 +29,10 @@ from . import checks, jobs, nodes, usage
 from .readings import Readings
 from .text import CONTENT_TYPE, render
 
-PORT = 8081
 KEY_WAITS = Path("/run/munge/key-waits")
 """The note of programs/munged, beside its socket."""
 _CALL_S = 20
+_BOUNDS = Bounds(clients=64, per_address=8, answer_s=10, answers_bytes=64 * 2**20)
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 
 say = teller("metrics")
@@ -157,41 +159,10 @@ def key_waits_s(note: Path = KEY_WAITS) -> float:
         return 0.0
 
 
-class Server(ThreadingHTTPServer):
-    """Serves the readings. A caller that is slow holds up nobody else."""
-
-    daemon_threads = True
-
-    def __init__(self, port: int, readings: Readings) -> None:
-        super().__init__(("", port), Handler)
-        self.readings = readings
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers GET /metrics, and GET /healthz for probes."""
-
-    timeout = 10
-    """Seconds that a caller has to send its request, and to take each part of the answer."""
-
-    def do_GET(self) -> None:
-        if self.path == "/metrics":
-            self._send(200, CONTENT_TYPE, cast("Server", self.server).readings.page(time.monotonic(), memory(), cpu_s(), key_waits_s()))
-        elif self.path == "/healthz":
-            self._send(200, "text/plain", b"ok\n")
-        else:
-            self._send(404, "text/plain", b"there is /metrics\n")
-
-    def _send(self, status: int, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Says only what failed."""
-        if str(code) != "200":
-            super().log_request(code, size)
+def listener(readings: Readings, bounds: Bounds = _BOUNDS) -> Listener:
+    """Serves the readings: a page may have megabytes, so whoever asks at the same time gets the same one."""
+    page = web.shared(lambda: web.Answer(readings.page(time.monotonic(), memory(), cpu_s(), key_waits_s()), CONTENT_TYPE))
+    return web.gives({"/metrics": page}, bounds)
 
 
 def work(collector: Collector, kinds: tuple[str, ...], interval_s: float, stop: threading.Event) -> None:
@@ -215,11 +186,12 @@ def main() -> int:
         signals.wake()
 
     threading.excepthook = end  # a fault of ours ends the process, which comes back, instead of an age that grows for ever
-    server = Server(PORT, collector.readings)
-    for thread in (*threads, threading.Thread(target=server.serve_forever, daemon=True)):
+    serving = InThread((listener(collector.readings), METRICS_PORT), (web.healthy(), PROBE_PORT))
+    for thread in threads:
         thread.start()
     while not signals.is_stopping and not is_broken.is_set():
         signals.wait(None)
+    serving.close()
     return int(is_broken.is_set())
 
 

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 
 from slurm.people import ACCOUNTS
+from slurm.ports import SLURMCTLD_PORT
 from slurm.pump import Pump
 
 from .keys import KEY, SECRET, Keys, has_key, say_taken, say_waiting, waiting_since
 from .plan import Dial, Step, count_silence, pause_s, plan_key
 
-_PORT = 6817
 _DIAL_S = 2
 _RUN = "/run/munge"
 _STATE = "/var/lib/munge"
@@ -149,7 +149,7 @@ def dial(host: str) -> Dial:
 
     def connect() -> None:
         try:
-            socket.create_connection((host, _PORT), _DIAL_S).close()
+            socket.create_connection((host, SLURMCTLD_PORT), _DIAL_S).close()
             found.append(Dial.ANSWERED)
         except ConnectionRefusedError:
             found.append(Dial.REFUSED)

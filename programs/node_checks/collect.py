@@ -7,9 +7,9 @@ Reports that come together are read and written together, so a storm of failures
 nothing that Slurm does not have: a node tells again what was not noted.
 """
 
+import asyncio
 import json
 import queue
-import socketserver
 import sys
 import threading
 import time
@@ -17,15 +17,18 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from slurm import logs
+from slurm import logs, web
 from slurm.check_results import FAILED, PASSED
-from slurm.collector import LAUNCH, PORT
+from slurm.collector import LAUNCH
 from slurm.commands import SlurmError
+from slurm.listen import Bounds, InThread, Listener, Service
+from slurm.ports import CHECKS_PORT, PROBE_PORT
 from slurm.pump import take_stderr
 from slurm.retelling import RENEW_EVERY_S
 from slurm.signals import Signals
+from slurm.turns import Turns
 
 from .collect_plan import AT_ONCE, Found, Plan, Report, ReportError, plan_collect, plan_renewal, read_report
 from .credentials import CredentialError, Munge
@@ -43,8 +46,10 @@ _MOST = 256
 _MOST_COMMENTS = 16
 """Jobs that one round comments on, by two processes each. The others have their turn after the answers."""
 _ANSWER_S = 20
-_LONGEST = 256 * 1024
-_READ_S = 5
+_BOUNDS = Bounds(clients=2048, per_address=32, answer_s=_ANSWER_S + 10, request_bytes=256 * 1024)
+"""A failure that all nodes see at once is a report of each."""
+_UNSEALED_AT_ONCE = 8
+"""Credentials that munged opens."""
 _SETTLES_S = 1.0
 """So long after a failure was noted it is looked for again: a check that runs as a job may have overwritten it."""
 _TELLS_S, _MOST_TELLS = 1.0, 15
@@ -235,44 +240,44 @@ def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> N
         logs.write(logs.line("checks", str(error), logs.ERROR))
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    request_queue_size = 512
+def listener(
+    collector: Collector,
+    waiting: Waiting,
+    suspect: Callable[[Report], None],
+    read: Callable[[bytes], tuple[int, bytes]],
+    bounds: Bounds = _BOUNDS,
+) -> Listener:
+    """Takes reports; `suspect` takes those of nodes that could not start a job. `read` gives who sealed a credential, and its text."""
+    turns = Turns(_UNSEALED_AT_ONCE)
 
-    def __init__(self, port: int, munge: Munge, waiting: Waiting, collector: Collector, launches: Launches) -> None:
-        super().__init__(("", port), _Handler)
-        self.munge, self.waiting, self.collector, self.launches = munge, waiting, collector, launches
-
-
-class _Handler(socketserver.StreamRequestHandler):
-    timeout = _READ_S
-
-    def handle(self) -> None:
-        try:
-            line = self.rfile.readline(_LONGEST).strip()
-            answer: dict[str, object] = {"notes": self._server.collector.notes} if line == STATUS else self._reply(line)._asdict()
-        except (CredentialError, ReportError, SlurmError) as error:
-            answer = {"error": str(error)}
-        except TimeoutError:
-            answer = {"error": "Slurm did not take it in time"}
-        except OSError:
-            return
-        self.wfile.write(json.dumps(answer).encode() + b"\n")
-
-    @property
-    def _server(self) -> _Server:
-        return cast("_Server", self.server)
-
-    def _reply(self, line: bytes) -> Reply:
-        user, text = self._server.munge.read(line)
+    def unseal(line: bytes) -> Report:
+        user, text = read(line)
         if user != 0:
             raise CredentialError(f"sealed by user {user}, not by root of a node")
-        report = read_report(text)
+        return read_report(text)
+
+    async def reply(line: bytes, address: str) -> Reply:
+        report, answer = await turns.run(address, unseal, line), Answer()
         if report.context == LAUNCH:
-            self._server.launches.put(report)
+            suspect(report)
             return Reply((), ())
-        return note(self._server.waiting, report)
+        waiting.put(report, answer)
+        noted = asyncio.wrap_future(answer)
+        noted.add_done_callback(lambda done: done.exception())  # nobody hears it where the node has gone
+        # Shielded, as the report is noted all the same.
+        return await asyncio.wait_for(asyncio.shield(noted), _ANSWER_S)
+
+    async def serve(head: bytes, _: bytes, address: str) -> bytes:
+        line = head.strip()
+        try:
+            said: dict[str, object] = {"notes": collector.notes} if line == STATUS else (await reply(line, address))._asdict()
+        except (CredentialError, ReportError, SlurmError) as error:
+            said = {"error": str(error)}
+        except TimeoutError:
+            said = {"error": "Slurm did not take it in time"}
+        return json.dumps(said).encode() + b"\n"
+
+    return Listener(Service(b"\n", serve), bounds)
 
 
 def note(waiting: Waiting, report: Report) -> Reply:
@@ -285,13 +290,13 @@ def note(waiting: Waiting, report: Report) -> Reply:
 def main() -> int:
     signals, waiting, collector = Signals(), Waiting(), Collector(Slurm(), logs.write)
     launches = Launches(TrialJobs(), lambda report: note(waiting, report))
-    server = _Server(PORT, Munge(), waiting, collector, launches)
     worker = threading.Thread(target=work, args=(collector, waiting), daemon=True)
-    for thread in (worker, threading.Thread(target=server.serve_forever, daemon=True)):
-        thread.start()
+    worker.start()
     workers = [worker, *launches.start()]
+    serving = InThread((listener(collector, waiting, launches.put, Munge().read), CHECKS_PORT), (web.healthy(), PROBE_PORT))
     while not signals.is_stopping and all(each.is_alive() for each in workers):  # a fault of ours ends the process, which comes back
         signals.wait(_LOOKS_S)
+    serving.close()
     return int(not signals.is_stopping)
 
 

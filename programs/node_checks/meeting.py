@@ -7,6 +7,7 @@ task's place, and is turned away.
 import contextlib
 import json
 import random
+import select
 import socket
 import time
 from typing import Any
@@ -18,6 +19,8 @@ _PAUSE_S = 0.1
 _SAYS_S = 1.0
 """How long a task takes to say its token. Somebody else's listener may be silent for ever."""
 _LONGEST = 65536
+_MOST_STRANGERS = 64
+"""That are listened to at once; the oldest goes first."""
 
 
 class Line:
@@ -25,23 +28,55 @@ class Line:
 
     def __init__(self, connection: socket.socket, within_s: float) -> None:
         """`within_s` is how long a line may take to come."""
-        connection.settimeout(within_s)
         self._connection = connection
-        self._file = connection.makefile("r", encoding="utf-8", errors="replace")
+        self._within_s = within_s
+        self._said = b""
 
     def send(self, **what: Any) -> None:
         """Raises OSError."""
+        self._connection.settimeout(self._within_s)
         self._connection.sendall(json.dumps(what).encode() + b"\n")
 
     def receive(self) -> "dict[str, Any]":
         """Raises OSError where the other task is silent, gone, or says something else."""
+        end = time.monotonic() + self._within_s
+        while (said := self._read_line()) is None:
+            self._connection.settimeout(max(0.001, end - time.monotonic()))  # a byte now and then does not renew it
+            self._hear()
+        return said
+
+    def hear(self, token: str) -> "bool | None":
+        """Of a task that has said something: whether it is of this step; None while its line is not whole. Raises OSError."""
+        self._connection.settimeout(0.001)
+        self._hear()
+        said = self._read_line()
+        return None if said is None else said.get("token") == token
+
+    def _hear(self) -> None:
+        piece = self._connection.recv(_LONGEST)
+        self._said += piece
+        if not piece or len(self._said) > _LONGEST:
+            raise OSError("the other node has ended")
+
+    def _read_line(self) -> "dict[str, Any] | None":
+        line, end, rest = self._said.partition(b"\n")
+        if not end:
+            return None
+        self._said = rest
         try:
-            return dict(json.loads(self._file.readline(_LONGEST)))
+            return dict(json.loads(line.decode("utf-8", "replace")))
         except (TypeError, ValueError):
             raise OSError("the other node has ended") from None
 
+    def let(self, within_s: float) -> "Line":
+        """The same, with another time for each line."""
+        self._within_s = within_s
+        return self
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
     def close(self) -> None:
-        self._file.close()
         self._connection.close()
 
 
@@ -61,18 +96,47 @@ def listen(number: int) -> socket.socket:
 def wait_for_other(token: str, within_s: float, meets_s: float = MEETS_S) -> Line:
     """The side that listens. Raises OSError where nobody comes within `meets_s`."""
     end = time.monotonic() + meets_s
+    strangers: dict[Line, float] = {}
     with _first_free(token) as server:
-        while (left := end - time.monotonic()) > 0:
-            server.settimeout(left)
-            connection, _ = server.accept()
-            line = Line(connection, _SAYS_S)
-            with contextlib.suppress(OSError):
-                if line.receive().get("token") == token:
-                    line.send(token=token)
-                    connection.settimeout(within_s)
-                    return line
-            line.close()
+        server.settimeout(_SAYS_S)
+        try:
+            while (left := end - time.monotonic()) > 0:
+                for ready in select.select([server, *strangers], [], [], min(left, _SAYS_S))[0]:
+                    if not isinstance(ready, Line):
+                        with contextlib.suppress(OSError):  # it may have left already
+                            strangers[Line(server.accept()[0], _SAYS_S)] = time.monotonic() + _SAYS_S
+                    elif _is_other(ready, token):
+                        del strangers[ready]
+                        return ready.let(within_s)
+                for line in _late(strangers):
+                    del strangers[line]
+                    line.close()
+        finally:
+            for line in strangers:
+                line.close()
     raise OSError(f"nobody came within {meets_s:.0f} s")
+
+
+def _is_other(line: Line, token: str) -> bool:
+    """True for the other task of this step, which has its answer then. A stranger's line is closed."""
+    try:
+        is_other = line.hear(token)
+        if is_other:
+            line.send(token=token)
+        elif is_other is not None:
+            line.close()
+    except OSError:
+        line.close()
+        return False
+    return bool(is_other)
+
+
+def _late(strangers: "dict[Line, float]") -> "list[Line]":
+    """Those that are closed, have not said their token in time, or are too many."""
+    now = time.monotonic()
+    return [*strangers][: max(0, len(strangers) - _MOST_STRANGERS)] + [
+        line for line, until in [*strangers.items()][-_MOST_STRANGERS:] if line.fileno() < 0 or until < now
+    ]
 
 
 def _first_free(token: str) -> socket.socket:
@@ -94,8 +158,7 @@ def go_to_other(host: str, token: str, within_s: float, meets_s: float = MEETS_S
                 with contextlib.suppress(OSError):
                     line.send(token=token)
                     if line.receive().get("token") == token:
-                        connection.settimeout(within_s)
-                        return line
+                        return line.let(within_s)
                 line.close()
             except OSError as error:
                 said = str(error)

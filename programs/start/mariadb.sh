@@ -30,9 +30,10 @@ SQL
 )
 
 # Slurm's accounting guide asks for the lock wait, the packet size, and a log that holds long transactions; slurmdbd refuses snapshot isolation and
-# calls less than this buffer pool too small; it takes memory only as the tables grow into it. The rest keeps memory small.
+# calls less than this buffer pool too small; it takes memory only as the tables grow into it. The rest keeps memory small. Any pod may connect: who
+# does has five seconds to log in, and 100 who do not, of a user's process, must not keep slurmdbd out.
 exec mariadbd --no-defaults \
   --datadir="$data" --socket="$run/mysqld.sock" --pid-file="$run/mysqld.pid" --init-file="$run/accounts.sql" \
   --bind-address=0.0.0.0 --port=3306 --skip-name-resolve --character-set-server=utf8mb4 \
   --innodb-buffer-pool-size="${SLIPWAY_MARIADB_BUFFER_POOL:-2G}" --innodb-log-file-size=64M --innodb-lock-wait-timeout=900 --innodb-snapshot-isolation=OFF \
-  --max-allowed-packet=16M --performance-schema=OFF --max-connections=100
+  --max-allowed-packet=16M --performance-schema=OFF --max-connections=1000 --connect-timeout=5

@@ -7,10 +7,11 @@ job that has it, by the files that its prolog wrote (configs/render/gpu_jobs.py)
 import json
 import os
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
-PORT = 9400
+from slurm import web
+from slurm.listen import Bounds, InThread, Listener
+from slurm.ports import GPU_METRICS_PORT
+
 JOBS = "/run/slurm/gpu-jobs"
 _MEMORY_MIB = 81559
 _METRICS = (
@@ -20,6 +21,7 @@ _METRICS = (
     ("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C)."),
     ("DCGM_FI_DEV_POWER_USAGE", "Power draw (in W)."),
 )
+_BOUNDS = Bounds(clients=64, per_address=8)
 _IDLE_C, _IDLE_W, _RANGE_C, _RANGE_W = 30.0, 70.0, 45.0, 630.0
 
 Use = dict[str, tuple[float, float]]
@@ -76,35 +78,28 @@ def render(node: str, model: str, count: int, jobs: dict[int, str], before: Use,
     return "".join(f"# HELP {name} {words}\n# TYPE {name} gauge\n{''.join(values[name])}" for name, words in _METRICS)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers GET /metrics."""
+class Exporter:
+    """Makes the page from what has happened since it was made last."""
 
-    timeout = 10
-    declared: "dict[str, Any]" = {}
-    last: "tuple[float, Use]" = (0.0, {})
+    def __init__(self, model: str, count: int) -> None:
+        self._model, self._count = model, count
+        self._at, self._use = 0.0, Use()
 
-    def do_GET(self) -> None:
-        if self.path != "/metrics":
-            self.send_error(404)
-            return
-        now, use = time.monotonic(), read_use()
-        then, before = Handler.last
-        Handler.last = (now, use)
-        count = int(self.declared["count"])
-        page = render(os.uname().nodename, self.declared["model"], count, read_jobs(JOBS, count), before, use, now - then if then else 0.0)
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-        self.send_header("Content-Length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page.encode())
+    def page(self) -> web.Answer:
+        now, before = time.monotonic(), self._use
+        seconds, self._at, self._use = now - self._at if self._at else 0.0, now, read_use()
+        text = render(os.uname().nodename, self._model, self._count, read_jobs(JOBS, self._count), before, self._use, seconds)
+        return web.Answer(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Says nothing of scrapes."""
+
+def listener(exporter: Exporter, bounds: Bounds = _BOUNDS) -> Listener:
+    """Jobs share the pod's network, so they reach it, too."""
+    return web.gives({"/metrics": web.shared(exporter.page)}, bounds)
 
 
 def main() -> None:
-    Handler.declared = json.loads(os.environ["SLIPWAY_DECLARED_GPUS"])
-    HTTPServer(("", PORT), Handler).serve_forever()
+    declared = json.loads(os.environ["SLIPWAY_DECLARED_GPUS"])
+    InThread((listener(Exporter(declared["model"], int(declared["count"]))), GPU_METRICS_PORT)).wait()
 
 
 if __name__ == "__main__":

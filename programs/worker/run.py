@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from programs.munged.daemon import LATEST_S, Munged
 from slurm import logs, reasons
 from slurm.instances import ENVIRONMENT, instance
+from slurm.ports import SLURMCTLD_PORT
 from slurm.pump import Pump, take_stderr
 from slurm.scontrol import Node
 from slurm.signals import Signals
@@ -33,7 +34,6 @@ from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
 from .stopping import is_stopping
 
-_PORT = 6817
 _DIAL_S = 3
 _MUNGE_S = 10
 _AGAIN_S = 3
@@ -74,7 +74,7 @@ class Worker:
         self._name = name
         self._instance = instance
         self._controller = controller
-        self._server = f"{controller}:{_PORT}"
+        self._server = f"{controller}:{SLURMCTLD_PORT}"
         self._is_elastic = is_elastic
         self._gpus = gpus
         self._is_checked_first = is_checked_first
@@ -295,7 +295,7 @@ def _boot() -> str:
 
 def _answers(host: str) -> bool:
     try:
-        socket.create_connection((host, _PORT), _DIAL_S).close()
+        socket.create_connection((host, SLURMCTLD_PORT), _DIAL_S).close()
     except OSError:
         return False
     return True

@@ -55,6 +55,7 @@ async def _wake(size: Size) -> None:
                 jwt_key=Path(folder),
                 identity="bench",
                 port=0,
+                probe_port=0,
                 log_level="error",
                 writes_per_s=1000,
             )

@@ -9,8 +9,8 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +34,17 @@ _ALL = (
 # As containerd has them for all that is not privileged.
 _MASKED = ("acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi")
 _READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+
+_HOLD = """
+import contextlib, socket, sys
+held = []
+for _ in range(300):
+    with contextlib.suppress(ConnectionError):
+        held.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), 60))
+        held[-1].sendall(sys.argv[3].encode())
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 T = TypeVar("T")
 
@@ -224,6 +235,19 @@ class Machine:
         container = Container(container_id, bundle, process, self, variables)
         self.containers[container_id] = container
         return container
+
+    @contextmanager
+    def held(self, pod: str, port: int, says: str = "") -> Generator[None]:
+        """300 connections to a port of a pod, from an address that is no pod's. Each says this much and then nothing."""
+        hold = ["nsenter", f"--net=/run/netns/{self.prefix}hub", "python3", "-c", _HOLD, self.addresses[pod], str(port), says]
+        with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            assert holder.stdin is not None
+            assert holder.stdout is not None
+            try:
+                assert holder.stdout.readline() == b"held\n"
+                yield
+            finally:
+                holder.stdin.close()
 
     def logs(self) -> list[tuple[str, int | None, str]]:
         """Name, exit code (None while it runs) and log of each container, the one that wrote last first."""

@@ -9,7 +9,7 @@ import pytest
 
 from components.metrics import MetricsArgs, build_settings
 from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
-from programs.metrics.run import PORT
+from slurm.ports import METRICS_PORT
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK
@@ -221,7 +221,7 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
     collector = cluster.metrics(build_settings(args))
 
     def page() -> str:
-        return collector.run("python3", "-c", GET, f"http://127.0.0.1:{PORT}/metrics", check=False)
+        return collector.run("python3", "-c", GET, f"http://127.0.0.1:{METRICS_PORT}/metrics", check=False)
 
     def gpu_seconds() -> dict[str, float]:
         return of(page(), "slipway_job_gpu_seconds_total")

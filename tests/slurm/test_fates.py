@@ -11,6 +11,7 @@ import pytest
 
 from changes.configuration import parse
 from changes.jobs import Job, read_queue, stranded
+from slurm.ports import CONFIG_SYNC_PORT, QUEUE_PORT, RUNNING_JOBS_PORT
 from slurm.tokens import mint
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_pods import Machine, wait_for
@@ -39,10 +40,10 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 
-def queue(cluster: ElasticCluster) -> dict[str, Job]:
+def queue(cluster: ElasticCluster, port: int = QUEUE_PORT) -> dict[str, Job]:
     """The jobs by number, as a preview reads them."""
     token = mint((cluster.machine.folder / "volume-jwt" / "jwt_hs256.key").read_bytes(), "slurm", time.time(), 60)
-    url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6821/queue/"
+    url = f"http://{cluster.machine.addresses['t-slurmrestd']}:{port}/queue/"
     said = cluster.containers["t-slurmctld-0/reconfigure"].run("python3", "-c", GET, url, token)
     return {job.number: job for job in read_queue(json.loads(said))}
 
@@ -65,6 +66,17 @@ def test_queue_tells_what_runs_where_until_when_and_what_waits_for_what(cluster:
     finally:
         cluster.slurm("scancel", running, waiting)
     wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
+
+
+@pytest.mark.parametrize("says", [pytest.param("", id="silent"), pytest.param("GET /queue/ HTTP/1.1\r\n", id="half-a-request")])
+@pytest.mark.parametrize("port", [RUNNING_JOBS_PORT, QUEUE_PORT, CONFIG_SYNC_PORT])
+def test_lists_and_the_report_are_read_beside_300_connections_of_another(cluster: ElasticCluster, port: int, says: str) -> None:
+    """tests/unit/test_listeners.py has more ways to hold every listener; these are the programs as they are deployed."""
+    with cluster.machine.held("t-slurmctld-0" if port == CONFIG_SYNC_PORT else "t-slurmrestd", port, says):
+        if port == CONFIG_SYNC_PORT:
+            assert cluster.report()["state"] == "live"
+        else:
+            assert queue(cluster, port) == {}
 
 
 def test_node_that_gets_other_cores_keeps_its_size_until_it_is_drained_and_its_job_has_ended(cluster: ElasticCluster) -> None:

@@ -148,6 +148,46 @@ def test_rest_answers_a_token_and_refuses_a_stranger(cluster: Cluster) -> None:
         assert (code == "200", "gpu-0" in body) == (False, False)
 
 
+@pytest.mark.parametrize(
+    ("pod", "port", "command"),
+    [
+        pytest.param("t-mariadb-0", 3306, ("sacctmgr", "--noheader", "show", "cluster", "format=cluster"), id="mariadb"),
+        pytest.param("t-slurmctld-0", 6817, ("sinfo", "--noheader"), id="slurmctld"),
+        pytest.param("t-slurmrestd", 6820, (), id="slurmrestd"),
+    ],
+)
+def test_idle_connections_of_a_user_keep_nobody_out(cluster: Cluster, pod: str, port: int, command: tuple[str, ...]) -> None:
+    """300 of them. By their defaults MariaDB and slurmrestd serve nobody beside 125. For slurmdbd there is no help: docs/security.md."""
+    with cluster.machine.held(pod, port):
+        if command:
+            assert cluster.slurm(*command).split()
+        else:
+            ask = ["curl", "--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}"]
+            assert cluster.outside(*ask, f"http://{cluster.machine.addresses[pod]}:{port}/slurm/v0.0.45/ping/") == "401"
+
+
+def test_private_data_closes_slurmctlds_metrics_and_costs_logins_the_count_of_jobs_only(cluster: Cluster) -> None:
+    url = f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/metrics/jobs-users-accts"
+    login = cluster.containers["t-login/login"]
+
+    def code() -> str:
+        return cluster.outside("curl", "--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}", url)
+
+    def shown() -> list[str]:
+        return login.run("ls", "/run/slipway/login").split()
+
+    assert code() == "200"
+    wait_for("the count of jobs", lambda: "jobs" in shown(), deadline_s=60, pause_s=1)
+    try:
+        cluster.configure(STACK, "PrivateData=jobs\n")
+        wait_for("no metrics", lambda: code() == "401", deadline_s=60)
+        login.run("sh", "-c", "rm /run/slipway/login/read")
+        wait_for("what logins are shown", lambda: shown() == ["cluster", "read"], deadline_s=60, pause_s=1)
+    finally:
+        cluster.configure(STACK)
+        wait_for("metrics", lambda: code() == "200", deadline_s=60)
+
+
 def test_probes_of_slurmctld_answer_over_http(cluster: Cluster) -> None:
     for path in ("livez", "readyz", "metrics"):
         cluster.outside("curl", "--silent", "--fail", "--max-time", "5", f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/{path}")

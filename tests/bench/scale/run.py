@@ -27,10 +27,11 @@ from lightkube.config.kubeconfig import KubeConfig
 
 from components.kinds import build_crds
 from components.node_set import build_node_set, node_set_args
-from components.pods import CONFIG_SYNC_PORT, pod_defaults
+from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from controllers.runtime.api import connect
+from slurm.ports import CONFIG_SYNC_PORT
 from tests.apiserver.server import ApiServer, run_process, serve
 from tests.bench.scale import faults as failing
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMCTLD_PORT, SLURMRESTD_UID, program_command
+from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
-from slurm.collector import PORT as COLLECTOR_PORT
+from slurm.ports import CHECKS_PORT, SLURMCTLD_PORT
 from tests.log_lines import NODE_HEARD, times_of
 from tests.slurm.image_cluster import write_volume
 
@@ -117,7 +117,7 @@ class Slurm:
     def start_checks(self) -> None:
         """The collector of what checks beside jobs find; returns when it listens."""
         self._run("checks", program_command("node_checks", module="collect"), SLURM_UID)
-        self._await("checks", lambda: _listens(COLLECTOR_PORT))
+        self._await("checks", lambda: _listens(CHECKS_PORT))
 
     def offer(self, more: str) -> None:
         """Slurm's files with a further line of slurm.conf, in one step, as the kubelet brings them."""

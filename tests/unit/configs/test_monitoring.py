@@ -113,6 +113,16 @@ def test_operator_and_own_prometheus_have_the_same_targets_and_rules() -> None:
     assert rules["spec"] == own
 
 
+@pytest.mark.parametrize(
+    ("words", "is_read"),
+    [pytest.param("jobs", False, id="jobs"), pytest.param("none", True, id="none"), pytest.param("Reservations", False, id="any-kind")],
+)
+def test_slurmctld_is_not_read_where_private_data_closes_its_metrics(words: str, is_read: bool) -> None:
+    """It answers 401 then: its targets would be down for ever, and alert."""
+    jobs = {target.job for target in targets(cluster_of({}, slurm={"settings": {"PrivateData": words}}))}
+    assert ("slurmctld-jobs" in jobs, "metrics" in jobs) == (is_read, True)
+
+
 def test_gpus_are_read_on_the_nodes_that_have_them_and_only_there() -> None:
     [gpus] = [each for each in scrape_configs(cluster_of({})) if each["job_name"] == "dcgm"]
     [group] = gpus["static_configs"]

@@ -28,6 +28,16 @@ def test_keys_are_these_in_this_order() -> None:
     )
 
 
+TERMINAL = (0x1B, 0x7F, 0x85, 0x9B, 0x2028, 0x202E, 0xE0001)
+
+
+@pytest.mark.parametrize("character", [pytest.param(chr(code), id=f"U+{code:04X}") for code in TERMINAL])
+def test_no_character_that_a_terminal_obeys_stands_raw_in_a_line(character: str) -> None:
+    said = logs.line("worker", f"a{character}31m", name=f"{character}x")
+    assert character not in said
+    assert json.loads(said)["message"] == f"a{character}31m"
+
+
 def test_line_without_a_job_has_neither_job_nor_step() -> None:
     assert list(json.loads(logs.line("slurmd", "slurmd version 26.05.5 started"))) == [
         *("time", "level", "cluster", "node", "daemon", "message"),

@@ -221,8 +221,8 @@ async def site(folder: Path, machines: int = 1, **settings: Any) -> AsyncGenerat
         instances = made.amazon.launch(machines)
         for number, instance in enumerate(instances):
             made.put_machine(number, instance)
-        taking = await serve.start(0, live={}, ready={}, host="127.0.0.1", posts={"/steps": lambda asked: made.steps.take(asked)})
-        made.port = taking.sockets[0].getsockname()[1]
+        taking = await serve.listener(posts={"/steps": lambda asked: made.steps.take(asked)}).start(0, "127.0.0.1")
+        made.port = taking.port
         try:
             yield made, instances
         finally:

@@ -51,7 +51,7 @@ async def answer(method: str, url: str, until: str) -> str:
 
 
 async def test_process_says_what_it_waits_for_and_ends_when_asked_to(tmp_path: Path) -> None:
-    ports = free_ports(2)
+    ports = free_ports(3)
     (tmp_path / "token").write_text("secret")
     async with FakeKubernetes() as server:
         provider_id = "aws:///eu-west-1a/i-0abc"
@@ -67,14 +67,15 @@ async def test_process_says_what_it_waits_for_and_ends_when_asked_to(tmp_path: P
             "SLIPWAY_TOKEN": str(tmp_path / "token"),
             "SLIPWAY_PORT": ports[0],
             "SLIPWAY_REQUESTS_PORT": ports[1],
+            "SLIPWAY_PROBE_PORT": ports[2],
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
             "AWS_ACCESS_KEY_ID": "a",
             "AWS_SECRET_ACCESS_KEY": "a",
         }
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "controllers.ec2", env=environment)
         try:
-            await answer("GET", f"http://127.0.0.1:{ports[0]}/readyz", "EC2: DescribeInstanceStatus: Could not connect")
-            await answer("GET", f"http://127.0.0.1:{ports[0]}/healthz", "ok")
+            await answer("GET", f"http://127.0.0.1:{ports[2]}/readyz", "EC2: DescribeInstanceStatus: Could not connect")
+            await answer("GET", f"http://127.0.0.1:{ports[2]}/healthz", "ok")
             await answer("POST", f"http://127.0.0.1:{ports[1]}/steps", "the token is missing")
             await answer("GET", f"http://127.0.0.1:{ports[0]}/metrics", "slipway_ec2_failures_total")
         finally:

@@ -56,9 +56,8 @@ class Both:
 async def both(tmp_path: Path) -> AsyncIterator[Both]:
     async with FakeKubernetes() as server:
         made = Both(server, tmp_path)
-        taking = await serve.start(0, live={}, ready={}, host="127.0.0.1", posts={"/steps": lambda asked: made.ec2.steps.take(asked)})
-        port = taking.sockets[0].getsockname()[1]
-        made.cluster.process.world.ec2 = Ec2Program(f"http://127.0.0.1:{port}/steps", made.ec2.settings.token)
+        taking = await serve.listener(posts={"/steps": lambda asked: made.ec2.steps.take(asked)}).start(0, "127.0.0.1")
+        made.cluster.process.world.ec2 = Ec2Program(f"http://127.0.0.1:{taking.port}/steps", made.ec2.settings.token)
         yield made
         taking.close()
         await made.ec2.end()

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from components.pods import CONFIG_SYNC_PORT
 from controllers.files import progress
 from controllers.files.progress import (
     CONDITION,
     FILES_HASH,
-    PORT,
     SLURMCTLD_PODS,
     FileProgress,
     PodCondition,
@@ -117,16 +115,14 @@ def test_hash_is_that_of_the_files_in_the_pod() -> None:
 
 @pytest.mark.anyio
 async def test_sidecar_is_asked_and_understood(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert PORT == CONFIG_SYNC_PORT
     desk = Desk()
     desk.report = SidecarsReport("ab", "live", "all")
     server = desk.serve(0)
-    monkeypatch.setattr(progress, "PORT", server.server_port)
+    monkeypatch.setattr(progress, "CONFIG_SYNC_PORT", server.ports[0])
     try:
         assert await ask("127.0.0.1") == Report("ab", "live", "all")
     finally:
-        await asyncio.to_thread(server.shutdown)
-        server.server_close()
+        await asyncio.to_thread(server.close)
     with pytest.raises(Broken):
         await ask("127.0.0.1")
 

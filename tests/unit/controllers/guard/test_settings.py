@@ -10,7 +10,8 @@ WHOLE = {"SLIPWAY_CLUSTER": "dev", "SLIPWAY_NAMESPACE": "slurm", "POD_NAME": "gu
 
 def test_settings_are_read() -> None:
     assert read_settings(WHOLE) == Settings(cluster="dev", namespace="slurm", identity="guard-0", port=8080)
-    assert read_settings({**WHOLE, "SLIPWAY_PORT": "9090"}).port == 9090
+    other = read_settings({**WHOLE, "SLIPWAY_PORT": "9090", "SLIPWAY_PROBE_PORT": "9091"})
+    assert (other.port, other.probe_port) == (9090, 9091)
 
 
 def test_every_fault_is_named_at_once() -> None:

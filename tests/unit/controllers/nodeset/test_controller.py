@@ -35,7 +35,7 @@ def rounds() -> float:
 @pytest.fixture
 async def controller(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Controller]:
     """Leads, and follows the cluster by itself."""
-    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0)
+    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0, probe_port=0)
     made, stop = Controller(settings, connect(cluster.server.config()), cluster.slurm), asyncio.Event()
     running = asyncio.create_task(made.run(stop))
     yield made
@@ -246,7 +246,7 @@ async def test_news_of_an_object_of_a_slurm_node_brings_no_round(
 @pytest.mark.anyio
 async def test_pods_are_made_where_the_kind_of_slurm_nodes_is_not_known(cluster: Cluster, tmp_path: Path) -> None:
     cluster.server.fail(Failure("status", 404, reason="NotFound", plural="slurmnodes", times=1_000))
-    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0)
+    settings = Settings(cluster="dev", namespace="slurm", slurmrestd="", jwt_key=tmp_path, identity="test", port=0, probe_port=0)
     made, stop = Controller(settings, connect(cluster.server.config()), cluster.slurm), asyncio.Event()
     running = asyncio.create_task(made.run(stop))
     cluster.declare(replicas=1)

@@ -101,8 +101,8 @@ async def serving(folder: Path, hidden: frozenset[str] = frozenset(), history: S
             )
             served = Served(StatusPage.__new__(StatusPage), kubernetes, slurm)
             served.page.__init__(settings, api, client, clock)
-            server = await serve.start(0, live={}, ready={}, host="127.0.0.1", pages=served.page.site.pages)
-            served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            server = await serve.listener(pages=served.page.site.pages).start(0, "127.0.0.1")
+            served.url = f"http://127.0.0.1:{server.port}/"
             served.loop, served.thread = asyncio.get_running_loop(), threading.get_ident()
             following = [asyncio.create_task(each.run()) for each in (served.page.node_sets, served.page.slurm_nodes)]
             yield served

@@ -9,6 +9,7 @@ import pytest
 
 from controllers.nodeset.structs import SLURM_NODES
 from controllers.page.settings import read_settings
+from controllers.page.site import is_own_name
 from controllers.runtime.environment import SettingsError
 from tests.fakes.requests import Request
 from tests.unit.controllers.page.examples import job_row, node_row, slurm_node
@@ -46,6 +47,37 @@ async def test_page_names_no_other_host_and_runs_nothing_but_itself(tmp_path: Pa
         assert "unsafe" not in policy
         assert page.headers["x-content-type-options"] == "nosniff"
         assert [word for word in page.text.split() if "://" in word and "www.w3.org/2000/svg" not in word] == []
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        pytest.param("localhost:8080", True, id="tunnel"),
+        pytest.param("LOCALHOST", True, id="capitals"),
+        pytest.param("198.18.0.7:8080", True, id="address"),
+        pytest.param("[fd00::7]:8080", True, id="address-of-ipv6"),
+        pytest.param("::1", True, id="address-without-brackets"),
+        pytest.param("dev-page", True, id="service"),
+        pytest.param("slurm.example.com.:443", True, id="of-the-stack-file"),
+        pytest.param("", True, id="http-1.0"),
+        pytest.param("evil.example", False, id="another"),
+        pytest.param("dev-page.evil.example:8080", False, id="another-that-begins-alike"),
+        pytest.param("localhost.evil.example", False, id="another-that-begins-like-localhost"),
+        pytest.param("127.0.0.1.evil.example", False, id="another-that-begins-like-an-address"),
+        pytest.param("[evil.example]", False, id="another-in-brackets"),
+    ],
+)
+def test_page_knows_its_names(host: str, is_own: bool) -> None:
+    assert is_own_name(host, {"dev-page", "slurm.example.com"}) is is_own
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/", "/data.json", "/jobs.json?user=alice"])
+async def test_website_of_another_name_reads_nothing(tmp_path: Path, path: str) -> None:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+        assert (await client.get(path)).status_code == 200
+        refused = await client.get(path, headers={"Host": "evil.example:8080"})
+        assert (refused.status_code, "page.hosts" in refused.text) == (421, True)
 
 
 @pytest.mark.anyio

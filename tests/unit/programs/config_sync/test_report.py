@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.pods import CONFIG_SYNC_PORT
-from programs.config_sync.report import LIVE, PORT, Desk, Report, find_keys
+from programs.config_sync.report import LIVE, Desk, Report, find_keys
 from slurm.files import content_hash
 
 
@@ -17,15 +16,14 @@ def test_latest_report_is_given_and_nothing_else() -> None:
     desk = Desk()
     server = desk.serve(0)
     try:
-        url = f"http://127.0.0.1:{server.server_port}"
+        url = f"http://127.0.0.1:{server.ports[0]}"
         desk.report = Report("ab12", LIVE, "all have them", "a-0")
         with urllib.request.urlopen(f"{url}/files", timeout=5) as answer:
             assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them", "held": "a-0", "keys": {}}
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{url}/etc/slurm/slurm.conf", timeout=5)
     finally:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 def test_age_of_a_key_is_that_of_its_note(tmp_path: Path) -> None:
@@ -42,7 +40,3 @@ def test_files_are_named_by_all_of_their_content() -> None:
     others = [{"slurm.conf": b"ab"}, {"slurm.conf": b"a", "gres.conf": b"bc"}, {"slurm.conf": b"ab", "gres.con": b"fc"}, {}]
     assert content_hash(files) == content_hash(same)
     assert len({content_hash(each) for each in (files, *others)}) == 5
-
-
-def test_port_is_that_of_the_pod() -> None:
-    assert PORT == CONFIG_SYNC_PORT

@@ -158,6 +158,10 @@ def test_session_shows_the_cluster_and_its_own_users_jobs(user: str, age_s: int,
     assert render_message("TABLE\n", JOBS, age_s, user).startswith(said)
 
 
+def test_jobs_that_are_nobodys_to_see_are_not_counted() -> None:
+    assert render_message("TABLE\n", None, 0, "alice") == "TABLE\nMore: sinfo, squeue --me; ssh NODE goes where a job of yours runs.\n"
+
+
 @pytest.mark.parametrize("jobs", ["nonsense\n", "alice two 3\n", "alice 1 2 3\n"])
 def test_jobs_that_are_none_are_an_error_and_not_shown_as_none(jobs: str) -> None:
     with pytest.raises(ValueError, match=r"."):

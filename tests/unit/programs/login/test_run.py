@@ -86,7 +86,7 @@ def test_sessions_are_counted_by_their_process_name(tmp_path: Path) -> None:
 
 def test_state_of_the_cluster_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_FOLDER", tmp_path / "login")
-    answers = {"sinfo": "main|1|idle\n", "curl": 'slurm_user_jobs_running{username="alice"} 2\n'}
+    answers = {"sinfo": "main|1|idle\n", "curl": 'slurm_user_jobs_running{username="alice"} 2\n\n200'}
 
     def call(*command: str, timeout_s: float) -> str:
         if not (answer := (broken or answers)[command[0]]):
@@ -98,11 +98,14 @@ def test_state_of_the_cluster_is_written_whole_or_not_at_all(tmp_path: Path, mon
     state.write_state("ctl")
     assert (tmp_path / "login/jobs").read_text() == "alice 2 0\n"
     read_at = (tmp_path / "login/read").read_text()
-    for name, answer in (("curl", ""), ("sinfo", ""), ("sinfo", "nonsense\n")):
+    for name, answer in (("curl", ""), ("curl", "busy\n503"), ("sinfo", ""), ("sinfo", "nonsense\n")):
         broken.update({**answers, name: answer})
         with pytest.raises(SlurmError):
             state.write_state("ctl")
     assert (tmp_path / "login/read").read_text() == read_at
+    broken.update({**answers, "curl": "Invalid authentication credential\n401"})
+    state.write_state("ctl")
+    assert sorted(file.name for file in (tmp_path / "login").iterdir()) == ["cluster", "read"], "jobs of users are nobody's to see"
 
 
 @pytest.mark.parametrize(

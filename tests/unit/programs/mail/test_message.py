@@ -65,6 +65,8 @@ def test_task_of_an_array_has_the_number_that_its_user_knows() -> None:
         pytest.param("alice", (), id="no-domain"),
         pytest.param("alice@example.com\nBcc: eve@example.com", (), id="a-header"),
         pytest.param("-oX@", (), id="an-option"),
+        pytest.param("-oX@b.c", (), id="an-option-with-a-domain"),
+        pytest.param("a@-oX", (), id="a-domain-like-an-option"),
     ],
 )
 def test_only_addresses_get_mail(address: str, to: tuple[str, ...]) -> None:

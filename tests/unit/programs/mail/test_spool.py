@@ -26,6 +26,18 @@ def test_full_spool_counts_what_it_has_no_room_for_once(tmp_path: Path) -> None:
     assert len(spool.names()) == 2
 
 
+def test_user_with_many_mails_takes_no_room_of_others(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, most=10, most_of_user=2)
+    of = [Waiting(1000.0, "subject", "a@example.com", {"SLURM_JOB_USER": user}) for user in ("mallory", "alice", "-x/../é")]
+    assert [spool.add(of[0]) for _ in range(4)] == [True, True, False, False]
+    assert [spool.add(each) for each in (*of[1:], MAIL, MAIL, MAIL)] == [True] * 5, (
+        "what is about no job of a user has the spool's own bound"
+    )
+    assert spool.take_lost() == 2
+    spool.remove(spool.names()[0])
+    assert spool.add(of[0])
+
+
 def test_mail_that_is_too_large_is_counted_as_lost(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     assert not spool.add(Waiting(1000.0, "x" * 100_000, "a@example.com", {}))

@@ -12,10 +12,11 @@ import pytest
 
 from programs.metrics import jobs, nodes
 from programs.metrics.readings import Readings
-from programs.metrics.run import KEY_WAITS, Collector, Server, Settings, key_waits_s
+from programs.metrics.run import KEY_WAITS, Collector, Settings, key_waits_s, listener
 from programs.munged.keys import WAITS
 from slurm.commands import SlurmError
 from slurm.ended import LATE_S, LONGEST_PAUSE_S, LOOK_BACK_S, pause_s
+from slurm.listen import InThread
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
 SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": {"disk": "job"}})
@@ -180,17 +181,15 @@ def test_slow_readings_are_made_less_often(took: float, pause: float) -> None:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Readings], http.client.HTTPConnection]]:
-    servers: list[Server] = []
+    servers: list[InThread] = []
 
     def start(readings: Readings) -> http.client.HTTPConnection:
-        servers.append(Server(0, readings))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
-        return http.client.HTTPConnection("127.0.0.1", servers[-1].server_address[1], timeout=5)
+        servers.append(InThread((listener(readings), 0)))
+        return http.client.HTTPConnection("127.0.0.1", servers[-1].ports[0], timeout=5)
 
     yield start
     for server in servers:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 def test_scrape_says_for_how_long_another_munge_key_waits(
@@ -199,9 +198,9 @@ def test_scrape_says_for_how_long_another_munge_key_waits(
     """The alert KeyRotationHangs goes by it. The note is that of programs/munged in the same pod."""
     note = tmp_path / "key-waits"
     monkeypatch.setattr("programs.metrics.run.key_waits_s", lambda: key_waits_s(note))
-    connection = serve(Readings(["nodes"], 0))
 
     def shown() -> float:
+        connection = serve(Readings(["nodes"], 0))
         connection.request("GET", "/metrics")
         return of(connection.getresponse().read().decode(), "slipway_munge_key_waits_seconds")[""]
 
@@ -239,7 +238,7 @@ def test_scrape_is_answered_while_a_reading_hangs(serve: Callable[[Readings], ht
     reading.join()
 
 
-@pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/", 404), ("/metrics/x", 404)])
+@pytest.mark.parametrize(("path", "status"), [("/healthz", 404), ("/", 404), ("/metrics/x", 404)])
 def test_other_paths(serve: Callable[[Readings], http.client.HTTPConnection], path: str, status: int) -> None:
     connection = serve(Readings(("nodes",), 0))
     connection.request("GET", path)

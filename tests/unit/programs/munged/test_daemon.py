@@ -141,11 +141,11 @@ def test_stop_before_munged_is_there_is_not_lost(folder: Path) -> None:
 
 
 def test_dial_tells_a_closed_port_from_silence(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon, "_PORT", port)
+    monkeypatch.setattr(daemon, "SLURMCTLD_PORT", port)
     assert dial("127.0.0.1") is Dial.ANSWERED
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(daemon, "_PORT", closed.getsockname()[1])
+        monkeypatch.setattr(daemon, "SLURMCTLD_PORT", closed.getsockname()[1])
         assert dial("127.0.0.1") is Dial.REFUSED
 
     found = threading.Event()

@@ -1,7 +1,9 @@
 """The check of InfiniBand and RoCE between two nodes: which ports, what ib_write_bw prints, and two tasks that find each other."""
 
+import contextlib
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from programs.node_checks.meeting import Line
 from programs.node_checks.plan import UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 from programs.node_checks.vendor import CannotRunError
+from tests.patience import patience
 from tests.unit.programs.node_checks import recorded_vendors as recorded
 from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
 
@@ -224,6 +227,52 @@ def test_taken_ports_are_passed_over() -> None:
 def test_nobody_comes() -> None:
     with pytest.raises(OSError, match=r"nobody came|timed out"):
         meeting.wait_for_other("10.0", 1, 0.2)
+
+
+def test_tasks_meet_beside_strangers_who_hold_and_drip() -> None:
+    """One that is silent, and one that says a byte now and then, would each have had a second of the half minute again and again."""
+    met: list[Line] = []
+    waits = threading.Thread(target=lambda: met.append(meeting.wait_for_other("11.0", 5, 20)))
+    waits.start()
+    [first, *_] = meeting.ports_of("11.0")
+    strangers = [until_it_listens(first) for _ in range(100)]
+    for stranger in strangers[50:]:
+        with contextlib.suppress(ConnectionError):
+            stranger.sendall(b"{")
+    line = meeting.go_to_other("127.0.0.1", "11.0", 5, 20)
+    waits.join(20)
+    line.send(a=1)
+    assert met[0].receive() == {"a": 1}
+    for each in (*strangers, line, *met):
+        each.close()
+
+
+def test_line_that_drips_is_given_up() -> None:
+    here, there = socket.socketpair()
+    line = Line(here, 0.3)
+    stop = threading.Event()
+
+    def drip() -> None:
+        while not stop.wait(0.05):
+            there.sendall(b" ")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    with pytest.raises(OSError, match="timed out"):
+        line.receive()
+    stop.set()
+    thread.join()
+    line.close()
+    there.close()
+
+
+def until_it_listens(port: int) -> socket.socket:
+    end = time.monotonic() + 10 * patience()
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), 5)
+        except ConnectionRefusedError:
+            assert time.monotonic() < end
 
 
 BOTH = {**LIMITS, "ranks": 2, "nodes": ["localhost", "node-1"]}
