@@ -16,7 +16,7 @@
 #include "reason.h"
 
 /* What one user's folders may cost others. */
-enum { ID = 64, IMAGES_MAX = 1024, ENTRIES_MAX = 10000, USER_MS = 300, SWEEP_MAX = 64, FRESH_MS = 100, DISK_S = 60 };
+enum { ID = 64, IMAGES_MAX = 1024, ENTRIES_MAX = 10000, USER_MS = 3000, SWEEP_MAX = 64, FRESH_MS = 100, DISK_S = 60 };
 
 /* Beside the users' folders: a file for each step that may pull, with what it has reserved, locked while the step runs. */
 #define ROOM "room"
