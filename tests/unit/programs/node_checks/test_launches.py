@@ -182,9 +182,16 @@ def test_node_that_another_check_has_is_left_to_it() -> None:
 def test_job_that_a_second_report_names_comes_back_once_the_first_look_is_over() -> None:
     slurm = cluster_of(FAILS)
     slurm.jobs["7"] = [held_job()]
-    looks = [lambda: None, lambda: None, lambda: (slurm.held.clear(), slurm.drain(NODES[0], "slipway: check launch: no job starts"))]
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            slurm.held.clear()
+            slurm.drain(NODES[0], "slipway: check launch: no job starts")
+
     slurm.reserve(Reservation(f"slipway-check-{NODES[0]}", NODES[0], "slipway: check launch: a job could not be started"))
-    launches = Launches(slurm, lambda _: None, lambda _: None, lambda: 0.0, lambda _: (looks.pop(0) if looks else lambda: None)())
+    launches = Launches(slurm, lambda _: None, lambda _: None, lambda: 0.0, pause)
     launches.look(Suspect(NODES[0], jobs=("7",)))
     assert slurm.freed == [("7", "release")]
 
