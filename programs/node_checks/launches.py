@@ -35,6 +35,8 @@ _MOST_WAITING = 1024
 _PASSED_FOR_S = 30.0
 """So long a test that passed counts: a user whose jobs fail by themselves has no node reserved again and again."""
 _PAUSE_S, _TRIES = 1.0, 10
+_MOST_LOOKS = _TEST_S + 10
+"""Another look at the node may take as long as its test job."""
 
 Note = Callable[[Report], object]
 """Has the collector write down what was found, and drain where that asks for it. Raises SlurmError."""
@@ -107,15 +109,23 @@ class Launches:
 
     def look(self, suspect: Suspect) -> None:
         """Finds out whether the node is at fault, and takes it out of service then. Raises SlurmError."""
+        for _ in range(_MOST_LOOKS):
+            node, is_judged = self._look(suspect)
+            if node is not None and is_closed(node):
+                self._free(suspect.jobs, node)
+                return
+            if is_judged:
+                return
+            self._pause(_PAUSE_S)  # another look, whose suspect may have named other jobs, or another check
+
+    def _look(self, suspect: Suspect) -> tuple[Node | None, bool]:
+        """The node after a look, and whether this one could judge it."""
         with self._reserved(suspect.node) as held:
             node = self._slurm.nodes(suspect.node).get(suspect.node)
-            if node is None:
-                return
-            if held and not is_closed(node):
-                self._judge(node, held, suspect.fault)
-                node = self._slurm.nodes(node.name).get(node.name)
-        if node is not None and is_closed(node):
-            self._free(suspect.jobs, node)
+            if node is None or not held or is_closed(node):
+                return node, node is None or held is not None
+            self._judge(node, held, suspect.fault)
+            return self._slurm.nodes(node.name).get(node.name), True
 
     def look_again(self) -> None:
         """Tries the nodes whose failure is noted once more, and ends what a killed run has left. Raises SlurmError."""

@@ -15,7 +15,7 @@ from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
 from slurm.causes import Cause, Kind, Wish, in_order
-from slurm.check_results import Failure
+from slurm.check_results import LAUNCH, Failure
 from slurm.instances import read_instance
 from slurm.reasons import (
     CHECK,
@@ -174,6 +174,8 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
     for name, failure in failures.items():
         source, job = f"health check {name}", f"--from=cronjob/{nodeset.spec.cluster}-check-{name} {name}-now"
         after = f"The check looks again at its next run. To run it now: kubectl -n {nodeset.metadata.namespace} create job {job}"
+        if name == LAUNCH:
+            after = "Each minute a job of Slurm's own user is tried there, once the node has no other job. slurmd's log has the cause."
         wish = failure.wish if failure.drains else "none"
         since = _second_of(failure.since)
         yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)

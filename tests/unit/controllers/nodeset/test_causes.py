@@ -10,7 +10,7 @@ from controllers.nodeset.plans.causes import find_causes_of, rfc3339
 from controllers.nodeset.structs import Drain, NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from slurm.causes import Cause
-from slurm.check_results import Failure
+from slurm.check_results import LAUNCH, Failure
 from slurm.reasons import CORDON, DELETE, NOT_RESPONDING, POD_REPLACED, POD_STOPPING, RESUME_FAILED, SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.examples import IDLE, NOW, look, node, nodeset, pod
 
@@ -145,6 +145,14 @@ ROLLED = "its pod is replaced: the template or the node's size has changed, or S
                 since="2026-02-03T04:05:06Z",
             ),
             id="health-check",
+        ),
+        pytest.param(
+            cause(look((pod(), node(failures={LAUNCH: Failure("lately", "no job starts")})))),
+            Cause(
+                *("check/launch", "node", "health check launch", "no job starts", "health check launch"),
+                "Each minute a job of Slurm's own user is tried there, once the node has no other job. slurmd's log has the cause.",
+            ),
+            id="no-job-starts",
         ),
         pytest.param(
             cause(look((pod(), node(failures={"disk": Failure("lately", "full", drains=False)})))),

@@ -10,7 +10,7 @@ from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.workers import Machine
 from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Node, Reservation
-from slurm.check_results import CheckResult, Failure, with_result
+from slurm.check_results import LAUNCH, CheckResult, Failure, with_result
 from slurm.reasons import SCALE_IN
 from tests.unit.controllers.nodeset.examples import IDLE, NOW, acts_of, look, node, nodeset, pod
 
@@ -156,6 +156,7 @@ def test_leaving_begins_anew_where_a_check_let_go() -> None:
     [
         pytest.param(("disk", "gpu"), NOTED, {"disk": FULL}, id="declared"),
         pytest.param(("gpu",), NOTED, {}, id="no-longer-declared"),
+        pytest.param((), NOTED.replace("disk", LAUNCH), {LAUNCH: FULL}, id="built-in"),
         pytest.param(None, NOTED, None, id="deployer-does-not-say"),
         pytest.param(("disk",), "rack 7", None, id="field-of-somebody-else"),
         pytest.param(("disk",), "", {}, id="nothing-noted"),

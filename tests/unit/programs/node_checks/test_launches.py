@@ -179,6 +179,23 @@ def test_node_that_another_check_has_is_left_to_it() -> None:
     assert NODES[0] in slurm.held
 
 
+def test_job_that_a_second_report_names_comes_back_once_the_first_look_is_over() -> None:
+    slurm = cluster_of(FAILS)
+    slurm.jobs["7"] = [held_job()]
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            slurm.held.clear()
+            slurm.drain(NODES[0], "slipway: check launch: no job starts")
+
+    slurm.reserve(Reservation(f"slipway-check-{NODES[0]}", NODES[0], "slipway: check launch: a job could not be started"))
+    launches = Launches(slurm, lambda _: None, lambda _: None, lambda: 0.0, pause)
+    launches.look(Suspect(NODES[0], jobs=("7",)))
+    assert slurm.freed == [("7", "release")]
+
+
 def test_mass_failure_drains_a_tenth_of_a_set() -> None:
     slurm = cluster_of(*[FAILS] * 20)
     launches = launches_of(slurm)
