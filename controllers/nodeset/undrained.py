@@ -1,4 +1,4 @@
-"""The condition that says which nodes of a set are drained by others, by checks, or for others, and what lifts that. Pure."""
+"""The condition that says which nodes of a set are drained by others, by checks, for their machines, or on request. Pure."""
 
 from collections.abc import Iterable, Mapping
 

@@ -2,10 +2,10 @@
 
 Slurm keeps one drain and one reason for each node. The controller drains the nodes of workers that leave, nodes that the set does not
 serve, nodes on machines that are cordoned or for which maintenance was announced, nodes for which an annotation of their pod asks that, and
-nodes that a health check says fail; a pod's stop
-hook and the checks drain, too. A node may have several of these causes at once: the controller lifts a drain once none is left, and until
-then gives it the reason of another. It lifts no drain of others, but for one of Slurm's own that a repair has answered. A node that others
-have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
+nodes that a health check says fail; a pod's stop hook and the checks drain, too. A node may have several of these causes at once: the
+controller lifts a drain once none is left, and until then gives it the reason of another. It lifts no drain of others, but for one of
+Slurm's own that a repair has answered. A node that others have drained or set DOWN keeps their reason, and is drained for what is left when
+they are done.
 """
 
 from collections.abc import Mapping
