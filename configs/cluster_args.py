@@ -171,6 +171,8 @@ class Update(TypedDict):
     """RollingUpdate: a few nodes at a time. OnDelete: a node changes when its pod is deleted. Maintenance: as RollingUpdate, while the reservation is active. Type: one of `RollingUpdate`, `OnDelete`, `Maintenance`. Default: `RollingUpdate`."""
     maxUnavailable: NotRequired[Any]
     """Most nodes that may be unavailable at once: a number, or a percentage of the set. Type: integer or string (a number of at least 1, or a percentage). Default: `1`."""
+    minReadyS: NotRequired[int]
+    """How long a node has to be registered with a ready pod, without a break, before it counts as available, in seconds. A roll goes on only then: nodes that fail soon after their start stop it. Type: integer, 0 to 86,400. Unit: seconds. Default: `0`."""
     reservation: NotRequired[str]
     """Name of a Slurm reservation over the nodes; type Maintenance needs it, and no other type takes it. Type: string (a reservation's name: letters, digits and any of _ . -, first a letter, at most 64 characters). Default: not set."""
 

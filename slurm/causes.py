@@ -22,6 +22,8 @@ EC2_INSTANCE = "EC2InstanceImpaired"
 EC2_CONDITIONS = (EC2_RETIREMENT, EC2_MAINTENANCE, EC2_SYSTEM, EC2_INSTANCE)
 """Conditions of a Kubernetes node that our own program for EC2 sets: an event that takes the instance, any other event, and failed checks
 of what is under the instance and of the instance."""
+REQUESTED_CAUSE = "requested"
+"""Name of the cause of a drain that an annotation of a worker's pod asks for."""
 WISHES: tuple[Wish, ...] = ("drain", "replace", "reboot", "none")
 KINDS: tuple[Kind, ...] = ("hardware", "node", "maintenance", "user", "administrator")
 

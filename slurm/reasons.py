@@ -26,6 +26,9 @@ CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
 MAINTENANCE = f"{OWN}maintenance "
 """Start of a drain that follows what was announced for a machine: `slipway: maintenance <machine>: <cause>`."""
+REQUESTED = f"{OWN}requested: "
+"""Start of a drain that an annotation of the worker's pod asks for: `slipway: requested: <its text>`. The NodeSet controller lifts it once
+the annotation is gone, or the pod."""
 CHECK = f"{OWN}check "
 """Start of a drain for what a health check has found: `slipway: check <name>: <what it found>`. The NodeSet controller lifts it, once no
 check says that the node fails."""
@@ -104,7 +107,7 @@ def is_automatic(reason: str) -> bool:
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    ours = (NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REMEDY, ADMISSION)
+    ours = (NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REQUESTED, REMEDY, ADMISSION)
     return bool(reason) and not is_automatic(reason) and not reason.startswith(ours)
 
 
@@ -116,6 +119,11 @@ def cordon(machine: str, words: str = "") -> str:
 def maintenance(machine: str, cause: str) -> str:
     """The reason of a drain that follows what was announced for a machine."""
     return _reason(f"{MAINTENANCE}{machine}: {cause}")
+
+
+def requested(words: str) -> str:
+    """The reason of a drain that an annotation of the worker's pod asks for."""
+    return _reason(f"{REQUESTED}{words}")
 
 
 def is_of_machine(reason: str) -> bool:

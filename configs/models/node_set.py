@@ -120,6 +120,9 @@ class Update(Model):
     reservation is active."""
     max_unavailable: MaxUnavailable = 1
     """Most nodes that may be unavailable at once: a number, or a percentage of the set."""
+    min_ready_s: Count = Field(default=0, le=86_400, examples=[60])
+    """How long a node has to be registered with a ready pod, without a break, before it counts as available, in seconds. A roll goes on
+    only then: nodes that fail soon after their start stop it."""
     reservation: ReservationName | None = None
     """Name of a Slurm reservation over the nodes; type Maintenance needs it, and no other type takes it."""
 

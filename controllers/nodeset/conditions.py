@@ -211,6 +211,8 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
         parts.append(f"{range_text(name, plan.roll.left_alone)} left alone: drained by somebody else")
     if draining:
         parts.append(f"{range_text(name, draining)} draining")
+    if plan.roll.settling:
+        parts.append(f"{range_text(name, plan.roll.settling)} up for less than {strategy.min_ready_seconds} s (minReadyS)")
     if held := set(plan.roll.waking) & waiting:
         parts.append(f"{range_text(name, held)} replaced once up, as jobs wait for them")
     if strategy.type == "OnDelete" and waiting:

@@ -32,6 +32,7 @@ async def look(round_: Round, snapshot: Snapshot | None) -> Observed:
         drained_at=round_.drains(),
         held=frozenset(ordinal for node in world.held() if (ordinal := build.ordinal_of(name, node)) is not None),
         stopping_settled=memory.stop_settled(now),
+        registered_since=memory.registered_since,
         pauses=Pauses(
             nodes=pods_held_back.union(until),
             pods=pods_held_back,
@@ -96,3 +97,4 @@ def _note(round_: Round, observed: Observed) -> None:
     world.retries.forget(key, registered)
     world.refusals.forget(key, registered)
     round_.memory.note_stopping(workers, now)
+    round_.memory.note_registered(workers, observed.now)

@@ -34,6 +34,10 @@ class SetMemory:
     """The set's uid, and how far its repairs are. Read from the status once, then written to it before anything is done."""
     stopping: dict[int, tuple[str, float]] = field(default_factory=dict[int, tuple[str, float]])
     """Pods beside which a stop hook's drain is seen: their uids, and since when."""
+    registered_since: dict[int, float] = field(default_factory=dict[int, float])
+    """Since when workers are registered with a ready pod, by ordinal, in seconds since 1970. A round's observation has this very dict."""
+    has_looked: bool = False
+    """This process has had a look at the set while Slurm answered."""
     requeued: dict[str, float] = field(default_factory=dict[str, float])
     """Jobs that Slurm was asked to requeue, by number, and when, in seconds since 1970; forgotten with a newer list of jobs."""
     cancelled: dict[int, float] = field(default_factory=dict[int, float])
@@ -95,6 +99,17 @@ class SetMemory:
     def ghost_pause_s(self, now: float) -> float:
         """Seconds until more ghosts may go."""
         return (self.ghosts[0] if self.ghosts else float("-inf")) + GHOST_PAUSE_S - now
+
+    def note_registered(self, workers: Iterable[Worker], now: float) -> None:
+        """Remembers since when workers are registered; `now` is in seconds since 1970. Of the time before its first look a process goes by
+        what Kubernetes says of the pods: a new leader must not hold up every roll."""
+        registered = {worker.ordinal: worker.pod.ready_since for worker in workers if worker.is_registered and worker.pod is not None}
+        for ordinal in [ordinal for ordinal in self.registered_since if ordinal not in registered]:
+            del self.registered_since[ordinal]
+        for ordinal, ready_since in registered.items():
+            since = max(self.registered_since.get(ordinal, now if self.has_looked else 0.0), ready_since)
+            self.registered_since[ordinal] = since
+        self.has_looked = True
 
     def note_stopping(self, workers: Iterable[Worker], now: float) -> None:
         """Remembers which pods run on beside a stop hook's drain."""

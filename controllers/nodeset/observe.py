@@ -15,6 +15,7 @@ from controllers.nodeset.structs import (
     ANNOTATION_BEGINS,
     ANNOTATION_CHECKED_FIRST,
     ANNOTATION_COST,
+    ANNOTATION_DRAIN,
     ANNOTATION_EC2_BEGINS,
     ANNOTATION_REASON,
     LABEL_BUSY,
@@ -35,7 +36,7 @@ from slurm.times import read_time
 POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
 _LONGEST_WORDS = 200
-"""Characters of an administrator's words that go into a reason."""
+"""Characters of words of others that go into a reason."""
 _WAITING_FOR_NO_FAULT = {"", "PodInitializing", "ContainerCreating"}
 
 
@@ -51,6 +52,7 @@ class Surroundings:
     drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
     held: frozenset[int] = frozenset()
     stopping_settled: frozenset[int] = frozenset()
+    registered_since: Mapping[int, float] = field(default_factory=dict[int, float])
     pauses: Pauses = field(default_factory=Pauses)
     jobs: JobRequests = field(default_factory=JobRequests)
     ghosts: GhostPace = field(default_factory=GhostPace)
@@ -99,6 +101,7 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         drained_at=surroundings.drained_at,
         held=surroundings.held,
         stopping_settled=surroundings.stopping_settled,
+        registered_since=surroundings.registered_since,
         pauses=surroundings.pauses,
         jobs=surroundings.jobs,
         claims=find_claims(nodeset, found, usable),
@@ -268,13 +271,14 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
     meta = pod.metadata
     slurmd = [container for container in pod.status.container_statuses if container.name == "slurmd"]
     has_run = any(map(_has_run, slurmd))
+    ready = next((condition for condition in pod.status.conditions if condition.type == "Ready" and condition.status == "True"), None)
     finished = pod.status.phase in ("Succeeded", "Failed")
     return WorkerPod(
         uid=meta.uid,
         revision=meta.labels.get(LABEL_REVISION, ""),
         created_at=timestamp(meta.creation_timestamp),
         version=meta.resource_version,
-        ready=any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions),
+        ready=ready is not None,
         terminating=is_being_deleted or meta.deletion_timestamp is not None,
         terminating_since=timestamp(meta.deletion_timestamp),
         finished=finished,
@@ -286,7 +290,14 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         refused=_refused(pod) if finished and not has_run else "",
         address=meta.annotations.get(ANNOTATION_ADDRESS, ""),
         is_checked_first=meta.annotations.get(ANNOTATION_CHECKED_FIRST) == "true",
+        ready_since=timestamp(ready.last_transition_time) if ready is not None else 0,
+        drain_requested=_request(meta.annotations.get(ANNOTATION_DRAIN)),
     )
+
+
+def _request(text: str | None) -> str:
+    """Why a drain is asked for; empty where it is not. Somebody may give no reason."""
+    return "" if text is None else printable(text)[:_LONGEST_WORDS] or "no reason given"
 
 
 def _has_run(container: ContainerStatus) -> bool:

@@ -136,6 +136,8 @@ class Observed:
     """Ordinals whose nodes keep their size, against slurm.conf, until no job can be on them."""
     stopping_settled: frozenset[int] = frozenset()
     """Ordinals whose nodes have had the stop hook's drain for a while, beside a pod that runs on."""
+    registered_since: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Since when each worker is registered with a ready pod, without a break that this process has seen; in seconds since 1970."""
     pauses: Pauses = field(default_factory=Pauses)
     jobs: JobRequests = field(default_factory=JobRequests)
     claims: Claims = field(default_factory=Claims)

@@ -77,20 +77,20 @@ class Plan:
 
 def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     """The next step for a set. While Slurm is silent (`observed.nodes` is None) only missing pods and claims are created."""
-    wanted = plan_wanted(nodeset, observed)
+    wanted, strategy = plan_wanted(nodeset, observed), nodeset.spec.update_strategy
     create = plan_creations(nodeset, observed, wanted)
     disks = plan_disks(nodeset, observed, wanted)
     is_finished = nodeset.metadata.deletion_timestamp is not None and not observed.pods and not observed.on_their_way
     if observed.nodes is None:
-        drains, roll = Drains(drained_at=observed.drained_at), Roll(unavailable=len(unavailable(observed, wanted)))
+        drains, roll = Drains(drained_at=observed.drained_at), Roll(unavailable=len(unavailable(strategy, observed, wanted)))
         remedies = plan_remedies(nodeset, observed, wanted)
         return Plan(wanted, create, disks=disks, drains=drains, roll=roll, remedies=remedies, is_finished=is_finished)
     outdated = find_outdated(nodeset, observed, wanted)
-    unbound = find_unbound(nodeset.spec.update_strategy, observed, wanted, outdated)
+    unbound = find_unbound(strategy, observed, wanted, outdated)
     bound = [worker for worker in outdated if worker.ordinal not in unbound]
     ghosts = find_ghosts(nodeset, observed, wanted, bound)
     resized = find_resized(observed, wanted, outdated)
-    rolled = plan_roll(nodeset.spec.update_strategy, observed, wanted, [*bound, *resized])
+    rolled = plan_roll(strategy, observed, wanted, [*bound, *resized])
     remedies = plan_remedies(nodeset, observed, wanted)
     repaired = observed.pods.keys() & remedies.held
     gone = find_leaving(nodeset, observed, wanted, rolled, ghosts)
@@ -109,7 +109,7 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         drains=drains,
         resumes=plan_resumes(nodeset, observed, {*causes, *drained}),
         deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at, remedies.draining_since),
-        roll=describe_roll(observed, wanted, outdated, unbound, resized),
+        roll=describe_roll(strategy, observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),
         windows=plan_windows(observed),

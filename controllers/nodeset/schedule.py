@@ -29,4 +29,5 @@ def next_round(round_: Round, plan: Plan) -> Next:
     ghosts_s = round_.memory.ghost_pause_s(now) if plan.ghosts.evict_later else SWEEP_S
     held_s = min(world.retries.next_s(key, now), world.refusals.next_s(key, now), round_.memory.stop_settles_s(now))
     checks_s = round_.memory.checks_due_s(plan.checks, now)
-    return Next(min(SWEEP_S, checks_s, ghosts_s, plan.deadlines.next_s, plan.remedies.next_s, held_s), bool(round_.errors))
+    due_s = min(plan.deadlines.next_s, plan.remedies.next_s, plan.roll.settles_s)
+    return Next(min(SWEEP_S, checks_s, ghosts_s, due_s, held_s), bool(round_.errors))

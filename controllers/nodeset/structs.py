@@ -20,6 +20,8 @@ LABEL_BUSY = "slipway.dev/busy"
 """On a worker's pod: `false` while Slurm says that no job can be on it. Anything else counts as busy, and may not be evicted."""
 ANNOTATION_COST = "slipway.dev/deletion-cost"
 """On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
+ANNOTATION_DRAIN = "slipway.dev/drain-requested"
+"""On a worker's pod, set by administrators or other programs: its node is drained for as long as it is there. Its text is the reason."""
 ANNOTATION_ADDRESS = "slipway.dev/topology-address"
 """On a worker's pod: where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
 ANNOTATION_CHECKED_FIRST = "slipway.dev/checked-first"
@@ -61,6 +63,8 @@ class UpdateStrategy(_Struct, frozen=True):
     type: Literal["RollingUpdate", "OnDelete", "Maintenance"] = "RollingUpdate"
     max_unavailable: int | str = 1
     reservation: str | None = None
+    min_ready_seconds: int = 0
+    """A worker counts as available once it has been registered, with a ready pod, for so long."""
 
 
 class Drain(_Struct, frozen=True):

@@ -1,12 +1,12 @@
-"""The condition that says which nodes of a set are drained by others, by checks, or for their machines, and what lifts that. Pure."""
+"""The condition that says which nodes of a set are drained by others, by checks, for their machines, or on request. Pure."""
 
 from collections.abc import Iterable, Mapping
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.pods import range_text
-from controllers.nodeset.structs import Condition
+from controllers.nodeset.pods import node_name, range_text
+from controllers.nodeset.structs import ANNOTATION_DRAIN, Condition
 from controllers.nodeset.workers import Worker
-from slurm.reasons import CORDON, MAINTENANCE, written
+from slurm.reasons import CORDON, MAINTENANCE, REQUESTED, written
 
 
 def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) -> Condition:
@@ -14,6 +14,7 @@ def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) ->
     foreign: dict[str, list[int]] = {}
     verbs: set[str] = set()
     failing: dict[str, list[int]] = {}
+    requested: dict[str, list[int]] = {}
     cordoned: dict[str, list[Worker]] = {}
     announced: dict[str, list[Worker]] = {}
     for worker in workers:
@@ -24,6 +25,8 @@ def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) ->
         elif worker.has_foreign_drain:
             foreign.setdefault(worker.node.reason or "no reason given", []).append(worker.ordinal)
             verbs.add("resume" if "DOWN" in worker.node.state.flags else "undrain")
+        elif worker.has_requested_drain:
+            requested.setdefault(written(worker.node.reason).removeprefix(REQUESTED), []).append(worker.ordinal)
         elif worker.has_machine_drain:
             by_machine = cordoned if worker.node.reason.startswith(CORDON) else announced
             by_machine.setdefault(worker.drained_machine, []).append(worker)
@@ -35,9 +38,14 @@ def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) ->
     if failing:
         parts.append(f"{_by_reason(name, failing)}. These are lifted once the checks that look at them pass")
     parts += [_of_machines(name, each, observed) for each in (cordoned, announced) if each]
+    if requested:
+        first = node_name(name, min(min(ordinals) for ordinals in requested.values()))
+        lift = f"each is lifted once its pod has the annotation no more: kubectl annotate pod {first} {ANNOTATION_DRAIN}-"
+        parts.append(f"{_by_reason(name, requested)}. These were requested by {ANNOTATION_DRAIN}; {lift}")
     if not parts:
         return Condition("Undrained", "True", "NoneDrained")
-    reason = "DrainedByOthers" if foreign else "ChecksFail" if failing else "Cordoned" if cordoned else "MaintenanceAnnounced"
+    kinds = (foreign, "DrainedByOthers"), (failing, "ChecksFail"), (cordoned, "Cordoned"), (announced, "MaintenanceAnnounced")
+    reason = next((reason for found, reason in kinds if found), "DrainRequested")
     return Condition("Undrained", "False", reason, ". ".join(parts))
 
 

@@ -14,6 +14,7 @@ from slurm.reasons import (
     NODESET,
     POD_STOPPING,
     REMEDY,
+    REQUESTED,
     SLURM_USERS,
     check,
     gpu_fault,
@@ -66,6 +67,10 @@ class WorkerPod:
     """Health checks have to pass on its machine before its node takes jobs."""
     address: str = ""
     """Where its jobs read that its node is, in the first topology."""
+    ready_since: float = 0
+    """Since when it is ready, in seconds since 1970; 0 where that is not known."""
+    drain_requested: str = ""
+    """Why an annotation of the pod asks for a drain of its node; empty without one."""
 
     @property
     def is_unbound(self) -> bool:
@@ -195,7 +200,7 @@ class Worker:
     @cached_property
     def has_own_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.has_machine_drain or self.has_gpu_drain or self.has_admission_drain
+        return self.has_our_drain or self.has_stop_drain or self.is_kept_out or self.has_gpu_drain or self.has_admission_drain
 
     @cached_property
     def has_our_drain(self) -> bool:
@@ -245,6 +250,16 @@ class Worker:
     def has_machine_drain(self) -> bool:
         """True when it is drained because a Kubernetes node was cordoned, or maintenance was announced for it."""
         return self.is_draining and self.node is not None and is_of_machine(self.node.reason)
+
+    @property
+    def has_requested_drain(self) -> bool:
+        """True when it is drained as an annotation of its pod asks for that, or has."""
+        return self._is_drained_for(REQUESTED)
+
+    @property
+    def is_kept_out(self) -> bool:
+        """True when this controller has drained it for others, about its machine or by its pod: they know when it may return."""
+        return self.has_machine_drain or self.has_requested_drain
 
     @cached_property
     def has_check_drain(self) -> bool:

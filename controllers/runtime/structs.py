@@ -62,6 +62,7 @@ class Condition(_Struct, frozen=True):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class Waiting(_Struct, frozen=True):

@@ -129,7 +129,7 @@ def test_good_object_is_accepted(server: ApiServer, body: dict[str, Any]) -> Non
 def test_what_is_left_out_has_its_default(server: ApiServer) -> None:
     spec = tried(server, node_set(updateStrategy__maxUnavailable=4)).json()["spec"]
     assert {key: value for key, value in spec.items() if key not in ("cluster", "template", "replicas")} == {
-        "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": 4},
+        "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": 4, "minReadySeconds": 0},
         "drain": {"action": "Wait"},
         "placement": "Any",
         "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Retain"},

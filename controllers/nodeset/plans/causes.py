@@ -12,9 +12,9 @@ from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import ANNOTATION_DRAIN, NodeSet
 from controllers.nodeset.workers import Worker
-from slurm.causes import Cause, Kind, Wish, in_order
+from slurm.causes import REQUESTED_CAUSE, Cause, Kind, Wish, in_order
 from slurm.check_results import LAUNCH, Failure
 from slurm.instances import read_instance
 from slurm.reasons import (
@@ -79,7 +79,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     name = node_name(nodeset.metadata.name, worker.ordinal)
     yield from _own(nodeset, worker, reason)
     yield from _of_machine(observed, worker)
-    yield from _of_pod(worker)
+    yield from _of_pod(nodeset, worker)
     inherited = {f"check/{name}": each for name, each in find_inherited(observed, worker).items()}
     for cause in _of_checks(nodeset, worker):
         yield _inherited(nodeset, worker, cause, inherited[cause.name]) if cause.name in inherited else cause
@@ -147,11 +147,16 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
         yield Cause(each.name, each.kind, "Kubernetes", evidence, owner, after, each.wish, _second_of(each.since))
 
 
-def _of_pod(worker: Worker) -> Iterable[Cause]:
-    """Why the pod itself has drained its node."""
+def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
+    """Why the pod itself has drained its node, or asks for that."""
     if worker.gpu_fault:
         after = "slurmd waits until the GPUs are those of the config. Repair the machine, or correct gpus in the stack file."
         yield Cause("gpus", "hardware", "worker", _cut(worker.gpu_fault), "worker", after, since=_reason_at(worker))
+    if worker.pod is not None and worker.pod.drain_requested:
+        name = node_name(nodeset.metadata.name, worker.ordinal)
+        after = f"The drain is lifted after: kubectl -n {nodeset.metadata.namespace} annotate pod {name} {ANNOTATION_DRAIN}-"
+        evidence, owner = _cut(worker.pod.drain_requested), f"what sets {ANNOTATION_DRAIN} on the pod"
+        yield Cause(REQUESTED_CAUSE, "maintenance", "annotation of the pod", evidence, owner, after)
     if worker.has_stop_drain:
         after = "The drain is lifted once the next pod is up."
         yield Cause("pod-stopping", "maintenance", "worker", "its pod was asked to stop", CONTROLLER, after, since=_reason_at(worker))

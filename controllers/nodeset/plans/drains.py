@@ -1,10 +1,11 @@
 """Which Slurm nodes are drained, for which reason, and when a drain of ours is lifted. Pure; part of `plan`.
 
 Slurm keeps one drain and one reason for each node. The controller drains the nodes of workers that leave, nodes that the set does not
-serve, nodes on machines that are cordoned or for which maintenance was announced, and nodes that a health check says fail; a pod's stop
-hook and the checks drain, too. A node may have several of these causes at once: the controller lifts a drain once none is left, and until
-then gives it the reason of another. It lifts no drain of others, but for one of Slurm's own that a repair has answered. A node that others
-have drained or set DOWN keeps their reason, and is drained for what is left when they are done.
+serve, nodes on machines that are cordoned or for which maintenance was announced, nodes for which an annotation of their pod asks that, and
+nodes that a health check says fail; a pod's stop hook and the checks drain, too. A node may have several of these causes at once: the
+controller lifts a drain once none is left, and until then gives it the reason of another. It lifts no drain of others, but for one of
+Slurm's own that a repair has answered. A node that others have drained or set DOWN keeps their reason, and is drained for what is left when
+they are done.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,20 @@ from controllers.nodeset.plans.admission import waits_for_checks
 from controllers.nodeset.plans.kill_drains import is_mended
 from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker, WorkerPod
-from slurm.reasons import ADMISSION, DELETE, NODESET, REMEDY, SCALE_IN, awaits_checks, cordon, is_of_machine, maintenance, written
+from slurm.reasons import (
+    ADMISSION,
+    DELETE,
+    NODESET,
+    REMEDY,
+    REQUESTED,
+    SCALE_IN,
+    awaits_checks,
+    cordon,
+    is_of_machine,
+    maintenance,
+    requested,
+    written,
+)
 from slurm.states import may_be_drained
 
 
@@ -111,23 +125,23 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
     if worker.is_off:
         # A node that is off takes no job, so nothing is drained for the time until its pod is gone. What is drained stays so until then: a
         # node that is woken keeps its pod, and one that waits for checks may register at any moment.
-        kept = _of_machine(observed, pod) if worker.is_draining else ""
+        kept = _for_others(observed, pod) if worker.is_draining else ""
         return kept or (ADMISSION if worker.is_draining and is_awaited else "")
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
-    if pod.machine is None or pod.machine not in observed.machines:
-        return ""
-    return _of_machine(observed, pod) or (ADMISSION if is_awaited else "")
+    is_known = pod.machine is not None and pod.machine in observed.machines
+    return _for_others(observed, pod) or (ADMISSION if is_awaited and is_known else "")
 
 
-def _of_machine(observed: Observed, pod: WorkerPod) -> str:
-    """The reason that the pod's machine gives: it is cordoned, or somebody is about to take it."""
+def _for_others(observed: Observed, pod: WorkerPod) -> str:
+    """The reason that others give: the pod's machine is cordoned, somebody is about to take it, or an annotation of the pod asks for a
+    drain."""
     machine = observed.machines.get(pod.machine) if pod.machine is not None else None
-    if machine is None or pod.machine is None:
-        return ""
-    if machine.is_cordoned:
+    if machine is not None and pod.machine is not None and machine.is_cordoned:
         return cordon(pod.machine, machine.words)
-    return maintenance(pod.machine, machine.announced) if machine.announced else ""
+    if machine is not None and pod.machine is not None and machine.announced:
+        return maintenance(pod.machine, machine.announced)
+    return requested(pod.drain_requested) if pod.drain_requested else ""
 
 
 def _is_open(worker: Worker) -> bool:
@@ -148,11 +162,11 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
         return False
     if not worker.is_draining:
         return may_be_drained(node.state)
-    if is_of_machine(reason):
-        return written(node.reason) != reason and (worker.has_our_drain or worker.has_machine_drain or worker.has_check_drain)
+    if is_of_machine(reason) or reason.startswith(REQUESTED):
+        return written(node.reason) != reason and (worker.has_our_drain or worker.is_kept_out or worker.has_check_drain)
     if awaits_checks(reason) and (worker.has_our_drain or worker.has_admission_drain):
         return written(node.reason) != reason  # checks look only at nodes that wait for them
-    return worker.has_machine_drain or worker.has_lost_reason or worker.has_check_drain
+    return worker.is_kept_out or worker.has_lost_reason or worker.has_check_drain
 
 
 def _has_other_reason(worker: Worker, fault: str) -> bool:

@@ -1,6 +1,7 @@
 """Which workers of a changed template are replaced now, and how far a roll has come. Pure; part of `plan`."""
 
 from dataclasses import dataclass
+from math import inf
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.wanted import scale_in_order
@@ -23,19 +24,31 @@ class Roll:
     """Of all these, workers that are replaced once they are up: a job waits for them, and a drain would end it."""
     unavailable: int = 0
     """Wanted workers that take no jobs because of us or of Kubernetes."""
+    settling: tuple[int, ...] = ()
+    """Of these, workers that are registered, and have not been for long enough."""
+    settles_s: float = inf
+    """Seconds until the first of these counts as available; infinite where nobody waits for that."""
 
 
 def describe_roll(
-    observed: Observed, wanted: frozenset[int], outdated: list[Worker], unbound: frozenset[int], resized: list[Worker]
+    strategy: UpdateStrategy,
+    observed: Observed,
+    wanted: frozenset[int],
+    outdated: list[Worker],
+    unbound: frozenset[int],
+    resized: list[Worker],
 ) -> Roll:
     """What the status says of a roll. Workers in `unbound` are replaced at once, whatever waits for them."""
-    touched = [*outdated, *resized]
+    touched, away = [*outdated, *resized], unavailable(strategy, observed, wanted)
+    settle_s = {ordinal: left for ordinal in away if (left := _settles_s(strategy, observed, observed.worker(ordinal))) > 0}
     return Roll(
         outdated=ordinals_of(outdated),
-        left_alone=ordinals_of(worker for worker in touched if worker.has_foreign_drain or worker.has_machine_drain),
+        left_alone=ordinals_of(worker for worker in touched if worker.has_foreign_drain or worker.is_kept_out),
         resized=ordinals_of(resized),
         waking=ordinals_of(worker for worker in touched if worker.is_waking and worker.ordinal not in unbound),
-        unavailable=len(unavailable(observed, wanted)),
+        unavailable=len(away),
+        settling=tuple(sorted(settle_s)),
+        settles_s=min(settle_s.values(), default=inf) if touched else inf,
     )
 
 
@@ -64,13 +77,13 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     """
     if strategy.type == "OnDelete":
         return []
-    ours = [worker for worker in outdated if not (worker.has_foreign_drain or worker.has_machine_drain or worker.is_waking)]
+    ours = [worker for worker in outdated if not (worker.has_foreign_drain or worker.is_kept_out or worker.is_waking)]
     broken = [worker for worker in ours if worker.is_unhealthy and not worker.has_our_drain]
     if strategy.type == "Maintenance":
         ours = [worker for worker in ours if worker.ordinal in observed.window or (worker.is_unhealthy and worker.has_our_drain)]
     under_way = [worker for worker in ours if worker.has_our_drain]
     others = [worker for worker in ours if not worker.has_our_drain and not worker.is_unhealthy]
-    away = unavailable(observed, wanted)
+    away = unavailable(strategy, observed, wanted)
     budget = budget_of(strategy, len(wanted))
     # A worker that Slurm has off costs nothing. A worker that is away in Kubernetes' eyes may still run jobs: no more than the budget.
     off = [worker for worker in others if worker.is_off]
@@ -85,14 +98,14 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     return [*under_way, *broken, *off, *lost_now, *heard_now, *able_now]
 
 
-def unavailable(observed: Observed, wanted: frozenset[int]) -> frozenset[int]:
+def unavailable(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int]) -> frozenset[int]:
     """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, leaving, or waiting
-    for the checks that come before jobs.
+    for the checks that come before jobs; and those that have not been registered for as long as the set asks for.
 
     A node that others drained, that is repaired, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a
     repair takes.
     """
-    return frozenset(ordinal for ordinal in wanted if _is_unavailable(observed, observed.worker(ordinal)))
+    return frozenset(ordinal for ordinal in wanted if _is_unavailable(strategy, observed, observed.worker(ordinal)))
 
 
 def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
@@ -101,12 +114,19 @@ def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
     return setting if isinstance(setting, int) else max(1, wanted * int(setting.rstrip("%")) // 100)
 
 
-def _is_unavailable(observed: Observed, worker: Worker) -> bool:
+def _is_unavailable(strategy: UpdateStrategy, observed: Observed, worker: Worker) -> bool:
     pod = worker.pod
     is_unchecked = worker.ordinal in observed.unchecked and (worker.is_draining or worker.ordinal in observed.looked_at)
-    if worker.has_foreign_drain or worker.has_machine_drain or worker.has_remedy_drain:
+    if worker.has_foreign_drain or worker.is_kept_out or worker.has_remedy_drain:
         return False
     if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or is_unchecked:
         return True
     # Recreated and not heard by slurmctld yet: Slurm gives it no job, although its pod is ready.
-    return worker.node is not None and not worker.is_registered
+    return worker.node is not None and (not worker.is_registered or _settles_s(strategy, observed, worker) > 0)
+
+
+def _settles_s(strategy: UpdateStrategy, observed: Observed, worker: Worker) -> float:
+    """Seconds until a registered worker has been so for long enough; 0 for one that is not registered."""
+    if strategy.min_ready_seconds == 0 or not worker.is_registered:
+        return 0.0
+    return observed.registered_since.get(worker.ordinal, observed.now) + strategy.min_ready_seconds - observed.now

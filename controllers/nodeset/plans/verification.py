@@ -92,5 +92,6 @@ def is_peoples(observed: Observed, worker: Worker) -> bool:
     ours. So is it where the pod's machine has no Kubernetes node any more, as nobody can tell then."""
     machine = observed.machine_of(worker)
     is_unknown = machine is None and worker.pod is not None and worker.pod.machine is not None
-    is_taken = worker.has_machine_drain or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
+    is_requested = worker.pod is not None and bool(worker.pod.drain_requested)
+    is_taken = worker.is_kept_out or is_requested or (machine is not None and (machine.is_cordoned or bool(machine.announced)))
     return is_unknown or is_taken or (worker.has_foreign_drain and not worker.has_check_drain and not worker.has_kill_drain)

@@ -83,7 +83,7 @@ def _start_rank(worker: Worker) -> int:
 
 def _use_rank(worker: Worker) -> int:
     """How much of it is in use: out of service, idle, out of service with jobs, busy."""
-    is_out = worker.has_foreign_drain or worker.has_machine_drain or (worker.node is not None and "DOWN" in worker.node.state.flags)
+    is_out = worker.has_foreign_drain or worker.is_kept_out or (worker.node is not None and "DOWN" in worker.node.state.flags)
     has_no_jobs = worker.is_idle or (worker.node is not None and not has_jobs(worker.node.state))
     if is_out:
         return 0 if has_no_jobs else 2

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from controllers.nodeset.observed import Repairs
+from controllers.nodeset.memory import SetMemory
+from controllers.nodeset.observed import Observed, Repairs
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.plans.remedies import DAY_S, with_asked
@@ -13,26 +14,34 @@ from controllers.nodeset.pods import revision
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
 from controllers.nodeset.structs import NodeSetStatus
 from slurm.check_results import Request
-from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, UPDATE, is_check, is_of_machine
+from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, REQUESTED, UPDATE, is_check, is_of_machine
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
 
 def run_round(world: World, kill_after: int | None = None) -> None:
     """One round; killed after so many writes."""
-    first = plan_nodeset(world.nodeset, world.look())
+    first = plan_nodeset(world.nodeset, _look(world))
     if first.needs_fresh_reading:
         if not world.is_calm:
             happen(world)  # the world does not wait between two looks
-        first = plan_nodeset(world.nodeset, world.look())
+        first = plan_nodeset(world.nodeset, _look(world))
     for done, (what, ordinal, write) in enumerate(_writes(world, first)):
         if done == kill_after:
             world.note("controller killed")
             world.ghosts_gone.clear()  # the next one knows nothing of them
+            world.memory = SetMemory()
             return
         world.steps += 1
         world.note(f"controller: {what} {ordinal}")
         write(ordinal)
+
+
+def _look(world: World) -> Observed:
+    observed = world.look()
+    if observed.nodes is not None:
+        world.memory.note_registered(observed.workers(), world.now)
+    return observed
 
 
 def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], None]]]:
@@ -160,10 +169,14 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
         is_known = is_theirs or is_check(reason) or ordinal in world.drained_at
         world.law(is_known, f"gpu-{ordinal} was drained, and nothing says that it is ours")
         if reason == UPDATE and world.takes_jobs(ordinal):
-            away = sum(not world.takes_jobs(one) and not world.is_others(one) for one in wanted)
+            gone = {one for one in wanted if not world.takes_jobs(one) and not world.is_others(one)}
+            young = {one for one in wanted if world.takes_jobs(one) and world.is_young(one) and one != ordinal}
+            away = len(gone | young)
             world.law(away < world.budget(), f"a roll takes gpu-{ordinal}, with {away} away already and a budget of {world.budget()}")
         if reason.startswith(MAINTENANCE):
             world.law(bool(world.announced(ordinal)), f"gpu-{ordinal} was drained for a maintenance that nobody has announced")
+        if reason.startswith(REQUESTED):
+            world.law(ordinal in world.pods and bool(world.pods[ordinal].drain_requested), f"nobody asks for a drain of gpu-{ordinal}")
         if reason == ADMISSION:
             world.law(world.is_unchecked(ordinal), f"gpu-{ordinal} was drained for checks that its machine has passed")
         if reason == REMEDY:
@@ -171,7 +184,7 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
             world.law(
                 repair is not None or world.nodeset.spec.remedies is not None, f"gpu-{ordinal} was drained without a policy: {repair}"
             )
-        if "DRAIN" not in node.words or is_of_machine(node.reason):
+        if "DRAIN" not in node.words or is_of_machine(node.reason) or node.reason.startswith(REQUESTED):
             node.drained_since = world.now
         node.words.add("DRAIN")
         node.reason = reason
@@ -193,6 +206,7 @@ def _undrain(world: World, ordinal: int) -> None:
     world.law(is_ours, f"a drain of others was lifted: {node.reason}")
     world.law(not world.is_failing(ordinal), f"gpu-{ordinal} may take jobs again, although a check says that it fails")
     world.law(not world.announced(ordinal), f"gpu-{ordinal} may take jobs on a machine that is to go")
+    world.law(pod is None or not pod.drain_requested, f"gpu-{ordinal} may take jobs, although its pod asks for a drain: {node}")
     world.law(
         pod is None or not world.is_unchecked(ordinal), f"gpu-{ordinal} may take jobs before its machine has passed the checks: {node}"
     )

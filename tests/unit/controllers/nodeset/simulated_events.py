@@ -62,6 +62,9 @@ def happen(world: World) -> None:
             run_asked,
             silence_kubelet,
             wake_kubelet,
+            request_drain,
+            request_drain,
+            withdraw_requests,
         ),
     )
     repairs = (
@@ -91,6 +94,18 @@ def stop_pods(world: World) -> None:
     for ordinal in [one for one, pod in world.pods.items() if pod.terminating and world.nodes[one].job_ends is None]:
         if world.pods[ordinal].machine not in world.unheard:
             del world.pods[ordinal]
+
+
+def request_drain(world: World) -> None:
+    """Another program annotates a pod, or has other words for it now."""
+    if world.pods:
+        world.rng.choice(list(world.pods.values())).drain_requested = world.rng.choice(("link is slow", "row 7 : Not responding"))
+
+
+def withdraw_requests(world: World) -> None:
+    for pod in world.pods.values():
+        if world.is_calm or world.rng.random() < 0.7:
+            pod.drain_requested = ""
 
 
 def silence_kubelet(world: World) -> None:
@@ -405,7 +420,7 @@ def change_strategy(world: World) -> None:
     kind: Literal["RollingUpdate", "OnDelete", "Maintenance"] = world.rng.choice(
         ["RollingUpdate", "RollingUpdate", "OnDelete", "Maintenance"]
     )
-    world.respec(update_strategy=UpdateStrategy(kind, world.rng.choice([1, 2, "10%", "50%"]), "window"))
+    world.respec(update_strategy=UpdateStrategy(kind, world.rng.choice([1, 2, "10%", "50%"]), "window", world.rng.choice([0, 50, 500])))
 
 
 def change_drain(world: World) -> None:

@@ -6,18 +6,32 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.observe import find_unchecked
 from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import rfc3339
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
+from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate, RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure, Request
 from slurm.instances import instance, read_instance
-from slurm.reasons import ADMISSION, CHECK, CORDON, KILL_FAILED, MAINTENANCE, NODESET, NOT_RESPONDING, POD_STOPPING, REMEDY, is_lost
+from slurm.reasons import (
+    ADMISSION,
+    CHECK,
+    CORDON,
+    KILL_FAILED,
+    MAINTENANCE,
+    NODESET,
+    NOT_RESPONDING,
+    POD_STOPPING,
+    REMEDY,
+    REQUESTED,
+    is_lost,
+)
 from slurm.states import node_state
 
 ORDINALS = 6
@@ -27,6 +41,8 @@ NOWHERE = "nowhere"
 """The image of a template whose pods fit no machine."""
 PEOPLE = ("fan is loud", "maintenance by carol")
 """Reasons of people."""
+KEPT = (KILL_FAILED, CORDON, MAINTENANCE, REQUESTED, CHECK, REMEDY, ADMISSION)
+"""Reasons that the worker's program restores when slurmd has registered."""
 CHECKS: Mapping[str, Kind] = {"disk": "node", "gpu": "hardware"}
 """Health checks that look at all nodes, and what is broken where they fail."""
 ANNOUNCED = (
@@ -63,6 +79,9 @@ class Pod:
     machine: str | None = None
     is_checked_first: bool = False
     """It drains its node before slurmd starts."""
+    ready_since: float = 0
+    drain_requested: str = ""
+    """Its annotation that asks for a drain."""
     fits: bool = True
     """A scheduler finds a machine for it."""
     version: int = 0
@@ -153,6 +172,8 @@ class World:
     """Ordinals whose nodes slurmctld's sidecar gives another size once no job can be on them."""
     struck: set[int] = field(default_factory=set[int])
     """Ordinals whose nodes Slurm has no more: its files are without them, as the set is being deleted."""
+    memory: SetMemory = field(default_factory=SetMemory)
+    """What the controller's process remembers; lost with it."""
     drained_at: dict[int, float] = field(default_factory=dict[int, float])
     """What the set's status says of the controller's drains."""
     cordoned: set[str] = field(default_factory=set[str])
@@ -198,6 +219,8 @@ class World:
                 machine=pod.machine,
                 version=str(pod.version),
                 is_checked_first=pod.is_checked_first,
+                drain_requested=pod.drain_requested,
+                ready_since=pod.ready_since,
             )
             for ordinal, pod in self.pods.items()
         }
@@ -229,6 +252,7 @@ class World:
             held=frozenset(self.held),
             looked_at=frozenset(ordinal for ordinal, node in self.nodes.items() if node.looked_at),
             stopping_settled=frozenset(range(ORDINALS)),
+            registered_since=self.memory.registered_since,
         )
 
     def machine(self, name: str) -> Machine:
@@ -267,7 +291,7 @@ class World:
     def is_peoples(self, ordinal: int) -> bool:
         """People have drained it, set it down, or cordoned its machine, or a cloud is about to take that."""
         pod = self.pods.get(ordinal)
-        is_taken = pod is not None and (pod.machine in self.cordoned or bool(self.announced(ordinal)))
+        is_taken = pod is not None and (pod.machine in self.cordoned or bool(self.announced(ordinal) or pod.drain_requested))
         return self.nodes[ordinal].reason.startswith(PEOPLE) or is_taken
 
     def is_stuck(self, ordinal: int) -> bool:
@@ -301,6 +325,7 @@ class World:
     def register(self, ordinal: int) -> None:
         """The worker's program settles what an earlier pod left, then slurmd registers. A drain may come between these two."""
         node, pod = self.nodes[ordinal], self.pods[ordinal]
+        pod.ready_since = pod.ready_since if pod.ready else self.now
         pod.ready = pod.has_run = True
         if "POWERING_DOWN" in node.words or ordinal in self.struck:
             return
@@ -329,7 +354,7 @@ class World:
         elif "DOWN" in node.words:
             node.set_job(None)
         if node.words & {"POWERED_DOWN", "POWERING_UP"} or "DRAIN" not in node.words:
-            kept = node.reason.startswith((*PEOPLE, KILL_FAILED, CORDON, MAINTENANCE, CHECK, REMEDY, ADMISSION)) and "DRAIN" in node.words
+            kept = node.reason.startswith((*PEOPLE, *KEPT)) and "DRAIN" in node.words
             node.reason = node.reason if kept else ""
         node.words -= {"POWERED_DOWN", "POWERING_UP", "NOT_RESPONDING"}
 
@@ -349,7 +374,7 @@ class World:
 
     def is_ours(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REMEDY, ADMISSION)) or (
+        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REQUESTED, REMEDY, ADMISSION)) or (
             is_lost(node.reason) and ordinal in self.drained_at
         )
 
@@ -411,6 +436,12 @@ class World:
         if node.looked_at or ("DOWN" in node.words and node.reason.startswith(PEOPLE)):
             return True
         return "DRAIN" in node.words and not node.reason.startswith((NODESET, POD_STOPPING)) and bool(node.reason)
+
+    def is_young(self, ordinal: int) -> bool:
+        """It is up, in a pod of the present template, and has not been for as long as the set asks for."""
+        pod, strategy = self.pods.get(ordinal), self.nodeset.spec.update_strategy
+        is_new = pod is not None and pod.ready and pod.revision == revision(self.nodeset.spec) and ordinal not in self.held
+        return pod is not None and is_new and self.now - pod.ready_since < strategy.min_ready_seconds
 
     def budget(self) -> int:
         said = self.nodeset.spec.update_strategy.max_unavailable

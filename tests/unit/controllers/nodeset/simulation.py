@@ -14,7 +14,16 @@ from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
 from slurm.reasons import KILL_FAILED, RESUME_FAILED
 from tests.unit.controllers.nodeset.simulated_controller import run_round
-from tests.unit.controllers.nodeset.simulated_events import end_look, happen, ping, serve_machine, stop_pods, take_sizes, wake_kubelet
+from tests.unit.controllers.nodeset.simulated_events import (
+    end_look,
+    happen,
+    ping,
+    serve_machine,
+    stop_pods,
+    take_sizes,
+    wake_kubelet,
+    withdraw_requests,
+)
 from tests.unit.controllers.nodeset.simulated_world import (
     ANNOUNCED,
     NOWHERE,
@@ -38,7 +47,7 @@ def settle(world: World) -> None:
     wake_kubelet(world)
     for causes in world.machine_causes.values():
         causes -= set(ANNOUNCED)
-    world.respec(update_strategy=UpdateStrategy("RollingUpdate", 1))
+    world.respec(update_strategy=UpdateStrategy("RollingUpdate", 1, min_ready_seconds=50))
     if world.nodeset.spec.template.spec["containers"][0]["image"] == NOWHERE:
         world.respec(template=PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]}))  # somebody mends it
     begun = world.now
@@ -56,6 +65,7 @@ def settle(world: World) -> None:
                 node.faults.clear()
                 node.passed_for |= {check: asked[ordinal] for check, asked in world.check_jobs.items() if ordinal in asked}
                 world.machine_causes.clear()
+                withdraw_requests(world)
                 if node.reason.startswith(KILL_FAILED):
                     world.resume(node)
             if "POWERING_DOWN" in node.words:
@@ -82,6 +92,8 @@ def settle(world: World) -> None:
             is_braked = world.repairs.systemic_since is not None
             open_ = {ordinal for ordinal in world.nodes if world.is_failing(ordinal) and world.takes_jobs(ordinal) and not is_braked}
             world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
+            open_ = {ordinal for ordinal, pod in world.pods.items() if pod.drain_requested and world.takes_jobs(ordinal)}
+            world.law(not open_, f"{open_} take jobs, although their pods ask for a drain: {world.nodes}")
             open_ = {ordinal for ordinal in world.nodes if world.is_unchecked(ordinal) and world.takes_jobs(ordinal)}
             world.law(not open_, f"{open_} take jobs, although their machines have not passed the checks: {world.nodes}")
             looked_for = {ordinal for asked in world.check_jobs.values() for ordinal in asked}
@@ -115,11 +127,13 @@ def settle(world: World) -> None:
 
 def is_to_be_seen(world: World, ordinal: int) -> bool:
     """True for a node that is drained for what a check has seen on another machine alone, and that it may look at now: not where Slurm
-    has drained it for processes that it cannot kill, which come first."""
+    has drained it for processes that it cannot kill, or others have, which come first."""
     pod, node = world.pods.get(ordinal), world.nodes[ordinal]
     is_up = pod is not None and pod.ready and not pod.terminating and ordinal not in world.struck
     return (
         is_up
+        and pod is not None
+        and not pod.drain_requested
         and node.words == {"IDLE", "CLOUD", "DRAIN"}
         and not node.reason.startswith(KILL_FAILED)
         and any(drains and world.is_inherited(ordinal, check) for check, drains in node.faults.items())
