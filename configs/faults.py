@@ -43,6 +43,8 @@ class ConfigFaults(Exception):
 
 def quoted(value: object) -> str:
     """A value as a message shows it: text in double quotes with control characters spelled out, at most 80 characters."""
+    if isinstance(value, float) and value.is_integer():  # programs in other languages have no integers
+        value = int(value)
     if value is None or isinstance(value, bool | int | float | str):
         try:
             shown = json.dumps(value, ensure_ascii=False)

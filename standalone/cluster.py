@@ -30,6 +30,11 @@ _NO_OPERATOR = "The stack says monitoring.prometheus: Operator. Install the Prom
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
 """What the API server's validation says of a field that only a new object can have otherwise; it has no code for that."""
+_CLI = 'conflict with "pulumi-kubernetes'
+_CLIS = (
+    "The Pulumi CLI deployed namespace {namespace} (its provider manages fields of the objects); nothing was changed. Use one of the two in a "
+    "namespace: pulumi up, or after pulumi destroy this command. docs/pulumi.md says more. --force-conflicts takes the objects over."
+)
 _RESIZES = {"must support resize": GROW_REMEDY, "can not be less than status.capacity": SHRINK_REMEDY}
 """What the API server says of a disk's size that it will not make, and what to do."""
 _OWN_PODS = ("CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet")
@@ -173,6 +178,8 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
     untried = frozenset(key for key, fault in faults.items() if key.sort in changing and fault.reason != "Conflict")
     immutable = {key: str(fault) for key, fault in faults.items() if key not in untried and _is_immutable(fault)}
     if refused := {key: fault for key, fault in faults.items() if key not in immutable and key not in untried}:
+        if any(_CLI in str(fault) for fault in refused.values() if fault.reason == "Conflict"):
+            raise StandaloneError(_CLIS.format(namespace=home.namespace))
         lines = rows(f"{key}: {_in_words(fault)}" for key, fault in refused.items())
         reason = "Forbidden" if any(fault.reason == "Forbidden" for fault in refused.values()) else "Invalid"
         raise RefusedError(f"The API server refuses {len(refused)} of the objects; nothing was changed:\n{lines}", 422, reason)

@@ -26,6 +26,8 @@ class Project:
     program: Path
     stack: str
     config: Mapping[str, str]
+    file: Path
+    """The stack file, or the one given in its place."""
 
 
 def load(root: Path, stack: str, overrides: tuple[str, ...] = (), config_file: Path | None = None) -> Project:
@@ -52,7 +54,7 @@ def load(root: Path, stack: str, overrides: tuple[str, ...] = (), config_file: P
         set_path(config, override, name)
     main = root / str(about.get("main", "."))
     program = main if main.suffix == ".py" else main / "__main__.py"
-    return Project(root, name, program, stack, {key: _text(value) for key, value in config.items() if value is not None})
+    return Project(root, name, program, stack, {key: _text(value) for key, value in config.items() if value is not None}, file)
 
 
 def set_path(config: dict[str, Any], override: str, project: str) -> None:

@@ -95,7 +95,7 @@ def _run(project: Project, monitor: "_Monitor", preview: bool) -> None:
     except (StandaloneError, KeyboardInterrupt):
         raise
     except pulumi.RunError as error:
-        raise StandaloneError(str(error)) from error
+        raise StandaloneError(_headed(str(error), project)) from error
     except BaseException as error:
         raise StandaloneError(_explained(error, project.program.parent)) from error
     finally:
@@ -104,6 +104,13 @@ def _run(project: Project, monitor: "_Monitor", preview: bool) -> None:
             with contextlib.suppress(BaseException):
                 loop.run_until_complete(task)
         loop.close()
+
+
+def _headed(message: str, project: Project) -> str:
+    """A program knows the name of its stack only: mistakes are those of the file that was read, `--config-file` or not."""
+    named = f"Pulumi.{project.stack}.yaml"
+    given = project.file.name if project.file.parent == project.root else str(project.file)
+    return given + message.removeprefix(named) if message.startswith(f"{named}: ") else message
 
 
 def _already_raised(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:

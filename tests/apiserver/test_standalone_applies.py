@@ -85,6 +85,19 @@ def test_protected_and_retained_claims_stay(server: ApiServer, small: Verbs, req
     assert {each["metadata"]["name"] for each in get(server, namespace, "pvc")["items"]} == {"data", "other"}
 
 
+def test_namespace_of_the_pulumi_cli_is_refused_once_and_by_name(server: ApiServer, small: Verbs, request: Any) -> None:
+    namespace = namespace_of(request)
+    small.up("--yes")
+    changes = {"scale": ("statefulset", "a", '{"spec": {"replicas": 3}}'), "edit": ("configmap", "files", '{"data": {"slurm.conf": "x"}}')}
+    for kind, name, patch in changes.values():
+        server.run_kubectl("-n", namespace, "patch", kind, name, "--type=merge", f"--patch={patch}", "--field-manager=pulumi-kubernetes")
+    said = small.run("preview", code=1)
+    assert said.count("The Pulumi CLI deployed namespace") == 1
+    assert f"namespace {namespace} (its provider manages fields of the objects); nothing was changed." in said
+    assert "docs/pulumi.md" in said
+    assert "Apply failed" not in said
+
+
 RESIZES = {
     "class-that-cannot": (False, "2Mi", "must support resize. Set the size back. If the driver of its StorageClass can grow volumes"),
     "smaller": (True, "500Ki", "A disk cannot shrink: set the size to what the claim has (kubectl get pvc), or more."),

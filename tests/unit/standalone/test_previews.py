@@ -108,3 +108,14 @@ def test_jobs_are_unknown_where_no_cluster_can_be_reached(tmp_path: Path, capsys
 def test_what_is_no_preview_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "preview.json").write_text("Previewing update (dev)")
     assert "not the output of `pulumi preview --json`" in run(capsys, "explain", str(tmp_path / "preview.json"), code=1)
+
+
+@pytest.mark.parametrize(("inside", "head"), [(True, "other.yaml: 1 mistake"), (False, "{folder}/other.yaml: 1 mistake")])
+def test_mistakes_are_headed_by_the_file_that_was_read(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], inside: bool, head: str
+) -> None:
+    file = (here if inside else tmp_path) / "other.yaml"
+    shutil.copy(here / "Pulumi.dev.yaml", file)
+    said = run(capsys, *base(here), "--config-file", str(file), "-c", "app.fail=run", code=1)
+    assert head.format(folder=tmp_path) in said
+    assert "Pulumi.dev.yaml" not in said
