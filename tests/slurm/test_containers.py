@@ -15,13 +15,11 @@ from shlex import quote
 import pytest
 
 from tests.slurm import container_site as site
-from tests.slurm.container_cluster import CACHE, ONE, Site, containers, rest
+from tests.slurm.container_cluster import CACHE, ONE, Site, begin_slow_pull, big, containers, rest, signal_pulls
 from tests.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
 from tests.slurm.image_cluster import ALICE, BOB
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import WORKERS, stand_in
-
-MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -275,33 +273,6 @@ def test_registry_outage_before_a_pull_is_one_line_and_a_copy_is_run(world: Site
     assert said.splitlines()[-1] == "one" or said.splitlines()[0] == "one"
     assert "does not answer" in said
     assert "running the copy of" in said
-
-
-def big(world: Site, name: str, mib: int = 48) -> str:
-    """An image that takes a moment."""
-    return world.push(name, entry("blob", os.urandom(mib * MIB)))
-
-
-def begin_slow_pull(world: Site, name: str) -> str:
-    """A job whose pull is under way, with skopeo held; gives its number."""
-    job = world.cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --output=out.%j --wrap='srun --container-image={name} cat /etc/word'")
-    wait_for("a pull", lambda: signal_pulls(name, signal.SIGSTOP), deadline_s=30, pause_s=0.005)
-    return job
-
-
-def signal_pulls(name: str, number: signal.Signals) -> bool:
-    """Stops skopeo in the midst of a copy of an image, or lets it go on; False where there is none. Other tests pull meanwhile."""
-    source = f"{name.rpartition(':')[0]}@".encode()
-    found = False
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = status.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"copy" in words and words[0].endswith(b"skopeo") and any(word.startswith(source) for word in words):
-            os.kill(int(status.parent.name), number)
-            found = True
-    return found
 
 
 def test_registry_outage_during_a_pull_is_one_line_and_leaves_nothing(world: Site) -> None:

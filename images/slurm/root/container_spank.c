@@ -6,12 +6,13 @@
 
 #include "container.h"
 #include "container_flags.h"
+#include "container_hold.h"
 #include "container_pod.h"
 #include "reason.h"
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(slipway_container, 1)
-spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init;
+spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init, slurm_spank_task_exit;
 #pragma GCC visibility pop
 
 /* A fault here costs no job without a container: it goes to the log, and a default stands in. */
@@ -33,12 +34,12 @@ int slurm_spank_init(spank_t spank, int count, char **arguments) {
     return root_container_register(spank);
 }
 
-/* Without it images are pulled all the same, as long as the disk has room. */
+/* Where nobody makes room, images are pulled all the same, as long as the disk has it. */
 static int serve(spank_t spank) {
     uid_t user;
     root_reason_clear();
     if (!root_container_wanted() || spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS || user == 0) return ESPANK_SUCCESS;
-    if (root_container_serve(user) < 0) complain();
+    if (root_container_hold() < 0 || root_container_serve(user) < 0) complain();
     return ESPANK_SUCCESS;
 }
 
@@ -78,5 +79,12 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
     (void)count;
     (void)arguments;
     if (root_container_wanted()) root_container_enter(spank);
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_exit(spank_t spank, int count, char **arguments) {
+    (void)count;
+    (void)arguments;
+    if (root_container_wanted()) root_container_task_ended(spank);
     return ESPANK_SUCCESS;
 }

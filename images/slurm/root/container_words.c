@@ -1,5 +1,6 @@
 #include "container_words.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -157,4 +158,11 @@ bool container_keeps(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (length == strlen(whole[i]) && strncmp(name, whole[i], length) == 0) return true;
     return false;
+}
+
+const char *container_why_killed(int signal) {
+    static char text[48];
+    if (signal == SIGKILL) return "was killed, as programs are when the job's memory is used up: give the job more (--mem)";
+    snprintf(text, sizeof text, "was ended by signal %d", signal);
+    return text;
 }

@@ -43,4 +43,7 @@ bool container_list_has(const char *list, const char *name, size_t length);
 /* Whether the job's own value of a variable stays, whatever the image says: what Slurm and MPI tell a task. */
 bool container_keeps(const char *name, size_t length);
 
+/* How a program ended that a signal did: the predicate of a sentence. */
+const char *container_why_killed(int signal);
+
 #endif
