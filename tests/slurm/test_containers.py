@@ -291,6 +291,16 @@ def test_registry_outage_during_a_pull_is_one_line_and_leaves_nothing(world: Sit
     assert not [name for name in world.cached() if name.endswith(".part")]
 
 
+def test_pull_that_is_killed_for_memory_is_one_line_with_what_to_do(world: Site) -> None:
+    name = big(world, "starved")
+    job = begin_slow_pull(world, name)
+    signal_pulls(name, signal.SIGKILL)
+    world.cluster.end(job)
+    lines = [line for line in world.cluster.out(job).splitlines() if line.startswith("slipway: ")]
+    assert len(lines) == 1
+    assert "skopeo was killed, as programs are when the job's memory is used up: give the job more (--mem)" in lines[0]
+
+
 def test_job_killed_during_a_pull_leaves_what_the_next_one_removes(world: Site) -> None:
     name = big(world, "killed")
     job = begin_slow_pull(world, name)
