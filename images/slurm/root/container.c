@@ -144,5 +144,5 @@ void root_container_enter(spank_t spank) {
     if (join(&spaces) < 0) end(true);
     root_close_now(&state);
     container_set_environment(spank, &image);
-    if (container_go_to_folder(&image) < 0 || (container_asked->remap && feign_owners() < 0)) end(true);
+    if (container_go_to_folder(spank, &image) < 0 || (container_asked->remap && feign_owners() < 0)) end(true);
 }
